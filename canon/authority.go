@@ -1,0 +1,88 @@
+package canon
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// appendAuthority appends scheme and authority in canonical form. Faults are
+// found in the order userinfo, port, host.
+func (p Profile) appendAuthority(dst []byte, u splitURL) ([]byte, error) {
+	dst = appendScheme(dst, u.scheme)
+	dst = append(dst, "://"...)
+	secure := len(u.scheme) == len("https")
+	dst, err := p.appendUserinfo(dst, u.userinfo)
+	if err != nil {
+		return dst, err
+	}
+	port, err := parsePort(u.port, secure)
+	if err != nil {
+		return dst, err
+	}
+	if dst, err = appendHost(dst, u.host); err != nil {
+		return dst, err
+	}
+	return appendPort(dst, port), nil
+}
+
+// appendScheme appends a scheme in lower case, RFC 3986 §6.2.2.1.
+func appendScheme(dst, scheme []byte) []byte {
+	for _, c := range scheme {
+		dst = append(dst, c|0x20)
+	}
+	return dst
+}
+
+// appendUserinfo appends userinfo, which ends with '@' or is empty, escaped as
+// browsers do: only the first colon separates, and an empty password is
+// dropped with it.
+func (p Profile) appendUserinfo(dst, userinfo []byte) ([]byte, error) {
+	if len(userinfo) == 0 {
+		return dst, nil
+	}
+	user, password, _ := bytes.Cut(userinfo[:len(userinfo)-1], []byte(":"))
+	if len(user) == 0 && len(password) == 0 {
+		return dst, nil
+	}
+	if !p.KeepUserinfo {
+		return dst, Userinfo
+	}
+	dst = appendNormal(dst, user, inUserinfo)
+	if len(password) > 0 {
+		dst = append(dst, ':')
+		dst = appendNormal(dst, password, inUserinfo)
+	}
+	return append(dst, '@'), nil
+}
+
+// noPort stands for a port that the canonical form does not show.
+const noPort = -1
+
+// parsePort reads a port with its colon, or nothing. RFC 3986 §6.2.3: neither
+// an empty port nor the scheme's own is shown.
+func parsePort(port []byte, secure bool) (int, error) {
+	if len(port) <= len(":") {
+		return noPort, nil
+	}
+	n := 0
+	for _, c := range port[1:] {
+		if c-'0' > 9 {
+			return noPort, BadPort
+		}
+		n = min(n*10+int(c-'0'), 65536)
+	}
+	if n > 65535 {
+		return noPort, BadPort
+	}
+	if secure && n == 443 || !secure && n == 80 {
+		return noPort, nil
+	}
+	return n, nil
+}
+
+func appendPort(dst []byte, port int) []byte {
+	if port == noPort {
+		return dst
+	}
+	return strconv.AppendInt(append(dst, ':'), int64(port), 10)
+}

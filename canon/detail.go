@@ -1,0 +1,135 @@
+package canon
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Detail returns a sentence that tells a person why raw was refused for reason
+// r, quoting at most a few dozen bytes of the part at fault. It is printable
+// UTF-8, in lower case but for what it quotes, and never shows a password. It is
+// empty if r is not a reason of this package.
+func Detail(raw []byte, r Reason) string {
+	s := Trim(raw)
+	u, _ := split(s)
+	switch r {
+	case Empty:
+		return "nothing is left after trimming"
+	case ControlCharacter:
+		return controlDetail(raw, s)
+	case UnsupportedScheme:
+		return fmt.Sprintf("scheme %s is not http or https", quote(s[:schemeLen(s)]))
+	case MissingScheme:
+		return fmt.Sprintf("%s does not start with http:// or https://", quoteUnlessSecret("input", s))
+	case MissingAuthority:
+		return fmt.Sprintf("two slashes must follow %s", quote(s[:min(schemeLen(s)+1, len(s))]))
+	case Userinfo:
+		return userinfoDetail(u)
+	case BadPort:
+		return portDetail(u)
+	case EmptyHost:
+		return "host is empty"
+	case BadHost:
+		return hostDetail(u.host)
+	case TooLong:
+		return lengthDetail(s)
+	}
+	return ""
+}
+
+func controlDetail(raw, s []byte) string {
+	trimmed := cap(raw) - cap(s) // s is a part of raw and shares its end of capacity
+	for i, c := range s {
+		if c < 0x20 || c == 0x7F {
+			return fmt.Sprintf("control character 0x%02x at byte %d", c, trimmed+i+1)
+		}
+	}
+	return "control character"
+}
+
+func userinfoDetail(u splitURL) string {
+	user, password, _ := bytes.Cut(bytes.TrimSuffix(u.userinfo, []byte("@")), []byte(":"))
+	switch {
+	case len(password) == 0:
+		return fmt.Sprintf("user name %s before host %s", quote(user), quote(u.host))
+	case len(user) == 0:
+		return fmt.Sprintf("password before host %s", quote(u.host))
+	}
+	return fmt.Sprintf("user name %s and password before host %s", quote(user), quote(u.host))
+}
+
+// portDetail hides the port if an '@' comes later: what looks like a port may
+// then be a password with an unescaped slash in it.
+func portDetail(u splitURL) string {
+	digits := bytes.TrimPrefix(u.port, []byte(":"))
+	port := "port " + quote(digits)
+	if bytes.IndexByte(u.rest, '@') >= 0 {
+		port = "port"
+	}
+	for _, c := range digits {
+		if c-'0' > 9 {
+			return port + " is not a number"
+		}
+	}
+	return port + " is above 65535"
+}
+
+// hostDetail goes through the checks of appendHost.
+func hostDetail(host []byte) string {
+	quoted := "host " + quote(host)
+	if len(host) > 0 && host[0] == '[' {
+		return quoted + " is not an IPv6 address in brackets"
+	}
+	name, ascii := appendDecoded(nil, host)
+	if !ascii {
+		if !utf8.Valid(name) {
+			return quoted + " is not UTF-8"
+		}
+		mapped, err := toASCII.ToUnicode(mapSharpS(name))
+		if err != nil {
+			return quoted + " is not a valid internationalized name"
+		}
+		name = []byte(mapped)
+	}
+	if i := badByte(name); i >= 0 {
+		return quoted + " contains " + quote(name[i:i+1])
+	}
+	if hasEmptyLabel(name) {
+		return quoted + " has an empty label"
+	}
+	if endsInNumber(name) {
+		return quoted + " ends in a number but is not an IPv4 address"
+	}
+	return quoted + " is not a valid name"
+}
+
+func lengthDetail(s []byte) string {
+	if len(s) > maxInput {
+		return fmt.Sprintf("input has %d bytes, above %d", len(s), maxInput)
+	}
+	return "canonical form is longer than the limit"
+}
+
+// quote returns the start of s in double quotes, escaped where not printable.
+func quote(s []byte) string {
+	const most = 60
+	if len(s) <= most {
+		return strconv.Quote(string(s))
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strconv.Quote(string(s[:end])) + "…"
+}
+
+// quoteUnlessSecret quotes s, or says what instead if an '@' in it may follow a
+// password.
+func quoteUnlessSecret(what string, s []byte) string {
+	if bytes.IndexByte(s, '@') >= 0 {
+		return what
+	}
+	return quote(s)
+}

@@ -1,0 +1,124 @@
+package canon
+
+import "bytes"
+
+// A Step is one rule at work: the whole URL before and after it. The strings
+// hold the bytes of the input, which need not be UTF-8.
+type Step struct {
+	Rule, Before, After string
+}
+
+// The parts of a URL, in order, as an explanation changes them.
+const (
+	partScheme = iota
+	partSlashes
+	partUserinfo
+	partHost
+	partPort
+	partPath
+	partQuery
+	partFragment
+	partCount
+)
+
+// An explanation is a URL on its way to its canonical form.
+type explanation struct {
+	parts [partCount][]byte
+	steps []Step
+}
+
+// set replaces a part, and notes the rule if that changes anything.
+func (e *explanation) set(rule string, part int, text []byte) {
+	if bytes.Equal(e.parts[part], text) {
+		return
+	}
+	before := e.url()
+	e.parts[part] = text
+	e.steps = append(e.steps, Step{rule, before, e.url()})
+}
+
+func (e *explanation) url() string { return string(bytes.Join(e.parts[:], nil)) }
+
+// Explain returns the rules that change raw, in order. The first step starts
+// from raw, each other one from where the last has ended, and the last ends in
+// the form that [Profile.Append] gives. If raw is refused there are no steps,
+// and the error is the [Reason].
+func (p Profile) Explain(raw []byte) ([]Step, error) {
+	if _, err := p.Append(nil, raw); err != nil {
+		return nil, err
+	}
+	var e explanation
+	s := Trim(raw)
+	if len(s) < len(raw) {
+		e.steps = append(e.steps, Step{"trim", string(raw), string(s)})
+	}
+	u, err := split(s)
+	if err != nil {
+		return nil, err
+	}
+	path, query, fragment := splitRest(u.rest)
+	e.parts = [...][]byte{u.scheme, u.slashes, u.userinfo, u.host, u.port, path, query, fragment}
+	if err := e.authority(p, u); err != nil {
+		return nil, err
+	}
+	e.path(path)
+	e.query(query)
+	e.set("fragment", partFragment, nil)
+	return e.steps, nil
+}
+
+func (e *explanation) authority(p Profile, u splitURL) error {
+	e.set("scheme", partScheme, appendScheme(nil, u.scheme))
+	e.set("authority", partSlashes, []byte("://"))
+	userinfo, err := p.appendUserinfo(nil, u.userinfo)
+	if err != nil {
+		return err
+	}
+	e.set("userinfo", partUserinfo, userinfo)
+	port, err := parsePort(u.port, len(u.scheme) == len("https"))
+	if err != nil {
+		return err
+	}
+	e.set("port", partPort, appendPort(nil, port))
+	host, err := appendHost(nil, u.host)
+	if err != nil {
+		return err
+	}
+	e.set("host", partHost, host)
+	return nil
+}
+
+func (e *explanation) path(path []byte) {
+	p := bytes.ReplaceAll(path, []byte(`\`), []byte("/"))
+	e.set("path: backslashes", partPath, p)
+	p = appendNormal(nil, p, inPath)
+	e.set("path: percent-encoding", partPath, p)
+	p = removeDotSegments(bytes.Clone(p))
+	e.set("path: dot segments", partPath, p)
+	p = collapseSlashes(bytes.Clone(p))
+	e.set("path: runs of slashes", partPath, p)
+	p = dropTrailingSlash(p)
+	e.set("path: trailing slash", partPath, p)
+	if len(p) == 0 {
+		e.set("path: empty", partPath, []byte("/"))
+	}
+}
+
+func (e *explanation) query(query []byte) {
+	if len(query) == 0 {
+		return
+	}
+	q := query[1:]
+	pieces, _ := cutPieces(nil, q)
+	if len(pieces) == 0 {
+		e.set("query: empty pieces", partQuery, nil)
+		return
+	}
+	q = appendPieces([]byte("?"), q, pieces)
+	e.set("query: empty pieces", partQuery, q)
+	q = appendNormal([]byte("?"), q[1:], inQuery)
+	e.set("query: percent-encoding", partQuery, q)
+	pieces, _ = cutPieces(nil, q[1:])
+	sortPieces(pieces, q[1:])
+	e.set("query: order", partQuery, appendPieces([]byte("?"), q[1:], pieces))
+}

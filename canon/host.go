@@ -1,0 +1,133 @@
+package canon
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// UnicodeVersion is the version of the tables by which internationalized names
+// become ASCII. Newer tables may accept more names, and never give a name that
+// was accepted another form.
+const UnicodeVersion = idna.UnicodeVersion
+
+// toASCII is UTS #46 ToASCII as WHATWG uses it: non-transitional, with the
+// checks of joiners and of bidirectional text, without the limits of STD3, of
+// hyphens and of length. It is never written again.
+var toASCII = idna.New(
+	idna.MapForLookup(),
+	idna.Transitional(false),
+	idna.CheckJoiners(true),
+	idna.BidiRule(),
+	idna.StrictDomainName(false),
+	idna.CheckHyphens(false),
+	idna.VerifyDNSLength(false),
+)
+
+// appendHost appends the canonical form of a host: the host parser of WHATWG,
+// narrowed to what RFC 3986 §3.2.2 allows in a name.
+func appendHost(dst, host []byte) ([]byte, error) {
+	if len(host) == 0 {
+		return dst, EmptyHost
+	}
+	if host[0] == '[' {
+		return appendIPv6(dst, host)
+	}
+	start := len(dst)
+	dst, ascii := appendDecoded(dst, host)
+	if !ascii {
+		name, err := mapName(dst[start:])
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst[:start], name...)
+	}
+	name := dst[start:]
+	if badByte(name) >= 0 || hasEmptyLabel(name) {
+		return dst, BadHost
+	}
+	if !endsInNumber(name) {
+		return dst, nil
+	}
+	ip, ok := parseIPv4(name)
+	if !ok {
+		return dst, BadHost
+	}
+	return appendIPv4(dst[:start], ip), nil
+}
+
+// appendDecoded appends host with its escapes decoded, once, and its ASCII
+// letters in lower case, and reports whether that is ASCII.
+func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
+	var all byte
+	for len(host) > 0 {
+		c, n := unescape(host)
+		host = host[n:]
+		if c-'A' <= 'Z'-'A' {
+			c |= 0x20
+		}
+		all |= c
+		dst = append(dst, c)
+	}
+	return dst, all < utf8.RuneSelf
+}
+
+// mapSharpS maps U+1E9E, the one character whose form depends on the tables:
+// before Unicode 15.1 they make it "ss", then "ß".
+func mapSharpS(name []byte) string {
+	return strings.ReplaceAll(string(name), "\u1e9e", "ß")
+}
+
+// mapName returns the ASCII form of an internationalized name.
+func mapName(name []byte) (string, error) {
+	if !utf8.Valid(name) {
+		return "", BadHost
+	}
+	s := mapSharpS(name)
+	if len(s) > MaxLength {
+		if err := checkLongName(s); err != nil {
+			return "", err
+		}
+	}
+	ascii, err := toASCII.ToASCII(s)
+	if err != nil {
+		return "", BadHost
+	}
+	return ascii, nil
+}
+
+// checkLongName finds the fault of a name whose ASCII form must exceed the
+// limit, having a byte at least for every character, without computing it:
+// Punycode takes time quadratic in the length of a label.
+func checkLongName(name string) error {
+	mapped, err := toASCII.ToUnicode(name)
+	if err != nil {
+		return BadHost
+	}
+	if n := utf8.RuneCountInString(mapped); n <= MaxLength || n == len(mapped) {
+		return nil
+	}
+	if m := []byte(mapped); badByte(m) >= 0 || hasEmptyLabel(m) || endsInNumber(m) {
+		return BadHost
+	}
+	return TooLong
+}
+
+// badByte returns the place of the first ASCII byte that a name may not hold,
+// or -1.
+func badByte(name []byte) int {
+	for i, c := range name {
+		if c < utf8.RuneSelf && class[c]&inHost == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// hasEmptyLabel reports whether a label of name is empty; one dot may stand at
+// the end.
+func hasEmptyLabel(name []byte) bool {
+	return len(name) == 0 || name[0] == '.' || bytes.Contains(name, []byte(".."))
+}

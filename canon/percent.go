@@ -1,0 +1,89 @@
+package canon
+
+// Sets of bytes that stay as they are in one place or another.
+const (
+	unreserved    = 1 << iota // RFC 3986 §2.3
+	inHost                    // RFC 3986 §3.2.2 reg-name: unreserved and sub-delims
+	inUserinfo                // and RFC 3986 §3.2.1, less what browsers escape
+	inPath                    // RFC 3986 §3.3, with the slash
+	inQuery                   // RFC 3986 §3.4, less the quote that browsers escape
+	inScheme                  // RFC 3986 §3.1, after the first letter
+	endsAuthority             // the backslash as in WHATWG
+)
+
+const (
+	lower    = "abcdefghijklmnopqrstuvwxyz"
+	upper    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits   = "0123456789"
+	hexUpper = "0123456789ABCDEF"
+)
+
+// class holds the sets that each byte is in. It is never written again.
+var class = classTable(map[string]uint8{
+	lower + upper + digits: unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
+	"-.":                   unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
+	"_~":                   unreserved | inHost | inUserinfo | inPath | inQuery,
+	"+":                    inHost | inUserinfo | inPath | inQuery | inScheme,
+	"!$&()*,":              inHost | inUserinfo | inPath | inQuery,
+	"'":                    inHost | inUserinfo | inPath,
+	";=":                   inHost | inPath | inQuery,
+	":@":                   inPath | inQuery,
+	"/":                    inPath | inQuery | endsAuthority,
+	"?":                    inQuery | endsAuthority,
+	"\\#":                  endsAuthority,
+})
+
+func classTable(sets map[string]uint8) (t [256]uint8) {
+	for members, bits := range sets {
+		for i := range len(members) {
+			t[members[i]] |= bits
+		}
+	}
+	return t
+}
+
+// appendNormal appends s percent-normalised: bytes of the set keep stay, an
+// escaped unreserved character is written plainly (RFC 3986 §6.2.2.2), every
+// other escape has upper-case digits (§6.2.2.1), and all else is escaped.
+func appendNormal(dst, s []byte, keep uint8) []byte {
+	for {
+		i := 0
+		for i < len(s) && class[s[i]]&keep != 0 {
+			i++
+		}
+		dst = append(dst, s[:i]...)
+		if i == len(s) {
+			return dst
+		}
+		c, n := unescape(s[i:])
+		if s = s[i+n:]; n > 1 && class[c]&unreserved != 0 {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', hexUpper[c>>4], hexUpper[c&15])
+		}
+	}
+}
+
+// unescape returns the byte that s starts with and the length of its spelling:
+// 3 for an escape, 1 for any other byte, a '%' that starts no escape included.
+func unescape(s []byte) (c byte, n int) {
+	if s[0] != '%' || len(s) < 3 {
+		return s[0], 1
+	}
+	hi, lo := unhex(s[1]), unhex(s[2])
+	if hi|lo > 15 {
+		return '%', 1
+	}
+	return hi<<4 | lo, 3
+}
+
+// unhex returns the value of a hexadecimal digit, 255 for any other byte.
+func unhex(c byte) byte {
+	switch {
+	case c-'0' <= 9:
+		return c - '0'
+	case c|0x20-'a' <= 5:
+		return c | 0x20 - 'a' + 10
+	}
+	return 255
+}

@@ -1,0 +1,79 @@
+package canon
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// A piece is what stands between two '&' of a query; its key is what stands
+// before its first '='.
+type piece struct {
+	start, key, end int // of the piece, end of the key, end of the piece
+}
+
+// appendQuery appends the canonical form of a query, which is empty or starts
+// with '?': its pieces that are not empty, in the order of their keys. Neither
+// '&' nor '=' can come out of an escape, so pieces are cut after normalising.
+func appendQuery(dst, query []byte) []byte {
+	if len(query) <= len("?") {
+		return dst
+	}
+	start := len(dst)
+	dst = appendNormal(append(dst, '?'), query[1:], inQuery)
+	q := dst[start+1:]
+	var few [32]piece
+	pieces, ordered := cutPieces(few[:0], q)
+	if len(pieces) == 0 {
+		return dst[:start]
+	}
+	if ordered {
+		return dst
+	}
+	sortPieces(pieces, q)
+	dst = appendPieces(dst, q, pieces)
+	n := copy(dst[start+1:], dst[start+1+len(q):])
+	return dst[:start+1+n]
+}
+
+// cutPieces appends to pieces those of q that are not empty, and reports
+// whether they are all that q holds, in order.
+func cutPieces(pieces []piece, q []byte) (_ []piece, ordered bool) {
+	ordered = true
+	var last []byte
+	for start := 0; start <= len(q); {
+		p := piece{start: start, end: len(q)}
+		if i := bytes.IndexByte(q[start:], '&'); i >= 0 {
+			p.end = start + i
+		}
+		if p.key = p.end; p.end > start {
+			if i := bytes.IndexByte(q[start:p.end], '='); i >= 0 {
+				p.key = start + i
+			}
+			pieces = append(pieces, p)
+		}
+		key := q[start:p.key]
+		ordered = ordered && p.end > start && bytes.Compare(last, key) <= 0
+		last = key
+		start = p.end + 1
+	}
+	return pieces, ordered
+}
+
+// sortPieces sorts by key. Pieces of one key keep their order.
+func sortPieces(pieces []piece, q []byte) {
+	slices.SortFunc(pieces, func(a, b piece) int {
+		if c := bytes.Compare(q[a.start:a.key], q[b.start:b.key]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.start, b.start)
+	})
+}
+
+// appendPieces appends pieces of q, of which there is at least one.
+func appendPieces(dst, q []byte, pieces []piece) []byte {
+	for _, p := range pieces {
+		dst = append(append(dst, q[p.start:p.end]...), '&')
+	}
+	return dst[:len(dst)-1]
+}

@@ -1,0 +1,30 @@
+package canon
+
+// A Reason says why a URL has no canonical form. Reasons are the only errors
+// that [Profile.Append] returns; their values are a contract, kept in reports.
+type Reason string
+
+// The reasons in the order of the rules that give them.
+const (
+	Empty             Reason = "empty"              // nothing is left after trimming
+	ControlCharacter  Reason = "control_character"  // 0x00–0x1F or 0x7F inside
+	UnsupportedScheme Reason = "unsupported_scheme" // well formed, but not http or https
+	MissingScheme     Reason = "missing_scheme"
+	MissingAuthority  Reason = "missing_authority" // no two slashes after the scheme
+	Userinfo          Reason = "userinfo"          // a user name or password
+	BadPort           Reason = "bad_port"          // not a number up to 65535
+	EmptyHost         Reason = "empty_host"
+	BadHost           Reason = "bad_host" // neither a name nor an address
+	TooLong           Reason = "too_long" // input over 65,536 bytes or form over the limit
+)
+
+// Error returns the reason as it stands in reports.
+func (r Reason) Error() string { return string(r) }
+
+// Reasons returns all reasons, in the order of the rules that give them.
+func Reasons() []Reason {
+	return []Reason{
+		Empty, ControlCharacter, UnsupportedScheme, MissingScheme, MissingAuthority,
+		Userinfo, BadPort, EmptyHost, BadHost, TooLong,
+	}
+}

@@ -1,0 +1,188 @@
+package canon
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// A stage is a place in a URL up to which it is known to be canonical.
+type stage uint8
+
+const (
+	atScheme stage = iota // nothing is known
+	atPath                // scheme and authority are canonical
+	atQuery               // the path too, and '?' follows
+	atEnd                 // all is canonical, but for what may be cut off
+)
+
+// Sets for scan: what a byte may be without a closer look.
+const (
+	cleanLabel  = 1 << iota // in a label of a host
+	cleanPath               // in a path, with the slash
+	cleanKey                // in a query, before the first '='
+	cleanValue              // in a query, after it
+	afterSlash              // makes the slash before it suspect: "//" or "/."
+	isSlash                 // one bit above afterSlash
+	escapeDigit             // a hexadecimal digit of a canonical escape
+)
+
+// clean holds the sets that each byte is in. It is never written again.
+var clean = classTable(map[string]uint8{
+	lower + digits + "-_~": cleanLabel | cleanPath | cleanKey | cleanValue,
+	upper:                  cleanPath | cleanKey | cleanValue,
+	"!$()*+,;:@":           cleanPath | cleanKey | cleanValue,
+	".":                    cleanPath | cleanKey | cleanValue | afterSlash,
+	"/":                    cleanPath | cleanKey | cleanValue | afterSlash | isSlash,
+	"?":                    cleanKey | cleanValue,
+	"=":                    cleanPath | cleanValue,
+	"&'":                   cleanPath,
+	hexUpper:               escapeDigit,
+})
+
+// scan is the fast path. It returns n and a stage such that s[:n] is the
+// canonical form of that much of s; at atEnd it is the form of all of s, the
+// limits of length aside. It looks only for what is ordinary and gives up at
+// anything else, never refusing a URL.
+func scan(s []byte) (n int, at stage) {
+	path := scanHost(s, scanScheme(s))
+	if path == 0 {
+		return 0, atScheme
+	}
+	if path == len(s) || s[path] != '/' {
+		return path, atPath
+	}
+	end := scanPath(s, path)
+	if end < 0 {
+		return path, atPath
+	}
+	n = end
+	if s[n-1] == '/' && n-1 > path {
+		n--
+	}
+	if end < len(s) && s[end] == '?' {
+		if n < end {
+			return path, atPath
+		}
+		if end = scanQuery(s, end); end < 0 {
+			return n, atQuery
+		}
+		n = end
+	}
+	if end < len(s) && (s[end] != '#' || hasControl(s[end:])) {
+		return path, atPath
+	}
+	return n, atEnd
+}
+
+// scanScheme returns the length of "http://" or "https://" before s, or 0.
+func scanScheme(s []byte) int {
+	if len(s) <= 8 {
+		return 0
+	}
+	const http, https = 0x2f2f3a70747468, 0x2f2f3a7370747468 // least byte first
+	switch x := binary.LittleEndian.Uint64(s); {
+	case x == https:
+		return 8
+	case x<<8 == http<<8:
+		return 7
+	}
+	return 0
+}
+
+// scanHost returns the end of the host that starts at s[i], or 0 if it is not
+// a plain lower-case name that ends the authority. A last label that starts
+// with a digit may be a number, hence an address.
+func scanHost(s []byte, i int) int {
+	if i == 0 {
+		return 0
+	}
+	label := i
+	for ; i < len(s); i++ {
+		if clean[s[i]]&cleanLabel != 0 {
+			continue
+		}
+		if s[i] != '.' {
+			break
+		}
+		if i == label {
+			return 0
+		}
+		label = i + 1
+	}
+	if i == label || s[label]-'0' <= 9 || i < len(s) && class[s[i]]&endsAuthority == 0 {
+		return 0
+	}
+	return i
+}
+
+// scanPath returns the end of the path that starts at s[i], or -1 if it is not
+// canonical but for a slash at the end.
+func scanPath(s []byte, i int) int {
+	var before, suspect uint8
+	for {
+		for ; i < len(s); i++ {
+			c := clean[s[i]]
+			if c&cleanPath == 0 {
+				break
+			}
+			suspect |= before & c
+			before = c & isSlash >> 1
+		}
+		if suspect != 0 {
+			return -1
+		}
+		if i == len(s) || s[i] == '?' || s[i] == '#' {
+			return i
+		}
+		if !isEscape(s[i:]) {
+			return -1
+		}
+		i, before = i+3, 0
+	}
+}
+
+// scanQuery returns the end of the query whose '?' is s[i], or -1 if it is not
+// canonical: escapes, no empty piece, keys in order.
+func scanQuery(s []byte, i int) int {
+	var last []byte
+	for {
+		start := i + 1
+		i = scanSpan(s, start, cleanKey)
+		key := s[start:i]
+		if i < len(s) && s[i] == '=' {
+			i = scanSpan(s, i, cleanValue)
+		}
+		if i == start || bytes.Compare(last, key) > 0 {
+			return -1
+		}
+		if i == len(s) || s[i] == '#' {
+			return i
+		}
+		if s[i] != '&' {
+			return -1
+		}
+		last = key
+	}
+}
+
+// scanSpan returns the end of the bytes of a set, and canonical escapes, that
+// start at s[i].
+func scanSpan(s []byte, i int, set uint8) int {
+	for {
+		for i < len(s) && clean[s[i]]&set != 0 {
+			i++
+		}
+		if i == len(s) || !isEscape(s[i:]) {
+			return i
+		}
+		i += 3
+	}
+}
+
+// isEscape reports whether s starts with an escape that stays as it is.
+func isEscape(s []byte) bool {
+	if len(s) < 3 || s[0] != '%' || clean[s[1]]&clean[s[2]]&escapeDigit == 0 {
+		return false
+	}
+	return class[unhex(s[1])<<4|unhex(s[2])]&unreserved == 0
+}

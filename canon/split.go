@@ -1,0 +1,90 @@
+package canon
+
+import "bytes"
+
+// A split URL is the raw input cut at the borders of its parts, each with its
+// own delimiters, so that all parts in order are the input.
+type splitURL struct {
+	scheme   []byte // "http" or "https" in any case
+	slashes  []byte // the colon and two slashes or backslashes
+	userinfo []byte // with its '@', or empty
+	host     []byte
+	port     []byte // with its ':', or empty
+	rest     []byte // path, query and fragment
+}
+
+// split cuts s, which is trimmed and not empty, or gives the reason why it has
+// no scheme or authority. RFC 3986 §3; the borders of the authority are those
+// of WHATWG.
+func split(s []byte) (u splitURL, err error) {
+	n := schemeLen(s)
+	if n == 0 {
+		return u, MissingScheme
+	}
+	u.scheme = s[:n]
+	if !bytes.EqualFold(u.scheme, []byte("http")) && !bytes.EqualFold(u.scheme, []byte("https")) {
+		return u, UnsupportedScheme
+	}
+	if len(s) < n+3 || !isSlashOrBackslash(s[n+1]) || !isSlashOrBackslash(s[n+2]) {
+		return u, MissingAuthority
+	}
+	u.slashes, s = s[n:n+3], s[n+3:]
+	end := 0
+	for end < len(s) && class[s[end]]&endsAuthority == 0 {
+		end++
+	}
+	authority := s[:end]
+	u.rest = s[end:]
+	at := bytes.LastIndexByte(authority, '@') + 1
+	u.userinfo, authority = authority[:at], authority[at:]
+	colon := portColon(authority)
+	u.host, u.port = authority[:colon], authority[colon:]
+	return u, nil
+}
+
+// schemeLen returns the length of the well-formed scheme before the first
+// colon of s, or 0.
+func schemeLen(s []byte) int {
+	n := 0
+	for n < len(s) && class[s[n]]&inScheme != 0 {
+		n++
+	}
+	if n == 0 || n == len(s) || s[n] != ':' || s[0]|0x20-'a' > 'z'-'a' {
+		return 0
+	}
+	return n
+}
+
+func isSlashOrBackslash(c byte) bool { return c == '/' || c == '\\' }
+
+// portColon returns the place of the last colon outside brackets, or the length
+// of hostport.
+func portColon(hostport []byte) int {
+	colon, inside := len(hostport), false
+	for i, c := range hostport {
+		switch c {
+		case '[':
+			inside = true
+		case ']':
+			inside = false
+		case ':':
+			if !inside {
+				colon = i
+			}
+		}
+	}
+	return colon
+}
+
+// splitRest cuts what follows the authority. The query starts with '?', the
+// fragment with '#', where there is one.
+func splitRest(rest []byte) (path, query, fragment []byte) {
+	path = rest
+	if i := bytes.IndexByte(path, '#'); i >= 0 {
+		path, fragment = path[:i], path[i:]
+	}
+	if i := bytes.IndexByte(path, '?'); i >= 0 {
+		path, query = path[:i], path[i:]
+	}
+	return path, query, fragment
+}
