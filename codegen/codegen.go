@@ -1,0 +1,203 @@
+// Package codegen turns a canonical URL, its workspace and a salt into a short
+// code. It is pure: no files, no stores, no goroutines, and no allocation.
+//
+// The scheme is sha256-base58 of canonicalization.md, "Code". [AppendInput]
+// writes what is hashed, [Sum] hashes it, and a [Scheme] cuts the code of its
+// length out of the [Hash]:
+//
+//	input := codegen.AppendInput(nil, canonical, workspace, 0)
+//	code := scheme.AppendCode(nil, codegen.Sum(input))
+//
+// The scheme never changes what it computes: other rules would be a scheme with
+// another name.
+package codegen
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Name of the scheme, as manifests record it.
+const Name = "sha256-base58"
+
+// Code lengths in characters.
+const (
+	MinLength     = 1
+	MaxLength     = 24
+	DefaultLength = 10
+)
+
+// MaxDigits is the most digits that a Hash can have.
+const MaxDigits = 22
+
+// Alphabet holds the 58 digits, ascending in value and in byte order: so codes
+// of one length sort as the numbers they are.
+const Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+
+// AppendInput appends "canonical|workspace", and "|salt" for a salt of 1 or
+// more, to dst.
+func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
+	return AppendSuffix(append(dst, canonical...), workspace, salt)
+}
+
+// AppendSuffix makes a hash input of a dst that already ends with the
+// canonical URL.
+func AppendSuffix(dst, workspace []byte, salt int) []byte {
+	dst = append(append(dst, '|'), workspace...)
+	if salt > 0 {
+		dst = strconv.AppendInt(append(dst, '|'), int64(salt), 10)
+	}
+	return dst
+}
+
+// A Hash is the first 16 bytes of a SHA-256, as an unsigned big-endian integer.
+type Hash struct{ Hi, Lo uint64 }
+
+// Sum hashes an input made by AppendInput.
+func Sum(input []byte) Hash {
+	sum := sha256.Sum256(input)
+	return FromKey([16]byte(sum[:16]))
+}
+
+// FromKey is the inverse of Hash.Key.
+func FromKey(k [16]byte) Hash {
+	return Hash{binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:])}
+}
+
+// Key returns the 16 bytes of the hash. Of salt 0 they are the url_key.
+func (h Hash) Key() (k [16]byte) {
+	binary.BigEndian.PutUint64(k[:8], h.Hi)
+	binary.BigEndian.PutUint64(k[8:], h.Lo)
+	return k
+}
+
+// A Scheme makes codes of one length. Make it with New.
+type Scheme struct{ length int }
+
+// New returns the scheme for codes of 1 to 24 characters.
+func New(length int) (Scheme, error) {
+	if length < MinLength || length > MaxLength {
+		return Scheme{}, fmt.Errorf("code length %d is not within %d to %d", length, MinLength, MaxLength)
+	}
+	return Scheme{length}, nil
+}
+
+// Length is the number of characters of each code.
+func (s Scheme) Length() int { return s.length }
+
+const (
+	// rankDigits is the most digits of a code that Rank holds; 58^10 < 2^59.
+	rankDigits = 10
+	pow10      = 430804206899405824 // 58^10
+	odd12      = 353814783205469041 // 29^12; 58^12 = 2^12 · 29^12
+)
+
+// AppendCode appends the code of the hash to dst.
+func (s Scheme) AppendCode(dst []byte, h Hash) []byte {
+	if s.RankIsCode() {
+		return s.AppendRank(dst, s.Rank(h))
+	}
+	digits := h.digits()
+	used := h.numDigits()
+	for range s.length - used {
+		dst = append(dst, Alphabet[0])
+	}
+	for _, d := range digits[MaxDigits-used:][:min(used, s.length)] {
+		dst = append(dst, Alphabet[d])
+	}
+	return dst
+}
+
+// Rank returns the first ten characters of the code (all, if it has fewer) as a
+// number: ranks order as codes do.
+func (s Scheme) Rank(h Hash) uint64 {
+	n := h.numDigits()
+	if n == MaxDigits && s.length <= MaxDigits {
+		q, _ := bits.Div64(h.Hi>>12, h.Hi<<52|h.Lo>>12, odd12)
+		if s.length >= rankDigits {
+			return q
+		}
+		return q / powers[rankDigits-s.length].Lo
+	}
+	return s.rankSlow(h, n)
+}
+
+// RankOf returns the rank of a code that the scheme made. Of other characters it
+// is some number.
+func (s Scheme) RankOf(code []byte) (rank uint64) {
+	for _, c := range code[:min(len(code), rankDigits)] {
+		rank = rank*58 + uint64(strings.IndexByte(Alphabet, c))
+	}
+	return rank
+}
+
+// rankSlow is Rank for a hash of any number of digits.
+func (s Scheme) rankSlow(h Hash, n int) (rank uint64) {
+	digits := h.digits()
+	pad := max(s.length-n, 0)
+	for i := range min(s.length, rankDigits) {
+		rank *= 58
+		if i >= pad {
+			rank += uint64(digits[MaxDigits-n+i-pad])
+		}
+	}
+	return rank
+}
+
+// RankIsCode reports whether equal ranks mean equal codes: up to length 10.
+func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
+
+// AppendRank appends the code that a rank stands for, if RankIsCode.
+func (s Scheme) AppendRank(dst []byte, rank uint64) []byte {
+	var code [rankDigits]byte
+	for i := s.length - 1; i >= 0; i-- {
+		code[i] = Alphabet[rank%58]
+		rank /= 58
+	}
+	return append(dst, code[:s.length]...)
+}
+
+// digits returns all 22 digits of h, most significant first.
+func (h Hash) digits() (d [MaxDigits]byte) {
+	qHi, r := bits.Div64(0, h.Hi, pow10)
+	qLo, low := bits.Div64(r, h.Lo, pow10)
+	top, mid := bits.Div64(qHi, qLo, pow10)
+	for i := MaxDigits - 1; i >= 12; i-- {
+		d[i] = byte(low % 58)
+		low /= 58
+	}
+	for i := 11; i >= 2; i-- {
+		d[i] = byte(mid % 58)
+		mid /= 58
+	}
+	d[0], d[1] = byte(top/58), byte(top%58)
+	return d
+}
+
+// numDigits returns the number of digits of h without leading zeros: 22 for
+// 96.8 % of all hashes, 0 for zero.
+func (h Hash) numDigits() int {
+	n := MaxDigits
+	for n > 0 && h.less(powers[n-1]) {
+		n--
+	}
+	return n
+}
+
+func (h Hash) less(o Hash) bool {
+	return h.Hi < o.Hi || h.Hi == o.Hi && h.Lo < o.Lo
+}
+
+// powers[i] is 58^i.
+var powers = func() (p [MaxDigits]Hash) {
+	p[0] = Hash{0, 1}
+	for i := 1; i < MaxDigits; i++ {
+		hi, lo := bits.Mul64(p[i-1].Lo, 58)
+		p[i] = Hash{p[i-1].Hi*58 + hi, lo}
+	}
+	return p
+}()
