@@ -1,0 +1,171 @@
+// Package assign settles who gets which code, as if the URLs had come one at a
+// time in ascending byte order (canonicalization.md, "Assignment").
+//
+// Every code ranks its claimants alike: an owner that cannot be moved first,
+// then the smallest canonical URL. That makes it a stable matching with one
+// common ranking, which has exactly one solution, and [Settle] finds it by
+// deferred acceptance: whoever is turned away, also one that held the code
+// until now, proposes its next code. The order of the proposals does not
+// matter, so only contested URLs need be in memory: the others are asked about
+// through [Holders] when somebody proposes their code.
+//
+// The package is pure. It knows no files, no stores and no goroutines.
+package assign
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+)
+
+// A Code is a short code of at most 24 characters, padded with zero bytes.
+type Code [24]byte
+
+// MakeCode returns the Code of these characters.
+func MakeCode(chars []byte) (c Code) {
+	copy(c[:], chars)
+	return c
+}
+
+// Bytes returns the characters of the code.
+func (c *Code) Bytes() []byte {
+	if n := bytes.IndexByte(c[:], 0); n >= 0 {
+		return c[:n]
+	}
+	return c[:]
+}
+
+// A Slot is a code in a workspace: what a claim can hold.
+type Slot struct {
+	Workspace uint32 // a number that the caller gave the workspace
+	Code      Code
+}
+
+// A URL that claims a code. The canonical URL ranks it among the claimants of
+// one slot, the smallest first.
+type URL struct {
+	Workspace uint32
+	Canonical []byte
+}
+
+// A Claim is a URL with what it has got so far; in the result of Settle, for good.
+type Claim struct {
+	URL
+	Salt      int  // of Code
+	Code      Code // meaningless if Exhausted
+	Exhausted bool // every salt was tried and every code had a better owner
+}
+
+// A Holder is who has a slot without being among the claims.
+type Holder struct {
+	Fixed bool // an owner that cannot be moved: every claim is turned away
+	URL   *URL // or a URL that would get the slot, its code of salt 0, unless a better one claims it; nil: nobody
+}
+
+// Holders knows who holds codes outside of the contest.
+type Holders interface {
+	// Holders reports, in any order, the holder of each of these slots (by
+	// index) that has one. The slots are distinct and each is asked for once. A
+	// URL that was reported, or given to Settle, takes part from then on and
+	// must not be reported again.
+	Holders(ctx context.Context, slots []Slot, report func(i int, h Holder) error) error
+}
+
+// A Proposer derives the code of a URL at a salt.
+type Proposer func(u *URL, salt int) Code
+
+// Settle gives every URL its code: the first, from salt 0 to maxRetries, that
+// no better claimant wants. URLs must be distinct; together they must include
+// all that contest a slot with each other at salt 0. The result has the given
+// URLs first, in their order, then those that Holders drew in. The error is the
+// first that who returned.
+func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
+	c := contest{propose: propose, maxRetries: maxRetries, holds: make(map[Slot]int32, len(urls))}
+	c.claims = make([]Claim, len(urls))
+	for i := range urls {
+		c.claims[i] = Claim{URL: urls[i], Salt: -1}
+		c.next(int32(i))
+	}
+	for len(c.queue) > 0 {
+		if err := c.ask(ctx, who); err != nil {
+			return nil, err
+		}
+		c.round()
+	}
+	return c.claims, nil
+}
+
+// contest is the state of the deferred acceptance. Every claim either holds its
+// slot, or is in the queue with a proposal, or is exhausted.
+type contest struct {
+	propose    Proposer
+	maxRetries int
+	claims     []Claim
+	holds      map[Slot]int32 // index of the claim, nobody or fixed; absent: not asked yet
+	queue      []int32        // claims whose proposal waits for an answer
+}
+
+const (
+	nobody = int32(-1)
+	fixed  = int32(-2)
+)
+
+// next lets a claim propose its next code.
+func (c *contest) next(i int32) {
+	claim := &c.claims[i]
+	if claim.Salt == c.maxRetries {
+		claim.Exhausted = true
+		return
+	}
+	claim.Salt++
+	claim.Code = c.propose(&claim.URL, claim.Salt)
+	c.queue = append(c.queue, i)
+}
+
+// ask finds out who holds the slots in the queue that were not proposed before.
+func (c *contest) ask(ctx context.Context, who Holders) error {
+	var slots []Slot
+	for _, i := range c.queue {
+		slot := Slot{c.claims[i].Workspace, c.claims[i].Code}
+		if _, asked := c.holds[slot]; !asked {
+			c.holds[slot] = nobody
+			slots = append(slots, slot)
+		}
+	}
+	if len(slots) == 0 {
+		return nil
+	}
+	return who.Holders(ctx, slots, func(i int, h Holder) error {
+		switch {
+		case h.Fixed:
+			c.holds[slots[i]] = fixed
+		case h.URL != nil:
+			if h.URL.Workspace != slots[i].Workspace {
+				return fmt.Errorf("holder of workspace %d for a slot of %d", h.URL.Workspace, slots[i].Workspace)
+			}
+			c.holds[slots[i]] = int32(len(c.claims))
+			c.claims = append(c.claims, Claim{URL: *h.URL, Code: slots[i].Code})
+		}
+		return nil
+	})
+}
+
+// round answers every proposal in the queue; those turned away propose again.
+func (c *contest) round() {
+	queue := c.queue
+	c.queue = nil
+	for _, i := range queue {
+		slot := Slot{c.claims[i].Workspace, c.claims[i].Code}
+		switch holder := c.holds[slot]; {
+		case holder == fixed:
+			c.next(i)
+		case holder == nobody:
+			c.holds[slot] = i
+		case bytes.Compare(c.claims[i].Canonical, c.claims[holder].Canonical) < 0:
+			c.holds[slot] = i
+			c.next(holder)
+		default:
+			c.next(i)
+		}
+	}
+}
