@@ -1,0 +1,273 @@
+package extsort
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"sort"
+)
+
+// A Bucket is a stretch of the order. It belongs to its sorter, and between Load
+// and Release it may be read by any number of goroutines.
+type Bucket struct {
+	s       *Sorter
+	chunks  [][]byte // in memory
+	extents []extent // on disk: all of it, or nothing
+	bytes   int64    // of the extents
+	count   int
+	entries []entry // one for each record; in order once sorted
+	sorted  bool
+	buf     *[]byte // that the extents were read into
+}
+
+// An entry stands for a record: 16 bytes that are sorted in its place.
+type entry struct {
+	key   uint64
+	group uint32
+	ref   uint32 // chunk number << offsetBits | offset / align
+}
+
+// Len returns the number of records.
+func (b *Bucket) Len() int { return len(b.entries) }
+
+// Group returns the group of record i in order.
+func (b *Bucket) Group(i int) uint32 { return b.entries[i].group }
+
+// Key returns the key of record i in order.
+func (b *Bucket) Key(i int) uint64 { return b.entries[i].key }
+
+// Record returns the content of record i in order. The sorter owns it.
+func (b *Bucket) Record(i int) []byte { return b.content(b.entries[i]) }
+
+// Touch reads a little of each of the records [from, to) in order and returns
+// nothing of meaning: the processor then has them at hand. Records lie all over
+// the bucket's memory, and misses that do not wait for each other cost less.
+func (b *Bucket) Touch(from, to int) (sum byte) {
+	for _, e := range b.entries[min(from, len(b.entries)):min(to, len(b.entries))] {
+		at := b.chunks[e.ref>>offsetBits][e.ref&(1<<offsetBits-1)*align:]
+		sum += at[0] + at[min(64, len(at)-1)] + at[min(128, len(at)-1)]
+	}
+	return sum
+}
+
+// Search returns the index of the first record that is not before this group
+// and key.
+func (b *Bucket) Search(group uint32, key uint64) int {
+	return sort.Search(len(b.entries), func(i int) bool {
+		return b.s.compareBounds(b.entries[i].bound(), bound{group: group, key: key}) >= 0
+	})
+}
+
+func (e entry) bound() bound { return bound{group: e.group, key: e.key} }
+
+func (b *Bucket) content(e entry) []byte {
+	chunk := b.chunks[e.ref>>offsetBits]
+	_, content := record(chunk[e.ref&(1<<offsetBits-1)*align:])
+	return content
+}
+
+// Load returns bucket i in order. Different buckets may be loaded at once, one
+// by one goroutine. The error is that of the spill file.
+func (s *Sorter) Load(i int) (*Bucket, error) {
+	b := &s.buckets[i]
+	if b.sorted {
+		return b, nil
+	}
+	if b.extents == nil {
+		b.sort()
+		b.sorted = true
+		return b, nil
+	}
+	loaded := &Bucket{s: s, count: b.count, buf: s.buffer(b.bytes)}
+	free := *loaded.buf
+	for _, e := range b.extents {
+		records, err := s.spill.read(e, free)
+		if err != nil {
+			return nil, err
+		}
+		free = free[e.size:]
+		loaded.chunks = appendChunks(loaded.chunks, records)
+	}
+	loaded.sort()
+	return loaded, nil
+}
+
+// Release gives back what Load needed. Records may not be used any more.
+func (b *Bucket) Release() {
+	if b.buf != nil {
+		b.s.buffers.Put(b.buf)
+		b.buf = nil
+	}
+}
+
+// buffer returns a buffer of n bytes.
+func (s *Sorter) buffer(n int64) *[]byte {
+	buf, ok := s.buffers.Get().(*[]byte)
+	if !ok || int64(cap(*buf)) < n {
+		made := make([]byte, n)
+		buf = &made
+	}
+	*buf = (*buf)[:n]
+	return buf
+}
+
+// appendChunks cuts an extent into pieces within which an entry can point.
+func appendChunks(chunks [][]byte, records []byte) [][]byte {
+	start, at := 0, 0
+	for at < len(records) {
+		_, content := record(records[at:])
+		if at-start >= chunkSize {
+			chunks = append(chunks, records[start:at])
+			start = at
+		}
+		at += recordSize(len(content))
+	}
+	return append(chunks, records[start:])
+}
+
+// scan visits the chunks of a bucket on disk, each valid during the call.
+func (b *Bucket) scan(visit func(chunk []byte)) error {
+	for _, e := range b.extents {
+		buf := b.s.buffer(int64(e.size))
+		records, err := b.s.spill.read(e, *buf)
+		if err == nil {
+			visit(records)
+		}
+		b.s.buffers.Put(buf)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// join appends the records of the next bucket.
+func (b *Bucket) join(next *Bucket) {
+	b.chunks = append(b.chunks, next.chunks...)
+	b.extents = append(b.extents, next.extents...)
+	b.bytes += next.bytes
+	b.count += next.count
+}
+
+// enter makes the entries.
+func (b *Bucket) enter() {
+	if len(b.chunks) > maxChunks {
+		panic("extsort: a bucket of over 32 GiB")
+	}
+	b.entries = make([]entry, 0, b.count)
+	for c, chunk := range b.chunks {
+		for at := 0; at < len(chunk); {
+			h, content := record(chunk[at:])
+			b.entries = append(b.entries, entry{h.key, h.group, uint32(c<<offsetBits | at/align)})
+			at += recordSize(len(content))
+		}
+	}
+}
+
+// split divides the bucket into at most n of about the same size, with the
+// bounds between them.
+func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
+	b.enter()
+	sample := make([]bound, 0, 64*n)
+	for i := 0; i < len(b.entries); i += max(len(b.entries)/(64*n), 1) {
+		sample = append(sample, b.entries[i].bound())
+	}
+	bounds = b.s.quantiles(sample, n)
+	parts = make([]Bucket, len(bounds)+1)
+	for i := range parts {
+		parts[i] = Bucket{s: b.s, chunks: b.chunks, entries: []entry{}}
+	}
+	for _, e := range b.entries {
+		i, found := slices.BinarySearchFunc(bounds, e.bound(), b.s.compareBounds)
+		if found {
+			i++
+		}
+		parts[i].entries = append(parts[i].entries, e)
+		parts[i].count++
+	}
+	return parts, bounds
+}
+
+// sort puts the entries in order: by group and key first, which need not touch
+// the records, then stretches of equal ones by content.
+func (b *Bucket) sort() {
+	if b.entries == nil {
+		b.enter()
+	}
+	if oneGroup(b.entries) {
+		sortByKey(b.entries)
+	} else {
+		slices.SortFunc(b.entries, func(x, y entry) int { return b.s.compareBounds(x.bound(), y.bound()) })
+	}
+	for i := 0; i < len(b.entries); {
+		end := i + 1
+		for end < len(b.entries) && b.entries[end].key == b.entries[i].key && b.entries[end].group == b.entries[i].group {
+			end++
+		}
+		if end > i+1 {
+			slices.SortFunc(b.entries[i:end], func(x, y entry) int {
+				return b.s.cfg.Compare(b.content(x), b.content(y))
+			})
+		}
+		i = end
+	}
+}
+
+func oneGroup(entries []entry) bool {
+	for i := range entries {
+		if entries[i].group != entries[0].group {
+			return false
+		}
+	}
+	return true
+}
+
+// sortByKey sorts by key alone: one counting pass puts each entry about where it
+// belongs, as the keys of a bucket are spread evenly, then each cell is sorted,
+// by insertion where it is as small as it should be.
+func sortByKey(entries []entry) {
+	n := len(entries)
+	if n < 2 {
+		return
+	}
+	lo, hi := entries[0].key, entries[0].key
+	for i := range entries {
+		lo, hi = min(lo, entries[i].key), max(hi, entries[i].key)
+	}
+	if lo == hi {
+		return
+	}
+	shift := max(bits.Len64(hi-lo)-bits.Len(uint(n)), 0) // at most 2n cells
+	ends := make([]int32, (hi-lo)>>shift+2)
+	for i := range entries {
+		ends[(entries[i].key-lo)>>shift+1]++
+	}
+	for i := range ends[1:] {
+		ends[i+1] += ends[i]
+	}
+	out := make([]entry, n)
+	for i := range entries {
+		c := (entries[i].key - lo) >> shift
+		out[ends[c]] = entries[i]
+		ends[c]++
+	}
+	copy(entries, out)
+	start := int32(0)
+	for _, end := range ends[:len(ends)-1] {
+		sortCell(entries[start:end])
+		start = end
+	}
+}
+
+// sortCell sorts what fell into one cell.
+func sortCell(entries []entry) {
+	if len(entries) > 16 {
+		slices.SortFunc(entries, func(x, y entry) int { return cmp.Compare(x.key, y.key) })
+		return
+	}
+	for i := 1; i < len(entries); i++ {
+		for j := i; j > 0 && entries[j].key < entries[j-1].key; j-- {
+			entries[j], entries[j-1] = entries[j-1], entries[j]
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// Package extsort orders records by group, key and content, in memory or, past
+// a bound, on disk. It knows nothing of what they mean.
+//
+// Records are distributed over range buckets while they are written: splitters
+// are taken from a sample of the first records, so that afterwards each bucket
+// is sorted by itself, by any goroutine, and the buckets follow each other in
+// order. Past Config.Memory the chunks that hold the records move to a spill
+// file; there is no merge. Neither the splitters nor the number of writers nor
+// the memory show in the order.
+//
+// The life of a sorter: [New]; a [Writer] for each goroutine; Finish; then Load
+// and Release of each bucket, as often as wanted; Close.
+package extsort
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Config tells a Sorter the order: by group, then key, then content.
+type Config struct {
+	// CompareGroups orders groups. It must be safe for concurrent use.
+	CompareGroups func(a, b uint32) int
+	// Compare orders the contents of records of one group and key. It must be
+	// safe for concurrent use, and total: no two records may be equal.
+	Compare func(a, b []byte) int
+
+	// Memory is how many bytes of records are held before they spill, and how
+	// many bytes the buckets may have that are loaded at once; 0: no bound.
+	Memory int64
+	// Loads is the most buckets that are loaded at once; 0: 1.
+	Loads int
+	// TempDir is the folder of the spill file; "": that of the system.
+	TempDir string
+}
+
+const (
+	// sampleSize is the number of records from which a writer takes splitters,
+	// if it is the first to have as many.
+	sampleSize = 1 << 14
+	// rangeBuckets is the number of ranges that records are distributed over.
+	rangeBuckets = 512
+	// smallBucket is the number of records below which neighbouring ranges
+	// become one bucket, and the least that is worth splitting again.
+	smallBucket = 1 << 12
+)
+
+// A Sorter takes records from writers and gives them back in order.
+type Sorter struct {
+	cfg       Config
+	splitters atomic.Pointer[splitters]
+	mu        sync.Mutex // guards writers and the making of splitters
+	writers   []*Writer
+	spill     spill
+	held      atomic.Int64 // bytes of arenas and of chunks that are larger
+	buffers   sync.Pool    // *[]byte that buckets are read into
+	buckets   []Bucket
+	bounds    []bound // bounds[i] is the lowest position that belongs to buckets[i+1]
+}
+
+// New returns an empty sorter.
+func New(cfg Config) *Sorter {
+	return &Sorter{cfg: cfg, spill: spill{dir: cfg.TempDir}}
+}
+
+// NewWriter returns a writer for one goroutine. Safe for concurrent use.
+func (s *Sorter) NewWriter() *Writer {
+	w := &Writer{s: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writers = append(s.writers, w)
+	return w
+}
+
+// Close gives back the spill file. It must be called on every way out.
+func (s *Sorter) Close() error { return s.spill.close() }
+
+// Spilled returns the number of bytes that were written to disk.
+func (s *Sorter) Spilled() int64 { return s.spill.size.Load() }
+
+// Finish ends the writing and forms the buckets. No writer may be used any more.
+// The error is that of the spill file.
+func (s *Sorter) Finish() error {
+	split := s.splitters.Load()
+	if split == nil {
+		split = s.choose(s.writers)
+		s.splitters.Store(split)
+	}
+	ranges, err := s.collect(s.writers, split)
+	s.writers = nil
+	if err != nil {
+		return err
+	}
+	return s.form(ranges, split.bounds)
+}
+
+// collect takes the ranges out of some writers. If anything was spilled, all is.
+func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) {
+	var errs []error
+	for _, w := range writers {
+		w.distribute(split)
+		if s.Spilled() > 0 {
+			w.flush(true)
+			s.held.Add(-w.arenas)
+		}
+		errs = append(errs, w.err)
+	}
+	ranges := make([]Bucket, len(split.bounds)+1)
+	for i := range ranges {
+		r := &ranges[i]
+		r.s = s
+		for _, w := range writers {
+			r.chunks = append(r.chunks, w.parts[i].chunks...)
+			r.extents = append(r.extents, w.parts[i].extents...)
+			r.count += w.parts[i].count
+			r.bytes += w.parts[i].spilled
+		}
+	}
+	return ranges, errors.Join(errs...)
+}
+
+// form makes buckets of a convenient size: small neighbours are joined, and a
+// range that got far more than its share, as when the input is itself sorted by
+// group, is split again.
+func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
+	total := 0
+	for i := range ranges {
+		total += ranges[i].count
+	}
+	large := max(8*total/len(ranges), 16*smallBucket)
+	for i := range ranges {
+		r := &ranges[i]
+		if i > 0 {
+			last := &s.buckets[len(s.buckets)-1]
+			if last.entries == nil && last.count+r.count <= smallBucket && last.bytes+r.bytes <= s.loadable()/2 && bounds[i-1].content == nil {
+				last.join(r)
+				continue
+			}
+			s.bounds = append(s.bounds, bounds[i-1])
+		}
+		switch {
+		case r.bytes > s.loadable():
+			if err := s.divide(r, false); err != nil {
+				return err
+			}
+		case r.count > large && r.bytes == 0:
+			parts, inner := r.split(r.count/smallBucket + 1)
+			s.buckets = append(s.buckets, parts...)
+			s.bounds = append(s.bounds, inner...)
+		default:
+			s.buckets = append(s.buckets, *r)
+		}
+	}
+	return nil
+}
+
+// loadable is the most bytes that a bucket on disk may have: what is loaded of
+// it is about a fifth larger.
+func (s *Sorter) loadable() int64 {
+	if s.cfg.Memory == 0 {
+		return 1<<63 - 1
+	}
+	return max(s.cfg.Memory*4/5/int64(max(s.cfg.Loads, 1)), chunkSize)
+}
+
+// Len returns the number of records.
+func (s *Sorter) Len() (n int64) {
+	for i := range s.buckets {
+		n += int64(s.buckets[i].count)
+	}
+	return n
+}
+
+// Buckets returns their number, which depends on the writers and the memory.
+func (s *Sorter) Buckets() int { return len(s.buckets) }
+
+// Count returns the number of records of bucket i, which need not be loaded.
+func (s *Sorter) Count(i int) int { return s.buckets[i].count }
+
+// Joined reports whether bucket i may begin with records of the group and key
+// that the bucket before it ends with: they are too many for one bucket.
+func (s *Sorter) Joined(i int) bool { return i > 0 && s.bounds[i-1].content != nil }
+
+// Locate returns the first bucket in which records of this group and key are, if
+// there are any.
+func (s *Sorter) Locate(group uint32, key uint64) int {
+	at := bound{group: group, key: key}
+	i, _ := slices.BinarySearchFunc(s.bounds, at, s.compareBounds)
+	for i < len(s.bounds) && s.bounds[i].content == nil && s.compareBounds(s.bounds[i], at) == 0 {
+		i++
+	}
+	return i
+}
+
+// A bound is a position in the order. Without content it is the lowest of its
+// group and key.
+type bound struct {
+	group   uint32
+	key     uint64
+	content []byte
+}
+
+// compareBounds compares by group and key alone.
+func (s *Sorter) compareBounds(a, b bound) int {
+	if a.group != b.group {
+		return s.cfg.CompareGroups(a.group, b.group)
+	}
+	return cmp.Compare(a.key, b.key)
+}
+
+// compareAll compares by content too.
+func (s *Sorter) compareAll(a, b bound) int {
+	if c := s.compareBounds(a, b); c != 0 || a.content == nil || b.content == nil {
+		return cmp.Or(c, cmp.Compare(len(a.content), len(b.content)))
+	}
+	return s.cfg.Compare(a.content, b.content)
+}
+
+// splitters divide the order into ranges: range i ends where bounds[i] begins.
+type splitters struct {
+	bounds  []bound
+	keys    []uint64 // of the bounds
+	content bool     // some bound has content
+}
+
+func newSplitters(bounds []bound) *splitters {
+	p := &splitters{bounds: bounds, keys: make([]uint64, len(bounds))}
+	for i, b := range bounds {
+		p.keys[i] = b.key
+		p.content = p.content || b.content != nil
+	}
+	return p
+}
+
+// choose makes splitters from the staged records of some writers.
+func (s *Sorter) choose(writers []*Writer) *splitters {
+	var sample []bound
+	for _, w := range writers {
+		for _, chunk := range w.staged.chunks {
+			each(chunk, func(h header, _ []byte) { sample = append(sample, bound{group: h.group, key: h.key}) })
+		}
+	}
+	return newSplitters(s.quantiles(sample, rangeBuckets))
+}
+
+// quantiles returns at most n-1 distinct bounds that divide the sample, which it
+// sorts, into n parts of about one size.
+func (s *Sorter) quantiles(sample []bound, n int) []bound {
+	slices.SortFunc(sample, s.compareAll)
+	var bounds []bound
+	for i := 1; i < n && len(sample) > 0; i++ {
+		bounds = append(bounds, sample[i*len(sample)/n])
+	}
+	return slices.CompactFunc(bounds, func(a, b bound) bool { return s.compareAll(a, b) == 0 })
+}
+
+// span returns the bounds of one group: those before lo belong to lesser groups,
+// those from hi on to greater ones.
+func (p *splitters) span(s *Sorter, group uint32) (lo, hi int) {
+	find := func(key uint64) int {
+		i, found := slices.BinarySearchFunc(p.bounds, bound{group: group, key: key}, s.compareBounds)
+		for found && key != 0 && i < len(p.bounds) && p.bounds[i].group == group {
+			i++
+		}
+		return i
+	}
+	return find(0), find(1<<64 - 1)
+}
+
+// count returns how many of the ascending keys are at most key.
+func count(keys []uint64, key uint64) int {
+	base, n := 0, len(keys)
+	for n > 0 {
+		half := (n + 1) / 2
+		if keys[base+half-1] <= key {
+			base += half
+		}
+		n -= half
+	}
+	return base
+}

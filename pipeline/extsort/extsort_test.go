@@ -1,0 +1,184 @@
+package extsort_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"pgregory.net/rapid"
+)
+
+type rec struct {
+	group   uint32
+	key     uint64
+	content string
+}
+
+// byGroup orders groups as their number read backwards, so that the order of
+// groups is not that of their numbers.
+func byGroup(a, b uint32) int { return cmp.Compare(^a, ^b) }
+
+func compareRecs(a, b rec) int {
+	return cmp.Or(byGroup(a.group, b.group), cmp.Compare(a.key, b.key), strings.Compare(a.content, b.content))
+}
+
+// write gives the records to as many writers as asked, each in a goroutine.
+func write(t testingT, recs []rec, writers int, memory int64) *extsort.Sorter {
+	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory, Loads: 2})
+	var wg sync.WaitGroup
+	for i := range writers {
+		w := s.NewWriter()
+		wg.Go(func() {
+			for j := i; j < len(recs); j += writers {
+				copy(w.Reserve(recs[j].group, recs[j].key, len(recs[j].content)), recs[j].content)
+			}
+		})
+	}
+	wg.Wait()
+	if err := s.Finish(); err != nil {
+		t.Fatalf("finish: %v", err)
+	}
+	return s
+}
+
+type testingT interface{ Fatalf(string, ...any) }
+
+func read(t testingT, s *extsort.Sorter) []rec {
+	recs := []rec{}
+	for i := range s.Buckets() {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		for j := range b.Len() {
+			recs = append(recs, rec{b.Group(j), b.Key(j), string(b.Record(j))})
+		}
+		b.Release()
+	}
+	return recs
+}
+
+func check(t testingT, recs []rec, writers int, memory int64) {
+	s := write(t, recs, writers, memory)
+	defer s.Close()
+	got, want := read(t, s), slices.SortedFunc(slices.Values(recs), compareRecs)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%d records of %d writers are not in order (%d came back)", len(recs), writers, len(got))
+	}
+	for i := 0; i < len(recs); i += 1 + len(recs)/100 {
+		if !found(t, s, recs[i]) {
+			t.Fatalf("record %v is not where Locate and Search look", recs[i])
+		}
+	}
+}
+
+// found looks for a record in all buckets that may have its group and key.
+func found(t testingT, s *extsort.Sorter, r rec) bool {
+	first := s.Locate(r.group, r.key)
+	for i := first; i < s.Buckets() && (i == first || s.Joined(i)); i++ {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		defer b.Release()
+		for at := b.Search(r.group, r.key); at < b.Len() && b.Group(at) == r.group && b.Key(at) == r.key; at++ {
+			if string(b.Record(at)) == r.content {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Inputs of every shape that the ranges can meet: few and many groups, spread
+// and equal keys, sorted input, that which the sample misses.
+func TestOrder(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	shapes := map[string]func(i int) rec{
+		"one group":           func(i int) rec { return rec{0, rnd.Uint64() >> 6, ""} },
+		"all keys equal":      func(i int) rec { return rec{0, 7, ""} },
+		"extreme keys":        func(i int) rec { return rec{0, -uint64(i % 2), ""} },
+		"few keys":            func(i int) rec { return rec{0, uint64(rnd.IntN(5)), ""} },
+		"sorted keys":         func(i int) rec { return rec{0, uint64(i), ""} },
+		"many groups":         func(i int) rec { return rec{uint32(rnd.IntN(20000)), rnd.Uint64(), ""} },
+		"sorted by group":     func(i int) rec { return rec{uint32(i / 30), rnd.Uint64(), ""} },
+		"late hot group":      func(i int) rec { return rec{uint32(i / 40000), rnd.Uint64() % 3, ""} },
+		"exponential lengths": func(i int) rec { return rec{0, rnd.Uint64(), strings.Repeat("x", 1<<(i%18))} },
+	}
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			n := 120_000
+			if name == "exponential lengths" {
+				n = 2000
+			}
+			recs := make([]rec, n)
+			for i := range recs {
+				recs[i] = shape(i)
+				recs[i].content += fmt.Sprint(i)
+			}
+			for _, writers := range []int{1, 3} {
+				for _, memory := range []int64{0, 1 << 20, 1 << 23} {
+					check(t, recs, writers, memory)
+				}
+			}
+		})
+	}
+}
+
+func TestSmall(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 200).Draw(t, "n")
+		recs := make([]rec, n)
+		for i := range recs {
+			recs[i] = rec{
+				rapid.Uint32Range(0, 3).Draw(t, "group"),
+				rapid.Uint64Range(0, 9).Draw(t, "key"),
+				rapid.StringN(0, 5, 20).Draw(t, "content") + fmt.Sprint(i),
+			}
+		}
+		check(t, recs, rapid.IntRange(1, 4).Draw(t, "writers"), rapid.Int64Range(0, 1).Draw(t, "memory"))
+	})
+}
+
+func BenchmarkSort(b *testing.B) {
+	for _, c := range []struct {
+		groups int
+		memory int64
+	}{{1, 0}, {100_000, 0}, {1, 64 << 20}, {100_000, 64 << 20}} {
+		groups, memory := c.groups, c.memory
+		b.Run(fmt.Sprintf("rows=1M/groups=%d/memory=%dMiB", groups, memory>>20), func(b *testing.B) {
+			const n = 1_000_000
+			content := bytes.Repeat([]byte("x"), 120)
+			b.ReportAllocs()
+			for b.Loop() {
+				s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory})
+				w := s.NewWriter()
+				rnd := rand.New(rand.NewPCG(1, 2))
+				for i := range n {
+					r := w.Reserve(uint32(rnd.IntN(groups)), rnd.Uint64(), len(content))
+					copy(r, content)
+					binary.LittleEndian.PutUint32(r, uint32(i))
+				}
+				if err := s.Finish(); err != nil {
+					b.Fatal(err)
+				}
+				for i := range s.Buckets() {
+					bucket, err := s.Load(i)
+					if err != nil {
+						b.Fatal(err)
+					}
+					bucket.Release()
+				}
+				s.Close()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
+		})
+	}
+}

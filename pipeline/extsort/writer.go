@@ -1,0 +1,250 @@
+package extsort
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// A Writer takes records on behalf of one goroutine. It stages the first ones
+// until splitters are known, then appends each to the range it belongs to.
+type Writer struct {
+	s      *Sorter
+	split  *splitters
+	staged stretch   // until split is known
+	parts  []stretch // one for each range
+	spans  []groupSpan
+	arena  []byte                     // free memory that chunks are cut from
+	arenas int64                      // bytes of all arenas
+	free   [chunkClasses + 1][][]byte // chunks whose content was spilled, by size
+	err    error                      // the first of the spill file
+}
+
+// groupSpan caches splitters.span of a group.
+type groupSpan struct {
+	lo, hi int
+	known  bool
+}
+
+// Err returns the first error of writing records to disk. From then on the
+// records are lost.
+func (w *Writer) Err() error { return w.err }
+
+// Reserve adds a record and returns the n bytes that its content goes to, to be
+// filled before the next call.
+func (w *Writer) Reserve(group uint32, key uint64, n int) []byte {
+	h := header{group, key}
+	if w.split == nil {
+		if w.staged.count < sampleSize {
+			return w.staged.reserve(w, h, n)
+		}
+		w.distribute(w.s.share(w))
+	}
+	return w.parts[w.rangeOf(h)].reserve(w, h, n)
+}
+
+// add adds a record whose content is known.
+func (w *Writer) add(h header, content []byte) {
+	i := 0
+	if w.split.content {
+		i = w.split.rangeOf(w.s, bound{h.group, h.key, content})
+	} else {
+		i = w.rangeOf(h)
+	}
+	copy(w.parts[i].reserve(w, h, len(content)), content)
+}
+
+// rangeOf finds the range of a record where contents divide some of them.
+func (p *splitters) rangeOf(s *Sorter, at bound) int {
+	i, n := 0, len(p.bounds)
+	for i < n {
+		if half := (i + n) / 2; s.compareAll(p.bounds[half], at) <= 0 {
+			i = half + 1
+		} else {
+			n = half
+		}
+	}
+	return i
+}
+
+// share returns the sorter's splitters, which this writer makes if it is the first.
+func (s *Sorter) share(w *Writer) *splitters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.splitters.Load() == nil {
+		s.splitters.Store(s.choose([]*Writer{w}))
+	}
+	return s.splitters.Load()
+}
+
+// distribute moves the staged records to their ranges.
+func (w *Writer) distribute(split *splitters) {
+	if w.split != nil {
+		return
+	}
+	w.split = split
+	w.parts = make([]stretch, len(split.bounds)+1)
+	for _, chunk := range w.staged.chunks {
+		each(chunk, w.add)
+	}
+	w.staged = stretch{}
+}
+
+func (w *Writer) rangeOf(h header) int {
+	for int(h.group) >= len(w.spans) {
+		w.spans = append(w.spans, groupSpan{})
+	}
+	span := &w.spans[h.group]
+	if !span.known {
+		lo, hi := w.split.span(w.s, h.group)
+		*span = groupSpan{lo, hi, true}
+	}
+	return span.lo + count(w.split.keys[span.lo:span.hi], h.key)
+}
+
+// Layout of a chunk: records one after another, each at a multiple of 8 bytes,
+//
+//	group uint32 | content length uint32 | key uint64 | content | 0 to 7 bytes of padding
+//
+// in little-endian order. A record longer than a chunk has a chunk of its own.
+const (
+	headerSize   = 16
+	align        = 8
+	firstChunk   = 1 << 11
+	chunkSize    = 1 << 15
+	chunkClasses = 4 // chunkSize = firstChunk << chunkClasses
+	arenaSize    = 1 << 23
+	offsetBits   = 12 // chunkSize / align
+	maxChunks    = 1 << (32 - offsetBits)
+	maxRecordLen = 1<<32 - 1
+)
+
+type header struct {
+	group uint32
+	key   uint64
+}
+
+// A stretch is a list of chunks, of which the earlier ones may have been spilled.
+// Only the last one is being filled; each chunk's length is what is used of it.
+type stretch struct {
+	chunks  [][]byte
+	extents []extent
+	spilled int64 // bytes of the extents
+	count   int   // records
+}
+
+func (t *stretch) reserve(w *Writer, h header, n int) []byte {
+	if n > maxRecordLen {
+		panic(fmt.Sprintf("extsort: record of %d bytes", n))
+	}
+	size := recordSize(n)
+	last := len(t.chunks) - 1
+	if last < 0 || len(t.chunks[last])+size > cap(t.chunks[last]) {
+		chunk := w.newChunk(last+1+len(t.extents)*chunkClasses, size) // may spill chunks of this very stretch
+		t.chunks = append(t.chunks, chunk)
+		last = len(t.chunks) - 1
+	}
+	chunk := t.chunks[last]
+	at := len(chunk)
+	chunk = chunk[:at+size]
+	t.chunks[last] = chunk
+	t.count++
+	binary.LittleEndian.PutUint32(chunk[at:], h.group)
+	binary.LittleEndian.PutUint32(chunk[at+4:], uint32(n))
+	binary.LittleEndian.PutUint64(chunk[at+8:], h.key)
+	return chunk[at+headerSize : at+headerSize+n : at+headerSize+n]
+}
+
+// newChunk returns an empty chunk for at least size bytes, number i of its
+// stretch. They double from firstChunk to chunkSize, so that a small input does
+// not pay for many ranges.
+func (w *Writer) newChunk(i, size int) []byte {
+	class := min(max(i, bits.Len(uint(size-1)/firstChunk)), chunkClasses)
+	capacity := firstChunk << class
+	if size > capacity {
+		w.s.held.Add(int64(size))
+		return make([]byte, 0, size)
+	}
+	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full() {
+		w.flush(false)
+	}
+	if last := len(w.free[class]) - 1; last >= 0 {
+		chunk := w.free[class][last]
+		w.free[class] = w.free[class][:last]
+		return chunk
+	}
+	if len(w.arena) < capacity {
+		w.arena = newArena()
+		w.arenas += arenaSize
+		w.s.held.Add(arenaSize)
+	}
+	chunk := w.arena[:0:capacity]
+	w.arena = w.arena[capacity:]
+	return chunk
+}
+
+// full reports whether one more arena would exceed the memory.
+func (s *Sorter) full() bool {
+	return s.cfg.Memory > 0 && s.held.Load()+arenaSize > s.cfg.Memory
+}
+
+// flush spills the full chunks of all ranges, and those being filled too if all
+// is asked for.
+func (w *Writer) flush(all bool) {
+	for i := range w.parts {
+		t := &w.parts[i]
+		keep := 1
+		if all {
+			keep = 0
+		}
+		for len(t.chunks) > keep && w.err == nil {
+			w.spill(t, len(t.chunks)-keep)
+		}
+	}
+}
+
+// spill writes at most n of the first chunks of a stretch as one extent.
+func (w *Writer) spill(t *stretch, n int) {
+	size := 0
+	for i, chunk := range t.chunks[:n] {
+		if size += len(chunk); size > extentMax && i > 0 {
+			n = i
+			break
+		}
+	}
+	e, err := w.s.spill.write(t.chunks[:n])
+	if err != nil {
+		w.err = err
+		return
+	}
+	t.extents = append(t.extents, e)
+	t.spilled += int64(e.size)
+	for _, chunk := range t.chunks[:n] {
+		if cap(chunk) > chunkSize {
+			w.s.held.Add(-int64(cap(chunk)))
+			continue
+		}
+		class := bits.Len(uint(cap(chunk)/firstChunk)) - 1
+		w.free[class] = append(w.free[class], chunk[:0])
+	}
+	t.chunks = append(t.chunks[:0], t.chunks[n:]...)
+}
+
+// each calls f with every record of a chunk, in the order they were added.
+func each(chunk []byte, f func(h header, content []byte)) {
+	for at := 0; at < len(chunk); {
+		h, content := record(chunk[at:])
+		f(h, content)
+		at += recordSize(len(content))
+	}
+}
+
+// recordSize is what a record of n bytes takes in a chunk.
+func recordSize(n int) int { return (headerSize + n + align - 1) &^ (align - 1) }
+
+// record decodes the record that b begins with.
+func record(b []byte) (header, []byte) {
+	n := binary.LittleEndian.Uint32(b[4:])
+	h := header{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[8:])}
+	return h, b[headerSize : headerSize+int(n) : headerSize+int(n)]
+}
