@@ -1,0 +1,145 @@
+package source
+
+import (
+	"strconv"
+	"time"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+)
+
+// arrowValue returns how to get the i-th value of an array, which is not null,
+// as a cell. A cell is valid until the next; only that of a dictionary may be
+// null.
+func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
+	switch a := a.(type) {
+	case *array.String:
+		return stringValue(a.Value)
+	case *array.LargeString:
+		return stringValue(a.Value)
+	case *array.StringView:
+		return stringValue(a.Value)
+	case *array.Binary:
+		return bytesValue(a.Value)
+	case *array.LargeBinary:
+		return bytesValue(a.Value)
+	case *array.BinaryView:
+		return bytesValue(a.Value)
+	case *array.FixedSizeBinary:
+		return bytesValue(a.Value)
+	case *array.Dictionary:
+		dict := a.Dictionary()
+		value := arrowValue(dict)
+		return func(i int) ([]byte, bool) {
+			k := a.GetValueIndex(i)
+			if dict.IsNull(k) {
+				return nil, false
+			}
+			return value(k)
+		}
+	case array.ExtensionArray:
+		if a.ExtensionType().ExtensionName() == "arrow.uuid" {
+			if s, ok := a.Storage().(*array.FixedSizeBinary); ok {
+				return written(func(dst []byte, i int) []byte { return appendUUID(dst, s.Value(i)) })
+			}
+		}
+		return arrowValue(a.Storage())
+	}
+	if text := arrowNumber(a); text != nil {
+		return written(text)
+	}
+	if text := arrowTime(a); text != nil {
+		return written(text)
+	}
+	return stringValue(a.ValueStr)
+}
+
+func stringValue(value func(int) string) func(int) ([]byte, bool) {
+	return func(i int) ([]byte, bool) {
+		s := value(i)
+		return unsafe.Slice(unsafe.StringData(s), len(s)), true
+	}
+}
+
+func bytesValue(value func(int) []byte) func(int) ([]byte, bool) {
+	return func(i int) ([]byte, bool) { return value(i), true }
+}
+
+// written makes cells with a function that appends the i-th value.
+func written(text func(dst []byte, i int) []byte) func(int) ([]byte, bool) {
+	var buf []byte
+	return func(i int) ([]byte, bool) {
+		buf = text(buf[:0], i)
+		return buf, true
+	}
+}
+
+type integer interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+func signed[T integer](value func(int) T) func([]byte, int) []byte {
+	return func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(value(i)), 10) }
+}
+
+func unsigned[T integer](value func(int) T) func([]byte, int) []byte {
+	return func(dst []byte, i int) []byte { return strconv.AppendUint(dst, uint64(value(i)), 10) }
+}
+
+func arrowNumber(a arrow.Array) func(dst []byte, i int) []byte {
+	switch a := a.(type) {
+	case *array.Int8:
+		return signed(a.Value)
+	case *array.Int16:
+		return signed(a.Value)
+	case *array.Int32:
+		return signed(a.Value)
+	case *array.Int64:
+		return signed(a.Value)
+	case *array.Uint8:
+		return unsigned(a.Value)
+	case *array.Uint16:
+		return unsigned(a.Value)
+	case *array.Uint32:
+		return unsigned(a.Value)
+	case *array.Uint64:
+		return unsigned(a.Value)
+	case *array.Boolean:
+		return func(dst []byte, i int) []byte { return strconv.AppendBool(dst, a.Value(i)) }
+	case *array.Float16:
+		return func(dst []byte, i int) []byte { return appendFloat(dst, float64(a.Value(i).Float32()), 32) }
+	case *array.Float32:
+		return func(dst []byte, i int) []byte { return appendFloat(dst, float64(a.Value(i)), 32) }
+	case *array.Float64:
+		return func(dst []byte, i int) []byte { return appendFloat(dst, a.Value(i), 64) }
+	case *array.Decimal128:
+		scale := int(a.DataType().(*arrow.Decimal128Type).Scale)
+		return func(dst []byte, i int) []byte { return appendDecimal(dst, a.Value(i).BigInt(), scale) }
+	case *array.Decimal256:
+		scale := int(a.DataType().(*arrow.Decimal256Type).Scale)
+		return func(dst []byte, i int) []byte { return appendDecimal(dst, a.Value(i).BigInt(), scale) }
+	}
+	return nil
+}
+
+func arrowTime(a arrow.Array) func(dst []byte, i int) []byte {
+	switch a := a.(type) {
+	case *array.Date32:
+		return func(dst []byte, i int) []byte { return appendDate(dst, int64(a.Value(i))) }
+	case *array.Date64:
+		return func(dst []byte, i int) []byte {
+			return sinceEpoch(int64(a.Value(i)), time.Millisecond).UTC().AppendFormat(dst, time.DateOnly)
+		}
+	case *array.Timestamp:
+		unit := a.DataType().(*arrow.TimestampType).Unit.Multiplier()
+		return func(dst []byte, i int) []byte { return appendTimestamp(dst, sinceEpoch(int64(a.Value(i)), unit)) }
+	case *array.Time32:
+		unit := a.DataType().(*arrow.Time32Type).Unit.Multiplier()
+		return func(dst []byte, i int) []byte { return appendTime(dst, int64(a.Value(i)), unit) }
+	case *array.Time64:
+		unit := a.DataType().(*arrow.Time64Type).Unit.Multiplier()
+		return func(dst []byte, i int) []byte { return appendTime(dst, int64(a.Value(i)), unit) }
+	}
+	return nil
+}

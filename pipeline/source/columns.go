@@ -1,0 +1,134 @@
+package source
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// urlNames are the names of a URL column, without case, spaces, underscores
+// and hyphens.
+const urlNames = " url urls uri link href " +
+	"longurl longlink fullurl originalurl originallink " +
+	"destination destinationurl desturl destinationlink " +
+	"target targeturl redirecturl "
+
+func isURLName(name string) bool {
+	name = fold(name)
+	return name != "" && strings.Contains(urlNames, " "+name+" ")
+}
+
+// fold makes names comparable that differ in case, spaces, underscores and
+// hyphens alone.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case ' ', '_', '-':
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+}
+
+// unique makes column names of header cells: no name becomes column_N, the
+// second of a name becomes name_2.
+func unique(cells []string) []string {
+	names := make([]string, len(cells))
+	taken := make(map[string]bool)
+	for i, name := range cells {
+		if names[i] = strings.ToValidUTF8(name, "\uFFFD"); names[i] == "" {
+			names[i] = fmt.Sprint("column_", i+1)
+		}
+		taken[names[i]] = true
+	}
+	seen := make(map[string]bool)
+	for i, name := range names {
+		for n := 2; seen[names[i]]; n++ {
+			if try := fmt.Sprint(name, "_", n); !taken[try] {
+				names[i] = try
+			}
+		}
+		seen[names[i]], taken[names[i]] = true, true
+	}
+	return names
+}
+
+// settleColumns finds the URL and the workspace column by the options or by
+// their names. Without a header, names tell nothing.
+func (in *Input) settleColumns() (err error) {
+	if in.opts.WorkspaceColumn != "" {
+		if in.Workspace, err = in.column(in.opts.WorkspaceColumn, "--workspace-column"); err != nil {
+			return err
+		}
+	}
+	if in.opts.URLColumn != "" {
+		i, err := in.column(in.opts.URLColumn, "--url-column")
+		in.URLs = []int{i}
+		return err
+	}
+	for i, name := range in.Columns {
+		if isURLName(name) {
+			in.URLs = append(in.URLs, i)
+		}
+	}
+	switch {
+	case len(in.URLs) == 1 || len(in.URLs) > 1 && in.Format == "rejects":
+		return nil
+	case len(in.URLs) > 1:
+		return in.usage("more than one column may hold the URLs; choose one with --url-column NAME or N")
+	case len(in.Columns) == 1:
+		in.URLs = []int{0}
+		return nil
+	case in.Dialect != nil && !in.Dialect.Header:
+		return in.usage("there is no header with a known name for the URL column; " +
+			"choose a column with --url-column N (or say --header yes; if each line is one URL, --delimiter tab)")
+	}
+	return in.usage("no column has a known name for URLs; choose one with --url-column NAME or N")
+}
+
+// column finds the column that an option names: by its very name, by its name
+// without case and such, or by number.
+func (in *Input) column(want, option string) (int, error) {
+	for _, same := range []func(string) bool{
+		func(name string) bool { return name == want },
+		func(name string) bool { return fold(name) == fold(want) },
+	} {
+		found := -1
+		for i, name := range in.Columns {
+			if !same(name) {
+				continue
+			}
+			if found >= 0 {
+				return 0, in.usage(fmt.Sprintf("%s %q fits more than one column", option, want))
+			}
+			found = i
+		}
+		if found >= 0 {
+			return found, nil
+		}
+	}
+	if n, err := strconv.Atoi(want); err == nil && n >= 1 && n <= len(in.Columns) {
+		return n - 1, nil
+	}
+	return 0, in.usage(fmt.Sprintf("there is no column %q for %s", want, option))
+}
+
+// usage makes a usage error that lists the columns.
+func (in *Input) usage(msg string) error {
+	const most = 50
+	var list strings.Builder
+	for i, name := range in.Columns {
+		if i == most {
+			fmt.Fprintf(&list, ", and %d more", len(in.Columns)-most)
+			break
+		}
+		if i > 0 {
+			list.WriteString(", ")
+		}
+		fmt.Fprintf(&list, "%d %q", i+1, name)
+	}
+	if len(in.skipped) > 0 {
+		fmt.Fprintf(&list, "; repeated, so no use: %q", in.skipped[:min(most, len(in.skipped))])
+	}
+	return &UsageError{in.Name, msg + "; columns: " + list.String()}
+}

@@ -1,0 +1,252 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// delimiters are those that are detected, the likelier ones first.
+const delimiters = ",;\t|"
+
+const utf8BOM = "\xef\xbb\xbf"
+
+// openText settles format, dialect and columns of a text.
+func (in *Input) openText(w *window) error {
+	bom := bytes.HasPrefix(w.buf[w.pos:], []byte(utf8BOM))
+	start := 0
+	if bom {
+		start = len(utf8BOM)
+	}
+	if isText(in.Name) {
+		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
+		in.openLines(&lines{splitter: newLineSplitter(in.opts.MaxField), start: int64(start), ncols: 1})
+		return nil
+	}
+	if ok, err := in.openRejects(w, start); ok || err != nil {
+		return err
+	}
+	s, err := in.sample(w, start)
+	if err != nil {
+		return err
+	}
+	in.Format = "csv"
+	in.Dialect = &Dialect{
+		Delimiter: string([]byte{s.delim}), Quote: string([]byte{in.opts.Quote}),
+		Encoding: w.encoding, BOM: bom,
+	}
+	l := &lines{
+		splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true),
+		start:    int64(start), ncols: len(s.first),
+	}
+	if err := in.settleHeader(s, l); err != nil {
+		return err
+	}
+	in.openLines(l)
+	return nil
+}
+
+// isText says whether a name is that of a list of URLs, one a line.
+func isText(name string) bool {
+	name = strings.ToLower(filepath.ToSlash(name))
+	for _, ext := range []string{".gz", ".zst", ".zstd"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return path.Ext(name) == ".txt"
+}
+
+// settleHeader decides whether the first record is the header.
+func (in *Input) settleHeader(s *sample, l *lines) error {
+	yes := in.opts.Header == HeaderYes
+	if yes && (s.first == nil || s.faults > 0 && s.end == 0) {
+		if s.fault == nil {
+			return &UsageError{in.Name, "there is no header"}
+		}
+		return &UsageError{in.Name, "the first line is no header: " + s.fault.detail}
+	}
+	in.Dialect.Header = yes || in.opts.Header == HeaderAuto && s.end > 0 && in.isHeader(s.first)
+	cells := make([]string, max(len(s.first), 1))
+	l.ncols = len(cells)
+	if in.Dialect.Header {
+		l.start += int64(s.end)
+		copy(cells, s.first)
+	}
+	in.Columns = unique(cells)
+	if s.first == nil { // no record that can be split: any column will do
+		in.URLs = []int{0}
+		return nil
+	}
+	return in.settleColumns()
+}
+
+// isHeader says whether a first record names the columns: if it has a name of
+// the URL column and no URL.
+func (in *Input) isHeader(cells []string) bool {
+	named := false
+	for _, cell := range cells {
+		if hasURL(cell) {
+			return false
+		}
+		named = named || isURLName(cell)
+		if want := in.opts.URLColumn; want != "" && strings.Trim(want, "0123456789") != "" {
+			named = named || fold(cell) == fold(want)
+		}
+	}
+	return named
+}
+
+func hasURL[T string | []byte](cell T) bool {
+	return len(cell) >= 7 && strings.EqualFold(string(cell[:7]), "http://") ||
+		len(cell) >= 8 && strings.EqualFold(string(cell[:8]), "https://")
+}
+
+// A sample is what the first records say under one delimiter.
+type sample struct {
+	delim   byte
+	first   []string // the first record that can be split
+	width   int      // its fields; first has at most maxColumns
+	end     int      // where that ends, if it is the first of all; 0: it is not
+	records int
+	faults  int
+	fault   *fault // the first
+	same    int    // records with as many fields as first
+	urls    int    // cells that start as a URL does
+	named   bool   // first has the name of a URL column
+	pending bool   // the first record has not ended
+}
+
+// sample looks at the first records and chooses the delimiter, unless it is
+// given: the one whose first record names a URL column and no URL, or else the
+// one under which most of the records have as many fields as the first, two or
+// more, if it is more than half of them. Of equals, it is the one under which
+// more cells start as a URL does. Where none qualifies there is one column, and
+// the delimiter is the tab, which no URL has; so a list of URLs of which some
+// have commas is read as such, and one where each has the same number of them
+// is taken for columns.
+func (in *Input) sample(w *window, start int) (*sample, error) {
+	candidates := in.candidates()
+	for {
+		best, pending := (*sample)(nil), false
+		for _, delim := range []byte(candidates) {
+			s := in.try(delim, w.buf[w.pos:], start, w.eof)
+			pending = pending || s.pending
+			if len(candidates) == 1 || s.better(best) {
+				best = s
+			}
+		}
+		have := len(w.buf) - w.pos
+		switch {
+		case pending && have <= in.opts.MaxField+peekBytes:
+			if err := w.look(2 * have); err != nil {
+				return nil, err
+			}
+			continue
+		case best == nil:
+			best = in.try('\t', w.buf[w.pos:], start, w.eof)
+		}
+		if best.first == nil && !w.eof {
+			why := "the first is longer"
+			if best.fault != nil {
+				why = best.fault.detail
+			}
+			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", have, why)}
+		}
+		if best.width > maxColumns {
+			return nil, &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", best.width, maxColumns)}
+		}
+		return best, nil
+	}
+}
+
+// candidates are the delimiters that the input may have.
+func (in *Input) candidates() string {
+	if in.opts.Delimiter != 0 {
+		return string([]byte{in.opts.Delimiter})
+	}
+	return delimiters
+}
+
+// better says whether s is a likelier delimiter than t.
+func (s *sample) better(t *sample) bool {
+	switch {
+	case s.width < 2 || !s.named && 2*s.same <= s.records:
+		return false
+	case t == nil:
+		return true
+	case s.named != t.named:
+		return s.named
+	case s.same*t.records != t.same*s.records:
+		return s.same*t.records > t.same*s.records
+	}
+	return s.urls > t.urls
+}
+
+// try splits the sample by a delimiter.
+func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
+	s := &sample{delim: delim}
+	sp := newSplitter(delim, in.opts.Quote, in.opts.MaxField, true)
+	for start := p; p < len(buf); {
+		if buf[p] == '\n' || buf[p] == '\r' && p+1 < len(buf) && buf[p+1] == '\n' {
+			p++ // a CR before it makes an empty line too
+			continue
+		}
+		next, f := sp.record(buf, p, eof)
+		if f == nil && next == more {
+			s.pending = s.records == 0
+			break
+		}
+		s.records++
+		if f != nil {
+			s.faults++
+			if s.fault == nil {
+				s.fault = f
+			}
+			p = min(sp.lf.from(buf, p)+1, len(buf))
+			continue
+		}
+		if s.first == nil {
+			if s.records == 1 {
+				s.end = next - start
+			}
+			s.first, s.width = texts(sp.fields), sp.count
+			s.named = in.isHeader(s.first)
+		}
+		s.count(sp)
+		p = next
+	}
+	return s
+}
+
+func (s *sample) count(sp *splitter) {
+	if sp.count == s.width {
+		s.same++
+	}
+	for _, cell := range sp.fields {
+		if hasURL(cell) {
+			s.urls++
+		}
+	}
+}
+
+func texts(cells [][]byte) []string {
+	s := make([]string, len(cells))
+	for i, cell := range cells {
+		s[i] = string(cell)
+	}
+	return s
+}
+
+// openLines makes l the reader of the input.
+func (in *Input) openLines(l *lines) {
+	l.keep = l.ncols
+	in.read = func(b *batcher) error {
+		l.w = in.src
+		if err := l.w.skip(l.start); err != nil {
+			return err
+		}
+		l.moved()
+		return l.read(b)
+	}
+}

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestDialect(t *testing.T) {
+	for _, tt := range []struct {
+		name, in string
+		opts     Options
+		want     string // delimiter, header, columns, URL columns, workspace; or the error after "!"
+	}{
+		{"comma", "url,team\nhttp://a/,x\n", Options{}, `"," true [url team] [0] -1`},
+		{"semicolon", "team;URL\nx;http://a/,b\ny;http://c\n", Options{}, `";" true [team URL] [1] -1`},
+		{"tab", "a\tlong url\nx\thttp://a/,b;c|d\n", Options{}, `"\t" true [a long url] [1] -1`},
+		{"pipe", "Long-URL|b\nhttp://a/,b|x\n", Options{}, `"|" true [Long-URL b] [0] -1`},
+		{"URLs decide between equals", "x;http://a/1,2\ny;http://b/3,4\n", Options{URLColumn: "2"}, `";" false [column_1 column_2] [1] -1`},
+		{"the steadier decides", "x;http://a/1,2\ny;http://b/3\nz;http://c/\n", Options{URLColumn: "2"}, `";" false [column_1 column_2] [1] -1`},
+		{"quotes hold delimiters", "url;note\n\"http://a/;x\";\"a,b\"\n\"http://b\";\"c,d\"\n", Options{}, `";" true [url note] [0] -1`},
+		{"a name makes the header", "url,note\nhttp://a/,x,y\nhttp://b/,x,y\nhttp://c/,x,y\n", Options{}, `"," true [url note] [0] -1`},
+		{"one column", "url\nhttp://a/,b\nhttp://c/\n", Options{}, `"\t" true [url] [0] -1`},
+		{"one column without header", "http://a/\nhttp://b/x,y\nhttp://c/;d\n", Options{}, `"\t" false [column_1] [0] -1`},
+		{"unknown single name is data", "address\nhttp://a/\n", Options{}, `"\t" false [column_1] [0] -1`},
+		{"header given", "address\nhttp://a/\n", Options{Header: HeaderYes}, `"\t" true [address] [0] -1`},
+		{"header by option", "old_url,new_url\nhttp://a/,http://b/\n", Options{URLColumn: "New URL"}, `"," true [old_url new_url] [1] -1`},
+		{"a URL is no header", "http://a/,link\nhttp://b/,link\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+		{"header refused", "url,team\nhttp://a/,b\n", Options{Header: HeaderNo, URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+		{"number is no name", "1,2\nhttp://a/,b\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+		{"workspace", "url;Team Name\nhttp://a/;x\n", Options{WorkspaceColumn: "team_name"}, `";" true [url Team Name] [0] 1`},
+		{"workspace by number", "url;t\nhttp://a/;x\n", Options{WorkspaceColumn: "2"}, `";" true [url t] [0] 1`},
+		{"doubles and blanks", "url,a,a,,a_2\nhttp://a/,1,2,3,4\n", Options{}, `"," true [url a a_3 column_4 a_2] [0] -1`},
+		{"exact name first", "URL,url\nhttp://a/,x\n", Options{URLColumn: "url"}, `"," true [URL url] [1] -1`},
+		{"delimiter given", "url:team\nhttp//a:x\n", Options{Delimiter: ':'}, `":" true [url team] [0] -1`},
+		{"quote given", "url,team\n'http://a,b',x\n", Options{Quote: '\''}, `"," true [url team] [0] -1`},
+		{"empty", "", Options{}, `"\t" false [column_1] [0] -1`},
+		{"only empty lines", "\n\r\n", Options{URLColumn: "x", WorkspaceColumn: "y"}, `"\t" false [column_1] [0] -1`},
+		{"only a header", "url,team", Options{}, `"," true [url team] [0] -1`},
+		{"first line broken", "a\"b\nhttp://a/,x\nhttp://b/,y\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+
+		{"ambiguous", "link,long_url\nx,http://a/\n", Options{}, `!more than one column may hold the URLs; choose one with --url-column NAME or N; columns: 1 "link", 2 "long_url"`},
+		{"none", "a,b\nx,http://a/\n", Options{Header: HeaderYes}, `!no column has a known name for URLs; choose one with --url-column NAME or N; columns: 1 "a", 2 "b"`},
+		{"no header", "x,http://a/\ny,http://b/\n", Options{}, `!--url-column N`},
+		{"URLs with a comma each", "http://a/1,2\nhttp://b/3,4\n", Options{}, `!--delimiter tab`},
+		{"no such column", "url,b\nhttp://a/,x\n", Options{URLColumn: "c"}, `!there is no column "c" for --url-column; columns: 1 "url", 2 "b"`},
+		{"no such number", "url,b\nhttp://a/,x\n", Options{URLColumn: "3"}, `!there is no column "3"`},
+		{"no workspace", "url,b\nhttp://a/,x\n", Options{WorkspaceColumn: "c"}, `!there is no column "c" for --workspace-column`},
+		{"fits two", "a_b,A B,url\n1,2,http://a/\n", Options{URLColumn: "ab"}, `!--url-column "ab" fits more than one column`},
+		{"broken header", "a\"b,url\nx,http://a/\n", Options{Header: HeaderYes}, `!the first line is no header: quote inside unquoted field 1`},
+		{"no header at all", "", Options{Header: HeaderYes}, `!there is no header`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := openBytes([]byte(tt.in), tt.opts)
+			if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
+				var usage *UsageError
+				if !errors.As(err, &usage) || !strings.Contains(err.Error(), msg) {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			if got := fmt.Sprintf("%q %t %v %v %d", in.Dialect.Delimiter, in.Dialect.Header, in.Columns, in.URLs, in.Workspace); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A header and a first record may be longer than what is looked at first.
+func TestLongFirstRecords(t *testing.T) {
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprint("column number ", i)
+	}
+	names[7] = "url"
+	text := strings.Join(names, ",") + "\n" + strings.Repeat("x,", len(names)-1) + "x\n"
+	for _, block := range []int{0, 1000} {
+		in, err := openBytes([]byte(text), Options{block: block})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := collect(in)
+		if len(in.Columns) != len(names) || in.URLs[0] != 7 || err != nil || len(recs) != 1 || recs[0].reason != "" {
+			t.Errorf("%d columns, %d records, %v", len(in.Columns), len(recs), err)
+		}
+	}
+	quote := "\"http://a/\n" + strings.Repeat("http://b/\n", 300_000)
+	in, err := openBytes([]byte(quote), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := countRows(in); n != 300_000 || in.Records() != n+1 || err != nil {
+		t.Errorf("%d rows, %v", n, err)
+	}
+}
+
+func TestOffsets(t *testing.T) {
+	for _, in := range []string{"url,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n", "\ufeffurl,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n"} {
+		input, err := openBytes([]byte(in), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := collect(input)
+		if err != nil || len(recs) != 2 {
+			t.Fatal(recs, err)
+		}
+		for i, start := range []string{"http://a/,x", "http://b/,y"} {
+			if int(recs[i].offset) != strings.Index(in, start) || recs[i].row != int64(i+1) {
+				t.Errorf("%v", recs[i])
+			}
+		}
+	}
+}

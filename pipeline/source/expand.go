@@ -1,0 +1,74 @@
+package source
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Expand turns the arguments of a command into the names of inputs, sorted
+// bytewise. A pattern in the shell's style (*, ?, [a-z]) stands for the files
+// that it matches, unless a file has that very name; like a shell's, it meets
+// no name that starts with a dot unless it says so. "-" is standard input. A
+// pattern that matches nothing, and a file that is named twice, by whatever
+// path, is a *[UsageError].
+func Expand(patterns []string) ([]string, error) {
+	var names []string
+	for _, pattern := range patterns {
+		if _, err := os.Lstat(pattern); pattern == "-" || err == nil || !strings.ContainsAny(pattern, `*?[`) {
+			names = append(names, pattern)
+			continue
+		}
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, &UsageError{pattern, "the pattern is malformed"}
+		}
+		found = slices.DeleteFunc(found, func(name string) bool { return hidden(pattern, name) })
+		if len(found) == 0 {
+			return nil, &UsageError{pattern, "no file matches"}
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	return names, distinct(names)
+}
+
+// hidden says that an element of name starts with a dot where the pattern does
+// not.
+func hidden(pattern, name string) bool {
+	patterns := strings.Split(filepath.ToSlash(filepath.Clean(pattern)), "/")
+	elements := strings.Split(filepath.ToSlash(name), "/")
+	for i, e := range elements {
+		if strings.HasPrefix(e, ".") && i < len(patterns) && !strings.HasPrefix(patterns[i], ".") {
+			return true
+		}
+	}
+	return false
+}
+
+// distinct refuses two names, in sorted order, for one file.
+func distinct(names []string) error {
+	type file struct {
+		name string
+		info fs.FileInfo
+	}
+	bySize := make(map[int64][]file)
+	for i, name := range names {
+		if i > 0 && name == names[i-1] {
+			return &UsageError{name, "named twice"}
+		}
+		info, err := os.Stat(name)
+		if name == "-" || err != nil {
+			continue // Open will say what is wrong with it
+		}
+		for _, other := range bySize[info.Size()] {
+			if os.SameFile(other.info, info) {
+				return &UsageError{name, "is the same file as " + other.name}
+			}
+		}
+		bySize[info.Size()] = append(bySize[info.Size()], file{name, info})
+	}
+	return nil
+}

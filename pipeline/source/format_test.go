@@ -1,0 +1,372 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"golang.org/x/text/encoding/unicode"
+)
+
+type testRow struct {
+	URL  string `parquet:"url"`
+	Team string `parquet:"team,dict"`
+}
+
+var testRows = []testRow{{"http://a/", "red"}, {"http://b/", "blue"}, {"http://c/", "red"}}
+
+var testCells = []string{"http://a/|red", "http://b/|blue", "http://c/|red"}
+
+func parquetOf[T any](t testing.TB, rows []T, opts ...parquet.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[T](&b, opts...)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// arrowOf writes records as an IPC file or stream.
+func arrowOf(t testing.TB, file bool, recs []arrow.Record, opts ...ipc.Option) []byte {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "arrow"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	opts = append(opts, ipc.WithSchema(recs[0].Schema()))
+	var w interface {
+		Write(arrow.Record) error
+		Close() error
+	} = ipc.NewWriter(f, opts...)
+	if file {
+		if w, err = ipc.NewFileWriter(f, opts...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, rec := range recs {
+		if err := w.Write(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// fromJSON makes a record of rows in JSON.
+func fromJSON(t testing.TB, rows string, fields ...arrow.Field) arrow.Record {
+	t.Helper()
+	rec, _, err := array.RecordFromJSON(memory.NewGoAllocator(), arrow.NewSchema(fields, nil), strings.NewReader(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func testRecords(t testing.TB) []arrow.Record {
+	fields := []arrow.Field{
+		{Name: "url", Type: arrow.BinaryTypes.String},
+		{Name: "team", Type: &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}},
+	}
+	rec := fromJSON(t, `[{"url":"http://a/","team":"red"},{"url":"http://b/","team":"blue"},{"url":"http://c/","team":"red"}]`, fields...)
+	return []arrow.Record{rec.NewSlice(0, 2), rec.NewSlice(2, 3)}
+}
+
+// Every format, under every compression, from a file and from a stream, gives
+// the same cells, its own digest and its progress.
+func TestFormats(t *testing.T) {
+	const text = "url,team\nhttp://a/,red\nhttp://b/,blue\nhttp://c/,red\n"
+	utf16 := func(e unicode.Endianness) []byte {
+		b, err := unicode.UTF16(e, unicode.UseBOM).NewEncoder().Bytes([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, f := range []struct {
+		name, format string
+		data         []byte
+	}{
+		{"csv", "csv", []byte(text)},
+		{"BOM", "csv", []byte(utf8BOM + text)},
+		{"UTF-16LE", "csv", utf16(unicode.LittleEndian)},
+		{"UTF-16BE", "csv", utf16(unicode.BigEndian)},
+		{"parquet", "parquet", parquetOf(t, testRows)},
+		{"arrow file", "arrow", arrowOf(t, true, testRecords(t), ipc.WithZstd())},
+		{"arrow stream", "arrow", arrowOf(t, false, testRecords(t), ipc.WithDictionaryDeltas(true))},
+		{"rejects", "rejects", []byte("source,row,byte_offset,reason,detail,url,team,raw\n" +
+			"x,1,0,malformed_row,text,,,\"http://a/,red\"\nx,2,0,userinfo,,http://b/,blue,\nx,3,0,userinfo,,http://c/,red,\n")},
+	} {
+		for compression, data := range map[string][]byte{"": f.data, "gzip": gzipped(f.data), "zstd": zstded(f.data)} {
+			file := write(t, "input", data)
+			for _, name := range []string{file, "-"} {
+				t.Run(fmt.Sprintf("%s/%s/%t", f.name, compression, name == "-"), func(t *testing.T) {
+					in, err := Open(context.Background(), name, Options{Stdin: bytes.NewReader(data), BatchRows: 2, WorkspaceColumn: "Team"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if in.Format != f.format || in.Compression != compression || !slices.Equal(in.Columns, []string{"url", "team"}) ||
+						!slices.Equal(in.URLs, []int{0}) || in.Workspace != 1 {
+						t.Errorf("%+v", in)
+					}
+					checkInput(t, in, data, testCells)
+				})
+			}
+		}
+	}
+}
+
+// checkInput reads an input of raw bytes data and compares cells.
+func checkInput(t *testing.T, in *Input, data []byte, want []string) {
+	t.Helper()
+	recs, err := collect(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cellsOf(recs); !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data)) || in.Records() != int64(len(want)) || in.Cut() {
+		t.Errorf("digest, size %d of %d, %d records", in.Size(), len(data), in.Records())
+	}
+	if read, total := in.Progress(); read != int64(len(data)) || total != read && in.Name != "-" {
+		t.Errorf("progress %d of %d", read, total)
+	}
+}
+
+func TestTextFormat(t *testing.T) {
+	data := gzipped([]byte("\ufeffhttp://a/x,y;z\n\nurl\n \n"))
+	in, err := Open(context.Background(), write(t, "Links.TXT.gz", data), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Format != "text" || in.Dialect != nil || fmt.Sprint(in.Columns, in.URLs) != "[url] [0]" {
+		t.Errorf("%+v", in)
+	}
+	checkInput(t, in, data, []string{"http://a/x,y;z", "url", " "})
+}
+
+func TestCompressedMembers(t *testing.T) {
+	want := []string{"http://a/", "http://b/"}
+	for name, data := range map[string][]byte{
+		"gzip members":   slices.Concat(gzipped([]byte("url\nhttp://a/\n")), gzipped([]byte("http://b/\n"))),
+		"zstd frames":    slices.Concat(zstded([]byte("url\nhttp://a/\n")), zstded([]byte("http://b/\n"))),
+		"zstd skippable": slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2}, zstded([]byte("url\nhttp://a/\nhttp://b/\n"))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, err := openBytes(data, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkInput(t, in, data, want)
+		})
+	}
+}
+
+type wideRow struct {
+	URL     string  `parquet:"url"`
+	Note    *string `parquet:"note,optional"`
+	Dict    *string `parquet:"dict,optional,dict"`
+	Raw     []byte  `parquet:"raw"`
+	Fixed   [3]byte `parquet:"fixed"`
+	Bool    bool
+	I32     int32
+	I64     int64 `parquet:"i64,dict"`
+	U32     uint32
+	U64     uint64 `parquet:"u64,delta"`
+	F32     float32
+	F64     float64
+	Day     int32     `parquet:"day,date"`
+	At      time.Time `parquet:"at,timestamp(microsecond)"`
+	Old     int64     `parquet:"old,timestamp(millisecond)"`
+	Clock   int32     `parquet:"clock,time(millisecond)"`
+	Price   int64     `parquet:"price,decimal(2:18)"`
+	Big     [16]byte  `parquet:"big,decimal(3:38)"`
+	ID      [16]byte  `parquet:"id,uuid"`
+	Int96   int64     `parquet:"plainint"`
+	Tags    []string  `parquet:"tags"`
+	Created struct {
+		By *struct {
+			Name string `parquet:"name"`
+		} `parquet:"by,optional"`
+	} `parquet:"created"`
+}
+
+func wideRows() []wideRow {
+	note, dict := "n", ""
+	r := wideRow{
+		URL: "http://a/\n\x00", Note: &note, Dict: &dict, Raw: []byte{0xff, 0}, Fixed: [3]byte{'a', 'b', 'c'},
+		Bool: true, I32: -1, I64: 1 << 40, U32: 1<<32 - 1, U64: 1<<64 - 1, F32: 0.1, F64: 1e300,
+		Day: -1, At: time.Date(2024, 2, 29, 1, 2, 3, 456789000, time.UTC), Old: -1, Clock: 3723004, Price: -5,
+		ID:    [16]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff},
+		Int96: 7, Tags: []string{"x", "y"},
+	}
+	new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(123456)).FillBytes(r.Big[:])
+	r.Created.By = &struct {
+		Name string `parquet:"name"`
+	}{"me"}
+	return []wideRow{r, {URL: ""}}
+}
+
+const wideWant = "http://a/\n\x00|n||\xff\x00|abc|true|-1|1099511627776|4294967295|18446744073709551615|0.1|1e+300|" +
+	"1969-12-31|2024-02-29T01:02:03.456789Z|1969-12-31T23:59:59.999Z|01:02:03.004|-0.05|-123.456|" +
+	"00112233-4455-6677-8899-aabbccddeeff|7|me"
+
+func TestParquetTypes(t *testing.T) {
+	for name, codec := range map[string]compress.Codec{
+		"none": &parquet.Uncompressed, "snappy": &parquet.Snappy, "gzip": &parquet.Gzip,
+		"brotli": &parquet.Brotli, "lz4": &parquet.Lz4Raw, "zstd": &parquet.Zstd,
+	} {
+		for _, version := range []int{1, 2} {
+			data := parquetOf(t, wideRows(), parquet.Compression(codec), parquet.DataPageVersion(version))
+			in, err := openBytes(data, Options{URLColumn: "url"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if last := in.Columns[len(in.Columns)-1]; last != "created.by.name" || slices.Contains(in.Columns, "tags") {
+				t.Errorf("columns %q", in.Columns)
+			}
+			recs, err := collect(in)
+			if err != nil || len(recs) != 2 {
+				t.Fatalf("%s: %v, %v", name, recs, err)
+			}
+			if recs[0].cells != wideWant || recs[0].row != 1 || recs[0].offset != -1 {
+				t.Errorf("%s, version %d:\n got %v\nwant %q", name, version, recs[0], wideWant)
+			}
+			if !strings.HasPrefix(recs[1].cells, "|∅|∅||") || !strings.HasSuffix(recs[1].cells, "|0|∅") {
+				t.Errorf("%s: %v", name, recs[1])
+			}
+		}
+	}
+}
+
+// Pages, row groups and batches may end anywhere.
+func TestParquetPages(t *testing.T) {
+	type row struct {
+		URL  string  `parquet:"url"`
+		Dict *string `parquet:"dict,optional,dict"`
+		N    *int64  `parquet:"n,optional"`
+	}
+	var rows []row
+	var want []string
+	for i := range int64(3000) {
+		r, cells := row{URL: fmt.Sprint("http://x/", i)}, fmt.Sprint("http://x/", i)
+		if i%3 == 0 {
+			r.Dict, cells = new(string), cells+"|d"+fmt.Sprint(i%50)
+			*r.Dict = "d" + fmt.Sprint(i%50)
+		} else {
+			cells += "|∅"
+		}
+		if i%7 != 0 && i < 2000 {
+			r.N, cells = &i, cells+fmt.Sprint("|", i)
+		} else {
+			cells += "|∅"
+		}
+		rows, want = append(rows, r), append(want, cells)
+	}
+	data := parquetOf(t, rows, parquet.PageBufferSize(500), parquet.MaxRowsPerRowGroup(700))
+	for _, batch := range []int{1, 7, 65536} {
+		in, err := openBytes(data, Options{BatchRows: batch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInput(t, in, data, want)
+	}
+}
+
+func TestParquetRepeated(t *testing.T) {
+	_, err := openBytes(parquetOf(t, wideRows()), Options{URLColumn: "tags"})
+	var usage *UsageError
+	if !errorsAs(err, &usage) || !strings.Contains(usage.Msg, `repeated, so no use: ["tags"]`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestArrowTypes(t *testing.T) {
+	f := func(name string, typ arrow.DataType) arrow.Field {
+		return arrow.Field{Name: name, Type: typ, Nullable: true}
+	}
+	rows := `[{"url":"http://a/","large":"l","bin":"/w==","lbin":"AA==","fixed":"YWJj","view":"v","dict":"ZA==","bool":true,
+		"i8":-1,"u64":12345,"f32":0.1,"f64":1e300,"d32":"1969-12-31","d64":"2024-02-29",
+		"at":"2024-02-29T01:02:03.456789Z","t32":"01:02:03.004","t64":"01:02:03","dec":"-0.05",
+		"s":{"name":"me","deep":{"x":1}},"tags":["x"]},{}]`
+	rec := fromJSON(t, rows,
+		f("url", arrow.BinaryTypes.String), f("large", arrow.BinaryTypes.LargeString), f("bin", arrow.BinaryTypes.Binary),
+		f("lbin", arrow.BinaryTypes.LargeBinary), f("fixed", &arrow.FixedSizeBinaryType{ByteWidth: 3}), f("view", arrow.BinaryTypes.StringView),
+		f("dict", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint32, ValueType: arrow.BinaryTypes.Binary}),
+		f("bool", arrow.FixedWidthTypes.Boolean), f("i8", arrow.PrimitiveTypes.Int8), f("u64", arrow.PrimitiveTypes.Uint64),
+		f("f32", arrow.PrimitiveTypes.Float32), f("f64", arrow.PrimitiveTypes.Float64), f("d32", arrow.FixedWidthTypes.Date32),
+		f("d64", arrow.FixedWidthTypes.Date64), f("at", arrow.FixedWidthTypes.Timestamp_us), f("t32", arrow.FixedWidthTypes.Time32ms),
+		f("t64", arrow.FixedWidthTypes.Time64ns), f("dec", &arrow.Decimal128Type{Precision: 38, Scale: 2}),
+		f("s", arrow.StructOf(f("name", arrow.BinaryTypes.String), f("deep", arrow.StructOf(f("x", arrow.PrimitiveTypes.Int64))))),
+		f("tags", arrow.ListOf(arrow.BinaryTypes.String)))
+	want := []string{
+		"http://a/|l|\xff|\x00|abc|v|d|true|-1|12345|0.1|1e+300|1969-12-31|2024-02-29|" +
+			"2024-02-29T01:02:03.456789Z|01:02:03.004|01:02:03|-0.05|me|1",
+		strings.TrimSuffix(strings.Repeat("∅|", 20), "|"),
+	}
+	for _, file := range []bool{true, false} {
+		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 2), rec.NewSlice(0, 1)}, ipc.WithLZ4())
+		in, err := openBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(in.Columns, "s.deep.x") {
+			t.Errorf("columns %q", in.Columns)
+		}
+		checkInput(t, in, data, []string{want[0], want[1], want[1], want[0]})
+	}
+}
+
+// Files made by other programs; testdata/source/README.md says how.
+func TestForeignFiles(t *testing.T) {
+	const row = "http://example.com/2|team 2|2|2|0.5|-1.00|1969-12-30|2024-02-29T01:02:05.5Z|true|" +
+		"00112233-4455-6677-8899-aabbccddeeff|∅|01:02:03|\xff\x00"
+	for name, want := range map[string]string{
+		"duckdb-v1.parquet": row, "duckdb-v2.parquet": row,
+		"js.arrow": "http://example.com/2|red|∅|∅", "js.arrows": "http://example.com/2|red|∅|∅",
+	} {
+		name = "../../testdata/source/" + name
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := Open(context.Background(), name, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			recs, err := collect(in)
+			if err != nil || in.SHA256() != sha256.Sum256(data) {
+				t.Fatal(err)
+			}
+			if recs[2].cells != want {
+				t.Errorf("got %v\nwant %q", recs[2], want)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package source
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/klauspost/compress/zstd"
+)
+
+// A rec is a record as a test sees it: its cells joined by "|" (a null is ∅),
+// or what is wrong with it.
+type rec struct {
+	row, offset         int64
+	cells               string
+	reason, detail, raw string
+}
+
+func (r rec) String() string {
+	if r.reason == "" {
+		return fmt.Sprintf("%d@%d %q", r.row, r.offset, r.cells)
+	}
+	return fmt.Sprintf("%d@%d %s (%s) %q", r.row, r.offset, r.reason, r.detail, r.raw)
+}
+
+// collect reads an input to its end, checks the shape of the batches and puts
+// rows and errors in order.
+func collect(in *Input) (recs []rec, err error) {
+	err = in.Read(context.Background(), func(b *Batch) error {
+		defer b.Release()
+		recs = append(recs, records(b)...)
+		return nil
+	})
+	return recs, err
+}
+
+func records(b *Batch) (recs []rec) {
+	n := int(b.Record.NumRows())
+	if len(b.Rows) != n || len(b.Offsets) != n {
+		panic("rows and offsets do not fit the record")
+	}
+	errs := b.Errors
+	flush := func(before int64) {
+		for len(errs) > 0 && errs[0].Row < before {
+			e := errs[0]
+			recs = append(recs, rec{row: e.Row, offset: e.Offset, reason: string(e.Reason), detail: e.Detail, raw: string(e.Raw)})
+			errs = errs[1:]
+		}
+	}
+	for i := range n {
+		flush(b.Rows[i])
+		r := rec{row: b.Rows[i], offset: b.Offsets[i]}
+		for j := range int(b.Record.NumCols()) {
+			if j > 0 {
+				r.cells += "|"
+			}
+			if col := b.Record.Column(j).(*array.Binary); col.IsNull(i) {
+				r.cells += "∅"
+			} else {
+				r.cells += string(col.Value(i))
+			}
+		}
+		recs = append(recs, r)
+	}
+	flush(1 << 62)
+	return recs
+}
+
+func cellsOf(recs []rec) (cells []string) {
+	for _, r := range recs {
+		if r.reason == "" {
+			cells = append(cells, r.cells)
+		} else {
+			cells = append(cells, r.reason+": "+r.detail+": "+r.raw)
+		}
+	}
+	return cells
+}
+
+// openBytes opens data as standard input, as a program would.
+func openBytes(data []byte, opts Options) (*Input, error) {
+	opts.Stdin = bytes.NewReader(data)
+	return Open(context.Background(), "-", opts)
+}
+
+// write makes a file in the test's folder and returns its name.
+func write(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(name, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func gzipped(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(data)
+	w.Close()
+	return b.Bytes()
+}
+
+func zstded(data []byte) []byte {
+	w, _ := zstd.NewWriter(nil)
+	defer w.Close()
+	return w.EncodeAll(data, nil)
+}
+
+// split reads data as CSV (or lines, with no delimiter) with ncols columns and
+// no header, past all detection.
+func split(data []byte, delim byte, ncols int, opts Options) ([]rec, *Input, error) {
+	opts, err := opts.settled()
+	if err != nil {
+		return nil, nil, err
+	}
+	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), Limit: opts.Limit, opts: opts, Workspace: -1, total: -1}
+	l := &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
+	if delim == 0 {
+		l.splitter = newLineSplitter(opts.MaxField)
+	}
+	in.src = &window{stream: newStream(newDigest(bytes.NewReader(data), &in.done), opts.block, 3)}
+	in.src.ctx = context.Background()
+	in.openLines(l)
+	recs, err := collect(in)
+	if err == nil && in.Records() != int64(len(recs)) {
+		err = fmt.Errorf("%d records counted, %d seen", in.Records(), len(recs))
+	}
+	if err == nil && !in.Cut() && (in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data))) {
+		err = fmt.Errorf("wrong digest or size %d", in.Size())
+	}
+	return recs, in, err
+}

@@ -1,0 +1,86 @@
+package source
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// How values that are no text are written in a cell: integers in decimal,
+// floating point numbers as the shortest that reads back as the same, booleans
+// as true and false, dates as YYYY-MM-DD, times of day as hh:mm:ss with as many
+// decimals as it takes, timestamps as RFC 3339 in UTC, decimals with all their
+// decimals, UUIDs in the canonical form of RFC 9562.
+
+func appendFloat(dst []byte, v float64, bits int) []byte {
+	return strconv.AppendFloat(dst, v, 'g', -1, bits)
+}
+
+func appendTimestamp(dst []byte, t time.Time) []byte {
+	return t.UTC().AppendFormat(dst, time.RFC3339Nano)
+}
+
+// appendDate writes a day, counted from 1970-01-01.
+func appendDate(dst []byte, days int64) []byte {
+	return time.Unix(days*86400, 0).UTC().AppendFormat(dst, time.DateOnly)
+}
+
+// appendTime writes a time of day, counted in units from midnight.
+func appendTime(dst []byte, n int64, unit time.Duration) []byte {
+	return time.Unix(0, 0).UTC().Add(time.Duration(n)*unit).AppendFormat(dst, "15:04:05.999999999")
+}
+
+// sinceEpoch is the time n units after 1970, without overflow on the way.
+func sinceEpoch(n int64, unit time.Duration) time.Time {
+	per := int64(time.Second / unit)
+	return time.Unix(n/per, n%per*int64(unit))
+}
+
+func appendInt96(dst []byte, nanos uint64, julianDay uint32) []byte {
+	const epoch = 2440588 // the Julian day that starts 1970
+	return appendTimestamp(dst, time.Unix((int64(julianDay)-epoch)*86400, int64(nanos)))
+}
+
+// appendDecimal writes unscaled / 10^scale. It panics on a scale that only
+// damage can make.
+func appendDecimal(dst []byte, unscaled *big.Int, scale int) []byte {
+	if scale < -1000 || scale > 1000 {
+		panic(fmt.Sprintf("a decimal of scale %d", scale))
+	}
+	digits := new(big.Int).Abs(unscaled).String()
+	if unscaled.Sign() < 0 {
+		dst = append(dst, '-')
+	}
+	if scale <= 0 {
+		dst = append(dst, digits...)
+		if unscaled.Sign() != 0 {
+			dst = append(dst, strings.Repeat("0", -scale)...)
+		}
+		return dst
+	}
+	digits = strings.Repeat("0", max(scale+1-len(digits), 0)) + digits
+	point := len(digits) - scale
+	return append(append(append(dst, digits[:point]...), '.'), digits[point:]...)
+}
+
+// twosComplement reads a big-endian signed integer.
+func twosComplement(b []byte) *big.Int {
+	v := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0]&0x80 != 0 {
+		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return v
+}
+
+func appendUUID(dst, b []byte) []byte {
+	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}

@@ -1,0 +1,32 @@
+package source
+
+import (
+	"math/big"
+	"testing"
+	"time"
+)
+
+func TestNotation(t *testing.T) {
+	for _, tt := range []struct {
+		got  []byte
+		want string
+	}{
+		{appendInt96(nil, 3723*1e9+4, 2440588), "1970-01-01T01:02:03.000000004Z"},
+		{appendInt96(nil, 0, 2440587), "1969-12-31T00:00:00Z"},
+		{appendDate(nil, -719162), "0001-01-01"},
+		{appendTimestamp(nil, sinceEpoch(-1, time.Nanosecond)), "1969-12-31T23:59:59.999999999Z"},
+		{appendTimestamp(nil, sinceEpoch(4611686018427, time.Millisecond)), "2116-02-20T23:53:38.427Z"},
+		{appendTime(nil, 86399999999, time.Microsecond), "23:59:59.999999"},
+		{appendDecimal(nil, big.NewInt(-5), 0), "-5"},
+		{appendDecimal(nil, big.NewInt(12), 3), "0.012"},
+		{appendDecimal(nil, big.NewInt(-1200), 2), "-12.00"},
+		{appendDecimal(nil, big.NewInt(12), -2), "1200"},
+		{appendDecimal(nil, twosComplement([]byte{0xff, 0x00}), 1), "-25.6"},
+		{appendFloat(nil, 0.1, 32), "0.1"},
+		{appendFloat(nil, 1e21, 64), "1e+21"},
+	} {
+		if string(tt.got) != tt.want {
+			t.Errorf("got %s, want %s", tt.got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+)
+
+// peekBytes is how much of an input settles its format and dialect.
+const peekBytes = 64 << 10
+
+// Open looks at the start of the named input ("-": Options.Stdin) and settles
+// how it is read. A regular file is closed again until Read, so that thousands
+// of inputs need no more descriptors than one; of a stream, what was looked at
+// is kept. Open waits for the first 64 KiB of a stream.
+//
+// An input that cannot be read as the options ask is a *[UsageError].
+func Open(ctx context.Context, name string, opts Options) (*Input, error) {
+	opts, err := opts.settled()
+	if err != nil {
+		return nil, &UsageError{name, err.Error()}
+	}
+	in := &Input{Name: name, Workspace: -1, Limit: opts.Limit, opts: opts, total: -1}
+	if err := in.open(ctx); err != nil {
+		return nil, err
+	}
+	err = in.settle(ctx)
+	if err != nil || in.info != nil {
+		in.Close()
+	}
+	if err == nil {
+		return in, nil
+	}
+	var usage *UsageError
+	if ctx.Err() == nil && !errors.As(err, &usage) {
+		err = fmt.Errorf("open %s: %w", name, err)
+	}
+	return nil, err
+}
+
+// open starts the stream of the input.
+func (in *Input) open(ctx context.Context) error {
+	raw, err := in.raw(ctx)
+	if err != nil {
+		return err
+	}
+	block := in.opts.block
+	if in.info != nil {
+		block = int(min(int64(block), in.info.Size()+1))
+		if !in.started {
+			block = min(block, peekBytes)
+		}
+	}
+	count := &in.done
+	if in.direct() {
+		count = new(atomic.Int64)
+	}
+	in.src = &window{ctx: ctx, stream: newStream(newDigest(raw, count), block, 3)}
+	return nil
+}
+
+// raw opens the input's file. In.info is set if that is a regular one, and
+// compared if it was set before.
+func (in *Input) raw(ctx context.Context) (io.Reader, error) {
+	if in.Name == "-" {
+		if in.opts.Stdin == nil {
+			return nil, &UsageError{"-", "there is no standard input"}
+		}
+		if f, ok := in.opts.Stdin.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+				in.total = info.Size()
+			}
+		}
+		return in.opts.Stdin, nil
+	}
+	info, err := os.Stat(in.Name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("open %s: %w", in.Name, errors.Unwrap(err))
+	case info.IsDir():
+		return nil, fmt.Errorf("open %s: is a directory", in.Name)
+	}
+	f, err := openFile(ctx, in.Name, info)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && info.Mode().IsRegular() {
+		if in.info != nil {
+			err = in.unchanged(f)
+		}
+		in.info, in.total = info, info.Size()
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	in.file = f
+	return f, nil
+}
+
+// openFile opens a file. That of a FIFO waits for its writer, so it is left
+// behind if ctx ends.
+func openFile(ctx context.Context, name string, info fs.FileInfo) (*os.File, error) {
+	if info.Mode()&fs.ModeNamedPipe == 0 {
+		return os.Open(name)
+	}
+	type result struct {
+		f   *os.File
+		err error
+	}
+	opened := make(chan result)
+	go func() {
+		f, err := os.Open(name)
+		select {
+		case opened <- result{f, err}:
+		case <-ctx.Done():
+			f.Close()
+		}
+	}()
+	select {
+	case r := <-opened:
+		return r.f, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// unchanged checks that f is still the file that was opened first.
+func (in *Input) unchanged(f *os.File) error {
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(now, in.info) || now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime()) {
+		return fmt.Errorf("read %s: the file changed after it was opened", in.Name)
+	}
+	return nil
+}
+
+// settle decides the format by the first bytes.
+func (in *Input) settle(ctx context.Context) error {
+	w := in.src
+	if err := w.look(peekBytes); err != nil {
+		return err
+	}
+	in.Compression = w.compression
+	start := w.buf[w.pos:]
+	for magic, what := range map[string]string{
+		"PK\x03\x04": "a ZIP archive (or a spreadsheet)", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
+		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",
+	} {
+		if bytes.HasPrefix(start, []byte(magic)) {
+			return fmt.Errorf("is %s, which cannot be read", what)
+		}
+	}
+	switch {
+	case bytes.HasPrefix(start, []byte("PAR1")):
+		return in.openParquet()
+	case bytes.HasPrefix(start, []byte("ARROW1")):
+		return in.openArrow(true)
+	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}):
+		return in.openArrow(false)
+	}
+	return in.openText(w)
+}
+
+// Close gives back what the input holds. It may be called more than once, but
+// not during Read.
+func (in *Input) Close() error {
+	var err error
+	if in.src != nil {
+		in.src.Close()
+	}
+	if in.drained != nil {
+		<-in.drained
+	}
+	if in.file != nil {
+		err = in.file.Close()
+	}
+	if in.spool != nil {
+		err = errors.Join(err, in.spool.Close())
+	}
+	in.src, in.file, in.spool = nil, nil, nil
+	return err
+}

@@ -1,0 +1,362 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func errorsAs[T error](err error, target *T) bool { return errors.As(err, target) }
+
+func TestExpand(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"b.csv", "a.csv", "c.txt", ".hidden.csv", "x[1].csv", "sub/d.csv"} {
+		os.MkdirAll(filepath.Dir(name), 0o777)
+		os.WriteFile(name, []byte(name), 0o666)
+	}
+	os.Symlink("a.csv", "link.txt")
+	for _, tt := range []struct {
+		in   string
+		want string // names, or the error after "!"
+	}{
+		{"b.csv a.csv", "a.csv b.csv"},
+		{"[ab].csv", "a.csv b.csv"},
+		{"*.csv -", "- a.csv b.csv x[1].csv"},
+		{"x[1].csv", "x[1].csv"},
+		{".*.csv", ".hidden.csv"},
+		{"*/*.csv c.txt", "c.txt sub/d.csv"},
+		{"missing.csv", "missing.csv"},
+		{"z*", "!z*: no file matches"},
+		{"[", "!the pattern is malformed"},
+		{"- -", "!-: named twice"},
+		{"a.csv *.csv", "!a.csv: named twice"},
+		{"a.csv ./a.csv", "!a.csv: is the same file as ./a.csv"},
+		{"a.csv link.txt", "!link.txt: is the same file as a.csv"},
+	} {
+		got, err := Expand(strings.Fields(tt.in))
+		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
+			var usage *UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), msg) {
+				t.Errorf("%s: %v", tt.in, err)
+			}
+		} else if err != nil || strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, %v", tt.in, got, err)
+		}
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	parq := parquetOf(t, testRows)
+	arr := arrowOf(t, true, testRecords(t))
+	for name, data := range map[string][]byte{
+		"truncated.csv.gz":  gzipped([]byte(strings.Repeat("url\nhttp://a/\n", 10)))[:30],
+		"truncated.csv.zst": zstded([]byte(strings.Repeat("url\nhttp://a/\n", 10)))[:20],
+		"truncated.parquet": parq[:len(parq)-10],
+		"short.parquet":     []byte("PAR1"),
+		"truncated.arrow":   arr[:len(arr)-10],
+		"sheet.xlsx":        []byte("PK\x03\x04..."),
+		"twice.gz":          gzipped(gzipped([]byte("url\n"))),
+		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
+		"columns.csv":       bytes.Repeat([]byte("a,"), 1<<16),
+		"long.csv":          bytes.Repeat([]byte("a"), 3<<20),
+		"unreadable":        nil,
+	} {
+		os.WriteFile(at(name), data, 0o666)
+	}
+	os.Chmod(at("unreadable"), 0)
+	for name, want := range map[string]string{
+		"truncated.csv.gz":  "open NAME: unexpected EOF",
+		"truncated.csv.zst": "open NAME: unexpected EOF",
+		"truncated.parquet": "open NAME: the file does not end with PAR1: it is not whole",
+		"short.parquet":     "open NAME: the file is too short to be whole",
+		"truncated.arrow":   "open NAME: the file does not end with ARROW1: it is not whole",
+		"sheet.xlsx":        "open NAME: is a ZIP archive",
+		"twice.gz":          "open NAME: is compressed twice",
+		"garbage.gz":        "open NAME: gzip: invalid header",
+		"columns.csv":       "NAME: has 65537 columns, more than 16384",
+		"long.csv":          "NAME: cannot tell the columns: no record in the first",
+		".":                 "open NAME: is a directory",
+		"missing":           "open NAME: no such file or directory",
+		"unreadable":        "open NAME: permission denied",
+	} {
+		if name == "unreadable" && os.Getuid() == 0 {
+			continue
+		}
+		_, err := Open(context.Background(), at(name), Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), strings.ReplaceAll(want, "NAME", at(name))) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Open(context.Background(), "-", Options{}); err == nil {
+		t.Error("standard input that is not there")
+	}
+	if _, err := Open(context.Background(), at("missing"), Options{Quote: ',', Delimiter: ','}); !errors.As(err, new(*UsageError)) {
+		t.Error(err)
+	}
+}
+
+// What is damaged behind the start is an error of Read that names the place.
+func TestReadErrors(t *testing.T) {
+	lines := "url\n" + strings.Repeat("http://a/b/c\n", 50_000)
+	gz := gzipped([]byte(lines))
+	var rows []testRow
+	for range 5000 {
+		rows = append(rows, testRow{"http://example.com/some/path", "t"})
+	}
+	parq := parquetOf(t, rows)
+	copy(parq[200:], bytes.Repeat([]byte{0xff}, 100))
+	stream := arrowOf(t, false, testRecords(t))
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"x.csv.gz", gz[:len(gz)-20], "after record"},
+		{"x.parquet", parq, "row group 1"},
+		{"x.arrow", stream[:len(stream)-100], "record batch"},
+	} {
+		name := write(t, tt.name, tt.data)
+		in, err := Open(context.Background(), name, Options{})
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		_, err = collect(in)
+		if err == nil || !strings.HasPrefix(err.Error(), "read "+name) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// A stream that is cut off inside a message is damaged, wherever that is.
+func TestArrowStreamCut(t *testing.T) {
+	data := arrowOf(t, false, testRecords(t))
+	whole := map[int]bool{}
+	for n := range len(data) {
+		in, err := openBytes(data[:n], Options{URLColumn: "1"})
+		if n < 4 || err != nil {
+			continue
+		}
+		if in.Format != "arrow" {
+			continue
+		}
+		recs, err := collect(in)
+		if err == nil {
+			whole[len(recs)] = true
+			if n%8 != 0 {
+				t.Errorf("cut at %d: %d records and no error", n, len(recs))
+			}
+		}
+	}
+	if len(whole) > 3 {
+		t.Errorf("record counts without an error: %v", whole)
+	}
+}
+
+func TestChangedFile(t *testing.T) {
+	name := write(t, "x.csv", []byte("url\nhttp://a/\n"))
+	in, err := Open(context.Background(), name, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(name, []byte("url\nhttp://a/\nhttp://b/\n"), 0o666)
+	if _, err := collect(in); err == nil || !strings.Contains(err.Error(), "changed after it was opened") {
+		t.Error(err)
+	}
+	in, err = Open(context.Background(), name, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = in.Read(context.Background(), func(b *Batch) error {
+		b.Release()
+		return os.WriteFile(name, []byte("url\n"), 0o666)
+	})
+	if err == nil || !strings.Contains(err.Error(), "changed after it was opened") {
+		t.Error(err)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	text := "url,team\nhttp://a/,x\nragged\nhttp://b/,\"y\"\nhttp://c/,z\n\n\n"
+	parq := parquetOf(t, testRows)
+	arr := arrowOf(t, false, testRecords(t))
+	for _, tt := range []struct {
+		name  string
+		data  []byte
+		limit int64
+		n     int
+		cut   bool
+	}{
+		{"text", []byte(text), 2, 2, true},
+		{"text", []byte(text), 3, 3, true},
+		{"text, all", []byte(text), 4, 4, false},
+		{"text, more", []byte(text), 5, 4, false},
+		{"parquet", parq, 2, 2, true},
+		{"parquet, all", parq, 3, 3, false},
+		{"arrow", arr, 1, 1, true},
+		{"arrow, at a batch's end", arr, 2, 2, true},
+		{"arrow, all", arr, 3, 3, false},
+	} {
+		var sums [][32]byte
+		for _, batch := range []int{1, 2, 1000} {
+			in, err := Open(context.Background(), write(t, "x", tt.data), Options{Limit: tt.limit, BatchRows: batch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			recs, err := collect(in)
+			if err != nil || len(recs) != tt.n || in.Cut() != tt.cut || in.Records() != int64(tt.n) {
+				t.Errorf("%s %d: %d records, cut %t, %v", tt.name, tt.limit, len(recs), in.Cut(), err)
+			}
+			if tt.cut != (in.Size() == 0) {
+				t.Errorf("%s: size %d", tt.name, in.Size())
+			}
+			sums = append(sums, in.SHA256())
+		}
+		if len(slices.Compact(sums)) != 1 {
+			t.Errorf("%s %d: digests differ", tt.name, tt.limit)
+		}
+	}
+}
+
+// The digest of a part tells records apart that their bytes in a row do not.
+func TestCutDigest(t *testing.T) {
+	seen := map[[32]byte]string{}
+	for _, text := range []string{
+		"u,v\na,bc\nx,y\n", "u,v\nab,c\nx,y\n", "u,v\nabc,\nx,y\n", "u,v\nabc\nx,y\n", "u,v\n\"ab\",\"c\"x\nx,y\n",
+	} {
+		in, err := openBytes([]byte(text), Options{Limit: 1, URLColumn: "u"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		collect(in)
+		if other, ok := seen[in.SHA256()]; ok || !in.Cut() {
+			t.Errorf("%q and %q, cut %t", text, other, in.Cut())
+		}
+		seen[in.SHA256()] = text
+	}
+}
+
+func TestEmit(t *testing.T) {
+	own := errors.New("own")
+	for name, data := range map[string][]byte{"csv": []byte("url\nhttp://a/\n"), "parquet": parquetOf(t, testRows), "arrow": arrowOf(t, true, testRecords(t))} {
+		in, err := openBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Read(context.Background(), func(b *Batch) error { return own }); err != own {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := in.Read(context.Background(), nil); err == nil {
+			t.Errorf("%s is read twice", name)
+		}
+		in, _ = openBytes(data, Options{})
+		func() {
+			defer func() {
+				if p := recover(); p != own {
+					t.Errorf("%s: the panic of emit became %v", name, p)
+				}
+			}()
+			in.Read(context.Background(), func(b *Batch) error { panic(own) })
+		}()
+	}
+}
+
+// A cancelled Read returns the cause, also from a FIFO that never ends, and no
+// goroutine stays.
+func TestCancel(t *testing.T) {
+	before := runtime.NumGoroutine()
+	cause := errors.New("enough")
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
+		t.Skip(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		if err != nil {
+			return
+		}
+		defer w.Close()
+		for ctx.Err() == nil {
+			if _, err := io.WriteString(w, "url\n"+strings.Repeat("http://a/\n", 50_000)); err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	in, err := Open(ctx, fifo, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = in.Read(ctx, func(b *Batch) error {
+		b.Release()
+		if n++; n == 3 {
+			cancel(cause)
+		}
+		return nil
+	})
+	if err != cause {
+		t.Error(err)
+	}
+	if _, err := Open(ctx, fifo, Options{}); err != cause {
+		t.Error(err)
+	}
+	parq := write(t, "x.parquet", parquetOf(t, testRows))
+	in, err = Open(context.Background(), parq, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Read(ctx, func(b *Batch) error { return nil }); err != cause {
+		t.Error(err)
+	}
+	if w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+		w.Close() // lets the Open that was left behind go
+	}
+	for i := 0; runtime.NumGoroutine() > before && i < 100; i++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		buf := make([]byte, 1<<16)
+		t.Errorf("%d goroutines, were %d:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	}
+}
+
+// Thousands of opened inputs hold no descriptor.
+func TestDescriptors(t *testing.T) {
+	open := func() int {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(fds)
+	}
+	names := []string{
+		write(t, "a.csv", []byte("url\nhttp://a/\n")), write(t, "b.parquet", parquetOf(t, testRows)),
+		write(t, "c.arrow.gz", gzipped(arrowOf(t, true, testRecords(t)))),
+	}
+	before := open()
+	for range 50 {
+		for _, name := range names {
+			in, err := Open(context.Background(), name, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+		}
+	}
+	if after := open(); after > before+2 {
+		t.Errorf("%d descriptors, were %d", after, before)
+	}
+}

@@ -1,0 +1,224 @@
+package source
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// parquetBuffer is what is read of a column chunk at a time.
+const parquetBuffer = 128 << 10
+
+// openParquet settles the columns by the footer: one for each leaf that is not
+// repeated, named by its path with dots.
+func (in *Input) openParquet() error {
+	in.Format = "parquet"
+	in.read = in.readParquet
+	f, err := in.parquet()
+	if err != nil {
+		return err
+	}
+	leaves, skipped := parquetLeaves(f)
+	names := make([]string, len(leaves))
+	for i, leaf := range leaves {
+		names[i] = strings.Join(leaf.Path, ".")
+	}
+	in.Columns, in.skipped = unique(names), skipped
+	return in.settleColumns()
+}
+
+func (in *Input) parquet() (f *parquet.File, err error) {
+	r, err := in.random()
+	if err != nil {
+		return nil, err
+	}
+	if err := verifyFooter(r, "PAR1", verifyThrift); err != nil {
+		return nil, err
+	}
+	err = in.safely("the footer", func() error {
+		f, err = parquet.OpenFile(r, r.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
+			parquet.ReadBufferSize(parquetBuffer))
+		return err
+	})
+	return f, err
+}
+
+// parquetLeaves returns the leaves that have one value a row, and the names of
+// those that do not.
+func parquetLeaves(f *parquet.File) (leaves []parquet.LeafColumn, skipped []string) {
+	for _, path := range f.Schema().Columns() {
+		leaf, ok := f.Schema().Lookup(path...)
+		if !ok || leaf.MaxRepetitionLevel > 0 {
+			skipped = append(skipped, strings.Join(path, "."))
+			continue
+		}
+		leaf.Path = path // Lookup returns the name alone
+		leaves = append(leaves, leaf)
+	}
+	return leaves, skipped
+}
+
+// readParquet reads the columns of a row group side by side, page by page.
+func (in *Input) readParquet(b *batcher) error {
+	f, err := in.parquet()
+	if err != nil {
+		return err
+	}
+	leaves, _ := parquetLeaves(f)
+	if len(leaves) != len(in.Columns) {
+		return fmt.Errorf("the columns changed after it was opened")
+	}
+	for i, group := range f.RowGroups() {
+		more := false
+		name := fmt.Sprintf("row group %d", i+1)
+		err := in.safely(name, func() (err error) {
+			more, err = b.rowGroup(group, leaves)
+			return err
+		})
+		if err != nil {
+			if b.foreign(err) {
+				return err
+			}
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if !more {
+			return nil
+		}
+	}
+	return b.flush()
+}
+
+func (b *batcher) rowGroup(group parquet.RowGroup, leaves []parquet.LeafColumn) (bool, error) {
+	chunks := group.ColumnChunks()
+	cols := make([]cells, len(leaves))
+	for i, leaf := range leaves {
+		c := &chunk{name: b.in.Columns[i], pages: chunks[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
+		defer c.close()
+		cols[i] = c.next
+	}
+	return b.table(group.NumRows(), cols)
+}
+
+// A chunk is a column of a row group on its way.
+type chunk struct {
+	name  string
+	pages parquet.Pages
+	max   byte      // definition level of a value that is not null
+	text  valueText // nil: the values are bytes
+
+	page    parquet.Page
+	i, n    int    // values taken, and in the page
+	k       int    // those that are not null
+	levels  []byte // definition levels; empty: no nulls
+	index   []int32
+	data    []byte // of the page, or of the dictionary if there is an index
+	offsets []uint32
+	dict    parquet.Dictionary // the one in data, made text
+}
+
+func (c *chunk) close() {
+	parquet.Release(c.page)
+	c.pages.Close()
+}
+
+// next is a cells function.
+func (c *chunk) next() ([]byte, bool, error) {
+	for c.i == c.n {
+		if err := c.load(); err != nil {
+			return nil, false, err
+		}
+	}
+	i := c.i
+	c.i++
+	if len(c.levels) > 0 && c.levels[i] < c.max {
+		return nil, false, nil
+	}
+	k := c.k
+	c.k++
+	if c.index != nil {
+		k = int(c.index[k])
+	}
+	return c.data[c.offsets[k]:c.offsets[k+1]], true, nil
+}
+
+// load turns to the next page.
+func (c *chunk) load() error {
+	parquet.Release(c.page)
+	c.page = nil
+	page, err := c.pages.ReadPage()
+	if err == io.EOF {
+		return fmt.Errorf("column %q ends before its row group does", c.name)
+	}
+	if err != nil {
+		return err
+	}
+	c.page, c.i, c.k, c.n = page, 0, 0, int(page.NumValues())
+	c.levels, c.index = page.DefinitionLevels(), nil
+	dict := page.Dictionary()
+	switch {
+	case page.NumNulls() == page.NumValues():
+	case dict != nil:
+		values := page.Data()
+		if c.index = values.Int32(); c.dict != dict {
+			c.dict = dict
+			return c.values(dict.Page())
+		}
+	default:
+		c.dict = nil
+		return c.values(page)
+	}
+	return nil
+}
+
+// values makes the values of a page, or of a dictionary, data and offsets.
+func (c *chunk) values(page parquet.Page) error {
+	if c.text == nil {
+		values := page.Data()
+		c.data, c.offsets = values.ByteArray()
+		return nil
+	}
+	c.data, c.offsets = nil, []uint32{0}
+	buf := make([]parquet.Value, 1024)
+	for r := page.Values(); ; {
+		n, err := r.ReadValues(buf)
+		for _, v := range buf[:n] {
+			if !v.IsNull() {
+				c.data = c.text(c.data, v)
+				c.offsets = append(c.offsets, uint32(len(c.data)))
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// parquetText returns how values of a type are written; nil: they are bytes.
+func parquetText(t parquet.Type) valueText {
+	if l := t.LogicalType(); l != nil {
+		switch l := l.Value.(type) {
+		case *format.DecimalType:
+			return decimalText(t.Kind(), int(l.Scale))
+		case *format.DateType:
+			return func(dst []byte, v parquet.Value) []byte { return appendDate(dst, int64(v.Int32())) }
+		case *format.TimeType:
+			return timeText(t.Kind(), l.Unit.Value.Duration())
+		case *format.TimestampType:
+			unit := l.Unit.Value.Duration()
+			return func(dst []byte, v parquet.Value) []byte { return appendTimestamp(dst, sinceEpoch(v.Int64(), unit)) }
+		case *format.UUIDType:
+			return func(dst []byte, v parquet.Value) []byte { return appendUUID(dst, v.ByteArray()) }
+		case *format.IntType:
+			if !l.IsSigned {
+				return unsignedText(t.Kind())
+			}
+		}
+	}
+	return physicalText(t.Kind())
+}

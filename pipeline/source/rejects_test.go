@@ -1,0 +1,96 @@
+package source
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRejects(t *testing.T) {
+	const head = "source,row,byte_offset,reason,detail,"
+	for _, tt := range []struct {
+		name, in string
+		opts     Options
+		want     string // columns, URL columns
+		recs     []string
+	}{
+		{"cells and raw", head + "url,team,raw\na,7,9,userinfo,d,http://u@b/,x,\na,8,20,malformed_row,edited,,,\"http://b/,y\"\n", Options{},
+			"[url team] [0]", []string{`1@50 "http://u@b/|x"`, `2@82 "http://b/|y"`}},
+		{"other delimiter", head + "url,team,raw\na,8,20,malformed_row,edited,,,http://b/;y\n", Options{},
+			"[url team] [0]", []string{`1@50 "http://b/|y"`}},
+		{"delimiter given", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"a;b,c\"\n", Options{Delimiter: ';'},
+			"[url team] [0]", []string{`1@50 "a|b,c"`}},
+		{"unchanged", head + "url,team,raw\na,8,20,malformed_row,3 fields where there should be 2,,,\"a;x,b,c\"\n", Options{},
+			"[url team] [0]", []string{`1@50 malformed_row (3 fields where there should be 2) "a;x,b,c"`}},
+		{"NUL in raw", head + "url,raw\na,8,20,malformed_row,NUL byte in field 1,,a\x00b\nb,1,0,userinfo,,c,\n", Options{},
+			"[url] [0]", []string{`1@45 malformed_row (NUL byte in field 1) "a\x00b"`, `2@91 "c"`}},
+		{"a part of a line", head + "url,raw\na,8,20,field_too_long,long,,http://a/\n", Options{},
+			"[url] [0]", []string{`1@45 field_too_long (long) "http://a/"`}},
+		{"names restored", head + "in_source,link,in_raw,in_x,in_link,raw\na,1,0,r,,1,2,3,4,5,\n", Options{URLColumn: "2"},
+			"[source link raw in_x link_2] [1]", []string{`1@76 "1|2|3|4|5"`}},
+		{"several URL columns", head + "url,team,link,raw\na,1,0,r,,,x,http://a/,\n", Options{},
+			"[url team link] [0 2]", []string{`1@55 "|x|http://a/"`}},
+		{"broken itself", head + "url,raw\na,1\nb,2,0,r,,http://a/,\n", Options{},
+			"[url] [0]", []string{`1@45 malformed_row (2 fields where there should be 7) "a,1"`, `2@49 "http://a/"`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := openBytes([]byte(tt.in), tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(in.Columns, " ", in.URLs); got != tt.want || in.Format != "rejects" {
+				t.Errorf("%s: %s", in.Format, got)
+			}
+			recs, err := collect(in)
+			if got := strs(recs); err != nil || !slices.Equal(got, tt.recs) {
+				t.Errorf("%v\n got %q\nwant %q", err, got, tt.recs)
+			}
+		})
+	}
+	for _, in := range []string{head + "raw\na,1,0,r,,x\n", head + "url\n", "source,row,url\n"} {
+		if in, err := openBytes([]byte(in), Options{}); err == nil && in.Format == "rejects" {
+			t.Errorf("%v is taken for rejects", in.Columns)
+		}
+	}
+}
+
+// What is written as a rejects file reads as the input it came from, whatever
+// was in it.
+func TestRejectsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		data := append([]byte("url,b,source\n"), generated(t)...)
+		opts := Options{MaxField: 24, Delimiter: rapid.SampledFrom([]byte{0, ','}).Draw(t, "delimiter"), Header: HeaderYes}
+		in, err := openBytes(data, opts)
+		if err != nil {
+			t.Skip(err)
+		}
+		first, err := collect(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var buf bytes.Buffer
+		w := csv.NewWriter(&buf)
+		w.Write(strings.Split("source,row,byte_offset,reason,detail,url,b,in_source,raw", ","))
+		for _, r := range first {
+			cells := append([]string{"x", fmt.Sprint(r.row), fmt.Sprint(r.offset), r.reason, r.detail}, strings.Split(r.cells, "|")...)
+			if r.reason != "" {
+				cells = append(cells[:5], "", "", "")
+			}
+			w.Write(append(cells, r.raw))
+		}
+		w.Flush()
+		again, err := openBytes(buf.Bytes(), Options{MaxField: 24, Delimiter: opts.Delimiter, block: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := collect(again)
+		if again.Format != "rejects" || !slices.Equal(again.Columns, in.Columns) || !slices.Equal(cellsOf(first), cellsOf(second)) {
+			t.Fatalf("%s %q: %v\n got %q\nwant %q", again.Format, again.Columns, err, cellsOf(second), cellsOf(first))
+		}
+	})
+}

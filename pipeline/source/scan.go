@@ -1,0 +1,220 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+)
+
+// A splitter cuts records into fields: RFC 4180 with any delimiter and quote,
+// or whole lines. What it finds depends on the bytes of the record alone, not
+// on how many of them it has been shown.
+type splitter struct {
+	delim     byte
+	plain     bool // no delimiter and no quotes: a line is a field
+	maxField  int
+	maxRecord int
+	keep      int // fields beyond so many are only counted
+
+	lf, quote, nul mark
+	fields         [][]byte // of the last record; valid until the window moves
+	count          int      // of them, also those not kept
+	scratch        []byte   // fields that had doubled quotes
+}
+
+// maxColumns bounds what a hostile header can make us hold.
+const maxColumns = 1 << 14
+
+// newSplitter makes a splitter. Without nul, NUL bytes are data.
+func newSplitter(delim, quote byte, maxField int, nul bool) *splitter {
+	s := &splitter{
+		delim: delim, maxField: maxField, maxRecord: 16 * maxField, keep: maxColumns,
+		lf: mark{c: '\n'}, quote: mark{c: quote}, nul: mark{c: 0, off: !nul},
+	}
+	s.moved()
+	return s
+}
+
+// newLineSplitter makes a splitter for text with one field a line.
+func newLineSplitter(maxField int) *splitter {
+	s := newSplitter(0, 0, maxField, true)
+	s.plain, s.quote.off = true, true
+	s.moved()
+	return s
+}
+
+// A mark remembers where the next byte c is, so that the bytes before it are not
+// searched again for every record that ends, or is given up, before it: files
+// full of broken quotes cost linear time.
+type mark struct {
+	c      byte
+	off    bool // never found
+	lo, at int  // no c in [lo, at)
+}
+
+// from returns the position of the first c in buf at or after p, or len(buf).
+func (m *mark) from(buf []byte, p int) int {
+	if m.lo <= p && p <= m.at {
+		return m.at
+	}
+	return m.search(buf, p)
+}
+
+func (m *mark) search(buf []byte, p int) int {
+	end := len(buf)
+	if p < m.lo && m.lo <= m.at {
+		end = m.lo // beyond it, we know
+	} else {
+		m.at = end
+	}
+	if i := bytes.IndexByte(buf[min(p, end):end], m.c); i >= 0 {
+		m.at = p + i
+	}
+	m.lo = p
+	return m.at
+}
+
+// moved forgets the marks: the window is another.
+func (s *splitter) moved() {
+	for _, m := range []*mark{&s.lf, &s.quote, &s.nul} {
+		m.lo, m.at = 0, -1
+		if m.off {
+			m.at = math.MaxInt
+		}
+	}
+}
+
+// A fault is why a record cannot be split.
+type fault struct {
+	reason Reason
+	detail string
+}
+
+func malformed(format string, args ...any) *fault {
+	return &fault{MalformedRow, fmt.Sprintf(format, args...)}
+}
+
+// more is the position that follows a field whose end is not in sight.
+const more = -1
+
+// record splits the record at buf[p:], which is not empty, into s.fields. It
+// returns the position after its line ending, or more if buf ends before that
+// is known.
+func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
+	s.fields, s.count, s.scratch = s.fields[:0], 0, s.scratch[:0]
+	end := len(buf)
+	capped := end-p > s.maxRecord
+	if capped {
+		end, eof = p+s.maxRecord, false
+	}
+	for last := false; !last; {
+		var cell []byte
+		var f *fault
+		s.count++
+		if p < end && buf[p] == s.quote.c && !s.plain {
+			cell, p, last, f = s.quoted(buf, p+1, end, eof)
+		} else {
+			cell, p, last, f = s.bare(buf, p, end, eof)
+		}
+		switch {
+		case f != nil:
+			return 0, f
+		case p == more && capped:
+			return 0, &fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes", s.maxRecord)}
+		case p == more:
+			return more, nil
+		}
+		if s.count <= s.keep {
+			s.fields = append(s.fields, cell)
+		}
+	}
+	return p, nil
+}
+
+// bare splits off the unquoted field at p.
+func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
+	stop := min(s.lf.from(buf, p), end)
+	if !s.plain {
+		if i := bytes.IndexByte(buf[p:stop], s.delim); i >= 0 {
+			stop = p + i
+		}
+	}
+	text := stop
+	if stop < end && buf[stop] == '\n' && stop > p && buf[stop-1] == '\r' {
+		text--
+	}
+	limit := min(text, p+s.maxField)
+	quote, nul := s.quote.from(buf, p), s.nul.from(buf, p)
+	switch {
+	case nul < min(quote, limit):
+		return nil, 0, false, malformed("NUL byte in field %d", s.count)
+	case quote < limit:
+		return nil, 0, false, malformed("quote inside unquoted field %d", s.count)
+	case text > limit:
+		if stop == end && !eof && text == limit+1 && buf[text-1] == '\r' {
+			return nil, more, false, nil // that may belong to the line ending
+		}
+		return nil, 0, false, s.long()
+	case stop < end:
+		return buf[p:text], stop + 1, buf[stop] == '\n', nil
+	case eof:
+		return buf[p:text], stop, true, nil
+	}
+	return nil, more, false, nil
+}
+
+// quoted splits off the field whose opening quote stands before p.
+func (s *splitter) quoted(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
+	from, size, kept := p, 0, len(s.scratch)
+	for {
+		q := min(s.quote.from(buf, from), end)
+		if nul := s.nul.from(buf, from); nul < min(q, from+s.maxField-size) {
+			return nil, 0, false, malformed("NUL byte in field %d", s.count)
+		}
+		if size += q - from; size > s.maxField {
+			return nil, 0, false, s.long()
+		}
+		if q >= end-1 && !eof {
+			return nil, more, false, nil // the quote may be doubled
+		}
+		if q == end {
+			return nil, 0, false, malformed("the quote of field %d is never closed", s.count)
+		}
+		if q+1 < end && buf[q+1] == s.quote.c {
+			s.scratch = append(s.scratch, buf[from:q+1]...)
+			size++
+			from = q + 2
+			continue
+		}
+		cell := buf[p:q]
+		if from > p {
+			s.scratch = append(s.scratch, buf[from:q]...)
+			cell = s.scratch[kept:]
+		}
+		next, last, f := s.closed(buf, q+1, end, eof)
+		return cell, next, last, f
+	}
+}
+
+// closed says what follows a closing quote.
+func (s *splitter) closed(buf []byte, p, end int, eof bool) (next int, last bool, f *fault) {
+	switch {
+	case p == end && eof:
+		return p, true, nil
+	case p == end:
+		return more, false, nil
+	case buf[p] == s.delim:
+		return p + 1, false, nil
+	case buf[p] == '\n':
+		return p + 1, true, nil
+	case buf[p] == '\r' && p+1 == end && !eof:
+		return more, false, nil
+	case buf[p] == '\r' && p+1 < end && buf[p+1] == '\n':
+		return p + 2, true, nil
+	}
+	return 0, false, malformed("text after the closing quote of field %d", s.count)
+}
+
+func (s *splitter) long() *fault {
+	return &fault{FieldTooLong, fmt.Sprintf("field %d is longer than %d bytes", s.count, s.maxField)}
+}

@@ -1,0 +1,227 @@
+// Package source reads URL lists (CSV and TSV, Parquet, Arrow IPC, plain text,
+// and the rejects of an earlier run) as Arrow record batches whose rows know
+// where they came from.
+//
+// [Expand] turns the arguments of a command into the names of inputs. [Open]
+// looks at the start of an input and settles its compression, format, dialect
+// and columns; nothing is read past that until [Input.Read], so a wrong option
+// or an ambiguous column is known before any work starts. (A Parquet or Arrow
+// file in a stream or under compression is the exception: its description is at
+// its end, so it is first copied to a temporary file.)
+//
+// # Records and row errors
+//
+// A record of a text format that cannot be split is a [RowError] and costs no
+// other record: it is the physical line on which it starts, and reading resumes
+// at the following line. An empty line is no record. Bytes that are not UTF-8
+// are data. A file with a UTF-16 byte order mark is decoded, and its offsets
+// are those of the UTF-8 text, byte order mark included; an unpaired surrogate
+// becomes U+FFFD.
+//
+// A record is read left to right, and the first thing wrong with it is its
+// fault: a quote inside an unquoted field, text after a closing quote, a NUL, a
+// quote that is never closed, a field over Options.MaxField (without its quotes)
+// or a record over 16 times that; at its end, another number of fields than the
+// header, or the first record, has.
+//
+// # Memory
+//
+// An input that is being read holds three blocks of 256 KiB, at most one record
+// beyond them, and the batches that its reader has not released.
+package source
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v17/arrow"
+)
+
+// A Reason is the stable name of a row error found while reading. The list is
+// closed and part of the contract of the rejects file.
+type Reason string
+
+// The reasons that reading alone can give.
+const (
+	MalformedRow Reason = "malformed_row"  // ragged, bare quote or NUL
+	FieldTooLong Reason = "field_too_long" // a field above Options.MaxField; or no record, on a line above it
+)
+
+// A RowError is a record that could not be split into fields. It is data, not
+// a failure: reading goes on after it.
+type RowError struct {
+	Row    int64 // counts records from 1; a malformed record counts as one
+	Offset int64 // byte offset of the record after decompression, -1 if the format has none
+	Reason Reason
+	Detail string // for people: "3 fields where there should be 5"
+	// Raw is the physical line without its line ending, owned by the receiver.
+	// Of a line over Options.MaxField only so many bytes are kept: Reason is
+	// FieldTooLong then, and Detail tells the length of the line.
+	Raw []byte
+}
+
+// A Batch holds consecutive records of one input, and the row errors met among
+// them. It belongs to the receiver until Release, which returns its memory to
+// the input's pool; byte slices obtained from it are invalid afterwards.
+type Batch struct {
+	// Record has one Binary column for each of Input.Columns, in that order
+	// (null: the format's null, or a cell that the record does not have).
+	Record arrow.Record
+	// Rows and Offsets have Record.NumRows() elements: the 1-based number of
+	// the record and the byte offset where it starts (-1: none).
+	Rows, Offsets []int64
+	// Errors are the records of this stretch that could not be split, by row.
+	Errors []RowError
+
+	release func()
+}
+
+// Release returns the batch's memory to its pool. It may be called once.
+func (b *Batch) Release() {
+	b.Record.Release()
+	if b.release != nil {
+		b.release()
+	}
+}
+
+// Options say how inputs are read. The zero value detects everything.
+type Options struct {
+	Delimiter       byte   // 0: detect among , ; tab |
+	Quote           byte   // 0: '"'
+	Header          Header // default HeaderAuto
+	URLColumn       string // name, or 1-based number; "": by the usual names
+	WorkspaceColumn string // name, or 1-based number; "": none
+	MaxField        int    // bytes; 0: 1 MiB
+	Limit           int64  // stop after so many records (good and bad); 0: none
+	BatchRows       int    // most records in a batch; 0: 8192
+	Stdin           io.Reader
+	TempDir         string // for what must be read at random from a stream; "": that of the system
+
+	block int // bytes read at a time; 0: 256 KiB
+}
+
+// DefaultMaxField is the Options.MaxField of the zero value, in bytes.
+const DefaultMaxField = 1 << 20
+
+const (
+	mostMaxField     = 1 << 30 // offsets of a batch are int32
+	defaultBatchRows = 8192
+	defaultBlock     = 256 << 10
+)
+
+// settled returns o with its defaults filled in.
+func (o Options) settled() (Options, error) {
+	set := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	set(&o.MaxField, DefaultMaxField)
+	set(&o.BatchRows, defaultBatchRows)
+	set(&o.block, defaultBlock)
+	if o.Quote == 0 {
+		o.Quote = '"'
+	}
+	switch {
+	case o.MaxField < 1 || o.MaxField > mostMaxField:
+		return o, errors.New("the field limit must be between 1 byte and 1 GiB")
+	case o.BatchRows < 1 || o.Limit < 0:
+		return o, errors.New("batch size and limit cannot be negative")
+	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
+		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
+	}
+	return o, nil
+}
+
+func unusable(c byte) bool { return c == '\n' || c == '\r' || c >= 0x80 }
+
+// Header says whether the first record of a CSV input names the columns.
+type Header int
+
+const (
+	HeaderAuto Header = iota // only if it has a known name of the URL column, or Options.URLColumn, and no URL
+	HeaderYes
+	HeaderNo
+)
+
+// A UsageError is an input that cannot be read as asked: an ambiguous or
+// missing column, the same file twice. Nothing was processed.
+type UsageError struct {
+	Input string // as it was named
+	Msg   string
+}
+
+func (e *UsageError) Error() string { return e.Input + ": " + e.Msg }
+
+// A Dialect is what was settled about a CSV input; it goes into the manifest.
+type Dialect struct {
+	Delimiter string `json:"delimiter"`
+	Quote     string `json:"quote"`
+	Header    bool   `json:"header"`
+	Encoding  string `json:"encoding"` // "utf-8" (any bytes), "utf-16le", "utf-16be"
+	BOM       bool   `json:"bom"`
+}
+
+// An Input is an opened source. It is read once, by one goroutine.
+type Input struct {
+	Name        string   // as it was named; "-" is standard input
+	Format      string   // "csv", "text", "parquet", "arrow", "rejects"
+	Compression string   // "", "gzip" or "zstd"
+	Dialect     *Dialect // nil where the format has none
+	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
+	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
+	Workspace   int      // index of the workspace column in Columns; -1: none
+	Limit       int64    // most records that Read yields, from Options.Limit, may be lowered before Read; 0: all
+
+	opts    Options
+	info    fs.FileInfo          // as it was when opened; nil: not a regular file
+	src     *window              // what Open left open, or Read opened
+	file    *os.File             // below src; nil: standard input
+	spool   *os.File             // the decompressed bytes, where a format needs them at random
+	anyhow  bool                 // it does need them so
+	drained chan struct{}        // closed when src, which is only hashed, is at its end
+	drain   error                // what stopped that
+	emits   bool                 // emit is running
+	read    func(*batcher) error // the records of the format; set by Open
+	skipped []string             // names of columns that have no one value a row
+	started bool
+	records int64
+	cut     bool
+	sum     [sha256.Size]byte
+	done    atomic.Int64 // raw bytes read so far
+	total   int64        // raw bytes, -1: unknown
+}
+
+// Size is the length of the input as it lies (compressed), in bytes; 0 before
+// the end of Read and where Cut.
+func (in *Input) Size() int64 {
+	if in.cut {
+		return 0
+	}
+	return in.done.Load()
+}
+
+// SHA256 is the digest of the bytes as they lie, after Read; where Cut, that of
+// the records read: SHA-256 over each record's cells or raw line, each with its
+// length before it.
+func (in *Input) SHA256() [32]byte { return in.sum }
+
+// Records is the number of records seen, good and bad.
+func (in *Input) Records() int64 { return in.records }
+
+// Cut says that Limit stopped Read before the end of the input.
+func (in *Input) Cut() bool { return in.cut }
+
+// Progress is the number of raw bytes read so far and to be read in all (-1:
+// unknown). It may be called while Read is running.
+func (in *Input) Progress() (read, total int64) {
+	read, total = in.done.Load(), in.total
+	if total >= 0 {
+		read = min(read, total)
+	}
+	return read, total
+}
