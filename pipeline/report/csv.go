@@ -1,0 +1,165 @@
+package report
+
+import (
+	"encoding/binary"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// The CSV of a report is RFC 4180 with lone line feeds: a cell is quoted if, and
+// only if, it has a comma, a quote, a carriage return or a line feed. Its bytes
+// are otherwise as they are, whatever they are; null and empty are both empty.
+
+// csvCells appends cells.
+type csvCells struct {
+	// excelSafe puts an apostrophe before each cell whose first byte would have
+	// a spreadsheet run it as a formula: one of = + - @, tab, carriage return.
+	// A cell that has an apostrophe of its own is left alone, so the original
+	// cannot be told from the defused cell.
+	excelSafe bool
+}
+
+func (c csvCells) append(dst, cell []byte) []byte {
+	if c.bare(cell) {
+		return append(dst, cell...)
+	}
+	return c.quote(dst, cell, nil)
+}
+
+// bare reports whether the cell is written as it is.
+func (c csvCells) bare(cell []byte) bool {
+	return !needsQuotes(cell) && !(c.excelSafe && formula(cell))
+}
+
+// quote appends a cell made of two pieces that is not bare.
+func (c csvCells) quote(dst, cell, rest []byte) []byte {
+	quoted := needsQuotes(cell) || needsQuotes(rest)
+	if quoted {
+		dst = append(dst, '"')
+	}
+	if c.excelSafe && formula(cell) {
+		dst = append(dst, '\'')
+	}
+	for _, piece := range [...][]byte{cell, rest} {
+		for _, b := range piece {
+			if b == '"' {
+				dst = append(dst, '"')
+			}
+			dst = append(dst, b)
+		}
+	}
+	if quoted {
+		dst = append(dst, '"')
+	}
+	return dst
+}
+
+func formula(cell []byte) bool {
+	if len(cell) == 0 {
+		return false
+	}
+	switch cell[0] {
+	case '=', '+', '-', '@', '\t', '\r':
+		return true
+	}
+	return false
+}
+
+// needsQuotes reports whether a cell has a comma, a quote, CR or LF. It looks
+// closer only where eight bytes at a time may have one.
+func needsQuotes(cell []byte) bool {
+	last := len(cell) - 8
+	if last < 0 {
+		return special(cell)
+	}
+	for i := 0; i < last; i += 8 {
+		if maybeSpecial(binary.LittleEndian.Uint64(cell[i:])) {
+			return special(cell[i:])
+		}
+	}
+	return maybeSpecial(binary.LittleEndian.Uint64(cell[last:])) && special(cell[last:])
+}
+
+// maybeSpecial reports whether one of eight bytes is a comma, a quote or a
+// control character: x - n of a byte below n borrows into its high bit, and
+// comparing with a comma or a quote leaves the high bits as they are.
+func maybeSpecial(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	comma, quote := w^','*ones, w^'"'*ones
+	return ((w-' '*ones)|(comma-ones)|(quote-ones))&^w&highs != 0
+}
+
+func special(cell []byte) bool {
+	for _, b := range cell {
+		if b == ',' || b == '"' || b == '\n' || b == '\r' {
+			return true
+		}
+	}
+	return false
+}
+
+// appendHeader appends a line of column names.
+func (c csvCells) appendHeader(dst []byte, columns []string) []byte {
+	for i, name := range columns {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = c.append(dst, []byte(name))
+	}
+	return append(dst, '\n')
+}
+
+// CarriedNames makes the input's column names unique beside those that are
+// taken: a name that is taken, or that an earlier column has, gets the prefix
+// in_ until it is free.
+func CarriedNames(taken, columns []string) []string {
+	taken = slices.Clone(taken)
+	names := make([]string, len(columns))
+	for i, name := range columns {
+		for slices.Contains(taken, name) {
+			name = "in_" + name
+		}
+		names[i] = name
+		taken = append(taken, name)
+	}
+	return names
+}
+
+// csvWriter gathers the lines of a file that one goroutine writes.
+type csvWriter struct {
+	csvCells
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+func (c *csvWriter) cell(cell []byte) {
+	c.buf = append(c.csvCells.append(c.buf, cell), ',')
+}
+
+func (c *csvWriter) number(n int64) {
+	c.buf = append(strconv.AppendInt(c.buf, n, 10), ',')
+}
+
+// endLine ends the line in place of its last comma.
+func (c *csvWriter) endLine() error {
+	c.buf[len(c.buf)-1] = '\n'
+	if len(c.buf) >= smallWrite {
+		c.flush()
+	}
+	return c.err
+}
+
+func (c *csvWriter) flush() {
+	if c.err == nil {
+		_, c.err = c.w.Write(c.buf)
+	}
+	c.buf = c.buf[:0]
+}
+
+// Close writes what is left. It does not close the underlying writer.
+func (c *csvWriter) Close() error {
+	c.flush()
+	return c.err
+}

@@ -1,0 +1,456 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// writeRun makes the files of a run, the manifest too, and commits them.
+func writeRun(f *Folder, content string) error {
+	m := exampleManifest()
+	m.Files = nil
+	for _, name := range []string{"mapping.csv", "rejects.csv"} {
+		file, err := f.Create(name)
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(file, content); err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+		m.Files = append(m.Files, FileSum{Name: name, Rows: 1, SHA256: file.SHA256()})
+	}
+	file, err := f.Create(ManifestName)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(WriteManifest(file, m), file.Close()); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+// list returns what is in a folder, with the content of the mapping.
+func list(t *testing.T, dir string) (names []string, mapping string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "mapping.csv"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return names, string(data)
+}
+
+func run(t *testing.T, out string, overwrite bool, content string) {
+	t.Helper()
+	f, err := Claim(out, overwrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeRun(f, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Abandon(); err != nil {
+		t.Errorf("abandon after commit: %v", err)
+	}
+}
+
+func wantRun(t *testing.T, out, content string) {
+	t.Helper()
+	names, mapping := list(t, out)
+	if want := []string{"manifest.json", "mapping.csv", "rejects.csv"}; !slices.Equal(names, want) || mapping != content {
+		t.Errorf("%s holds %q with mapping %q, want %q", filepath.Base(out), names, mapping, content)
+	}
+	if names, _ := list(t, filepath.Dir(out)); !slices.Equal(names, []string{filepath.Base(out)}) {
+		t.Errorf("beside it: %q", names)
+	}
+}
+
+func TestFolderLife(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "links.bulk")
+	f, err := Claim(out+"/", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := list(t, filepath.Dir(out)); !slices.Equal(names, []string{".links.bulk.partial"}) {
+		t.Errorf("while it is written: %q", names)
+	}
+	if err := writeRun(f, "one"); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, out, "one")
+	if err := f.Commit(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("second commit: %v", err)
+	}
+
+	_, err = Claim(out, false)
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--overwrite") || !strings.Contains(err.Error(), out) {
+		t.Errorf("claim of a finished run: %v", err)
+	}
+	wantRun(t, out, "one")
+	run(t, out, true, "two")
+	wantRun(t, out, "two")
+}
+
+func TestFolderRelative(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run(t, "out", false, "one")
+	run(t, "./out", true, "two")
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, filepath.Join(dir, "out"), "two")
+}
+
+func TestFolderTakesAnEmptyOne(t *testing.T) {
+	for _, overwrite := range []bool{false, true} {
+		out := filepath.Join(t.TempDir(), "out")
+		if err := os.Mkdir(out, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		run(t, out, overwrite, "one")
+		wantRun(t, out, "one")
+	}
+}
+
+func TestAbandon(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	run(t, out, false, "old")
+	f, err := Claim(out, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := f.Create("mapping.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := f.Abandon(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := file.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("write to an abandoned file: %v", err)
+	}
+	wantRun(t, out, "old")
+}
+
+// foreign are outputs that are not ours, each with a word of the refusal.
+func foreign() map[string]func(out string) error {
+	write := func(path, content string) error {
+		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666))
+	}
+	const manifest = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}]}`
+	return map[string]func(string) error{
+		"no folder": func(out string) error { return write(out, "x") },
+		"is no folder": func(out string) error {
+			return errors.Join(os.Mkdir(out+".real", 0o777), os.Symlink(out+".real", out))
+		},
+		"it is no folder":   func(out string) error { return os.Symlink("nowhere", out) },
+		"no manifest.json":  func(out string) error { return write(out+"/notes.txt", "x") },
+		"no profile":        func(out string) error { return write(out+"/manifest.json", `{"name": "a web application"}`) },
+		"invalid character": func(out string) error { return write(out+"/manifest.json", "no json") },
+		"also holds notes.txt": func(out string) error {
+			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/notes.txt", "x"))
+		},
+		"also holds d": func(out string) error {
+			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/d/x", "x"))
+		},
+		"also holds mapping.csv": func(out string) error {
+			return errors.Join(write(out+"/manifest.json", manifest), os.Symlink("elsewhere", out+"/mapping.csv"))
+		},
+	}
+}
+
+func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
+	for want, make := range foreign() {
+		for _, overwrite := range []bool{false, true} {
+			out := filepath.Join(t.TempDir(), "out")
+			if err := make(out); err != nil {
+				t.Fatal(err)
+			}
+			before := tree(t, filepath.Dir(out))
+			_, err := Claim(out, overwrite)
+			if !errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), out) {
+				t.Errorf("%s: got %v", want, err)
+			}
+			if after := tree(t, filepath.Dir(out)); !slices.Equal(after, before) {
+				t.Errorf("%s: there was %q, now %q", want, before, after)
+			}
+		}
+	}
+}
+
+func tree(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
+	tests := map[string]struct {
+		meanwhile func(out string) error
+		want      error
+	}{
+		"a finished run": {func(out string) error {
+			return errors.Join(os.Mkdir(out, 0o777), os.WriteFile(out+"/manifest.json", []byte(`{"profile": "p"}`), 0o666))
+		}, ErrExists},
+		"a file": {func(out string) error { return os.WriteFile(out, nil, 0o666) }, ErrNotOurs},
+	}
+	for name, test := range tests {
+		out := filepath.Join(t.TempDir(), "out")
+		f, err := Claim(out, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := test.meanwhile(out); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeRun(f, "x"); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := f.Abandon(); err != nil {
+			t.Error(err)
+		}
+		if names, _ := list(t, filepath.Dir(out)); !slices.Equal(names, []string{"out"}) {
+			t.Errorf("%s: left %q", name, names)
+		}
+	}
+}
+
+func TestParentMustExist(t *testing.T) {
+	if _, err := Claim(filepath.Join(t.TempDir(), "no", "out"), false); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOneOfManyClaims(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	run(t, out, false, "old")
+	for range 50 {
+		folders, errs := make([]*Folder, 8), make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range folders {
+			wg.Go(func() { folders[i], errs[i] = Claim(out, true) })
+		}
+		wg.Wait()
+		winner := slices.Index(errs, nil)
+		for i, err := range errs {
+			if i != winner && !errors.Is(err, ErrBusy) {
+				t.Errorf("claim %d: %v", i, err)
+			}
+		}
+		if winner < 0 {
+			t.Fatal("nobody has it")
+		}
+		if err := folders[winner].Abandon(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRun(t, out, "old")
+}
+
+// TestManyRuns has runs overwrite each other: whatever a claim meets, the
+// folder that is left is that of one run, whole.
+func TestManyRuns(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for done := 0; done < 20; {
+				f, err := Claim(out, true)
+				if errors.Is(err, ErrBusy) {
+					continue
+				}
+				if err == nil {
+					err = writeRun(f, fmt.Sprint(i))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done++
+			}
+		})
+	}
+	wg.Wait()
+	_, mapping := list(t, out)
+	wantRun(t, out, mapping)
+}
+
+// TestKilledRun kills a process that is writing.
+func TestKilledRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHelperWrites$")
+	cmd.Env = append(os.Environ(), "REPORT_TEST_OUT="+out)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "writing\n" {
+		t.Fatalf("child says %q, %v", line, err)
+	}
+	if _, err := Claim(out, false); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
+		t.Errorf("claim of a folder in use: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("child was not killed")
+	}
+	if names, _ := list(t, filepath.Join(filepath.Dir(out), ".out.partial")); !slices.Equal(names, []string{"leftover.csv"}) {
+		t.Errorf("the child left %q", names)
+	}
+	run(t, out, false, "new")
+	wantRun(t, out, "new")
+}
+
+func TestHelperWrites(t *testing.T) {
+	out := os.Getenv("REPORT_TEST_OUT")
+	if out == "" {
+		t.Skip("is run by TestKilledRun")
+	}
+	f, err := Claim(out, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := f.Create("leftover.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("writing")
+	select {}
+}
+
+// TestKilledBetweenExchangeAndRemoval leaves the old run under the partial name.
+func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	run(t, out, false, "old")
+	if err := os.Rename(out, filepath.Join(filepath.Dir(out), ".out.partial")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, out, false, "new")
+	wantRun(t, out, "new")
+}
+
+func TestFile(t *testing.T) {
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abandon()
+	var want bytes.Buffer
+	file, err := f.Create("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 1, 100, smallWrite - 1, smallWrite, 3, syncStep + 5, 40_000, 40_000, 7} {
+		piece := bytes.Repeat([]byte{byte(size)}, size)
+		want.Write(piece)
+		if n, err := file.Write(piece); n != size || err != nil {
+			t.Fatalf("write of %d: %d, %v", size, n, err)
+		}
+		clear(piece) // it is the caller's again
+	}
+	if file.Size() != int64(want.Len()) {
+		t.Errorf("size %d, want %d", file.Size(), want.Len())
+	}
+	for range 2 {
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(filepath.Join(f.partial, "x"))
+	if err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("other content (%v)", err)
+	}
+	if sum := sha256.Sum256(want.Bytes()); file.SHA256() != hex.EncodeToString(sum[:]) {
+		t.Errorf("other digest")
+	}
+	if _, err := f.Create("x"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second file of a name: %v", err)
+	}
+	if err := f.Discard("x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := f.Create("x"); err != nil {
+		t.Errorf("after discard: %v", err)
+	}
+}
+
+func TestFileWithoutBytesIsNotCreated(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	f, err := Claim(out, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"closed", "forgotten"} {
+		file, err := f.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "closed" && file.Close() != nil {
+			t.Error("close")
+		}
+	}
+	if err := writeRun(f, "x"); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, out, "x")
+}
+
+func TestCommitWantsClosedFiles(t *testing.T) {
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abandon()
+	file, err := f.Create("open.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err == nil || !strings.Contains(err.Error(), "open.csv") {
+		t.Errorf("got %v", err)
+	}
+}

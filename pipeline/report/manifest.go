@@ -1,0 +1,210 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// A Manifest says what a run was given and what came of it. Whatever is the
+// same between two runs over the same inputs, store and as_of is the same here;
+// clock, workers, memory, store and run are in [Timings].
+type Manifest struct {
+	Version        string           `json:"version"` // of the tool
+	Profile        string           `json:"profile"`
+	UnicodeVersion string           `json:"unicode_version"` // of the tables for international host names
+	Scheme         Scheme           `json:"scheme"`
+	Options        Options          `json:"options"`
+	AsOf           time.Time        `json:"as_of"` // UTC
+	Inputs         []Input          `json:"inputs"`
+	Counts         Counts           `json:"counts"`
+	Reasons        map[string]int64 `json:"reasons"` // rejects by reason
+	Files          []FileSum        `json:"files"`
+}
+
+// Scheme is how codes are made.
+type Scheme struct {
+	Name       string `json:"name"`
+	CodeLength int    `json:"code_length"`
+	MaxRetries int    `json:"max_retries"`
+}
+
+// Input is a file that was read, or standard input.
+type Input struct {
+	Name            Text     `json:"name"`
+	Format          string   `json:"format"`
+	Compression     string   `json:"compression,omitempty"`
+	Dialect         *Dialect `json:"dialect,omitempty"`
+	Columns         []Text   `json:"columns"`
+	URLColumns      []Text   `json:"url_columns"` // several only in a rejects file
+	WorkspaceColumn *Text    `json:"workspace_column,omitempty"`
+	Records         int64    `json:"records"`
+	// Size and SHA256 are of the bytes as they lie. Where --limit cut the input,
+	// RecordsSHA256 takes their place.
+	Size          int64  `json:"size,omitempty"`
+	SHA256        string `json:"sha256,omitempty"`
+	RecordsSHA256 string `json:"records_sha256,omitempty"`
+}
+
+// Dialect is what was settled about a CSV input.
+type Dialect struct {
+	Delimiter string `json:"delimiter"`
+	Quote     string `json:"quote"`
+	Header    bool   `json:"header"`
+	Encoding  string `json:"encoding"`
+	BOM       bool   `json:"bom"`
+}
+
+// Counts are the books: Read = Created + Existing + Duplicate + Rejected.
+type Counts struct {
+	Read      int64 `json:"read"`
+	Created   int64 `json:"created"`
+	Existing  int64 `json:"existing"`
+	Duplicate int64 `json:"duplicate"`
+	Rejected  int64 `json:"rejected"`
+}
+
+// FileSum is a file of the folder.
+type FileSum struct {
+	Name      string `json:"name"`
+	Rows      int64  `json:"rows"`
+	SHA256    string `json:"sha256"`
+	RowDigest string `json:"row_digest,omitempty"` // of a mapping; see RowDigest
+}
+
+// Text is bytes that are nearly always UTF-8, such as the name of a file or a
+// column. In JSON it is a string, or {"base64": "…"} where it is not UTF-8.
+type Text string
+
+type base64Text struct {
+	Base64 *[]byte `json:"base64"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (t Text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return marshal(string(t))
+	}
+	raw := []byte(t)
+	return marshal(base64Text{&raw})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(data []byte) error {
+	if data[0] == '"' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	var b base64Text
+	if err := json.Unmarshal(data, &b); err != nil {
+		return err
+	}
+	if b.Base64 == nil {
+		return fmt.Errorf("neither a string nor base64: %s", data)
+	}
+	*t = Text(*b.Base64)
+	return nil
+}
+
+// Options are those that can change a result, by name. A value is a string
+// (read back as a Text), Text, bool, or integer (read back as an int64).
+type Options map[string]any
+
+// MarshalJSON implements json.Marshaler. Names come in byte order.
+func (o Options) MarshalJSON() ([]byte, error) {
+	values := make(map[string]any, len(o))
+	for name, v := range o {
+		if s, ok := v.(string); ok {
+			v = Text(s)
+		}
+		values[name] = v
+	}
+	return marshal(values)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (o *Options) UnmarshalJSON(data []byte) error {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(data, &values); err != nil {
+		return err
+	}
+	*o = make(Options, len(values))
+	for name, raw := range values {
+		v, err := option(raw)
+		if err != nil {
+			return fmt.Errorf("option %s: %w", name, err)
+		}
+		(*o)[name] = v
+	}
+	return nil
+}
+
+func option(raw json.RawMessage) (any, error) {
+	switch raw[0] {
+	case '"', '{':
+		var text Text
+		err := text.UnmarshalJSON(raw)
+		return text, err
+	case 't', 'f':
+		return raw[0] == 't', nil
+	default:
+		return strconv.ParseInt(string(raw), 10, 64)
+	}
+}
+
+// WriteManifest writes m as indented JSON with a newline at the end. Equal
+// manifests give equal bytes.
+func WriteManifest(w io.Writer, m *Manifest) error {
+	c := *m
+	c.AsOf = c.AsOf.UTC()
+	if c.Options == nil {
+		c.Options = Options{}
+	}
+	if c.Reasons == nil {
+		c.Reasons = map[string]int64{}
+	}
+	c.Files = append([]FileSum{}, c.Files...) // [] rather than null
+	c.Inputs = append([]Input{}, c.Inputs...)
+	for i := range c.Inputs {
+		in := &c.Inputs[i]
+		in.Columns = append([]Text{}, in.Columns...)
+		in.URLColumns = append([]Text{}, in.URLColumns...)
+	}
+	return writeJSON(w, &c)
+}
+
+// ReadManifest reads what WriteManifest wrote. Fields that it does not know, of
+// a newer version, are left out.
+func ReadManifest(r io.Reader) (*Manifest, error) {
+	m := new(Manifest)
+	d := json.NewDecoder(r)
+	err := d.Decode(m)
+	if err == nil && d.Decode(new(json.RawMessage)) != io.EOF {
+		err = errors.New("something follows its end")
+	}
+	if err == nil && m.Profile == "" {
+		err = errors.New("it names no profile")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	return m, nil
+}
+
+// ManifestSHA256 returns the digest, in hexadecimal, of the manifest in an
+// output folder. Where there is none the error is fs.ErrNotExist.
+func ManifestSHA256(out string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(out, ManifestName))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

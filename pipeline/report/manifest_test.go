@@ -1,0 +1,104 @@
+package report
+
+import (
+	"bytes"
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func exampleManifest() *Manifest {
+	team := Text("team")
+	return &Manifest{
+		Version: "1.2.3", Profile: "linkforge-1", UnicodeVersion: "15.0.0",
+		Scheme:  Scheme{Name: "sha256-base58", CodeLength: 10, MaxRetries: 10},
+		Options: Options{"base_url": "https://sho.rt/?a=1&b=<2>", "carry": true, "limit": int64(5), "workspace": Text("\xff")},
+		AsOf:    time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.FixedZone("", 3600)),
+		Inputs: []Input{
+			{Name: "links\n\xfe.csv", Format: "csv", Compression: "gzip",
+				Dialect: &Dialect{Delimiter: ",", Quote: `"`, Header: true, Encoding: "utf-8"},
+				Columns: []Text{"url", "team", "\xff"}, URLColumns: []Text{"url"}, WorkspaceColumn: &team,
+				Records: 5, Size: 1 << 40, SHA256: strings.Repeat("ab", 32)},
+			{Name: "-", Format: "text", Records: 3, RecordsSHA256: strings.Repeat("cd", 32)},
+		},
+		Counts:  Counts{Read: 8, Created: 4, Existing: 1, Duplicate: 1, Rejected: 2},
+		Reasons: map[string]int64{"unsupported_scheme": 1, "bad_host": 1},
+		Files:   []FileSum{{"mapping.csv", 6, strings.Repeat("01", 32), strings.Repeat("03", 16)}, {"rejects.csv", 2, strings.Repeat("02", 32), ""}},
+	}
+}
+
+func TestManifest(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteManifest(&out, exampleManifest()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "manifest.json", out.Bytes())
+
+	got, err := ReadManifest(bytes.NewReader(out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := exampleManifest()
+	want.AsOf = want.AsOf.UTC()
+	want.Options["base_url"] = Text("https://sho.rt/?a=1&b=<2>")
+	want.Inputs[1].Columns, want.Inputs[1].URLColumns = []Text{}, []Text{}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read back\n%+v\nwant\n%+v", got, want)
+	}
+	var again bytes.Buffer
+	if err := WriteManifest(&again, got); err != nil || !bytes.Equal(again.Bytes(), out.Bytes()) {
+		t.Errorf("written again (%v):\n%s", err, again.Bytes())
+	}
+}
+
+func TestEmptyManifestHasNoNull(t *testing.T) {
+	var out bytes.Buffer
+	if err := WriteManifest(&out, &Manifest{Inputs: []Input{{}}}); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(out.Bytes(), []byte("null")) {
+		t.Errorf("got %s", &out)
+	}
+}
+
+func TestReadManifestRefuses(t *testing.T) {
+	tests := map[string]string{
+		"":                                     "EOF",
+		"[]":                                   "cannot unmarshal",
+		`{"name": "a web application"}`:        "no profile",
+		`{"profile": "linkforge-1"} {}`:        "something follows",
+		`{"profile": "linkforge-1"`:            "unexpected EOF",
+		`{"profile":"p","options":{"a":1.5}}`:  "option a",
+		`{"profile":"p","options":{"a":null}}`: "option a",
+		`{"profile":"p","options":{"a":{"b":1}}}`:            "neither a string nor base64",
+		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`: "illegal base64",
+	}
+	for data, want := range tests {
+		if _, err := ReadManifest(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", data, err, want)
+		}
+	}
+}
+
+func TestWriteManifestChangesNothing(t *testing.T) {
+	m := exampleManifest()
+	if err := WriteManifest(&bytes.Buffer{}, m); err != nil {
+		t.Fatal(err)
+	}
+	if want := exampleManifest(); !reflect.DeepEqual(m, want) || !maps.Equal(m.Reasons, want.Reasons) {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestTimings(t *testing.T) {
+	var out bytes.Buffer
+	err := WriteTimings(&out, &Timings{RunID: 3, Store: "sqlite:bulk.db", Workers: 2,
+		Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Finished: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Seconds: 1,
+		Stages: []Stage{{Name: "read", Seconds: 0.5, Rows: 10, Bytes: 800}}, Details: map[string]any{"peak": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "timings.json", out.Bytes())
+}

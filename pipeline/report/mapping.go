@@ -1,0 +1,64 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Format is that of the mapping, and the extension of its file.
+type Format string
+
+// The formats of the mapping.
+const (
+	CSV     Format = "csv"
+	Parquet Format = "parquet"
+	Arrow   Format = "arrow" // IPC file
+)
+
+// ParseFormat checks the name of a format.
+func ParseFormat(name string) (Format, error) {
+	switch f := Format(name); f {
+	case CSV, Parquet, Arrow:
+		return f, nil
+	}
+	return "", fmt.Errorf("unknown report format %q: want csv, parquet or arrow", name)
+}
+
+// MappingOptions say what a mapping holds.
+type MappingOptions struct {
+	Carried   []string // names of the carried columns, already made unique by CarriedNames
+	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
+	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
+	Workers   int      // Parquet only: goroutines that encode a row group, within Write; 0: one
+}
+
+// base is what stands before the code in short_url; nil: there is no short_url.
+func (o *MappingOptions) base() []byte {
+	if o.BaseURL == "" {
+		return nil
+	}
+	return []byte(strings.TrimRight(o.BaseURL, "/") + "/")
+}
+
+// MappingColumns returns the mapping's own columns; the carried ones follow.
+func MappingColumns() []string {
+	return []string{"source", "row", "workspace_id", "original_url", "canonical_url",
+		"short_code", "short_url", "outcome", "salt"}
+}
+
+// NewMapping returns a writer for a mapping. Nothing is written before the
+// first Write, or Close, which writes a file of no rows too.
+func NewMapping(w io.Writer, f Format, opts MappingOptions) (Mapping, error) {
+	f, err := ParseFormat(string(f))
+	if err != nil {
+		return nil, err
+	}
+	switch f {
+	case Parquet:
+		return newParquetMapping(w, opts), nil
+	case Arrow:
+		return newArrowMapping(w, opts), nil
+	}
+	return newCSVMapping(w, opts), nil
+}

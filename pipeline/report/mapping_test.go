@@ -1,0 +1,363 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/parquet-go/parquet-go"
+)
+
+var errFull = errors.New("full")
+
+// failingWriter fails after so many writes.
+type failingWriter struct{ after int }
+
+func (w *failingWriter) Write(p []byte) (int, error) {
+	if w.after == 0 {
+		return 0, errFull
+	}
+	w.after--
+	return len(p), nil
+}
+
+func formats() []Format { return []Format{CSV, Parquet, Arrow} }
+
+// mapping writes rows in blocks of a size.
+func mapping(t testing.TB, f Format, opts MappingOptions, rows []Row, size int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	m, err := NewMapping(&out, f, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range slices.Chunk(rows, size) {
+		b := m.Block()
+		for i := range part {
+			b.Append(&part[i])
+		}
+		if err := m.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func exampleRows() []Row {
+	return []Row{
+		{Source: "links.csv", Row: 1, Workspace: []byte("ws"), Original: []byte("HTTP://a.example/?x=1,2"), Canonical: []byte("http://a.example/?x=1,2"),
+			Code: []byte("7Yq2pQx1Ab"), Outcome: Created, Salt: 0, Carried: [][]byte{[]byte(`say "hi"`), nil}},
+		{Source: "links.csv", Row: 3, Workspace: []byte("ws"), Original: []byte("http://a.example/?x=1,2"), Canonical: []byte("http://a.example/?x=1,2"),
+			Code: []byte("7Yq2pQx1Ab"), Outcome: Duplicate, Salt: 0, Carried: [][]byte{{}, []byte("=1+1")}},
+		{Source: "b,\xff.csv", Row: 2, Workspace: []byte("-ü"), Original: []byte("\thttp://b.example/\xff"), Canonical: []byte("http://b.example/%FF"),
+			Code: []byte("8aaaaaaaaa"), Outcome: Existing, Salt: -1, Carried: [][]byte{[]byte("\xfe\n"), []byte("x")}},
+		{Source: "links.csv", Row: 9, Workspace: []byte("ws"), Original: nil, Canonical: []byte("http://c.example/"),
+			Code: []byte("9bbbbbbbbb"), Outcome: Created, Salt: 3, Carried: [][]byte{nil, nil}},
+	}
+}
+
+func TestMappingCSV(t *testing.T) {
+	carried := []string{"note", "=b,c"}
+	tests := map[string]MappingOptions{
+		"mapping.csv":       {Carried: carried, BaseURL: "https://sho.rt"},
+		"mapping_safe.csv":  {Carried: carried, BaseURL: "https://sho.rt/x/", ExcelSafe: true},
+		"mapping_base.csv":  {Carried: carried, BaseURL: "=a,b", ExcelSafe: true},
+		"mapping_plain.csv": {Carried: carried},
+	}
+	for name, opts := range tests {
+		golden(t, name, mapping(t, CSV, opts, exampleRows(), 2))
+	}
+}
+
+func TestMappingWithoutRows(t *testing.T) {
+	for _, f := range formats() {
+		out := mapping(t, f, MappingOptions{Carried: []string{"note"}}, nil, 1)
+		columns, rows := readMapping(t, f, out)
+		if want := append(MappingColumns(), "note"); !slices.Equal(columns, want) || len(rows) != 0 {
+			t.Errorf("%s: got columns %q and rows %q", f, columns, rows)
+		}
+	}
+}
+
+func TestMappingRoundTrip(t *testing.T) {
+	opts := MappingOptions{Carried: []string{"note", "\xffsalt"}, BaseURL: "https://sho.rt/"}
+	want := [][]string{
+		{"links.csv", "1", "ws", "HTTP://a.example/?x=1,2", "http://a.example/?x=1,2", "7Yq2pQx1Ab", "https://sho.rt/7Yq2pQx1Ab", "created", "0", `say "hi"`, "NULL"},
+		{"links.csv", "3", "ws", "http://a.example/?x=1,2", "http://a.example/?x=1,2", "7Yq2pQx1Ab", "https://sho.rt/7Yq2pQx1Ab", "duplicate", "0", "", "=1+1"},
+		{"b,%FF.csv", "2", "-ü", "\thttp://b.example/\xff", "http://b.example/%FF", "8aaaaaaaaa", "https://sho.rt/8aaaaaaaaa", "existing", "NULL", "\xfe\n", "x"},
+		{"links.csv", "9", "ws", "NULL", "http://c.example/", "9bbbbbbbbb", "https://sho.rt/9bbbbbbbbb", "created", "3", "NULL", "NULL"},
+	}
+	for _, f := range []Format{Parquet, Arrow} {
+		columns, rows := readMapping(t, f, mapping(t, f, opts, exampleRows(), 3))
+		if want := append(MappingColumns(), "note", "%FFsalt"); !slices.Equal(columns, want) {
+			t.Errorf("%s: columns %q", f, columns)
+		}
+		if !slices.EqualFunc(rows, want, slices.Equal) {
+			t.Errorf("%s: got\n%q\nwant\n%q", f, rows, want)
+		}
+		_, rows = readMapping(t, f, mapping(t, f, MappingOptions{Carried: opts.Carried}, exampleRows(), 3))
+		if rows[0][6] != "NULL" {
+			t.Errorf("%s: short_url without a base: %q", f, rows[0][6])
+		}
+	}
+}
+
+// readMapping reads a mapping as text, a null as NULL.
+func readMapping(t *testing.T, f Format, data []byte) (columns []string, rows [][]string) {
+	t.Helper()
+	switch f {
+	case CSV:
+		lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+		for _, line := range lines[1:] {
+			rows = append(rows, strings.Split(line, ","))
+		}
+		return strings.Split(lines[0], ","), rows
+	case Parquet:
+		return readParquet(t, data)
+	}
+	return readArrow(t, data)
+}
+
+func readParquet(t *testing.T, data []byte) (columns []string, rows [][]string) {
+	t.Helper()
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range file.Schema().Columns() {
+		columns = append(columns, path[0])
+	}
+	for _, group := range file.RowGroups() {
+		reader := group.Rows()
+		buf := make([]parquet.Row, 1000)
+		for {
+			n, err := reader.ReadRows(buf)
+			for _, row := range buf[:n] {
+				rows = append(rows, parquetRow(row))
+			}
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return columns, rows
+}
+
+func parquetRow(row parquet.Row) (cells []string) {
+	for _, v := range row {
+		switch {
+		case v.IsNull():
+			cells = append(cells, "NULL")
+		case v.Kind() == parquet.ByteArray:
+			cells = append(cells, string(v.ByteArray()))
+		default:
+			cells = append(cells, fmt.Sprint(v.Int64()))
+		}
+	}
+	return cells
+}
+
+func readArrow(t *testing.T, data []byte) (columns []string, rows [][]string) {
+	t.Helper()
+	r, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, field := range r.Schema().Fields() {
+		columns = append(columns, field.Name)
+	}
+	for i := range r.NumRecords() {
+		record, err := r.Record(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row := range int(record.NumRows()) {
+			var cells []string
+			for _, column := range record.Columns() {
+				cells = append(cells, arrowCell(column, row))
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return columns, rows
+}
+
+func arrowCell(column arrow.Array, row int) string {
+	switch c := column.(type) {
+	case *array.Binary:
+		if !c.IsNull(row) {
+			return string(c.Value(row))
+		}
+	case *array.Dictionary:
+		return c.Dictionary().ValueStr(c.GetValueIndex(row))
+	default:
+		if !c.IsNull(row) {
+			return c.ValueStr(row)
+		}
+	}
+	return "NULL"
+}
+
+// randomRows makes enough rows for several groups.
+func randomRows(n int) []Row {
+	random := rand.New(rand.NewPCG(3, 4))
+	rows := benchRows(n)
+	for i := range rows {
+		r := &rows[i]
+		r.Source = []string{"a.csv", "b.csv"}[random.IntN(2)]
+		r.Salt = random.IntN(12) - 1
+		cell := []byte(fmt.Sprint(random.IntN(5)))
+		r.Carried = [][]byte{slices.Clip(cell[:random.IntN(2)]), nil}
+		if random.IntN(3) == 0 {
+			r.Carried[1] = cell
+			r.Original = append([]byte("x"), r.Original...)
+		}
+	}
+	return rows
+}
+
+func TestMappingDoesNotDependOnBlocks(t *testing.T) {
+	rows := randomRows(parquetRows + 5000)
+	opts := MappingOptions{Carried: []string{"x", "y"}, BaseURL: "https://sho.rt"}
+	for _, f := range formats() {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			want := mapping(t, f, opts, rows, len(rows))
+			for _, size := range []int{1, 7, 1000, 65_536, 100_000} {
+				opts := opts
+				opts.Workers = size % 3
+				if !bytes.Equal(mapping(t, f, opts, rows, size), want) {
+					t.Errorf("blocks of %d rows: other bytes", size)
+				}
+			}
+			if _, got := readMapping(t, f, want); len(got) != len(rows) {
+				t.Errorf("%d rows read back, want %d", len(got), len(rows))
+			}
+		})
+	}
+}
+
+// groupSizes is an encoder that only notes the rows of each group.
+type groupSizes []int
+
+func (g *groupSizes) encode(t *table) error { *g = append(*g, t.len()); return nil }
+func (g *groupSizes) close() error          { return nil }
+
+func TestGroupsAreCutByBytesToo(t *testing.T) {
+	const rows = 50
+	large := make([]byte, groupBytes/10)
+	for _, size := range []int{1, 7, rows} {
+		var sizes groupSizes
+		m := newColumnMapping(&sizes, 20, MappingOptions{Carried: []string{"x"}})
+		for i := 0; i < rows; i += size {
+			b := m.Block()
+			for j := i; j < min(rows, i+size); j++ {
+				cell := []byte("small")
+				if j >= 25 {
+					cell = large
+				}
+				b.Append(&Row{Code: []byte("c"), Carried: [][]byte{cell}})
+			}
+			if err := m.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// The second group has five small rows and ten large ones.
+		if want := []int{20, 15, 10, 5}; !slices.Equal(sizes, want) {
+			t.Errorf("blocks of %d: got groups of %v, want %v", size, sizes, want)
+		}
+	}
+}
+
+func TestBlocksAreFilledByMany(t *testing.T) {
+	rows := randomRows(4000)
+	opts := MappingOptions{Carried: []string{"x", "y"}, Workers: 4}
+	for _, f := range formats() {
+		var out bytes.Buffer
+		m, err := NewMapping(&out, f, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := make([]Block, 8)
+		var wg sync.WaitGroup
+		for i := range blocks {
+			wg.Go(func() {
+				blocks[i] = m.Block()
+				for j := range rows[i*500 : (i+1)*500] {
+					blocks[i].Append(&rows[i*500+j])
+				}
+			})
+		}
+		wg.Wait()
+		for _, b := range blocks {
+			if b.Size() < 500*100 {
+				t.Errorf("%s: a block of 500 rows says it holds %d bytes", f, b.Size())
+			}
+			if err := m.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Bytes(), mapping(t, f, opts, rows, 100)) {
+			t.Errorf("%s: other bytes", f)
+		}
+	}
+}
+
+func TestMappingTellsOfWriteErrors(t *testing.T) {
+	rows := randomRows(2000)
+	for _, f := range formats() {
+		for n := 0; ; n++ {
+			m, err := NewMapping(&failingWriter{after: n}, f, MappingOptions{Carried: []string{"x", "y"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := m.Block()
+			for i := range rows {
+				b.Append(&rows[i])
+			}
+			if err = m.Write(b); err == nil {
+				err = m.Close()
+			}
+			if err == nil {
+				if n == 0 {
+					t.Errorf("%s: nothing was written", f)
+				}
+				break
+			}
+			if !errors.Is(err, errFull) {
+				t.Fatalf("%s: write %d failed with %v", f, n, err)
+			}
+		}
+	}
+}
+
+func TestUnknownFormat(t *testing.T) {
+	if _, err := NewMapping(io.Discard, "xlsx", MappingOptions{}); err == nil || !strings.Contains(err.Error(), `"xlsx"`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+)
+
+// The names of the files that every run leaves.
+const (
+	ManifestName = "manifest.json"
+	TimingsName  = "timings.json"
+)
+
+// inspect tells whether a finished run, and nothing else, lies where the output
+// shall go. It is an error if anything else does, or if it does and may not be
+// overwritten.
+func (f *Folder) inspect() (finished bool, err error) {
+	finished, err = f.occupied()
+	if err == nil && finished && !f.overwrite {
+		err = fmt.Errorf("it %w; --overwrite replaces it", ErrExists)
+	}
+	return finished, err
+}
+
+func (f *Folder) occupied() (bool, error) {
+	info, err := f.fs.Lstat(f.target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, cause(err)
+	}
+	if !info.IsDir() {
+		return false, fmt.Errorf("%w: it is no folder", ErrNotOurs)
+	}
+	parent, err := f.fs.Lstat(filepath.Dir(f.target))
+	if err != nil {
+		return false, err
+	}
+	if device(parent) != device(info) {
+		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", ErrNotOurs)
+	}
+	entries, err := f.fs.ReadDir(f.target)
+	if err != nil || len(entries) == 0 {
+		return false, cause(err)
+	}
+	return true, f.ours(entries)
+}
+
+// ours checks that a folder holds a manifest and only regular files that it
+// lists, so that overwriting destroys nothing that bulk did not write.
+func (f *Folder) ours(entries []fs.DirEntry) error {
+	data, err := f.fs.ReadFile(filepath.Join(f.target, ManifestName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it has no %s", ErrNotOurs, ManifestName)
+	}
+	if err != nil {
+		return err
+	}
+	m, err := ReadManifest(bytes.NewReader(data))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	known := []string{ManifestName, TimingsName}
+	for _, file := range m.Files {
+		known = append(known, file.Name)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) {
+			return fmt.Errorf("%w: it also holds %s", ErrNotOurs, e.Name())
+		}
+	}
+	return nil
+}

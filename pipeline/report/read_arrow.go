@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+)
+
+// arrowRowReader reads one batch after the other.
+type arrowRowReader struct {
+	r      *ipc.FileReader
+	batch  int // the next one
+	record arrow.Record
+	at     int // in record
+}
+
+func openArrowRows(f *os.File) (rowReader, []string, error) {
+	if err := checkFooter(f); err != nil {
+		return nil, nil, err
+	}
+	r, err := ipc.NewFileReader(f, ipc.WithAllocator(guard{memory.NewGoAllocator()}))
+	if err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for _, field := range r.Schema().Fields() {
+		names = append(names, field.Name)
+	}
+	carried, err := carriedAfter(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := arrowSchema(names)
+	for i, field := range r.Schema().Fields() {
+		if !arrow.TypeEqual(field.Type, want.Field(i).Type) {
+			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", field.Name, field.Type, want.Field(i).Type)
+		}
+	}
+	return &arrowRowReader{r: r}, carried, nil
+}
+
+// A guard panics rather than allocate what only a damaged length can ask for.
+type guard struct{ memory.Allocator }
+
+func (g guard) Allocate(n int) []byte {
+	if n < 0 || n > math.MaxInt32 {
+		panic(fmt.Sprintf("a buffer of %d bytes", n))
+	}
+	return g.Allocator.Allocate(n)
+}
+
+// carriedAfter returns the names that follow the mapping's own columns.
+func carriedAfter(names []string) ([]string, error) {
+	own := MappingColumns()
+	for i, name := range own {
+		if i >= len(names) || names[i] != name {
+			return nil, fmt.Errorf("it has no column %s in its place", name)
+		}
+	}
+	return names[len(own):], nil
+}
+
+func (a *arrowRowReader) readInto(b *MappingBlock, n int) (err error) {
+	for a.record == nil || a.at == int(a.record.NumRows()) {
+		if a.batch == a.r.NumRecords() {
+			return io.EOF
+		}
+		if a.record, err = a.r.Record(a.batch); err != nil { // valid until the next call
+			return err
+		}
+		a.batch++
+		a.at = 0
+	}
+	n = min(n, int(a.record.NumRows())-a.at)
+	size, end := 0, a.at
+	for end < a.at+n && size < readBytes {
+		size += a.appendRow(b, end)
+		end++
+	}
+	a.at = end
+	return nil
+}
+
+// appendRow adds row i of the record and returns its size.
+func (a *arrowRowReader) appendRow(b *MappingBlock, i int) (size int) {
+	columns := a.record.Columns()
+	next := 0 // of the cells of b
+	at := b.len()
+	for c, column := range columns {
+		switch column := column.(type) {
+		case *array.Int64:
+			b.row = append(b.row, column.Value(i))
+		case *array.Int32:
+			salt := int32(-1)
+			if column.IsValid(i) {
+				salt = column.Value(i)
+			}
+			if salt < -1 || salt == -1 && column.IsValid(i) {
+				b.fault(at, "salt", fmt.Append(nil, salt))
+			}
+			b.salt = append(b.salt, salt)
+		case *array.Dictionary:
+			b.setOutcome(bytesOf(column.Dictionary().(*array.String).Value(column.GetValueIndex(i))))
+		case *array.String:
+			size += b.addCell(next, c, bytesOf(column.Value(i)), column.IsValid(i))
+			next++
+		case *array.Binary:
+			size += b.addCell(next, c, column.Value(i), column.IsValid(i))
+			next++
+		}
+	}
+	return size
+}
+
+// addCell adds a cell, of the column number c of the mapping, and returns its
+// size. Where the column has no nulls a null is a fault.
+func (b *MappingBlock) addCell(at, c int, cell []byte, valid bool) int {
+	column := &b.cells[at]
+	switch {
+	case at == originalCells || at >= shortURLCells:
+		if !valid {
+			cell = nil
+		} else if cell == nil {
+			cell = []byte{}
+		}
+		column.addNullable(cell)
+	case !valid:
+		b.fault(len(column.ends)-1, MappingColumns()[c], []byte("null"))
+		cell = nil
+		fallthrough
+	default:
+		column.add(cell)
+	}
+	return len(cell)
+}

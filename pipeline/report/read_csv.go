@@ -1,0 +1,253 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// A CellError is a cell of a report that no run writes, such as a row number
+// that is no number. The rows after it can be read.
+type CellError struct {
+	File   string // as it was named
+	Row    int64  // of the file, from 1, the header not counted
+	Column string
+	Found  string
+}
+
+func (e *CellError) Error() string {
+	return fmt.Sprintf("%s: row %d: column %s: %.100q is none of its values", e.File, e.Row, e.Column, e.Found)
+}
+
+// A DamageError is a report that cannot be read on.
+type DamageError struct {
+	File string // as it was named
+	Row  int64  // the first that could not be read, from 1; 0: the header, or the file as a whole
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	if e.Row == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s: row %d: %v", e.File, e.Row, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// mostRecord bounds what one record, and so a reader, may hold: a quote that
+// somebody put in would otherwise make a record of the rest of the file.
+const mostRecord = 256 << 20
+
+// csvReader reads the CSV that csvWriter and csvBlock write, and nothing else:
+// another quoting, a missing cell or a last line without end is damage.
+type csvReader struct {
+	file   *os.File
+	name   string
+	row    int64 // of the record in fields; 0: the header
+	buf    []byte
+	data   []byte // what was read and not yet used, in buf
+	eof    bool
+	fields [][]byte // in buf
+}
+
+// openCSV reads the header too, which begins with want.
+func openCSV(path string, want []string) (*csvReader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
+	if err := c.header(want); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return c, nil
+}
+
+func (c *csvReader) header(want []string) error {
+	err := c.next()
+	if err == io.EOF {
+		err = c.damage(errors.New("it is empty"))
+	}
+	if err != nil {
+		return err
+	}
+	for i, name := range want {
+		if i >= len(c.fields) || string(c.fields[i]) != name {
+			return c.damage(fmt.Errorf("it has no column %s in its place", name))
+		}
+	}
+	return nil
+}
+
+// names returns the header's names from column i on.
+func (c *csvReader) names(from, to int) []string {
+	var names []string
+	for _, name := range c.fields[from:to] {
+		names = append(names, string(name))
+	}
+	return names
+}
+
+func (c *csvReader) damage(err error) error { return &DamageError{c.name, max(c.row, 0), err} }
+
+// next moves to the next record, whose fields are valid until the one after. At
+// the end it returns io.EOF.
+func (c *csvReader) next() error {
+	c.row++
+	columns := len(c.fields)
+	for {
+		line := bytes.IndexByte(c.data, '\n')
+		if line >= 0 && bytes.IndexByte(c.data[:line], '"') < 0 {
+			c.splitBare(c.data[:line])
+		} else if line = recordEnd(c.data); line < 0 {
+			if err := c.fill(); err != nil {
+				return err
+			}
+			continue
+		} else if err := c.splitQuoted(c.data[:line]); err != nil {
+			return err
+		}
+		c.data = c.data[line+1:]
+		if c.row > 0 && len(c.fields) != columns {
+			return c.damage(fmt.Errorf("%d cells where there should be %d", len(c.fields), columns))
+		}
+		return nil
+	}
+}
+
+// recordEnd returns where the line feed is that ends the first record; -1: not in
+// data.
+func recordEnd(data []byte) int {
+	quotes, at := 0, 0
+	for {
+		i := bytes.IndexByte(data[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		quotes += bytes.Count(data[at:at+i], []byte{'"'})
+		if at += i + 1; quotes%2 == 0 {
+			return at - 1
+		}
+	}
+}
+
+// fill reads more, in a larger buffer if the record needs it.
+func (c *csvReader) fill() error {
+	switch {
+	case c.eof && len(c.data) == 0:
+		return io.EOF
+	case c.eof:
+		return c.damage(errors.New("the file ends within it"))
+	case len(c.data) > mostRecord:
+		return c.damage(fmt.Errorf("it is over %d bytes", mostRecord))
+	case len(c.data) > len(c.buf)/2:
+		c.buf = make([]byte, 2*len(c.buf))
+	}
+	kept := copy(c.buf, c.data)
+	n, err := c.file.Read(c.buf[kept:])
+	c.data = c.buf[:kept+n]
+	if c.eof = err == io.EOF; err != nil && !c.eof {
+		return fmt.Errorf("read %s: %w", c.name, errors.Unwrap(err))
+	}
+	return nil
+}
+
+func (c *csvReader) splitBare(line []byte) {
+	c.fields = c.fields[:0]
+	for {
+		i := bytes.IndexByte(line, ',')
+		if i < 0 {
+			c.fields = append(c.fields, line)
+			return
+		}
+		c.fields = append(c.fields, line[:i:i])
+		line = line[i+1:]
+	}
+}
+
+// splitQuoted splits a record some of whose cells are quoted, and takes the
+// quotes away where they are.
+func (c *csvReader) splitQuoted(rest []byte) error {
+	c.fields = c.fields[:0]
+	for {
+		var cell []byte
+		if len(rest) > 0 && rest[0] == '"' {
+			cell, rest = unquote(rest[1:])
+		} else {
+			end := bytes.IndexByte(rest, ',')
+			if end < 0 {
+				end = len(rest)
+			}
+			cell, rest = rest[:end:end], rest[end:]
+			if bytes.IndexByte(cell, '"') >= 0 {
+				return c.damage(errors.New("a quote in a cell without quotes"))
+			}
+		}
+		c.fields = append(c.fields, cell)
+		if len(rest) == 0 {
+			return nil
+		}
+		if rest[0] != ',' {
+			return c.damage(errors.New("something follows a closing quote"))
+		}
+		rest = rest[1:]
+	}
+}
+
+// unquote returns the cell that text, after its opening quote, begins with, and
+// what follows its closing quote, which there is.
+func unquote(text []byte) (cell, rest []byte) {
+	n := 0
+	for i := 0; i < len(text); i++ {
+		if text[i] == '"' {
+			if i+1 == len(text) || text[i+1] != '"' {
+				return text[:n:n], text[i+1:]
+			}
+			i++
+		}
+		text[n] = text[i]
+		n++
+	}
+	return text[:n:n], nil
+}
+
+// number reads a field as the writer wrote it: digits without leading zeros.
+// Nothing at all is blank, if that is negative.
+func (c *csvReader) number(i int, column string, blank int64) (int64, error) {
+	f := c.fields[i]
+	if len(f) == 0 && blank < 0 {
+		return blank, nil
+	}
+	if n, ok := parseNumber(f); ok {
+		return n, nil
+	}
+	return 0, &CellError{c.name, c.row, column, string(f)}
+}
+
+func parseNumber(f []byte) (int64, bool) {
+	if len(f) == 0 || f[0]-'0' > 9 || f[0] == '0' && len(f) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(f), 10, 64)
+	return n, err == nil
+}
+
+func (c *csvReader) Close() error { return c.file.Close() }
+
+// Defuse returns a cell as CSV holds it with MappingOptions.ExcelSafe.
+func Defuse(cell []byte) []byte {
+	if formula(cell) {
+		return append([]byte{'\''}, cell...)
+	}
+	return cell
+}
+
+// Defused reports whether Defuse may have put the apostrophe that a cell begins
+// with; then cell[1:] is what it was, unless it had an apostrophe of its own.
+func Defused(cell []byte) bool {
+	return len(cell) > 1 && cell[0] == '\'' && formula(cell[1:])
+}

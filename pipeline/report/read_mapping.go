@@ -1,0 +1,272 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unsafe"
+)
+
+// A MappingRow is a row that was read back.
+type MappingRow struct {
+	Row
+	Number   int64  // in the mapping, from 1
+	ShortURL []byte // nil: null, or blank in CSV
+}
+
+// A MappingBlock holds consecutive rows of a mapping. It belongs to the caller,
+// who passes it to MappingReader.Read again and again.
+type MappingBlock struct {
+	table
+	First int64 // number of its first row, from 1
+	// Faults are cells that no run writes, by row. What Row says of their
+	// columns is meaningless.
+	Faults []*CellError
+}
+
+// Len returns the number of rows.
+func (b *MappingBlock) Len() int { return b.len() }
+
+// Row fills in row i of the block, from 0. Its strings and slices lie in the
+// block and are valid until the block is read into again. Null is nil, but CSV
+// has no null: there it is empty.
+func (b *MappingBlock) Row(i int, r *MappingRow) {
+	source := b.cells[sourceCells].cell(i)
+	r.Number = b.First + int64(i)
+	r.Source, r.Row.Row = unsafe.String(unsafe.SliceData(source), len(source)), b.row[i]
+	r.Workspace = b.cells[workspaceCells].nullable(i)
+	r.Original = b.cells[originalCells].nullable(i)
+	r.Canonical = b.cells[canonicalCells].nullable(i)
+	r.Code = b.cells[codeCells].nullable(i)
+	r.Outcome, r.Salt = Outcome(b.outcome[i]), int(b.salt[i])
+	if r.ShortURL = b.cells[shortURLCells].nullable(i); len(r.ShortURL) == 0 {
+		r.ShortURL = nil
+	}
+	r.Carried = r.Carried[:0]
+	for c := carriedCells; c < len(b.cells); c++ {
+		r.Carried = append(r.Carried, b.cells[c].nullable(i))
+	}
+}
+
+func (c *cells) nullable(i int) []byte {
+	if len(c.valid) > 0 && c.valid[i] == 0 {
+		return nil
+	}
+	if cell := c.data[c.ends[i]:c.ends[i+1]:c.ends[i+1]]; cell != nil {
+		return cell
+	}
+	return []byte{}
+}
+
+// The size of a block that Read fills, in rows and, past the row with which it
+// is reached, in bytes.
+const (
+	readRows  = 1 << 12
+	readBytes = 4 << 20
+)
+
+// A MappingReader reads a mapping of any format back, in order and in bounded
+// memory: a block, and what the format needs beside it (CSV: 1 MiB or four times
+// a longer record; Arrow: one batch; Parquet: one page a column). It is for one
+// goroutine.
+type MappingReader struct {
+	Format  Format
+	Carried []string // names of the carried columns, as they stand in the file
+
+	rows  rowReader
+	name  string
+	file  *os.File
+	read  int64
+	block MappingBlock // of Next
+	at    int
+	row   MappingRow
+}
+
+// rowReader reads the rows of one format.
+type rowReader interface {
+	// readInto appends up to n rows to the block, which is empty, and io.EOF
+	// where there are none.
+	readInto(b *MappingBlock, n int) error
+}
+
+// OpenMapping opens a mapping, whose format shows in its first bytes. A file that
+// is no mapping is a *DamageError. The caller closes the reader.
+func OpenMapping(path string) (_ *MappingReader, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	m := &MappingReader{Format: CSV, name: path, file: f}
+	magic := make([]byte, 6)
+	if _, err := f.ReadAt(magic, 0); err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	err = m.safely(func() (err error) {
+		switch {
+		case bytes.HasPrefix(magic, []byte("PAR1")):
+			m.Format = Parquet
+			m.rows, m.Carried, err = openParquetRows(f)
+		case bytes.HasPrefix(magic, []byte("ARROW1")):
+			m.Format = Arrow
+			m.rows, m.Carried, err = openArrowRows(f)
+		default:
+			c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
+			if err = c.header(MappingColumns()); err == nil {
+				m.rows, m.Carried = csvRows{c}, c.names(len(MappingColumns()), len(c.fields))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Read fills a block with the next rows. At the end the error is io.EOF and the
+// block is empty; any other error, such as a *DamageError, ends the reading, and
+// of CSV the block then holds the rows before.
+func (m *MappingReader) Read(b *MappingBlock) error {
+	if len(b.cells) != carriedCells+len(m.Carried) {
+		b.table = newTable(len(m.Carried))
+	}
+	b.table.reset()
+	b.First, b.Faults = m.read+1, b.Faults[:0]
+	err := m.safely(func() error { return m.rows.readInto(b, readRows) })
+	if err != nil && m.Format != CSV {
+		b.table.reset() // its columns may have different lengths
+		b.Faults = b.Faults[:0]
+	}
+	for _, fault := range b.Faults {
+		fault.File = m.name
+	}
+	m.read += int64(b.len())
+	return err
+}
+
+// Next returns the next row, valid until the one after. At the end the error is
+// io.EOF. After a *CellError it can be called again.
+func (m *MappingReader) Next() (*MappingRow, error) {
+	if m.at == m.block.len() {
+		m.at = 0
+		if err := m.Read(&m.block); err != nil {
+			return nil, err
+		}
+	}
+	m.block.Row(m.at, &m.row)
+	m.at++
+	if faults := m.block.Faults; len(faults) > 0 && faults[0].Row == m.row.Number {
+		fault := faults[0]
+		for len(faults) > 0 && faults[0].Row == fault.Row {
+			faults = faults[1:]
+		}
+		m.block.Faults = faults
+		return nil, fault
+	}
+	return &m.row, nil
+}
+
+// Text returns how the mapping writes a name of an input or a column that may
+// not be UTF-8.
+func (m *MappingReader) Text(name string) string {
+	if m.Format == CSV {
+		return name
+	}
+	return validUTF8(name)
+}
+
+// Close closes the file.
+func (m *MappingReader) Close() error { return m.file.Close() }
+
+// safely names the file in what goes wrong, and makes errors of panics: the
+// decoders of Parquet and Arrow panic on some damage.
+func (m *MappingReader) safely(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &DamageError{m.name, m.read, fmt.Errorf("%s is damaged: %v", m.Format, p)}
+		}
+	}()
+	err = f()
+	var damage *DamageError
+	if err != nil && err != io.EOF && !errors.As(err, &damage) {
+		err = &DamageError{m.name, m.read + 1, err}
+	}
+	return err
+}
+
+// setOutcome adds what a cell of the column outcome says.
+func (b *MappingBlock) setOutcome(cell []byte) {
+	for o := Created; o <= Duplicate; o++ {
+		if string(cell) == o.String() {
+			b.outcome = append(b.outcome, byte(o))
+			return
+		}
+	}
+	b.fault(len(b.outcome), "outcome", cell)
+	b.outcome = append(b.outcome, byte(Created))
+}
+
+func (b *MappingBlock) fault(i int, column string, cell []byte) {
+	b.Faults = append(b.Faults, &CellError{Row: b.First + int64(i), Column: column, Found: string(cell)})
+}
+
+// csvRows is the rowReader of CSV.
+type csvRows struct{ *csvReader }
+
+func (c csvRows) readInto(b *MappingBlock, n int) error {
+	size := 0
+	for range n {
+		if err := c.next(); err != nil {
+			if err == io.EOF && b.len() > 0 {
+				return nil
+			}
+			return err
+		}
+		size += c.appendTo(b)
+		if size >= readBytes {
+			break
+		}
+	}
+	return nil
+}
+
+// appendTo adds the record in hand and returns its size.
+func (c csvRows) appendTo(b *MappingBlock) (size int) {
+	f, i := c.fields, b.len()
+	b.cells[sourceCells].add(f[0])
+	row, ok := parseNumber(f[1])
+	if !ok {
+		b.fault(i, "row", f[1])
+	}
+	b.row = append(b.row, row)
+	for cell, from := range [...]int{workspaceCells: 2, originalCells: 3, canonicalCells: 4, codeCells: 5, shortURLCells: 6} {
+		if cell != sourceCells {
+			b.cells[cell].add(f[from])
+		}
+	}
+	b.setOutcome(f[7])
+	salt, ok := int64(-1), true
+	if len(f[8]) > 0 {
+		salt, ok = parseNumber(f[8])
+	}
+	if !ok || salt > 1<<31-1 {
+		b.fault(i, "salt", f[8])
+		salt = 0
+	}
+	b.salt = append(b.salt, int32(salt))
+	own := len(MappingColumns())
+	for c, cell := range f[own:] {
+		b.cells[carriedCells+c].add(cell)
+	}
+	for _, cell := range f {
+		size += len(cell) + 1
+	}
+	return size
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// parquetRowReader reads the columns of one row group beside each other.
+type parquetRowReader struct {
+	groups  []parquet.RowGroup // those to come
+	left    int64              // rows of the one in hand
+	columns []*parquetColumn
+}
+
+// parquetColumn gives the values of a column of a row group.
+type parquetColumn struct {
+	pages  parquet.Pages
+	page   parquet.Page
+	values parquet.ValueReader
+	buf    []parquet.Value
+	got    []parquet.Value // of buf, and not used yet
+}
+
+func openParquetRows(f *os.File) (rowReader, []string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, nil, err
+	}
+	var names []string
+	for _, field := range file.Schema().Fields() {
+		names = append(names, field.Name())
+	}
+	carried, err := carriedAfter(names)
+	if err != nil {
+		return nil, nil, err
+	}
+	want := parquetSchema(names)
+	for i, field := range want.Fields() {
+		if got := file.Schema().Fields()[i]; !got.Leaf() || got.Repeated() || got.Type().Kind() != field.Type().Kind() {
+			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, field)
+		}
+	}
+	return &parquetRowReader{groups: file.RowGroups()}, carried, checkCodecs(file.Metadata())
+}
+
+// checkCodecs refuses what the writer does not write: the decoders of some other
+// codecs allocate without bound where they meet damage.
+func checkCodecs(meta *format.FileMetaData) error {
+	for _, group := range meta.RowGroups {
+		for _, column := range group.Columns {
+			if column.MetaData.Codec != format.Zstd {
+				return fmt.Errorf("a column is compressed by %s rather than %s", column.MetaData.Codec, format.Zstd)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *parquetRowReader) readInto(b *MappingBlock, n int) error {
+	for p.left == 0 {
+		if err := p.close(); err != nil {
+			return err
+		}
+		if len(p.groups) == 0 {
+			return io.EOF
+		}
+		p.left = p.groups[0].NumRows()
+		for _, chunk := range p.groups[0].ColumnChunks() {
+			p.columns = append(p.columns, &parquetColumn{pages: chunk.Pages(), buf: make([]parquet.Value, parquetStep)})
+		}
+		p.groups = p.groups[1:]
+	}
+	next := 0 // of the cells of b
+	n = int(min(int64(n), p.left))
+	for c, column := range p.columns {
+		add := b.addNumber
+		if c != 1 && c != 7 && c != 8 {
+			at := next
+			add = func(_, i int, v parquet.Value) { b.addCell(at, c, v.Bytes(), !v.IsNull()) }
+			next++
+		}
+		if err := column.read(n, func(i int, v parquet.Value) { add(c, i, v) }); err != nil {
+			return fmt.Errorf("column %d: %w", c+1, err)
+		}
+	}
+	slices.SortStableFunc(b.Faults, func(x, y *CellError) int { return int(x.Row - y.Row) })
+	p.left -= int64(n)
+	return nil
+}
+
+// addNumber adds a value of the columns row, outcome and salt.
+func (b *MappingBlock) addNumber(c, i int, v parquet.Value) {
+	switch c {
+	case 1:
+		b.row = append(b.row, v.Int64())
+	case 7:
+		b.setOutcome(v.Bytes())
+	case 8:
+		salt := int32(-1)
+		if !v.IsNull() {
+			if salt = v.Int32(); salt < 0 {
+				b.fault(i, "salt", fmt.Append(nil, salt))
+			}
+		}
+		b.salt = append(b.salt, salt)
+	}
+}
+
+// read visits the next n values, each valid during the call.
+func (p *parquetColumn) read(n int, visit func(i int, v parquet.Value)) error {
+	for i := 0; i < n; {
+		if len(p.got) == 0 {
+			if err := p.load(); err != nil {
+				return err
+			}
+		}
+		step := min(n-i, len(p.got))
+		for _, v := range p.got[:step] {
+			visit(i, v)
+			i++
+		}
+		p.got = p.got[step:]
+	}
+	return nil
+}
+
+// load reads values of the page in hand, or of the next one.
+func (p *parquetColumn) load() error {
+	for {
+		if p.values != nil {
+			n, err := p.values.ReadValues(p.buf)
+			if p.got = p.buf[:n]; n > 0 {
+				return nil
+			}
+			if err != nil && err != io.EOF {
+				return err
+			}
+		}
+		parquet.Release(p.page)
+		var err error
+		if p.page, err = p.pages.ReadPage(); err != nil {
+			if err == io.EOF {
+				err = errors.New("it has fewer values than its row group has rows")
+			}
+			return err
+		}
+		p.values = p.page.Values()
+	}
+}
+
+// close ends the row group in hand.
+func (p *parquetRowReader) close() (err error) {
+	for _, c := range p.columns {
+		parquet.Release(c.page)
+		err = errors.Join(err, c.pages.Close())
+	}
+	p.columns = nil
+	return err
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func write(t testing.TB, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// asRead returns a row as a format gives it back.
+func asRead(f Format, r Row, number int64) MappingRow {
+	got := MappingRow{Row: r, Number: number, ShortURL: []byte("https://sho.rt/" + string(r.Code))}
+	got.Carried = append([][]byte{}, r.Carried...)
+	cells := []*[]byte{&got.Original}
+	for i := range got.Carried {
+		cells = append(cells, &got.Carried[i])
+	}
+	for _, cell := range cells {
+		if *cell == nil && f == CSV {
+			*cell = []byte{}
+		}
+	}
+	if f != CSV {
+		got.Source = validUTF8(got.Source)
+	}
+	return got
+}
+
+// A mapping of any format reads back as it was written, whatever its cells hold.
+func TestReadMapping(t *testing.T) {
+	rows := append(exampleRows(), Row{Source: "-", Row: 1, Workspace: []byte("a,b"), Original: []byte("\x00http://d.example/\"\r\n\x00"),
+		Canonical: []byte("http://d.example/"), Code: []byte("x"), Outcome: Created, Carried: [][]byte{[]byte("\""), bytes.Repeat([]byte("\n,"), 3<<20)}})
+	for i := range 20000 {
+		r := rows[i%4]
+		r.Row = int64(i + 100)
+		rows = append(rows, r)
+	}
+	for _, format := range formats() {
+		t.Run(string(format), func(t *testing.T) {
+			opts := MappingOptions{Carried: []string{"note", "=b,\"c"}, BaseURL: "https://sho.rt"}
+			m, err := OpenMapping(write(t, "mapping", mapping(t, format, opts, rows, 999)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			if m.Format != format || fmt.Sprint(m.Carried) != fmt.Sprint(opts.Carried) {
+				t.Errorf("format %s, carried %q", m.Format, m.Carried)
+			}
+			for i, r := range rows {
+				got, err := m.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := asRead(format, r, int64(i+1)); !reflect.DeepEqual(*got, want) {
+					t.Fatalf("row %d: %+v\nwant %+v", i+1, got, want)
+				}
+			}
+			if _, err := m.Next(); err != io.EOF {
+				t.Errorf("after the last row: %v", err)
+			}
+		})
+	}
+}
+
+// Damage is named, with file and row, and never a panic.
+func TestReadDamage(t *testing.T) {
+	header := "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\n"
+	row := "a,1,w,o,c,s,,created,0\n"
+	for text, want := range map[string]string{
+		"":                              "it is empty",
+		"source,row,workspace_id\n":     "it has no column original_url in its place",
+		header + row + "a,1\n":          "row 2: 2 cells where there should be 9",
+		header + strings.TrimSpace(row): "row 1: the file ends within it",
+		header + `"a`:                   "row 1: the file ends within it",
+		header + `a"b",1` + "\n":        "row 1: a quote in a cell without quotes",
+		header + `"a"b,1` + "\n":        "row 1: something follows a closing quote",
+		header + strings.Replace(row, ",1,", ",01,", 1):              `row 1: column row: "01" is none of its values`,
+		header + row + strings.Replace(row, "created", "creates", 1): `row 2: column outcome: "creates" is none of its values`,
+		header + strings.Replace(row, ",0\n", ",-1\n", 1):            `row 1: column salt: "-1" is none of its values`,
+		"PAR1PAR1":       "parquet",
+		"ARROW1\x00\x00": "footer",
+	} {
+		m, err := OpenMapping(write(t, "mapping", []byte(text)))
+		for err == nil {
+			_, err = m.Next()
+		}
+		var damage *DamageError
+		var cell *CellError
+		if !errors.As(err, &damage) && !errors.As(err, &cell) || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A bit changed anywhere in a columnar mapping is an error or another row; it is
+// never a panic, and never a demand for absurd memory.
+func TestReadFlipped(t *testing.T) {
+	for _, format := range []Format{Parquet, Arrow} {
+		data := mapping(t, format, MappingOptions{Carried: []string{"a", "b"}}, exampleRows(), 2)
+		path := write(t, "mapping", data)
+		for i := range data {
+			flipped := bytes.Clone(data)
+			flipped[i] ^= 1 << (i % 8)
+			if err := os.WriteFile(path, flipped, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			m, err := OpenMapping(path)
+			if err != nil {
+				continue
+			}
+			for n := 0; err == nil && n < 100; n++ {
+				_, err = m.Next()
+			}
+			m.Close()
+		}
+	}
+}
+
+func TestReadRejects(t *testing.T) {
+	rejects := []Reject{
+		{Source: "a,\xff", Row: 1, Offset: 0, Reason: "empty", Detail: `say "so"`, Cells: [][]byte{{}, []byte("=\x00")}, Raw: []byte{}},
+		{Source: "b", Row: 7, Offset: -1, Reason: "malformed_row", Detail: "x", Cells: [][]byte{{}, {}}, Raw: []byte("a\rb,\n")},
+	}
+	var out bytes.Buffer
+	w := NewRejects(&out, []string{"raw", "note"})
+	for i := range rejects {
+		w.Append(&rejects[i])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenRejects(write(t, "rejects.csv", out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if fmt.Sprint(r.Columns) != "[in_raw note]" {
+		t.Errorf("columns %q", r.Columns)
+	}
+	for _, want := range rejects {
+		if got, err := r.Next(); err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Error(err)
+	}
+}
+
+func TestReadCollisions(t *testing.T) {
+	collisions := []Collision{
+		{Workspace: []byte("w,"), Canonical: []byte("http://a/"), Salt: 0, Code: []byte("a"), Owner: []byte("http://b/,")},
+		{Workspace: []byte("w"), Canonical: []byte("http://a/"), Salt: 10, Code: []byte("b")},
+	}
+	var out bytes.Buffer
+	w := NewCollisions(&out, false)
+	for i := range collisions {
+		w.Append(&collisions[i])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenCollisions(write(t, "collisions.csv", out.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, want := range collisions {
+		if got, err := r.Next(); err != nil || !reflect.DeepEqual(*got, want) {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	if _, err := r.Next(); err != io.EOF {
+		t.Error(err)
+	}
+}
+
+func BenchmarkReadMapping(b *testing.B) {
+	const rows = 1 << 17
+	list := make([]Row, rows)
+	for i := range list {
+		list[i] = exampleRows()[i%2]
+		list[i].Original = fmt.Appendf(nil, "http://example.com/some/path/of/usual/length/%d?a=1&b=2", i)
+		list[i].Canonical = list[i].Original
+		list[i].Carried = nil
+	}
+	for _, format := range formats() {
+		path := write(b, "mapping", mapping(b, format, MappingOptions{}, list, 4096))
+		b.Run("format="+string(format), func(b *testing.B) {
+			for b.Loop() {
+				m, err := OpenMapping(path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				var block MappingBlock
+				n := 0
+				for err = m.Read(&block); err == nil; err = m.Read(&block) {
+					n += block.Len()
+				}
+				if m.Close(); err != io.EOF || n != rows {
+					b.Fatal(n, err)
+				}
+			}
+			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+		})
+	}
+}

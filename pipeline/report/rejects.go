@@ -1,0 +1,81 @@
+package report
+
+import "io"
+
+// rejectColumns returns the columns of the rejects file around those of the
+// input.
+func rejectColumns(columns []string) []string {
+	own := []string{"source", "row", "byte_offset", "reason", "detail"}
+	const raw = "raw"
+	names := append(own, CarriedNames(append(own, raw), columns)...)
+	return append(names, raw)
+}
+
+// Rejects writes the rejects file: always CSV, and never defused for
+// spreadsheets, because it holds the original bytes and can be an input again.
+// It is for one goroutine.
+type Rejects struct {
+	csv     csvWriter
+	columns int
+}
+
+// NewRejects returns a writer for rejects whose inputs have these columns; a
+// name that the file itself uses is changed by CarriedNames. Nothing is written
+// before the first 64 KiB or Close.
+func NewRejects(w io.Writer, columns []string) *Rejects {
+	r := &Rejects{csv: csvWriter{w: w}, columns: len(columns)}
+	r.csv.buf = r.csv.appendHeader(nil, rejectColumns(columns))
+	return r
+}
+
+// Append writes a reject. Cells that it lacks are empty.
+func (r *Rejects) Append(reject *Reject) error {
+	c := &r.csv
+	c.cell([]byte(reject.Source))
+	c.number(reject.Row)
+	if reject.Offset >= 0 {
+		c.number(reject.Offset)
+	} else {
+		c.cell(nil)
+	}
+	c.cell([]byte(reject.Reason))
+	c.cell([]byte(reject.Detail))
+	for i := range r.columns {
+		if i < len(reject.Cells) {
+			c.cell(reject.Cells[i])
+		} else {
+			c.cell(nil)
+		}
+	}
+	c.cell(reject.Raw)
+	return c.endLine()
+}
+
+// Close writes what is left, the header too. It does not close the underlying
+// writer.
+func (r *Rejects) Close() error { return r.csv.Close() }
+
+// Collisions writes collisions.csv. It is for one goroutine.
+type Collisions struct{ csv csvWriter }
+
+// NewCollisions returns a writer for collisions. Nothing is written before the
+// first 64 KiB or Close.
+func NewCollisions(w io.Writer, excelSafe bool) *Collisions {
+	c := &Collisions{csvWriter{w: w, csvCells: csvCells{excelSafe}}}
+	c.csv.buf = c.csv.appendHeader(nil, []string{"workspace_id", "canonical_url", "salt", "code", "owner"})
+	return c
+}
+
+// Append writes a collision.
+func (c *Collisions) Append(collision *Collision) error {
+	c.csv.cell(collision.Workspace)
+	c.csv.cell(collision.Canonical)
+	c.csv.number(int64(collision.Salt))
+	c.csv.cell(collision.Code)
+	c.csv.cell(collision.Owner)
+	return c.csv.endLine()
+}
+
+// Close writes what is left, the header too. It does not close the underlying
+// writer.
+func (c *Collisions) Close() error { return c.csv.Close() }

@@ -1,0 +1,74 @@
+// Package report writes what a run leaves behind, one folder renamed whole
+// ([Folder]): the mapping (CSV, Parquet or Arrow), rejects.csv, collisions.csv,
+// manifest.json and timings.json; and reads it back.
+//
+// Everything but timings.json is a function of the inputs, the content of the
+// store, the options that can change a result, and as_of: no clock, no worker
+// count, no memory size reaches it. Parquet row groups and Arrow batches have a
+// constant number of rows (fewer only where their cells reach 64 MiB).
+package report
+
+// An Outcome says what became of an accepted row.
+type Outcome uint8
+
+const (
+	Created   Outcome = iota // this run made the link
+	Existing                 // the store had it
+	Duplicate                // an earlier row of the sort is the link
+)
+
+func (o Outcome) String() string {
+	return [...]string{"created", "existing", "duplicate"}[o]
+}
+
+// A Row is a row of the mapping. The slices belong to the caller.
+type Row struct {
+	Source    string // the input as it was named
+	Row       int64  // its 1-based record
+	Workspace []byte
+	Original  []byte // the bytes of the input
+	Canonical []byte
+	Code      []byte
+	Outcome   Outcome
+	Salt      int      // -1: no salt gives this code
+	Carried   [][]byte // one for each carried column; nil is null
+}
+
+// A Mapping writes the mapping. Blocks are filled by any number of goroutines,
+// each with its own, and written in order by one.
+type Mapping interface {
+	// Block returns an empty block. Safe for concurrent use.
+	Block() Block
+	// Write appends the rows of a block to the file and takes the block back.
+	Write(b Block) error
+	// Close writes what is left, the footer too, and does not close the
+	// underlying writer.
+	Close() error
+}
+
+// A Block holds formatted rows. It copies what it is given.
+type Block interface {
+	Append(r *Row)
+	// Size is the memory that the block holds, in bytes.
+	Size() int
+}
+
+// A Reject is a row that has no link. The slices belong to the caller.
+type Reject struct {
+	Source string
+	Row    int64
+	Offset int64 // -1: the format has none
+	Reason string
+	Detail string
+	Cells  [][]byte // one for each input column; nil: null
+	Raw    []byte   // the whole line, where it could not be split
+}
+
+// A Collision tells who holds a code that a link of salt > 0 could not have.
+type Collision struct {
+	Workspace []byte
+	Canonical []byte // of the link
+	Salt      int    // below the link's own
+	Code      []byte
+	Owner     []byte // canonical URL; nil: nobody holds it any more
+}
