@@ -1,0 +1,187 @@
+// Package sink is the contract between the pipeline and a store of links. Its
+// subpackages implement it and are the only importers of their drivers; package
+// sinktest holds the conformance suite that every store passes.
+//
+// Everything a run does to a store goes through a [Session], which holds the
+// locks of the run's workspaces from before the first lookup until the run is
+// finished, so that bulk runs on one workspace exclude each other. Other
+// writers (an online service) may add links at any time: that shows up as a
+// conflict while loading, and the caller looks again.
+package sink
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// A Key is the url_key of a link: the first 16 bytes of
+// SHA-256(canonical|workspace). A match on it is confirmed on the canonical URL.
+type Key = [16]byte
+
+// A Link is one row of the table links as it is loaded. The byte slices belong
+// to whoever made the Link.
+type Link struct {
+	Workspace []byte
+	Code      []byte
+	Key       Key
+	Canonical []byte
+	Original  []byte // nil: the same as Canonical
+}
+
+// A Probe asks whether a URL has a link, and who owns the code that it would
+// like. The byte slices belong to whoever made the Probe.
+type Probe struct {
+	Workspace []byte
+	Code      []byte
+	Key       Key    // zero with a nil Canonical: only the owner of the code is asked for
+	Canonical []byte // nil: only the owner of the code is asked for
+}
+
+// A Found is a link that answers a Probe. Its byte slices are valid only
+// during the call of the visitor.
+type Found struct {
+	Probe     int    // index of the probe that was passed
+	Same      bool   // the link is the one of the probe's own URL
+	Code      []byte // differs from the probe's code only if Same
+	Canonical []byte // the owner's; may be nil if Same
+	Run       int32  // the run that created it
+}
+
+// State of a run.
+type State string
+
+const (
+	Loading  State = "loading"  // committed before the first link, or together with all of them
+	Loaded   State = "loaded"   // committed with the last link
+	Finished State = "finished" // the run's files have their names
+	Undone   State = "undone"   // an Undoer took its links back; it is over, as a finished one is
+)
+
+// Counts are the books of a run: Read = Created + Existing + Duplicate + Rejected.
+type Counts struct {
+	Read      int64 `json:"read"`
+	Created   int64 `json:"created"`
+	Existing  int64 `json:"existing"`
+	Duplicate int64 `json:"duplicate"`
+	Rejected  int64 `json:"rejected"`
+}
+
+// A Run is a row of the table runs.
+type Run struct {
+	ID             int32
+	Fingerprint    string // of the inputs and of every option that can change a result
+	State          State
+	AsOf           time.Time // created_at of the run's links; UTC, whole microseconds
+	Counts         Counts    // zero until Loaded
+	ManifestSHA256 string    // of the file, hexadecimal; "" until Loaded
+	Started        time.Time // by the clock
+	Finished       time.Time // by the clock; zero until Finished
+}
+
+// A Store is an opened database with the tables links and runs. It is safe for
+// concurrent use.
+type Store interface {
+	// Lock takes the locks of these workspaces (in byte order, no repeats) and
+	// opens a session. If another bulk run holds one, it waits for it, having
+	// called wait once with a description of the holder, unless the options say
+	// otherwise: then the error is ErrLocked.
+	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
+	// Peek opens a session that takes no lock and can only look: its Start,
+	// Load, Loaded and Finish fail. Where the database does not exist yet, it is
+	// not created and every lookup finds nothing.
+	Peek(ctx context.Context) (Session, error)
+	// Runs lists all runs, by ascending ID.
+	Runs(ctx context.Context) ([]Run, error)
+	// Stats tells how the last load went, for timings.json: names and values
+	// that only people read.
+	Stats() map[string]any
+	// Close releases the store. The sessions must be closed before. A second
+	// Close does nothing.
+	Close() error
+}
+
+// An Undoer is a Store that can take a run back.
+type Undoer interface {
+	// Undo deletes the links that the run created and nobody changed since
+	// (updated_at is still created_at), in transactions of bounded size, while
+	// no bulk run is at work, and marks the run Undone. The function kept is
+	// told of each link that stays. Cut off, Undo can be called again. An ID
+	// that is not in the table runs is a fatal error.
+	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
+}
+
+// Undoing tells what an Undo did.
+type Undoing struct {
+	Run     Run   // as it is now
+	Deleted int64 // links taken back
+	Kept    int64 // links that stay
+}
+
+// Kept is a link that was not taken back: it was changed after the run.
+type Kept struct {
+	Workspace, Code string
+	Updated         time.Time
+}
+
+// LockOptions say what to do about a lock that somebody else holds.
+type LockOptions struct {
+	NoWait bool
+	Wait   func(holder string) // may be nil
+}
+
+// A Session is used by one run. Lookups may be called by several goroutines at
+// once; the other methods by one at a time.
+type Session interface {
+	// Populated reports which of these workspaces may have links; the others
+	// need no lookup.
+	Populated(ctx context.Context, workspaces []string) ([]bool, error)
+
+	// Lookup visits, in any order, the links of each probe's workspace that have
+	// its key or its code: none, one, or two (its URL has another code, which
+	// somebody else's URL has). Probes come in ascending (workspace, code) order,
+	// in which the keys are nearly ascending too; several may share a code. The
+	// visitor is called by one goroutine at a time; its error ends the lookup and
+	// is returned. What an earlier Load committed is found. A link that matches
+	// by key but has another canonical URL is a fatal error: the store is damaged.
+	Lookup(ctx context.Context, probes []Probe, visit func(Found) error) error
+
+	// Unfinished returns the runs that are not finished, by ascending ID.
+	Unfinished(ctx context.Context) ([]Run, error)
+	// Start begins a run, or goes on with one that Unfinished returned (ID not
+	// zero). It gives a new run the highest ID + 1. The row is committed before
+	// the first link or together with all of them. A run that goes on keeps its
+	// fingerprint, AsOf and Started; a new one with a zero Started gets the time.
+	Start(ctx context.Context, run Run) (Run, error)
+	// Load adds links, which come in chunks in ascending (workspace, code)
+	// order but for a few strays, each chunk valid until the next is asked for.
+	// A link whose code or key is already there makes it fail with ErrConflict;
+	// what it committed until then stays, and bears the run's ID. The error of a
+	// chunk ends the load and is returned. After a failure the same run can Load
+	// again, without another Start.
+	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
+	// Loaded commits the state Loaded with the counts, at the latest now, and the
+	// digest of the manifest, by which a rerun recognises the files of a run that
+	// was killed before Finish.
+	Loaded(ctx context.Context, run Run) error
+	// Finish commits the state Finished with the digest of the manifest; a zero
+	// Finished becomes the time.
+	Finish(ctx context.Context, run Run) error
+	// Close rolls back what is not committed and gives the locks back. A second
+	// Close does nothing.
+	Close() error
+}
+
+// Classes of errors. An error of a store that wraps none of them is fatal.
+var (
+	// ErrConflict: another writer owns a code or a URL now; look again and settle again.
+	ErrConflict = errors.New("another writer took a code or a URL")
+	// ErrRetryable: the store could not be reached, or asks to try again.
+	ErrRetryable = errors.New("store is unavailable")
+	// ErrLocked: another bulk run holds a workspace and LockOptions.NoWait was set.
+	ErrLocked = errors.New("another bulk run is at work")
+	// ErrNotOurs: the database or a table in it was made by something else or
+	// by a newer version.
+	ErrNotOurs = errors.New("not a database of this version of bulk")
+)

@@ -1,0 +1,124 @@
+package sinktest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var cancelTests = []test{
+	{"cancel/before", testCancelBefore},
+	{"cancel/load_into_new", func(t *testing.T, db *database) { testCancelLoad(t, db, nil) }},
+	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
+	{"cancel/lookup", testCancelLookup},
+	{"cancel/close_in_the_middle", testCloseEarly},
+}
+
+// A context that is over ends every call with its cause, and leaves the session
+// usable.
+func testCancelBefore(t *testing.T, db *database) {
+	because := errors.New("because")
+	over, cancel := context.WithCancelCause(context.Background())
+	cancel(because)
+	ls := links("w", 0, 10)
+	store := db.Open(t)
+	defer closed(t, store)
+	_, err := store.Lock(over, []string{"w"}, sink.LockOptions{})
+	wantIs(t, err, because)
+	db.with(func(s sink.Session) {
+		_, err := store.Runs(over)
+		wantIs(t, err, because)
+		_, err = s.Populated(over, []string{"w"})
+		wantIs(t, err, because)
+		wantIs(t, s.Lookup(over, probes(ls), func(sink.Found) error { return nil }), because)
+		_, err = s.Unfinished(over)
+		wantIs(t, err, because)
+		_, err = s.Start(over, sink.Run{Fingerprint: "f", AsOf: asOf})
+		wantIs(t, err, because)
+		run := start(t, s, "f")
+		wantIs(t, s.Load(over, run, chunks(ls, 10)), because)
+		noError(t, s.Load(context.Background(), run, chunks(ls, 10)))
+		wantIs(t, s.Loaded(over, run), because)
+		noError(t, s.Loaded(context.Background(), run))
+		wantIs(t, s.Finish(over, run), because)
+		noError(t, s.Finish(context.Background(), run))
+	}, "w")
+	db.expect(rows(ls, db.runs()[0].ID))
+}
+
+// testCancelLoad cancels while chunks come. What stays are whole links of the
+// run, and the next session finishes it.
+func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
+	var old []Row
+	if before != nil {
+		db.load(before, "w")
+		old = rows(before, 1)
+	}
+	ls := links("w", 0, 20_000)
+	because := errors.New("because")
+	var run sink.Run
+	db.with(func(s sink.Session) {
+		run = start(t, s, "f")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		err := s.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
+			n := 0
+			for c := range chunks(ls, 1000) {
+				if n++; n == 10 {
+					cancel(because)
+				}
+				if !yield(c, nil) {
+					return
+				}
+			}
+		})
+		wantIs(t, err, because)
+	}, locksFor(before)...)
+	db.subset(slices.Concat(old, rows(ls, run.ID)))
+	db.with(func(s sink.Session) {
+		unfinished, err := s.Unfinished(context.Background())
+		noError(t, err)
+		if len(unfinished) == 0 { // the run went with all of its links
+			db.expect(old)
+			unfinished = []sink.Run{{Fingerprint: "f", AsOf: asOf}}
+		}
+		run, err = s.Start(context.Background(), unfinished[0])
+		noError(t, err)
+		finishLoad(t, db, s, run, ls)
+	}, locksFor(before)...)
+	db.expect(old, rows(ls, run.ID))
+}
+
+func testCancelLookup(t *testing.T, db *database) {
+	ls := links("w", 0, 20_000)
+	db.load(ls, "w")
+	because := errors.New("because")
+	db.with(func(s sink.Session) {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		err := s.Lookup(ctx, probes(ls), func(f sink.Found) error { cancel(because); return nil })
+		wantIs(t, err, because)
+		if got := look(t, s, probes(ls)...); len(got) != len(ls) {
+			t.Errorf("%d of %d found afterwards", len(got), len(ls))
+		}
+	}, "w")
+}
+
+// A session may end at any time; Close rolls back what is not committed.
+func testCloseEarly(t *testing.T, db *database) {
+	ls := links("w", 0, 2_000)
+	stop := errors.New("stop")
+	for range 3 {
+		db.with(func(s sink.Session) {
+			run := start(t, s, "f")
+			wantIs(t, s.Load(context.Background(), run, followed(chunks(ls, 100), stop)), stop)
+		}, "w")
+		for _, r := range db.Dump(t) {
+			if r.Run < 1 || int(r.Run) > len(db.runs()) {
+				t.Fatalf("link of run %d, there are %d runs", r.Run, len(db.runs()))
+			}
+		}
+		ls = ls[:0] // what stayed may conflict; begin and end with nothing now
+	}
+}

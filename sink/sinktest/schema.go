@@ -1,0 +1,187 @@
+package sinktest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var schemaTests = []test{
+	{"schema/open_and_look_create_nothing", testCreateNothing},
+	{"schema/lock_creates", testLockCreates},
+	{"schema/eight_create_at_once", testCreateAtOnce},
+	{"schema/look_while_it_is_created", testLookWhileCreated},
+	{"schema/peek_refuses_writes", testPeekWrites},
+	{"schema/peek_sees_what_is_committed", testPeekSees},
+	{"schema/stats", testStats},
+	{"populated", testPopulated},
+}
+
+func testCreateNothing(t *testing.T, db *database) {
+	if runs := db.runs(); len(runs) > 0 {
+		t.Errorf("runs of a new database: %+v", runs)
+	}
+	db.peek(func(s sink.Session) {
+		p, err := s.Populated(context.Background(), []string{"w"})
+		noError(t, err)
+		equal(t, p, false)
+		equal(t, look(t, s, probe(link("w", "https://example.com/"))))
+		runs, err := s.Unfinished(context.Background())
+		noError(t, err)
+		equal(t, runs)
+	})
+	if db.Created(t) {
+		t.Error("opening and looking created the database")
+	}
+}
+
+func testLockCreates(t *testing.T, db *database) {
+	for range 3 {
+		db.with(func(sink.Session) {}, "w")
+	}
+	if !db.Created(t) {
+		t.Error("a lock did not create the database")
+	}
+	if runs := db.runs(); len(runs) > 0 {
+		t.Errorf("runs of a new database: %+v", runs)
+	}
+	db.expect()
+}
+
+func testCreateAtOnce(t *testing.T, db *database) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := range 8 {
+		store := db.Open(t)
+		wg.Go(func() {
+			defer store.Close()
+			s, err := store.Lock(context.Background(), []string{fmt.Sprint("w", i)}, sink.LockOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Whoever looks while another process creates the schema sees all of it or
+// nothing.
+func testLookWhileCreated(t *testing.T, db *database) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, done := context.WithCancel(context.Background())
+	defer done()
+	for range 4 {
+		store := db.Open(t)
+		wg.Go(func() {
+			defer store.Close()
+			for ctx.Err() == nil {
+				if _, err := store.Runs(context.Background()); err != nil {
+					t.Error(err)
+					return
+				}
+				s, err := store.Peek(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	db.with(func(sink.Session) {}, "w")
+}
+
+func testPeekWrites(t *testing.T, db *database) {
+	try := func(s sink.Session) {
+		ctx, run := context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf}
+		if _, err := s.Start(ctx, run); err == nil {
+			t.Error("Start: no error")
+		}
+		run.ID = 1
+		if s.Load(ctx, run, chunks(links("w", 0, 1), 1)) == nil {
+			t.Error("Load: no error")
+		}
+		if s.Loaded(ctx, run) == nil {
+			t.Error("Loaded: no error")
+		}
+		if s.Finish(ctx, run) == nil {
+			t.Error("Finish: no error")
+		}
+	}
+	db.peek(try)
+	if db.Created(t) {
+		t.Error("writing to a peek created the database")
+	}
+	db.with(func(s sink.Session) { start(t, s, "other") }, "w")
+	before := db.runs()
+	db.peek(try)
+	equal(t, db.runs(), before...)
+	db.expect()
+}
+
+func testPeekSees(t *testing.T, db *database) {
+	first := links("w", 0, 10)
+	db.load(first, "w")
+	db.with(func(sink.Session) { // a lock that somebody holds is no obstacle
+		db.peek(func(s sink.Session) {
+			p, err := s.Populated(context.Background(), []string{"v", "w"})
+			noError(t, err)
+			equal(t, p, false, true)
+			equal(t, look(t, s, probe(first[3])), found{0, true, string(first[3].Code), "", 1})
+		})
+	}, "w")
+}
+
+func testStats(t *testing.T, db *database) {
+	store := db.Open(t)
+	defer closed(t, store)
+	for range 2 {
+		if _, err := json.Marshal(store.Stats()); err != nil {
+			t.Errorf("stats cannot go into timings.json: %v", err)
+		}
+		s, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{})
+		noError(t, err)
+		noError(t, s.Load(context.Background(), start(t, s, "f"), chunks(nil, 1)))
+		closed(t, s)
+	}
+}
+
+func testPopulated(t *testing.T, db *database) {
+	ctx := context.Background()
+	populated := func(s sink.Session, workspaces ...string) []bool {
+		p, err := s.Populated(ctx, workspaces)
+		noError(t, err)
+		return p
+	}
+	db.with(func(s sink.Session) {
+		equal(t, populated(s))
+		equal(t, populated(s, "a", "b"), false, false)
+	}, "a", "b")
+	db.load(sorted(links("b", 0, 3), links("bb", 0, 3), links("ü", 0, 1)), "b", "bb", "ü")
+	db.with(func(s sink.Session) {
+		equal(t, populated(s, "a", "b", "ba", "bb", "c", "u", "ü"), false, true, false, true, false, false, true)
+		db.Insert(t, rows(links("c", 0, 1), 0)[0])
+		equal(t, populated(s, "c"), true)
+	}, "a", "b", "ba", "bb", "c", "u", "ü")
+	many := make([]string, 40_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("b%06d", i)
+	}
+	db.peek(func(s sink.Session) {
+		for i, p := range populated(s, many...) {
+			if p {
+				t.Fatalf("%s has no links", many[i])
+			}
+		}
+	})
+}
