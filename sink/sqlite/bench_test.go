@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sys/unix"
+)
+
+const benchRows = 1_000_000
+
+// benchLinks are rows/n links of each of n workspaces as the pipeline makes
+// them: canonical URLs of about 80 bytes, codes of ten characters, in their order.
+func benchLinks(n, from, rows int) (out []sink.Link) {
+	scheme, err := codegen.New(codegen.DefaultLength)
+	if err != nil {
+		panic(err)
+	}
+	for w := range n {
+		part := makeLinks(fmt.Sprintf("ws_%05d", w), from, from+rows/n)
+		for i := range part {
+			part[i].Code = scheme.AppendCode(nil, codegen.FromKey(part[i].Key))
+		}
+		sortLinks(part)
+		out = append(out, part...)
+	}
+	return inOrder(out)
+}
+
+// inOrder lays the bytes of the links one after the other, as a sort leaves them.
+func inOrder(links []sink.Link) []sink.Link {
+	size := 0
+	for _, l := range links {
+		size += len(l.Workspace) + len(l.Code) + len(l.Canonical)
+	}
+	mem := make([]byte, 0, size)
+	keep := func(b []byte) []byte {
+		mem = append(mem, b...)
+		return mem[len(mem)-len(b) : len(mem) : len(mem)]
+	}
+	for i := range links {
+		l := &links[i]
+		l.Workspace, l.Code, l.Canonical = keep(l.Workspace), keep(l.Code), keep(l.Canonical)
+	}
+	return links
+}
+
+// perRow reports rates, processor time and allocations of b.N times rows. The
+// processor time is what to compare on a machine that others use, too.
+func perRow(b *testing.B, rows int, what string, prepare, f func()) {
+	var mallocs uint64
+	var cpu time.Duration
+	for range b.N {
+		b.StopTimer()
+		prepare()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := processorTime(b)
+		b.StartTimer()
+		f()
+		b.StopTimer()
+		cpu += processorTime(b) - start
+		runtime.ReadMemStats(&after)
+		mallocs += after.Mallocs - before.Mallocs
+	}
+	total := float64(b.N) * float64(rows)
+	b.ReportMetric(float64(cpu.Nanoseconds())/total, "cpu-ns/"+what)
+	b.ReportMetric(total/b.Elapsed().Seconds(), what+"s/s")
+	b.ReportMetric(float64(mallocs)/total, "allocs/"+what)
+	b.ReportMetric(0, "ns/op")
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	noError(b, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func workspacesOf(links []sink.Link) (out []string) {
+	for i, l := range links {
+		if i == 0 || string(links[i-1].Workspace) != string(l.Workspace) {
+			out = append(out, string(l.Workspace))
+		}
+	}
+	return out
+}
+
+// BenchmarkLoad counts from the lock to the finished run and the closed file.
+func BenchmarkLoad(b *testing.B) {
+	for _, c := range []struct{ existing, workspaces int }{{0, 1}, {0, 100}, {benchRows, 1}, {benchRows, 100}} {
+		b.Run(fmt.Sprintf("rows=1M/existing=%dM/workspaces=%d", c.existing/benchRows, c.workspaces), func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "x.db")
+			links := benchLinks(c.workspaces, 0, benchRows)
+			old := benchLinks(c.workspaces, benchRows, c.existing)
+			workspaces := workspacesOf(links)
+			load := func(links []sink.Link) {
+				store := open(b, path)
+				inSession(b, store, func(s *session, run sink.Run) {
+					noError(b, s.Load(context.Background(), run, oneChunk(links)))
+					noError(b, s.Loaded(context.Background(), run))
+					noError(b, s.Finish(context.Background(), run))
+				}, workspaces...)
+			}
+			prepare := func() {
+				if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+					b.Fatal(err)
+				}
+				if len(old) > 0 {
+					load(old)
+				}
+			}
+			b.ResetTimer()
+			perRow(b, len(links), "row", prepare, func() { load(links) })
+		})
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	const rows = 3 * benchRows
+	path := filepath.Join(b.TempDir(), "x.db")
+	links := benchLinks(1, 0, rows)
+	store := open(b, path)
+	inSession(b, store, func(s *session, run sink.Run) {
+		noError(b, s.Load(context.Background(), run, oneChunk(links)))
+	}, workspacesOf(links)...)
+	for name, probed := range map[string][]sink.Link{"all": links, "none": benchLinks(1, rows, rows), "all_sparse": every(links, 100), "none_sparse": benchLinks(1, rows, rows/100)} {
+		b.Run("rows=3M/existing="+name, func(b *testing.B) {
+			probes := make([]sink.Probe, len(probed))
+			for i, l := range probed {
+				probes[i] = sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical}
+			}
+			s, err := store.Peek(context.Background())
+			noError(b, err)
+			defer s.Close()
+			perRow(b, len(probes), "probe", func() {}, func() {
+				for part := range slices.Chunk(probes, 65536) {
+					noError(b, s.Lookup(context.Background(), part, func(sink.Found) error { return nil }))
+				}
+			})
+		})
+	}
+}
+
+// every takes each n-th link.
+func every(links []sink.Link, n int) (out []sink.Link) {
+	for i := 0; i < len(links); i += n {
+		out = append(out, links[i])
+	}
+	return out
+}

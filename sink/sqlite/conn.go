@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	_ "modernc.org/sqlite" // patches its library where a platform needs it
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// A conn is a connection to a database. One goroutine at a time may use it.
+type conn struct {
+	tls  *libc.TLS
+	db   uintptr // sqlite3*
+	path string
+	ctx  context.Context // of the call that uses the connection, see during
+}
+
+// dial opens a database file with the flags SQLITE_OPEN_….
+func dial(path string, flags int32, busy time.Duration) (*conn, error) {
+	c := &conn{tls: libc.NewTLS(), path: path, ctx: context.Background()}
+	name, out := c.cstring(path), libc.Xcalloc(c.tls, 1, ptrSize)
+	defer libc.Xfree(c.tls, name)
+	defer libc.Xfree(c.tls, out)
+	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, out, flags|sqlite3.SQLITE_OPEN_NOMUTEX|sqlite3.SQLITE_OPEN_EXRESCODE, 0)
+	c.db = deref(out)
+	if rc != sqlite3.SQLITE_OK {
+		return nil, errors.Join(c.fail("open", rc), c.close())
+	}
+	sqlite3.Xsqlite3_busy_timeout(c.tls, c.db, int32(busy.Milliseconds()))
+	return c, nil
+}
+
+// close closes the connection. Its statements must be finalized.
+func (c *conn) close() error {
+	var err error
+	if rc := sqlite3.Xsqlite3_close(c.tls, c.db); rc != sqlite3.SQLITE_OK {
+		err = c.fail("close", rc)
+	}
+	c.tls.Close()
+	return err
+}
+
+// during calls f, in which the end of ctx interrupts what the connection runs,
+// and becomes its error.
+func (c *conn) during(ctx context.Context, f func() error) error {
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		tls := libc.NewTLS() // that of the connection is in use
+		defer tls.Close()
+		sqlite3.Xsqlite3_interrupt(tls, c.db)
+	})
+	defer func() {
+		c.ctx = context.Background()
+		if !stop() {
+			<-interrupted
+		}
+	}()
+	c.ctx = ctx
+	return f()
+}
+
+// exec runs statements without parameters and without results.
+func (c *conn) exec(op, statements string) error {
+	text := c.cstring(statements)
+	defer libc.Xfree(c.tls, text)
+	if rc := sqlite3.Xsqlite3_exec(c.tls, c.db, text, 0, 0, 0); rc != sqlite3.SQLITE_OK {
+		return c.fail(op, rc)
+	}
+	return nil
+}
+
+// transact commits what f does, or rolls it back where f or the commit fails.
+func (c *conn) transact(op string, f func() error) error {
+	if err := context.Cause(c.ctx); err != nil {
+		return err
+	}
+	if err := c.exec(op, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		err = c.exec(op, "COMMIT")
+	}
+	if err != nil {
+		err = errors.Join(err, c.rollback())
+	}
+	return err
+}
+
+// rollback ends a transaction, if SQLite has not done it because of an error.
+func (c *conn) rollback() error {
+	if sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) != 0 {
+		return nil
+	}
+	return c.exec("roll back", "ROLLBACK")
+}
+
+// query visits the rows of one statement.
+func (c *conn) query(op, statement string, args []any, visit func(*stmt) error) error {
+	s, err := c.prepare(op, statement)
+	if err != nil {
+		return err
+	}
+	defer s.finalize()
+	for i, a := range args {
+		s.bind(i+1, a)
+	}
+	for {
+		if more, err := s.step(); err != nil || !more {
+			return err
+		}
+		if err := visit(s); err != nil {
+			return err
+		}
+	}
+}
+
+// run runs one statement that has no results.
+func (c *conn) run(op, statement string, args ...any) error {
+	return c.query(op, statement, args, func(*stmt) error { return nil })
+}
+
+// number returns the only value of a query, an integer.
+func (c *conn) number(op, statement string) (n int64, err error) {
+	err = c.query(op, statement, nil, func(s *stmt) error { n = s.int(0); return nil })
+	return n, err
+}
+
+// fail makes the error of a result code: the cause of the context where it was
+// interrupted, else of the class that the code belongs to.
+func (c *conn) fail(op string, rc int32) error {
+	if rc&0xff == sqlite3.SQLITE_INTERRUPT && c.ctx.Err() != nil {
+		return context.Cause(c.ctx)
+	}
+	return &Error{Op: op, Path: c.path, Code: int(rc), Message: libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))}
+}
+
+const ptrSize = libc.Tsize_t(unsafe.Sizeof(uintptr(0)))
+
+// cstring copies s into memory of the library, which the caller frees.
+func (c *conn) cstring(s string) uintptr {
+	p, err := libc.CString(s)
+	if err != nil {
+		panic(fmt.Sprintf("no memory for %d bytes", len(s)))
+	}
+	return p
+}
+
+// deref reads a pointer from memory of the library.
+func deref(p uintptr) uintptr { return *(*uintptr)(at(p)) }
+
+// view is memory of the library as a slice.
+func view(p uintptr, n int) []byte { return unsafe.Slice((*byte)(at(p)), n) }
+
+// at makes a pointer of an address in memory of the library, which the garbage
+// collector neither knows nor moves.
+func at(p uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), p) }

@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/linkforge/bulk/sink"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// An Error is what SQLite says about a call that failed. It wraps
+// sink.ErrRetryable or sink.ErrConflict where its code is of that class.
+type Error struct {
+	Op, Path string
+	Code     int // extended result code of SQLite
+	Message  string
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %s: %s (SQLite code %d)", e.Path, e.Op, e.Message, e.Code)
+	if advice := e.advice(); advice != "" {
+		s += ": " + advice
+	}
+	return s
+}
+
+// Unwrap tells the class. Only the loading of links meets a unique constraint;
+// a trigger or a foreign key that somebody added is not a conflict.
+func (e *Error) Unwrap() error {
+	switch e.Code {
+	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+		return sink.ErrConflict
+	}
+	switch e.Code & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
+		return sink.ErrRetryable
+	}
+	return nil
+}
+
+// advice says what to do about it.
+func (e *Error) advice() string {
+	switch e.Code & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return "another program holds the database; run again when it has ended"
+	case sqlite3.SQLITE_FULL:
+		return "make room in the folder of the database and in that for temporary files, then run again"
+	case sqlite3.SQLITE_CORRUPT:
+		return "restore the file from a backup, or look at it with PRAGMA integrity_check"
+	case sqlite3.SQLITE_NOTADB:
+		return "the file is not an SQLite database; choose another"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+		return "allow writing to the file and its folder"
+	case sqlite3.SQLITE_CANTOPEN:
+		return "check that the folder exists and that it and the file may be read and written"
+	case sqlite3.SQLITE_IOERR:
+		return "check the disk and its free space"
+	}
+	return ""
+}

@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sys/unix"
+)
+
+// lockPoll is how often a waiting run tries again. A blocking flock could not
+// be cancelled.
+const lockPoll = 20 * time.Millisecond
+
+// lock takes the lock file, and writes into it who has it. The file stays when
+// the lock is given back: whoever removed it would let the next one lock a new
+// file while a third still waits for the old one.
+func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock file: %w", err)
+	}
+	if err := flock(ctx, f, opts); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "an unknown host"
+	}
+	me := fmt.Sprintf("process %d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	if err := errors.Join(f.Truncate(0), write(f, me)); err != nil {
+		return nil, errors.Join(fmt.Errorf("write the lock file: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func write(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+// flock waits for the lock as the options say.
+func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
+	for waited := false; ; waited = true {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		case opts.NoWait:
+			return fmt.Errorf("%s: %w: %s", f.Name(), sink.ErrLocked, holder(f))
+		case !waited && opts.Wait != nil:
+			opts.Wait(holder(f))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lockPoll):
+		}
+	}
+}
+
+// holder reads who has the lock. The holder may be about to write it.
+func holder(f *os.File) string {
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
+	if s := strings.TrimSpace(string(b)); err == nil && s != "" {
+		return s
+	}
+	return "a process that has just taken it"
+}

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// timeForm has microseconds; times are stored in UTC.
+const timeForm = "2006-01-02 15:04:05.000000"
+
+func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
+
+// runs reads the runs that match a condition, by ascending ID.
+func (c *conn) runs(where string) (runs []sink.Run, err error) {
+	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
+		manifest_sha256, started_at, coalesce(finished_at, '') FROM runs `
+	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
+		r := sink.Run{
+			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)),
+			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
+			ManifestSHA256: s.string(9),
+		}
+		for i, t := range map[int]*time.Time{3: &r.AsOf, 10: &r.Started, 11: &r.Finished} {
+			if text := s.string(i); text != "" {
+				if *t, err = time.Parse(timeForm, text); err != nil {
+					return fmt.Errorf("%s: run %d: %w", c.path, r.ID, err)
+				}
+			}
+		}
+		runs = append(runs, r)
+		return nil
+	})
+	return runs, err
+}
+
+// Unfinished implements sink.Session.
+func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
+	err = s.use(ctx, func(c *conn) (err error) {
+		runs, err = c.runs("WHERE state IN ('loading', 'loaded')")
+		return err
+	})
+	return runs, err
+}
+
+// Start implements sink.Session. The row of a new run is committed at once.
+func (s *session) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
+	if run.ID != 0 {
+		return run, s.write(ctx, func(*conn) error { return nil })
+	}
+	run.State = sink.Loading
+	if run.Started.IsZero() {
+		run.Started = time.Now()
+	}
+	run.Started = run.Started.UTC().Truncate(time.Microsecond)
+	err := s.write(ctx, func(c *conn) error {
+		return c.transact("start run", func() error {
+			last, err := c.number("start run", "SELECT coalesce(max(run_id), 0) FROM runs")
+			if err != nil {
+				return err
+			}
+			run.ID = int32(last + 1)
+			return c.run("start run", "INSERT INTO runs (run_id, fingerprint, state, as_of, started_at) VALUES (?, ?, ?, ?, ?)",
+				run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started))
+		})
+	})
+	return run, err
+}
+
+// Loaded implements sink.Session.
+func (s *session) Loaded(ctx context.Context, run sink.Run) error {
+	n := run.Counts
+	return s.update(ctx, run, "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7",
+		n.Read, n.Created, n.Existing, n.Duplicate, n.Rejected, run.ManifestSHA256)
+}
+
+// Finish implements sink.Session.
+func (s *session) Finish(ctx context.Context, run sink.Run) error {
+	if run.Finished.IsZero() {
+		run.Finished = time.Now()
+	}
+	return s.update(ctx, run, "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
+}
+
+// update changes the row of a run; the parameters of set count from 2.
+func (s *session) update(ctx context.Context, run sink.Run, set string, args ...any) error {
+	return s.write(ctx, func(c *conn) error {
+		return c.transact("update run", func() error {
+			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1", append([]any{run.ID}, args...)...); err != nil {
+				return err
+			}
+			if n, err := c.number("update run", "SELECT changes()"); err != nil || n == 1 {
+				return err
+			}
+			return fmt.Errorf("%s: no run %d", c.path, run.ID)
+		})
+	})
+}

@@ -1,0 +1,50 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var _ sink.Scanner = (*Store)(nil)
+
+// Scan implements sink.Scanner, in the order of the table itself.
+func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	c, err := s.existing(ctx)
+	if c == nil {
+		return err
+	}
+	err = c.during(ctx, func() error {
+		rows := 0
+		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
+			FROM links ORDER BY workspace_id, short_code`, nil, func(q *stmt) error {
+			if rows++; rows%256 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			l, err := stored(q)
+			if err != nil {
+				return fmt.Errorf("%s: link %q of workspace %q: %w", c.path, l.Code, l.Workspace, err)
+			}
+			return visit(l)
+		})
+	})
+	if closing := c.close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// stored reads the row that Scan is at.
+func stored(q *stmt) (*sink.Stored, error) {
+	l := &sink.Stored{Link: sink.Link{Workspace: q.bytes(0), Code: q.bytes(1), Canonical: q.bytes(3), Original: q.bytes(4)}, Run: int32(q.int(5))}
+	key := q.bytes(2)
+	if len(key) != len(l.Key) {
+		return l, fmt.Errorf("url_key has %d bytes", len(key))
+	}
+	l.Key = sink.Key(key)
+	created, err := time.Parse(timeForm, q.string(6))
+	l.Created = created
+	return l, err
+}

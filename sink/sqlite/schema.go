@@ -1,0 +1,131 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/linkforge/bulk/sink"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The file header says whose the file is, and which version of the schema.
+const (
+	applicationID = 0x62756c6b // "bulk"
+	version       = 1
+)
+
+const createIndex = `CREATE UNIQUE INDEX links_url_key ON links (url_key)`
+
+const createSchema = `
+CREATE TABLE links (
+  workspace_id  TEXT    NOT NULL,
+  short_code    TEXT    NOT NULL,
+  url_key       BLOB    NOT NULL, -- first 16 bytes of SHA-256(canonical|workspace)
+  canonical_url TEXT    NOT NULL,
+  original_url  TEXT,             -- NULL: the same as canonical_url
+  run_id        INTEGER NOT NULL,
+  created_at    TEXT    NOT NULL, -- UTC, microseconds
+  updated_at    TEXT    NOT NULL,
+  PRIMARY KEY (workspace_id, short_code)
+) STRICT, WITHOUT ROWID;
+` + createIndex + `;
+CREATE TABLE runs (
+  run_id          INTEGER PRIMARY KEY,
+  fingerprint     TEXT    NOT NULL,
+  state           TEXT    NOT NULL CHECK (state IN ('loading', 'loaded', 'finished', 'undone')),
+  as_of           TEXT    NOT NULL, -- created_at of its links
+  read            INTEGER NOT NULL DEFAULT 0,
+  created         INTEGER NOT NULL DEFAULT 0,
+  existing        INTEGER NOT NULL DEFAULT 0,
+  duplicate       INTEGER NOT NULL DEFAULT 0,
+  rejected        INTEGER NOT NULL DEFAULT 0,
+  manifest_sha256 TEXT    NOT NULL DEFAULT '',
+  started_at      TEXT    NOT NULL,
+  finished_at     TEXT
+) STRICT;`
+
+// inspect reports whether the database has our schema; it does not if it is
+// empty. Whatever is not ours is sink.ErrNotOurs.
+func (c *conn) inspect() (ours bool, err error) {
+	id, err := c.number("read application_id", "PRAGMA application_id")
+	if err != nil {
+		return false, err
+	}
+	v, err := c.number("read user_version", "PRAGMA user_version")
+	if err != nil {
+		return false, err
+	}
+	have := make(map[string]bool)
+	var others []string
+	err = c.query("read schema", "SELECT name FROM sqlite_schema ORDER BY name", nil, func(s *stmt) error {
+		have[s.string(0)] = true
+		others = append(others, s.string(0))
+		return nil
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case id == 0 && v == 0 && len(others) == 0:
+		return false, nil
+	case id != applicationID:
+		return false, fmt.Errorf("%s: application_id is %d, with %s: %w", c.path, id, some(others), sink.ErrNotOurs)
+	case v != version:
+		return false, fmt.Errorf("%s: schema version %d, this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
+	}
+	for _, name := range []string{"links", "links_url_key", "runs"} {
+		if !have[name] {
+			return false, fmt.Errorf("%s: %s is missing: %w", c.path, name, sink.ErrNotOurs)
+		}
+	}
+	return true, nil
+}
+
+// glance is inspect in a transaction of its own: another process may be creating
+// the schema.
+func (c *conn) glance() (ours bool, err error) {
+	if err := c.exec("read schema", "BEGIN"); err != nil {
+		return false, err
+	}
+	ours, err = c.inspect()
+	return ours, errors.Join(err, c.rollback())
+}
+
+// some names the first few of what a database holds.
+func some(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "no tables"
+	case n > 5:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), n-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// create makes our schema in an empty database, and the database fit for a
+// load. The caller holds the lock of the bulk runs.
+func (c *conn) create() error {
+	if sqlite3.Xsqlite3_db_readonly(c.tls, c.db, 0) == 1 {
+		return fmt.Errorf("%s: the file may not be written", c.path)
+	}
+	if _, err := c.inspect(); err != nil { // before anything is changed
+		return err
+	}
+	if err := c.exec("set page size", fmt.Sprintf("PRAGMA page_size = %d", pageSize)); err != nil {
+		return err
+	}
+	var mode string
+	err := c.query("set WAL mode", "PRAGMA journal_mode = WAL", nil, func(s *stmt) error { mode = s.string(0); return nil })
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("%s: its file system cannot hold a database in WAL mode (the mode is %q); choose a local folder", c.path, mode)
+	}
+	return c.transact("create schema", func() error {
+		if ours, err := c.inspect(); ours || err != nil {
+			return err
+		}
+		return c.exec("create schema", fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d", createSchema, applicationID, version))
+	})
+}

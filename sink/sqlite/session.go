@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// A session is a sink.Session.
+type session struct {
+	store      *Store
+	lock       *os.File // nil: peek
+	peek       bool
+	workspaces int   // that it has locked
+	c          *conn // nil: there is no database, or the session is closed
+
+	mu      sync.Mutex
+	readers []*reader // those that no Lookup uses now
+}
+
+var _ sink.Session = (*session)(nil)
+
+var errPeek = errors.New("the session was opened only to look")
+
+// use runs f with the connection and the context of the call. f is not called
+// where there is no database.
+func (s *session) use(ctx context.Context, f func(*conn) error) error {
+	if err := context.Cause(ctx); err != nil || s.c == nil {
+		return err
+	}
+	return s.c.during(ctx, func() error { return f(s.c) })
+}
+
+// write is use for a call that changes something.
+func (s *session) write(ctx context.Context, f func(*conn) error) error {
+	if s.peek {
+		return errPeek
+	}
+	return s.use(ctx, f)
+}
+
+// Populated implements sink.Session.
+func (s *session) Populated(ctx context.Context, workspaces []string) ([]bool, error) {
+	found := make([]bool, len(workspaces))
+	err := s.use(ctx, func(c *conn) error {
+		q, err := c.prepare("look for links", "SELECT 1 FROM links WHERE workspace_id = ? LIMIT 1")
+		if err != nil {
+			return err
+		}
+		defer q.finalize()
+		for i, w := range workspaces {
+			q.bindText(1, []byte(w))
+			if found[i], err = q.step(); err != nil {
+				return err
+			}
+			q.reset()
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Close implements sink.Session.
+func (s *session) Close() error {
+	var errs []error
+	for _, r := range s.readers {
+		errs = append(errs, r.close())
+	}
+	if s.c != nil {
+		errs = append(errs, s.c.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	s.readers, s.c, s.lock = nil, nil, nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,307 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+var asOf = time.Date(2025, 3, 4, 5, 6, 7, 890123000, time.UTC)
+
+// makeLinks makes links of a workspace in code order, with keys that ascend
+// nearly as the codes do.
+func makeLinks(workspace string, from, to int) []sink.Link {
+	out := make([]sink.Link, 0, to-from)
+	for i := from; i < to; i++ {
+		canonical := fmt.Sprintf("https://www.example.com/catalogue/item/%07d?ref=mail&utm_source=news&v=%d", i, i%97)
+		h := sha256.Sum256([]byte(canonical + "|" + workspace))
+		out = append(out, sink.Link{Workspace: []byte(workspace), Code: fmt.Appendf(nil, "%x", h[:5]), Key: sink.Key(h[:16]), Canonical: []byte(canonical)})
+	}
+	sortLinks(out)
+	return out
+}
+
+func sortLinks(links []sink.Link) {
+	slices.SortFunc(links, func(a, b sink.Link) int { return bytes.Compare(a.Code, b.Code) })
+}
+
+func oneChunk(links []sink.Link) func(func([]sink.Link, error) bool) {
+	return func(yield func([]sink.Link, error) bool) { yield(links, nil) }
+}
+
+// inSession starts a run in a session of its own.
+func inSession(t testing.TB, store *Store, f func(s *session, run sink.Run), workspaces ...string) {
+	t.Helper()
+	s, err := store.Lock(context.Background(), workspaces, sink.LockOptions{})
+	noError(t, err)
+	defer func() { noError(t, s.Close()) }()
+	run, err := s.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	noError(t, err)
+	f(s.(*session), run)
+}
+
+func execAll(statements ...string) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		plain(t, path, func(db *sql.DB) {
+			for _, s := range statements {
+				_, err := db.Exec(s)
+				noError(t, err)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	table := []struct {
+		name, message string
+		notOurs       bool
+		make          func(t *testing.T, path string)
+	}{
+		{"tables of another", "with accounts, users", true, execAll("CREATE TABLE users (id)", "CREATE TABLE accounts (id)")},
+		{"a table links", "with links", true, execAll("CREATE TABLE links (id INTEGER PRIMARY KEY, url TEXT)")},
+		{"many tables", "and 2 more", true, func(t *testing.T, path string) {
+			for i := range 7 {
+				execAll(fmt.Sprintf("CREATE TABLE t%d (id)", i))(t, path)
+			}
+		}},
+		{"another application", "application_id is 7", true, execAll("PRAGMA application_id = 7")},
+		{"version without id", "application_id is 0, with no tables", true, execAll("PRAGMA user_version = 1")},
+		{"newer version", "schema version 2, this program knows version 1", true, ours("PRAGMA user_version = 2")},
+		{"index dropped", "links_url_key is missing", true, ours("DROP INDEX links_url_key")},
+		{"not a database", "not an SQLite database", false, func(t *testing.T, path string) {
+			noError(t, os.WriteFile(path, []byte(strings.Repeat("url,code\n", 1000)), 0o666))
+		}},
+		{"folder", "is a folder", false, func(t *testing.T, path string) { noError(t, os.Mkdir(path, 0o777)) }},
+		{"no folder", "no such file", false, func(t *testing.T, path string) { noError(t, os.Remove(filepath.Dir(path))) }},
+		{"device", "not a regular file", false, func(t *testing.T, path string) { noError(t, os.Symlink(os.DevNull, path)) }},
+	}
+	for _, c := range table {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sub", "x.db")
+			noError(t, os.Mkdir(filepath.Dir(path), 0o777))
+			c.make(t, path)
+			before, _ := os.ReadFile(path)
+			_, err := Open(context.Background(), path, Options{})
+			if err == nil || !strings.Contains(err.Error(), c.message) || errors.Is(err, sink.ErrNotOurs) != c.notOurs {
+				t.Errorf("error %v, want one with %q", err, c.message)
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// ours makes a database of ours and changes it.
+func ours(statements ...string) func(t *testing.T, path string) {
+	return func(t *testing.T, path string) {
+		inSession(t, open(t, path), func(*session, sink.Run) {}, "w")
+		execAll(statements...)(t, path)
+	}
+}
+
+// A database may become another's after it was opened.
+func TestRefusedByLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	execAll("CREATE TABLE users (id)")(t, path)
+	if _, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{}); !errors.Is(err, sink.ErrNotOurs) {
+		t.Errorf("error %v", err)
+	}
+	if s, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{NoWait: true}); errors.Is(err, sink.ErrLocked) {
+		t.Errorf("the lock was kept: %v, %v", s, err)
+	}
+}
+
+// Names that SQLite, its URIs or its driver would read in another way; and
+// nothing but the database and its lock stays.
+func TestPaths(t *testing.T) {
+	for _, name := range []string{"a?mode=ro#b.db", "100%25.db", "file:x.db", ":memory:", "ü 日.db", "-x"} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			inSession(t, open(t, name), func(s *session, run sink.Run) {
+				noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+			}, "w")
+			entries, err := os.ReadDir(".")
+			noError(t, err)
+			if len(entries) != 2 || entries[0].Name() != name || entries[1].Name() != name+".lock" {
+				t.Errorf("files %v", entries)
+			}
+		})
+	}
+}
+
+// Through a symbolic link the lock is the same.
+func TestSymlink(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "x.db"), filepath.Join(dir, "link.db")
+	inSession(t, open(t, path), func(*session, sink.Run) {
+		noError(t, os.Symlink(path, link))
+		_, err := open(t, link).Lock(context.Background(), []string{"w"}, sink.LockOptions{NoWait: true})
+		if !errors.Is(err, sink.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
+			t.Errorf("error %v", err)
+		}
+	}, "w")
+}
+
+func TestFull(t *testing.T) {
+	for _, workspaces := range [][]string{{"w"}, {"v", "w"}} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		links := makeLinks("w", 0, 6_000)
+		store := open(t, path)
+		store.txRows = 4_000
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.c.exec("test", "PRAGMA max_page_count = 140"))
+			err := s.Load(context.Background(), run, oneChunk(links))
+			var e *Error
+			if !errors.As(err, &e) || e.Code != sqlite3.SQLITE_FULL || e.Unwrap() != nil || !strings.Contains(err.Error(), "make room") {
+				t.Fatalf("error %v", err)
+			}
+			stay := len(dump(t, path))
+			if want := map[int]int{1: store.txRows, 2: 0}[len(workspaces)]; stay != want {
+				t.Errorf("%d links stay, want %d", stay, want)
+			}
+			noError(t, s.c.exec("test", "PRAGMA max_page_count = 1000000"))
+			noError(t, s.Load(context.Background(), run, oneChunk(links[stay:])))
+		}, workspaces...)
+		if n := len(dump(t, path)); n != len(links) {
+			t.Errorf("%d links", n)
+		}
+	}
+}
+
+func TestBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store, err := Open(context.Background(), path, Options{BusyTimeout: 30 * time.Millisecond})
+	noError(t, err)
+	inSession(t, store, func(s *session, run sink.Run) {
+		plain(t, path, func(db *sql.DB) {
+			db.SetMaxOpenConns(1)
+			_, err := db.Exec("BEGIN IMMEDIATE")
+			noError(t, err)
+			for name, err := range map[string]error{
+				"Load":   s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))),
+				"Loaded": s.Loaded(context.Background(), run),
+			} {
+				if !errors.Is(err, sink.ErrRetryable) {
+					t.Errorf("%s: error %v", name, err)
+				}
+			}
+			if _, err := store.Runs(context.Background()); err != nil {
+				t.Errorf("a reader waits for a writer: %v", err)
+			}
+		})
+		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+	}, "w")
+}
+
+func TestCorrupt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	links := makeLinks("w", 0, 10_000)
+	inSession(t, open(t, path), func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(links)))
+	}, "w")
+	b, err := os.ReadFile(path)
+	noError(t, err)
+	for i := 5 * pageSize; i < len(b)-pageSize; i++ {
+		b[i] = 0xa5
+	}
+	noError(t, os.WriteFile(path, b, 0o666))
+	s, err := open(t, path).Peek(context.Background())
+	noError(t, err)
+	defer func() { noError(t, s.Close()) }()
+	var e *Error
+	err = s.Lookup(context.Background(), []sink.Probe{{Workspace: []byte("w"), Code: links[5000].Code}}, func(sink.Found) error { return nil })
+	if !errors.As(err, &e) || e.Code&0xff != sqlite3.SQLITE_CORRUPT || e.Unwrap() != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The superuser may write what is read-only, so the test makes it so by a flag.
+func TestReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	ours()(t, path)
+	c, err := dial(path, sqlite3.SQLITE_OPEN_READONLY, 0)
+	noError(t, err)
+	defer func() { noError(t, c.close()) }()
+	if err := c.create(); err == nil || !strings.Contains(err.Error(), "may not be written") {
+		t.Errorf("error %v", err)
+	}
+	var e *Error
+	if err := c.exec("test", "DELETE FROM links"); !errors.As(err, &e) || !strings.Contains(err.Error(), "allow writing") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A trigger that refuses a link is no conflict: looking again would not help.
+func TestTrigger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	ours("CREATE TRIGGER no BEFORE INSERT ON links BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
+	inSession(t, open(t, path), func(s *session, run sink.Run) {
+		err := s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10)))
+		if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "not this one") {
+			t.Errorf("error %v", err)
+		}
+	}, "w")
+}
+
+// The index is made at the end where it is faster, and is there afterwards.
+func TestIndexAtEnd(t *testing.T) {
+	store := open(t, filepath.Join(t.TempDir(), "x.db"))
+	for i, want := range []bool{true, false} {
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 10*i, 10*i+10))))
+			if got := store.Stats()["index_made_at_end"]; got != want {
+				t.Errorf("load %d: index at the end: %v", i, got)
+			}
+			if _, err := s.c.inspect(); err != nil {
+				t.Error(err)
+			}
+		}, "v", "w")
+	}
+}
+
+// The end of a context interrupts a statement that runs for long.
+func TestInterrupt(t *testing.T) {
+	c, err := dial(filepath.Join(t.TempDir(), "x.db"), sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE, 0)
+	noError(t, err)
+	defer func() { noError(t, c.close()) }()
+	because := errors.New("because")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(because) })
+	err = c.during(ctx, func() error {
+		_, err := c.number("count", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n")
+		return err
+	})
+	if !errors.Is(err, because) {
+		t.Errorf("error %v", err)
+	}
+	if n, err := c.number("count", "SELECT 7"); n != 7 || err != nil {
+		t.Errorf("afterwards: %d, %v", n, err)
+	}
+}
+
+func TestErrorClasses(t *testing.T) {
+	for code, want := range map[int]error{
+		sqlite3.SQLITE_BUSY: sink.ErrRetryable, sqlite3.SQLITE_BUSY_SNAPSHOT: sink.ErrRetryable, sqlite3.SQLITE_LOCKED: sink.ErrRetryable,
+		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: sink.ErrConflict, sqlite3.SQLITE_CONSTRAINT_UNIQUE: sink.ErrConflict,
+		sqlite3.SQLITE_CONSTRAINT_NOTNULL: nil, sqlite3.SQLITE_CONSTRAINT_TRIGGER: nil, sqlite3.SQLITE_FULL: nil, sqlite3.SQLITE_CORRUPT: nil,
+		sqlite3.SQLITE_NOTADB: nil, sqlite3.SQLITE_READONLY: nil, sqlite3.SQLITE_READONLY_DBMOVED: nil, sqlite3.SQLITE_IOERR_WRITE: nil,
+	} {
+		if got := (&Error{Code: code}).Unwrap(); got != want {
+			t.Errorf("code %d: class %v, want %v", code, got, want)
+		}
+	}
+}

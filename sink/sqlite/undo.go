@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var _ sink.Undoer = (*Store)(nil)
+
+// undoPage is the number of links that one transaction of an Undo deletes.
+const undoPage = 10_000
+
+// Undo implements sink.Undoer. It reads the whole table, since no index is over
+// run_id.
+func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
+	if c, err := s.existing(ctx); c == nil {
+		return out, errors.Join(err, fmt.Errorf("%s: no run %d", s.path, run))
+	} else if err := c.close(); err != nil {
+		return out, err
+	}
+	locked, err := s.Lock(ctx, nil, opts)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, locked.Close()) }()
+	err = locked.(*session).write(ctx, func(c *conn) error {
+		if out.Run, err = c.oneRun(run); err != nil {
+			return err
+		}
+		if out.Deleted, err = c.deleteLinks(run); err != nil {
+			return err
+		}
+		if out.Kept, err = c.listKept(run, kept); err != nil {
+			return err
+		}
+		err = c.transact("undo run", func() error {
+			return c.run("undo run", "UPDATE runs SET state = 'undone' WHERE run_id = ?", run)
+		})
+		if err == nil {
+			out.Run, err = c.oneRun(run)
+		}
+		return err
+	})
+	return out, err
+}
+
+func (c *conn) oneRun(id int32) (sink.Run, error) {
+	runs, err := c.runs(fmt.Sprintf("WHERE run_id = %d", id))
+	if err != nil || len(runs) == 1 {
+		return append(runs, sink.Run{})[0], err
+	}
+	return sink.Run{}, fmt.Errorf("%s: no run %d", c.path, id)
+}
+
+// deleteLinks deletes the links of a run that nobody changed, a page at a time
+// in the order of the primary key.
+func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
+	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND (workspace_id, short_code) > (?2, ?3)`
+	workspace, code := "", ""
+	for more := true; more && err == nil; {
+		more = false
+		err = c.transact("undo run", func() error {
+			args := []any{run, workspace, code}
+			err := c.query("undo run", "SELECT workspace_id, short_code FROM (SELECT workspace_id, short_code"+own+
+				fmt.Sprintf(" ORDER BY 1, 2 LIMIT %d) ORDER BY 1 DESC, 2 DESC LIMIT 1", undoPage), args, func(s *stmt) error {
+				workspace, code, more = s.string(0), s.string(1), true
+				return nil
+			})
+			if err != nil || !more {
+				return err
+			}
+			err = c.run("undo run", "DELETE"+own+" AND (workspace_id, short_code) <= (?4, ?5)", append(args, workspace, code)...)
+			if err != nil {
+				return err
+			}
+			n, err := c.number("undo run", "SELECT changes()")
+			deleted += n
+			return err
+		})
+	}
+	return deleted, err
+}
+
+// listKept tells of the links that a run still has.
+func (c *conn) listKept(run int32, kept func(sink.Kept) error) (n int64, err error) {
+	err = c.query("list the links that stay", "SELECT workspace_id, short_code, updated_at FROM links WHERE run_id = ? ORDER BY 1, 2",
+		[]any{run}, func(s *stmt) error {
+			k := sink.Kept{Workspace: s.string(0), Code: s.string(1)}
+			// Another program may have written the time in a form of its own.
+			k.Updated, _ = time.Parse(timeForm, s.string(2))
+			n++
+			return kept(k)
+		})
+	return n, err
+}
