@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// What the address does not say comes from libpq's variables, its service file
+// and its password file.
+func TestAddressFromTheEnvironment(t *testing.T) {
+	dsn := server.Database(t)
+	name := value[string](t, dsn, "SELECT current_database()")
+	script(t, dsn, "CREATE ROLE locked LOGIN PASSWORD 'right'; GRANT ALL ON SCHEMA public TO locked")
+	defer script(t, dsn, "DROP OWNED BY locked; DROP ROLE locked")
+	file := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	service := file("services", fmt.Sprintf("[mine]\nhost=%s\nport=%d\ndbname=%s\nuser=locked\nsslmode=disable\n",
+		server.Socket(), server.Port(), name))
+	passwords := file("pgpass", fmt.Sprintf("*:*:%s:locked:right\n", name))
+	all := map[string]string{"PGHOST": server.Socket(), "PGPORT": strconv.Itoa(server.Port()), "PGDATABASE": name,
+		"PGUSER": "locked", "PGSSLMODE": "disable"}
+	with := func(more ...string) map[string]string {
+		out := map[string]string{}
+		for k, v := range all {
+			out[k] = v
+		}
+		for i := 0; i < len(more); i += 2 {
+			out[more[i]] = more[i+1]
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name, dsn string
+		env       map[string]string
+	}{
+		{"variables", "", with("PGPASSWORD", "right")},
+		{"variables_url", "postgres://", with("PGPASSWORD", "right")},
+		{"password_file", "", with("PGPASSFILE", passwords)},
+		{"service", "service=mine password=right", map[string]string{"PGSERVICEFILE": service}},
+		{"service_variable", "postgres:///?passfile=" + passwords, map[string]string{"PGSERVICEFILE": service, "PGSERVICE": "mine"}},
+		{"address_wins", strings.Replace(dsn, "user=postgres", "user=locked", 1), with("PGPASSWORD", "right", "PGHOST", "203.0.113.1", "PGUSER", "x")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for k, v := range c.env {
+				t.Setenv(k, v)
+			}
+			s := openStore(t, c.dsn, Options{RetryFor: -1})
+			defer s.Close()
+			if err := s.Init(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("tls_is_asked_for", func(t *testing.T) {
+		_, err := Open(context.Background(), strings.Replace(server.TCP(name, server.Port()), "sslmode=disable", "sslmode=require", 1), Options{RetryFor: -1})
+		if err == nil || !strings.Contains(err.Error(), "TLS") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// Whoever looks at the server sees what is at work, under the name that the
+// address gives if it gives one.
+func TestApplicationName(t *testing.T) {
+	dsn := server.Database(t)
+	for want, dsn := range map[string]string{"bulk run": dsn, "nightly": dsn + " application_name=nightly"} {
+		s := openStore(t, dsn, Options{})
+		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1"+
+			" AND pid <> pg_backend_pid()", want); n == 0 {
+			t.Errorf("no %q", want)
+		}
+		session.Close()
+		s.Close()
+	}
+}

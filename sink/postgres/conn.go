@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// appName is what pg_stat_activity and whoever waits for a lock see, unless the
+// address names something else.
+const appName = "bulk run"
+
+// maxIdle connections are kept for the next use.
+const maxIdle = 4
+
+// dial opens a connection without any setting changed: behind a pooler the
+// change would stay with whoever gets the server's connection next.
+func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.config)
+	if err != nil {
+		return nil, classify(ctx, "connect", err)
+	}
+	return conn, nil
+}
+
+// settings of each connection. A role's timeouts must not end a load, nor its
+// isolation level or time zone change what statements mean; the planner is left
+// the ordered index scans that the lookups are made of.
+const settings = `SELECT set_config(s.name, v.value, false)
+	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
+		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+		('default_transaction_isolation', 'read committed'), ('default_transaction_deferrable', 'off'),
+		('TimeZone', 'UTC'), ('DateStyle', 'ISO, MDY'),
+		('jit', 'off'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
+		('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_material', 'off'),
+		('max_parallel_workers_per_gather', '0')) v(name, value)
+	JOIN pg_catalog.pg_settings s ON lower(s.name) = lower(v.name)`
+
+// connect opens a connection that is ready to use. It is not tried again here.
+func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := s.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := setUp(ctx, conn); err != nil {
+		hangUp(conn)
+		return nil, err
+	}
+	return conn, nil
+}
+
+func setUp(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
+		return classify(ctx, "set up the connection", err)
+	}
+	// The backend of a client that is gone must not work on. Older servers and
+	// those on other systems than Linux refuse this, and do without.
+	_, err := conn.PgConn().Exec(ctx, "SET client_connection_check_interval = '2s'").ReadAll()
+	if state(err) != "" {
+		err = nil
+	}
+	return classify(ctx, "set up the connection", err)
+}
+
+// An idle connection. One that waited longer than maxTrusted is asked whether
+// it is alive.
+type idleConn struct {
+	*pgx.Conn
+	since time.Time
+}
+
+const maxTrusted = time.Second
+
+// acquire takes an idle connection that is still alive, or opens one.
+func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
+	for {
+		s.mu.Lock()
+		n := len(s.idle)
+		if n == 0 {
+			s.mu.Unlock()
+			return s.connect(ctx)
+		}
+		conn := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		if time.Since(conn.since) < maxTrusted || alive(conn.Conn) {
+			return conn.Conn, nil
+		}
+		hangUp(conn.Conn)
+	}
+}
+
+// alive asks a connection. It takes no context: one that ends would take the
+// connection along.
+func alive(conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return !conn.IsClosed() && conn.Ping(ctx) == nil
+}
+
+// release gives a connection back. One that is broken or in a transaction is
+// closed, and if it is broken, the idle ones are not trusted either.
+func (s *Store) release(conn *pgx.Conn) {
+	s.mu.Lock()
+	keep := !s.closed && len(s.idle) < maxIdle && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	if keep {
+		s.idle = append(s.idle, idleConn{conn, time.Now()})
+	} else if conn.IsClosed() {
+		for i := range s.idle {
+			s.idle[i].since = time.Time{}
+		}
+	}
+	s.mu.Unlock()
+	if !keep {
+		hangUp(conn)
+	}
+}
+
+// patience is how long the end of a connection may take.
+const patience = 3 * time.Second
+
+// hangUp closes a connection. If a statement was cut off, it waits until the
+// server has ended it, and its locks with it.
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = conn.Close(ctx) // the connection is given up, whatever it says
+	select {
+	case <-conn.PgConn().CleanupDone():
+	case <-ctx.Done():
+		_ = conn.PgConn().Conn().Close() // the backend notices, see setUp
+	}
+}
+
+// unlock gives back a connection that may hold locks or have a transaction open.
+// When it returns, the locks are free.
+func (s *Store) unlock(conn *pgx.Conn) {
+	err := rollback(conn)
+	if err == nil && !conn.IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	}
+	if err != nil {
+		hangUp(conn)
+	}
+	s.release(conn)
+}
+
+// with calls f with a connection, again if it fails retryably. f must not mind
+// being called twice.
+func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
+	return s.retry(ctx, op, func(ctx context.Context) error {
+		conn, err := s.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.release(conn)
+		return f(ctx, conn)
+	})
+}
+
+// retry calls f until it succeeds, fails with something that is not
+// [sink.ErrRetryable], or has done so for Options.RetryFor. The waits double
+// from 50 ms to 5 s, less up to a half by chance, so that many clients of a
+// server that comes back do not come at once. The error is classified.
+func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
+	begun := time.Now()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := classify(ctx, op, f(ctx))
+		if err == nil || !errors.Is(err, sink.ErrRetryable) {
+			return err
+		}
+		if elapsed := time.Since(begun); elapsed+wait > s.opts.RetryFor {
+			if s.opts.RetryFor > 0 {
+				err = fmt.Errorf("%w (gave up after %s)", err, elapsed.Round(time.Millisecond))
+			}
+			return err
+		}
+		s.count("retries", 1)
+		s.opts.Logger.Warn("the database does not answer; trying again", "in", wait, "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// The stream of COPY … (FORMAT binary): a header, then of each row the number
+// of its columns and of each column its length and its bytes, all big endian,
+// then a trailer. Encoded by hand a row costs the client 0.01 µs, and 0.1 with
+// the sending, where pgx.CopyFrom with row values costs 0.5.
+const (
+	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+	copyTrailer = "\xff\xff"
+	copyColumns = "(workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at)"
+)
+
+// postgresEpoch is where timestamps count from, in microseconds of Unix time.
+var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// An encoder appends links of one run as rows of a stream. Its zero value is
+// not ready; see newEncoder.
+type encoder struct {
+	tail []byte // run_id, created_at and updated_at, the same in every row
+}
+
+func newEncoder(run sink.Run) *encoder {
+	var tail []byte
+	tail = binary.BigEndian.AppendUint32(tail, 4)
+	tail = binary.BigEndian.AppendUint32(tail, uint32(run.ID))
+	for range 2 {
+		tail = binary.BigEndian.AppendUint32(tail, 8)
+		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
+	}
+	return &encoder{tail}
+}
+
+// append adds a link to dst.
+func (e *encoder) append(dst []byte, l *sink.Link) []byte {
+	dst = append(dst, 0, byte(len(linksColumns)))
+	dst = appendBytes(dst, l.Workspace)
+	dst = appendBytes(dst, l.Code)
+	dst = appendBytes(dst, l.Key[:])
+	dst = appendBytes(dst, l.Canonical)
+	if l.Original == nil {
+		dst = append(dst, 0xff, 0xff, 0xff, 0xff)
+	} else {
+		dst = appendBytes(dst, l.Original)
+	}
+	return append(dst, e.tail...)
+}
+
+// appendBytes adds the length of b and b, as COPY and arrays have them.
+func appendBytes(dst, b []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(b)))
+	return append(dst, b...)
+}
+
+// A batch is a piece of a stream without header and trailer: whole rows.
+type batch struct {
+	seq  int64
+	rows int64
+	data []byte
+}
+
+// encode fills buffers from free with the links and sends each on once it holds
+// size bytes, or all the rest. The context ends it. It closes out when all are
+// sent, so that who reads out to its end has all.
+func encode(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error], size int, free <-chan []byte, out chan<- batch) error {
+	e := newEncoder(run)
+	var b batch
+	send := func() error {
+		select {
+		case out <- b:
+			b = batch{seq: b.seq + 1}
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for chunk, err := range chunks {
+		if err != nil {
+			return err
+		}
+		for i := range chunk {
+			if b.rows == 0 {
+				select {
+				case b.data = <-free:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				if b.data = b.data[:0]; cap(b.data) == 0 {
+					b.data = make([]byte, 0, size+size/16) // the row that fills it rarely makes it grow
+				}
+			}
+			b.data = e.append(b.data, &chunk[i])
+			b.rows++
+			if len(b.data) >= size {
+				if err := send(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if b.rows > 0 {
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	close(out)
+	return nil
+}
+
+// buffers are n free buffers, which encode makes when it first needs them.
+func buffers(n int) chan []byte {
+	free := make(chan []byte, n)
+	for range n {
+		free <- nil
+	}
+	return free
+}
+
+// A stream reads a whole stream of COPY: header, what next returns piece by
+// piece until it is io.EOF, trailer. It fills the buffer of each Read but the
+// last. The driver may still read in another goroutine when its CopyFrom has
+// returned; after close, no piece is touched any more.
+type stream struct {
+	mu      sync.Mutex
+	next    func() ([]byte, error)
+	piece   []byte
+	trailed bool
+	err     error // what Read returns once piece is used up
+}
+
+func newStream(next func() ([]byte, error)) *stream {
+	return &stream{next: next, piece: []byte(copyHeader)}
+}
+
+func (s *stream) Read(p []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n < len(p) {
+		if len(s.piece) == 0 {
+			if s.err == nil {
+				s.advance()
+			}
+			if s.err != nil {
+				return n, s.err
+			}
+		}
+		m := copy(p[n:], s.piece)
+		s.piece = s.piece[m:]
+		n += m
+	}
+	return n, nil
+}
+
+// advance makes the next piece the current one.
+func (s *stream) advance() {
+	if s.trailed {
+		s.err = io.EOF
+		return
+	}
+	s.piece, s.err = s.next()
+	if s.err == io.EOF {
+		s.piece, s.err, s.trailed = []byte(copyTrailer), nil, true
+	}
+}
+
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.piece, s.err = nil, errors.New("the stream is closed")
+}

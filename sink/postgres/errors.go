@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/linkforge/bulk/sink"
+)
+
+// classify names the operation that failed, wraps the class of the error and
+// adds what to do about it. An error that has a class already keeps it. If the
+// context is done, that is the error, whatever the driver made of it.
+func classify(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
+			return fmt.Errorf("%s: %w", op, cause)
+		}
+		return err
+	}
+	var done *classified
+	if errors.As(err, &done) {
+		return err
+	}
+	err = fmt.Errorf("%s: %w", op, err)
+	if hint := advice(err); hint != "" {
+		err = fmt.Errorf("%w; %s", err, hint)
+	}
+	return &classified{class: class(err), err: err}
+}
+
+// classified is an error that went through classify. Its class may be nil.
+type classified struct{ class, err error }
+
+func (e *classified) Error() string { return e.err.Error() }
+
+func (e *classified) Unwrap() []error {
+	if e.class == nil {
+		return []error{e.err}
+	}
+	return []error{e.class, e.err}
+}
+
+// class of an error of the driver: sink.ErrConflict, sink.ErrRetryable, or nil
+// for a fatal one.
+func class(err error) error {
+	for _, c := range []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrNotOurs} {
+		if errors.Is(err, c) {
+			return c
+		}
+	}
+	if code := state(err); code != "" {
+		return classOfState(code)
+	}
+	if unreachable(err) {
+		return sink.ErrRetryable
+	}
+	return nil
+}
+
+// state is the SQLSTATE of an error, or "".
+func state(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+func classOfState(code string) error {
+	switch {
+	case code == "23505": // unique_violation
+		return sink.ErrConflict
+	case code == "40001", code == "40P01", // serialization_failure, deadlock_detected
+		code == "57P01", code == "57P02", code == "57P03", // shutdown, crash, cannot_connect_now
+		code == "53300", code == "55P03", // too_many_connections, lock_not_available
+		strings.HasPrefix(code, "08"): // connection_exception
+		return sink.ErrRetryable
+	}
+	return nil
+}
+
+// unreachable tells whether the connection could not be made or broke off.
+func unreachable(err error) bool {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.IsTemporary || dns.IsTimeout
+	}
+	for _, e := range []error{
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
+		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
+		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT,
+		syscall.ENOENT, syscall.EAGAIN, // the Unix socket of a server that starts, or is busy
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	var netErr net.Error
+	return pgconn.Timeout(err) || errors.As(err, &netErr) && netErr.Timeout()
+}
+
+// advice says what to do about an error, or nothing.
+func advice(err error) string {
+	code := state(err)
+	hints := []struct {
+		codes []string
+		hint  string
+	}{
+		{[]string{"28P01", "28000"}, "check user and password: PGPASSWORD or a password file, if not in the address"},
+		{[]string{"3D000"}, "create the database first, or name another"},
+		{[]string{"42501"}, "the role needs CREATE on the schema, or tables that a DBA made from `bulk init --print`" +
+			" and SELECT, INSERT, UPDATE, DELETE on them"},
+		{[]string{"25006"}, "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off"},
+		{[]string{"53100"}, "make room on the server's disk and run again: the transaction was rolled back"},
+		{[]string{"53300"}, "the server or the role has no connection left: raise the limit, or use fewer"},
+		{[]string{"57014"}, "somebody cancelled the statement: run again"},
+	}
+	for _, h := range hints {
+		if slices.Contains(h.codes, code) {
+			return h.hint
+		}
+	}
+	return ""
+}

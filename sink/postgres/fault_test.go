@@ -1,0 +1,329 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+)
+
+// run locks, settles and closes.
+func run(ctx context.Context, dsn string, batch int, links []sink.Link) error {
+	s, err := Open(ctx, dsn, Options{RetryFor: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.batchBytes = batch
+	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	_, err = settle(ctx, session, sink.Run{Fingerprint: "fault", AsOf: asOf}, links)
+	return err
+}
+
+// ways to load: into an empty table, and into one that has a link.
+var ways = []struct {
+	name   string
+	before []sink.Link
+}{{"empty", nil}, {"rows", generated(1_000_000, 1_000_001)}}
+
+// prepare makes the tables, with what was there before.
+func prepare(t testing.TB, dsn string, before []sink.Link) {
+	t.Helper()
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	if before != nil {
+		loadAll(t, s, before)
+	}
+}
+
+// soak makes the tests that go through many points go through all of them.
+var soak = flag.Bool("soak", false, "cut at every message, kill at fifty points")
+
+// The connection is cut at every message (without -soak, every 19th) of a whole
+// run, before the server has it or before the client has the answer, until a run
+// is through without a cut.
+func TestConnectionCutAtEveryMessage(t *testing.T) {
+	links := generated(0, 300)
+	for _, way := range ways {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("into=%s/after=%t", way.name, after), func(t *testing.T) {
+				t.Parallel()
+				dsn := server.Database(t)
+				database := value[string](t, dsn, "SELECT current_database()")
+				step := int64(19)
+				if *soak {
+					step = 1
+				}
+				for at := int64(1); ; at += step {
+					script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+					prepare(t, dsn, way.before)
+					p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", server.Port()), at, after)
+					err := run(context.Background(), server.TCP(database, p.port()), 8<<10, links)
+					p.close()
+					if err != nil {
+						t.Fatalf("cut at message %d: %v", at, err)
+					}
+					whole(t, dsn, links, way.before)
+					if p.seen.Load() < at {
+						t.Logf("%d messages", p.seen.Load())
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// whole checks the table after a run that came to its end.
+func whole(t testing.TB, dsn string, links, before []sink.Link) {
+	t.Helper()
+	explained(t, dsn, append(before[:len(before):len(before)], links...))
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != len(links)+len(before) {
+		t.Errorf("%d links, want %d", n, len(links)+len(before))
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished'"); n != 1 {
+		t.Errorf("%d finished runs, want 1", n)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links_runs WHERE state <> 'finished'"); n != 0 {
+		t.Errorf("%d runs are not finished", n)
+	}
+	clean(t, dsn)
+}
+
+// disturb runs a load and meanwhile, every so often until it is through, f.
+func disturb(t *testing.T, dsn string, links []sink.Link, pause time.Duration, f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- run(context.Background(), dsn, 64<<10, links) }()
+	for range 5 {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(pause):
+			if err := f(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	return <-done
+}
+
+func TestBackendsTerminated(t *testing.T) {
+	links := generated(0, 60_000)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			prepare(t, dsn, way.before)
+			database := value[string](t, dsn, "SELECT current_database()")
+			hit := 0
+			err := disturb(t, dsn, links, 100*time.Millisecond, func() error {
+				n, err := server.Terminate(context.Background(), "datname = '"+database+"' AND application_name = 'bulk run'")
+				hit += n
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hit == 0 {
+				t.Error("nothing was terminated")
+			}
+			whole(t, dsn, links, way.before)
+		})
+	}
+}
+
+func TestServerStoppedAndStarted(t *testing.T) {
+	links := generated(0, 60_000)
+	own := pgtest.New(pgtest.Options{})
+	own.Need(t)
+	defer own.Close()
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := own.Database(t)
+			prepare(t, dsn, way.before)
+			times := 0
+			err := disturb(t, dsn, links, 150*time.Millisecond, func() error {
+				if times++; times > 2 {
+					return nil
+				}
+				if err := own.Stop(); err != nil {
+					return err
+				}
+				time.Sleep(100 * time.Millisecond)
+				return own.Restart()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole(t, dsn, links, way.before)
+		})
+	}
+}
+
+// A server that stays away makes a step give up after RetryFor, retryably.
+func TestGivesUp(t *testing.T) {
+	own := pgtest.New(pgtest.Options{})
+	own.Need(t)
+	defer own.Close()
+	dsn := own.DSN("postgres")
+	s := openStore(t, dsn, Options{RetryFor: 300 * time.Millisecond})
+	defer s.Close()
+	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := own.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	_, err = session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "gave up after") {
+		t.Errorf("error %v, want a retryable one that says how long it tried", err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("gave up after %s", took)
+	}
+}
+
+// Settings of the role do not end a load.
+func TestTimeoutsOfTheRole(t *testing.T) {
+	links := generated(0, 20_000)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			prepare(t, dsn, way.before)
+			name := value[string](t, dsn, "SELECT current_database()")
+			for _, setting := range []string{"statement_timeout = '20ms'", "lock_timeout = '1ms'", "idle_session_timeout = '20ms'",
+				"idle_in_transaction_session_timeout = '20ms'", "default_transaction_isolation = 'serializable'",
+				"TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'", "enable_indexscan = on"} {
+				script(t, dsn, "ALTER DATABASE "+name+" SET "+setting)
+			}
+			s := openStore(t, dsn, Options{RetryFor: -1})
+			defer s.Close()
+			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
+				for c := range pieces(links) {
+					time.Sleep(30 * time.Millisecond)
+					if !yield(c, nil) {
+						return
+					}
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2", run.ID, asOf); n != len(links) {
+				t.Errorf("%d links", n)
+			}
+		})
+	}
+}
+
+// Somebody reads the empty table in an open transaction: the load does not wait
+// for long, and takes the way that needs no lock.
+func TestReaderOfTheEmptyTable(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	if err := s.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	reader := connect(t, dsn)
+	defer reader.Close(context.Background())
+	if err := execAll(context.Background(), reader, "BEGIN", "SELECT * FROM links"); err != nil {
+		t.Fatal(err)
+	}
+	links := generated(0, 1000)
+	loadAll(t, s, links)
+	expect(t, dump(t, dsn, "links"), links)
+	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "lock timeout") {
+		t.Error(way)
+	}
+}
+
+// An online service takes codes and URLs of the batch while it is loaded.
+func TestWriterHammers(t *testing.T) {
+	links := generated(0, 8_000)
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			s := openStore(t, dsn, Options{})
+			if err := s.Init(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			if way.before != nil {
+				prepare(t, dsn, way.before)
+			}
+			var stop atomic.Bool
+			done := make(chan error, 1)
+			var taken int
+			go func() (err error) {
+				defer func() { done <- err }()
+				taken, err = hammer(dsn, links, &stop)
+				return err
+			}()
+			time.Sleep(20 * time.Millisecond)
+			err := run(context.Background(), dsn, 64<<10, links)
+			stop.Store(true)
+			if err := errors.Join(err, <-done); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("the writer took %d", taken)
+			explained(t, dsn, links)
+			clean(t, dsn)
+		})
+	}
+}
+
+// hammer inserts links under codes of the batch or for URLs of the batch, as a
+// service would that uses the same scheme, and returns how many it got in.
+func hammer(dsn string, links []sink.Link, stop *atomic.Bool) (taken int, err error) {
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.Background())
+	for i := 0; !stop.Load() && i < 800; i++ {
+		l := links[rand.N(len(links))]
+		code := salted(l, i%3)
+		if i%2 == 1 { // another URL under the code
+			l.Code, l.Key = code, sink.Key{1: 1, 2: byte(i >> 8), 3: byte(i)}
+			l.Canonical = fmt.Appendf(nil, "https://online.example/%d", i)
+		}
+		_, err := conn.Exec(context.Background(), "INSERT INTO links VALUES ('demo', $1, $2, $3, NULL, 0, now(), now())",
+			string(code), l.Key, string(l.Canonical))
+		var e *pgconn.PgError
+		switch {
+		case err == nil:
+			taken++
+		case !errors.As(err, &e) || e.Code != "23505":
+			return taken, err
+		}
+		time.Sleep(time.Millisecond / 2)
+	}
+	return taken, nil
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// What keeps an empty table from being made anew; "" is nothing.
+func TestWaysOfLoading(t *testing.T) {
+	dsn := server.Database(t)
+	for _, c := range []struct{ name, change, want string }{
+		{"new", "", ""},
+		{"emptied", "INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now()); DELETE FROM links", ""},
+		{"extra_column", "ALTER TABLE links ADD clicks bigint NOT NULL DEFAULT 0", ""},
+		{"extra_index", "CREATE INDEX ON links (created_at)", ""},
+		{"rows", "INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now())", "it has rows"},
+		{"trigger", "CREATE TRIGGER t BEFORE UPDATE ON links FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()", "it has triggers"},
+		{"foreign_key", "CREATE TABLE clicks (k uuid REFERENCES links (url_key))", "a foreign key refers to it"},
+		{"rule", "CREATE RULE r AS ON UPDATE TO links DO NOTHING", "it has rules or row security"},
+		{"row_security", "ALTER TABLE links ENABLE ROW LEVEL SECURITY", "it has rules or row security"},
+		{"inherited", "CREATE TABLE child () INHERITS (links)", "it inherits"},
+		{"replica_identity", "ALTER TABLE links REPLICA IDENTITY USING INDEX links_pkey", "an index is its replica identity"},
+		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "its constraints were not made by bulk"},
+		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "its constraints were not made by bulk"},
+		{"cluster", "CLUSTER links USING links_pkey", "it is clustered on an index"},
+		{"view_on_the_key", "CREATE VIEW v AS SELECT workspace_id, short_code, canonical_url FROM links GROUP BY workspace_id, short_code", "the server says"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+			s := openStore(t, dsn, Options{RetryFor: -1})
+			defer s.Close()
+			if err := s.Init(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			script(t, dsn, c.change)
+			before := value[int](t, dsn, "SELECT count(*) FROM links")
+			loadAll(t, s, generated(0, 100))
+			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE workspace_id = 'demo'"); n != 100 {
+				t.Errorf("%d links", n)
+			}
+			if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 100+before {
+				t.Error("what was there is gone")
+			}
+			way := s.Stats()["load_way"].(string)
+			if first := strings.HasPrefix(way, "one transaction"); first != (c.want == "") || !strings.Contains(way, c.want) {
+				t.Errorf("way: %s", way)
+			}
+			if missing, err := s.check(context.Background(), connect(t, dsn)); missing || err != nil {
+				t.Errorf("afterwards it does not fit: %v", err)
+			}
+		})
+	}
+}
+
+// A load that fails leaves the table, its constraints and the locks as they were.
+func TestFailedLoadLeavesNothing(t *testing.T) {
+	stop := errors.New("stop")
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			prepare(t, dsn, way.before)
+			s := openStore(t, dsn, Options{RetryFor: -1})
+			defer s.Close()
+			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := locking(session)
+			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
+				if yield(generated(0, 4096), nil) {
+					yield(nil, stop)
+				}
+			})
+			if !errors.Is(err, stop) {
+				t.Fatal(err)
+			}
+			if locking(session) != conn || conn.IsClosed() {
+				t.Error("the connection with the locks was lost")
+			}
+			if missing, err := s.check(context.Background(), connect(t, dsn)); missing || err != nil {
+				t.Errorf("it does not fit: %v", err)
+			}
+			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1", run.ID); n != 0 {
+				t.Errorf("%d links stayed", n)
+			}
+			session.Close()
+			s.Close()
+			clean(t, dsn)
+		})
+	}
+}
+
+// locking is the connection that holds a session's locks.
+func locking(s sink.Session) *pgx.Conn { return s.(*session).conn }

@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+const loaderRows = 40_000
+
+// loader is the process that TestKilled kills: it loads its links and goes.
+func loader() int {
+	if err := run(context.Background(), os.Getenv("BULK_TEST_LOADER"), 256<<10, generated(0, loaderRows)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// A process is killed (not asked) at points spread over its load. The next one
+// gets the locks, goes on with the run, and leaves what an uninterrupted run
+// would have left.
+func TestKilled(t *testing.T) {
+	links := generated(0, loaderRows)
+	points := 4
+	if *soak {
+		points = 50
+	}
+	for _, way := range ways {
+		t.Run(way.name, func(t *testing.T) {
+			dsn := server.Database(t)
+			prepare(t, dsn, way.before)
+			begun := time.Now()
+			if finished := killed(t, dsn, time.Minute); !finished {
+				t.Fatal("a loader that nobody killed did not come to its end")
+			}
+			took, left := time.Since(begun), 0
+			for i := range points {
+				script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+				prepare(t, dsn, way.before)
+				killed(t, dsn, took*time.Duration(i+1)/time.Duration(points+1))
+				finished := false
+				if value[bool](t, dsn, "SELECT to_regclass('links') IS NOT NULL") {
+					left += value[int](t, dsn, "SELECT count(*) FROM links")
+					finished = value[bool](t, dsn, "SELECT EXISTS (SELECT FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished')")
+				}
+				if !finished { // a run after it would be another one
+					if err := run(context.Background(), dsn, batchBytes, links); err != nil {
+						t.Fatal(err)
+					}
+				}
+				whole(t, dsn, links, way.before)
+			}
+			t.Logf("%d links were there at the %d kills", left, points)
+		})
+	}
+}
+
+// killed starts a loader, kills it after a while, and reports whether it had
+// come to its end by then.
+func killed(t *testing.T, dsn string, after time.Duration) bool {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "BULK_TEST_LOADER="+dsn)
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	err := cmd.Wait()
+	if said.Len() > 0 {
+		t.Fatal(said.String())
+	}
+	return err == nil
+}
+
+// The killed process's server was at work on a statement that would take long;
+// it goes away all the same, and whoever waits for its lock says so.
+func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	if err := s.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	dead := openStore(t, dsn, Options{})
+	defer dead.Close()
+	session, err := dead.lock(context.Background(), dead.locks([]string{"demo"}), sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := session.conn.PgConn()
+	conn.Frontend().SendQuery(query("SELECT pg_sleep(60)"))
+	if err := conn.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	conn.Conn().Close() // as the kernel does for a dead process
+	begun, holder := time.Now(), ""
+	next, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{Wait: func(h string) { holder = h }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("waited %s for a dead process", took)
+	}
+	if !strings.Contains(holder, `"bulk run" (backend `) {
+		t.Errorf("holder: %q", holder)
+	}
+}

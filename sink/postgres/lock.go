@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Locks are advisory and belong to a session of the server: they end with the
+// connection, however that ends. A run holds the store's lock shared and that
+// of each of its workspaces, taken in byte order, so that no two runs wait for
+// each other; with more than manyWorkspaces, the store's exclusively instead.
+// Creating the tables and numbering the runs have their own, for the length of
+// a transaction. Each session also holds a lock under a random number, its
+// token, by which the transactions of its other connections see that its locks
+// are still held.
+const manyWorkspaces = 64
+
+// lockKey is the number of a lock: the same in every process, another for
+// every store in the database.
+func (s *Store) lockKey(kind, workspace string) int64 {
+	h := sha256.Sum256(fmt.Appendf(nil, "github.com/linkforge/bulk|%s|%q|%q|%s", kind, s.names.schema, s.names.table, workspace))
+	return int64(binary.BigEndian.Uint64(h[:]))
+}
+
+type lock struct {
+	key    int64
+	shared bool
+}
+
+// locks of a session on these workspaces.
+func (s *Store) locks(workspaces []string) []lock {
+	whole := s.lockKey("store", "")
+	if len(workspaces) > manyWorkspaces {
+		return []lock{{whole, false}}
+	}
+	out := []lock{{whole, true}}
+	for _, w := range workspaces {
+		out = append(out, lock{s.lockKey("workspace", w), false})
+	}
+	return out
+}
+
+// take takes the locks on a connection, one after the other. Of those that
+// somebody else holds it waits, having told about the first.
+func take(ctx context.Context, conn *pgx.Conn, locks []lock, opts sink.LockOptions) error {
+	for _, l := range locks {
+		suffix := ""
+		if l.shared {
+			suffix = "_shared"
+		}
+		var got bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock"+suffix+"($1)", l.key).Scan(&got); err != nil {
+			return err
+		}
+		if got {
+			continue
+		}
+		holder, err := describe(ctx, conn, l.key)
+		if err != nil {
+			return err
+		}
+		if opts.NoWait {
+			return fmt.Errorf("%w: %s", sink.ErrLocked, holder)
+		}
+		if opts.Wait != nil {
+			opts.Wait(holder)
+			opts.Wait = nil
+		}
+		if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock"+suffix+"($1)", l.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held is the condition over pg_locks that a lock is held by somebody.
+const held = `locktype = 'advisory' AND objsubid = 1 AND granted
+	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND (classid::bigint << 32) | objid::bigint = $1`
+
+// describe tells who holds a lock. Of other roles' sessions the server may show
+// little.
+func describe(ctx context.Context, conn *pgx.Conn, key int64) (string, error) {
+	var pid int32
+	var name, from string
+	var since *time.Time
+	err := conn.QueryRow(ctx, `SELECT pid, coalesce(nullif(application_name, ''), 'a client'),
+			coalesce(' from ' || host(client_addr), ''), backend_start
+		FROM pg_stat_activity JOIN (SELECT pid FROM pg_locks WHERE `+held+`) l USING (pid) LIMIT 1`, key).
+		Scan(&pid, &name, &from, &since)
+	switch {
+	case err == pgx.ErrNoRows:
+		return "another bulk run that is ending", nil
+	case err != nil:
+		return "", err
+	case since == nil:
+		return fmt.Sprintf("%q (backend %d%s)", name, pid, from), nil
+	}
+	return fmt.Sprintf("%q (backend %d%s, connected since %s)", name, pid, from, since.UTC().Format(time.RFC3339)), nil
+}

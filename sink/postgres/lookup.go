@@ -1,0 +1,226 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A lookup reads ranges of an index in order and merges them with its probes,
+// which are in the same order: first codes, then, of the probes whose URL was
+// not under its own code, keys. Where the probes lie as dense as the links, one
+// range has them all and costs the server a scan; where they are sparse, each
+// is a range of its own, and costs a search. The rule: neighbouring probes share
+// a range if fewer than nearby links are expected between them, by the distance
+// of their keys (hashes, so evenly spread) and the estimated size of the table.
+//
+// 3 million probes, 3 million links, batches of 12,000, one connection, beside
+// other work on two cores, in seconds:
+//
+//	                                    codes, all there   keys, none there
+//	ranges of an index, merged here     1.8 – 2.8          1.4
+//	arrays, joined or = ANY             6.8                3.8 – 6.8
+//	staging table by COPY, and join     3.0 + 2.5          3.0 + 4.6
+//
+// A search costs as much as reading about 4 links, a search for a key as 8. The
+// canonical URL travels back to be compared: 80 bytes of memory traffic cost
+// less than a hash of them on the server.
+const nearby = 4
+
+// The statements of a lookup. What the server sends costs it more than what it
+// reads, so of links in ranges of one workspace it does not send that, and of no
+// link by code the key: the canonical URL tells whose it is.
+func (n names) codesInRanges(workspace string) string {
+	return `SELECT l.short_code, l.run_id, l.canonical_url` + workspace + `
+		FROM unnest($1::text[], $2::text[], $3::text[]) r(w, lo, hi)
+		CROSS JOIN LATERAL (SELECT * FROM ` + n.links + ` WHERE workspace_id = r.w
+			AND short_code >= r.lo AND short_code <= r.hi ORDER BY workspace_id, short_code) l`
+}
+
+func (n names) keysInRanges() string {
+	return `SELECT l.url_key FROM unnest($1::uuid[], $2::uuid[]) r(lo, hi)
+		CROSS JOIN LATERAL (SELECT url_key FROM ` + n.links + `
+			WHERE url_key >= r.lo AND url_key <= r.hi ORDER BY url_key) l`
+}
+
+func (n names) linksByKey() string {
+	return `SELECT short_code, run_id, canonical_url, workspace_id, url_key FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
+}
+
+// Lookup visits what is found by code in the order of the probes, then what is
+// found only by key in the order of keys. It is not tried again when the
+// connection breaks in the middle: the visitor has been called by then.
+func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	if s.missing || len(probes) == 0 {
+		return nil
+	}
+	var conn *pgx.Conn
+	err := s.store.retry(ctx, "connect to look up links", func(ctx context.Context) (err error) {
+		conn, err = s.store.acquire(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer s.store.release(conn)
+	l := &lookup{names: s.store.names, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
+	if err = l.run(ctx); l.stop != nil {
+		return l.stop
+	}
+	return classify(ctx, "look up links", err)
+}
+
+// A lookup is one call of Lookup.
+type lookup struct {
+	names  names
+	conn   *pgx.Conn
+	probes []sink.Probe
+	visit  func(sink.Found) error
+	stop   error  // of the visitor
+	same   []bool // of each probe: its URL was found
+	near   uint64 // distance of two keys, in their first 8 bytes, with nearby links between
+}
+
+func (l *lookup) run(ctx context.Context) error {
+	// The planner's own estimate: links a page when last counted, pages now.
+	var links float64
+	err := l.conn.QueryRow(ctx, `SELECT (CASE WHEN relpages > 0 AND reltuples > 0 THEN reltuples / relpages ELSE 40 END
+			* (pg_relation_size(oid) / current_setting('block_size')::int))::float8
+		FROM pg_class WHERE oid = to_regclass($1)`, l.names.links).Scan(&links)
+	if err != nil {
+		return err
+	}
+	l.near = uint64(0x1p63 / max(links, 2*nearby) * 2 * nearby)
+	if err := l.byCode(ctx); err != nil {
+		return err
+	}
+	return l.byKey(ctx)
+}
+
+// byCode finds the owners of the probes' codes.
+func (l *lookup) byCode(ctx context.Context) error {
+	at, workspace := 0, ", l.workspace_id"
+	if bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) {
+		workspace = ""
+	}
+	return l.query(ctx, l.names.codesInRanges(workspace), l.codeRanges(), func(row [][]byte) error {
+		for at < len(l.probes) && compareCode(&l.probes[at], row) < 0 {
+			at++
+		}
+		if at > 0 && compareCode(&l.probes[at-1], row) >= 0 {
+			return fmt.Errorf("links come out of order: code %q after probe %d", row[0], at)
+		}
+		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row) == 0; i++ {
+			if err := l.found(i, row, bytes.Equal(row[2], l.probes[i].Canonical)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// compareCode compares a probe with a row of short_code, run_id, canonical_url
+// and, unless all probes have one, workspace_id.
+func compareCode(p *sink.Probe, row [][]byte) int {
+	c := 0
+	if len(row) > 3 {
+		c = bytes.Compare(p.Workspace, row[3])
+	}
+	return cmp.Or(c, bytes.Compare(p.Code, row[0]))
+}
+
+// found visits the link in row, which has the probe's code, or the same URL.
+func (l *lookup) found(at int, row [][]byte, same bool) error {
+	if same {
+		l.same[at] = true
+	}
+	l.stop = l.visit(sink.Found{
+		Probe: at, Same: same, Code: row[0], Canonical: row[2], Run: int32(binary.BigEndian.Uint32(row[1])),
+	})
+	return l.stop
+}
+
+// damaged is the error of a link that has the key of a probe and is not its URL.
+func damaged(p *sink.Probe, row [][]byte) error {
+	if bytes.Equal(row[2], p.Canonical) && bytes.Equal(row[3], p.Workspace) {
+		return nil
+	}
+	return fmt.Errorf("the store is damaged: the link %q of workspace %q has the key of %q, and is for %q",
+		row[0], row[3], p.Canonical, row[2])
+}
+
+// byKey finds the URLs of probes that have another code than their probe.
+func (l *lookup) byKey(ctx context.Context) error {
+	var order []int // probes by key
+	for i := range l.probes {
+		if !l.same[i] && l.probes[i].Canonical != nil {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(l.probes[a].Key[:], l.probes[b].Key[:]) })
+	var hits []int
+	at := 0
+	err := l.query(ctx, l.names.keysInRanges(), l.keyRanges(order), func(row [][]byte) error {
+		for at < len(order) && bytes.Compare(l.probes[order[at]].Key[:], row[0]) < 0 {
+			at++
+		}
+		if at > 0 && bytes.Compare(l.probes[order[at-1]].Key[:], row[0]) >= 0 {
+			return fmt.Errorf("keys come out of order: %x", row[0])
+		}
+		for k := at; k < len(order) && sink.Key(row[0]) == l.probes[order[k]].Key; k++ {
+			hits = append(hits, order[k])
+		}
+		return nil
+	})
+	if err != nil || len(hits) == 0 {
+		return err
+	}
+	var keys array
+	for _, i := range hits {
+		keys.add(l.probes[i].Key[:])
+	}
+	return l.query(ctx, l.names.linksByKey(), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
+		from, _ := slices.BinarySearchFunc(hits, row[4], func(i int, key []byte) int { return bytes.Compare(l.probes[i].Key[:], key) })
+		for ; from < len(hits) && sink.Key(row[4]) == l.probes[hits[from]].Key; from++ {
+			if err := damaged(&l.probes[hits[from]], row); err != nil {
+				return err
+			}
+			if err := l.found(hits[from], row, true); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// query calls each with every row; parameters and columns are in binary format.
+func (l *lookup) query(ctx context.Context, sql string, params [][]byte, each func(row [][]byte) error) error {
+	if params == nil {
+		return nil
+	}
+	statement, err := l.conn.Prepare(ctx, sql, sql)
+	if err != nil {
+		return err
+	}
+	binary := []int16{1}
+	rows := l.conn.PgConn().ExecStatement(ctx, statement, params, binary, binary)
+	for rows.NextRow() {
+		if err = each(rows.Values()); err != nil {
+			break
+		}
+	}
+	if err != nil {
+		// The rest of the answer is of no use: reading it costs more than the connection.
+		hangUp(l.conn)
+		_, _ = rows.Close()
+		return err
+	}
+	_, err = rows.Close()
+	return err
+}

@@ -1,0 +1,82 @@
+//go:build linux || darwin
+
+package pgtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrNoPrograms: initdb and pg_ctl are not on this machine.
+var ErrNoPrograms = errors.New("no PostgreSQL server programs: neither on PATH, nor by pg_config, nor in /usr/lib/postgresql")
+
+// programs finds the folder of the server's programs: on PATH, where pg_config
+// says, or the newest where Debian puts them.
+func programs() (string, error) {
+	var folders []string
+	if path, err := exec.LookPath("initdb"); err == nil {
+		folders = append(folders, filepath.Dir(path))
+	}
+	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
+		folders = append(folders, strings.TrimSpace(string(out)))
+	}
+	debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(debian, func(a, b string) int { return version(b) - version(a) })
+	for _, folder := range append(folders, debian...) {
+		if executable(folder, "initdb") && executable(folder, "pg_ctl") && executable(folder, "postgres") {
+			return folder, nil
+		}
+	}
+	return "", ErrNoPrograms
+}
+
+// version of /usr/lib/postgresql/VERSION/bin.
+func version(bin string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
+	return n
+}
+
+func executable(folder, name string) bool {
+	info, err := os.Stat(filepath.Join(folder, name))
+	return err == nil && info.Mode()&0o111 != 0
+}
+
+// unprivileged is the account to run the server under: the server refuses to
+// run as root.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if u, err := user.Lookup(name); err == nil {
+			uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+			gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
+		}
+	}
+	return nil, fmt.Errorf("root may not run a PostgreSQL server, and there is neither a user postgres nor nobody")
+}
+
+// place is the folder that the server's folder is made in: in memory where
+// there is room and nothing needs to last, which makes databases three times as
+// fast to create. The name leaves room for that of a socket, which may have 107
+// bytes.
+func place(durable bool) string {
+	const memory, room = "/dev/shm", 2 << 30
+	var fs syscall.Statfs_t
+	if !durable && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > room {
+		return memory
+	}
+	if dir := os.TempDir(); len(dir) <= 64 {
+		return dir
+	}
+	return "/tmp"
+}

@@ -1,0 +1,109 @@
+//go:build linux || darwin
+
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var server = New(Options{})
+
+func TestMain(m *testing.M) {
+	if os.Getenv("PGTEST_ORPHAN") != "" {
+		orphan()
+	}
+	os.Exit(server.Main(m))
+}
+
+func TestStopAndRestartKeepData(t *testing.T) {
+	t.Setenv("PGHOST", "203.0.113.1") // nobody's: using it would hang
+	t.Setenv("PGPORT", "1")
+	s := New(Options{Settings: []string{"max_connections=7"}})
+	s.Need(t)
+	t.Cleanup(func() { s.Close() })
+	s.Exec(t, "postgres", "CREATE TABLE kept (n int)")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ExecContext(context.Background(), "postgres", "SELECT 1"); err == nil {
+		t.Fatal("a stopped server answers")
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	s.Exec(t, "postgres", "INSERT INTO kept VALUES (1)")
+	folder := s.Socket()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("folder is still there: %v", err)
+	}
+}
+
+func TestDatabasesAreFresh(t *testing.T) {
+	for range 2 {
+		t.Run("", func(t *testing.T) {
+			server.Database(t)
+			server.Exec(t, "test"+strconv.Itoa(server.last), "CREATE TABLE mine (n int)")
+		})
+	}
+}
+
+// orphan starts a server, tells where, and waits to be killed.
+func orphan() {
+	s := New(Options{})
+	if err := s.Start(); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	fmt.Println(s.Socket())
+	select {}
+}
+
+func TestServerDiesWithItsParent(t *testing.T) {
+	server.Need(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PGTEST_ORPHAN=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := strings.TrimSpace(line)
+	socket := filepath.Join(folder, ".s.PGSQL.5432")
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	cmd.Process.Kill()
+	cmd.Wait()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the server of a killed process lives on")
+		}
+	}
+	if _, err := net.Dial("unix", socket); err == nil {
+		t.Fatal("the folder is gone, the server is not")
+	}
+}

@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// codeRanges makes the parameters of codesInRanges: workspaces, lowest and
+// highest codes, ascending. A range goes on while the workspace is the same and
+// the next key is near, or the code the same. The few keys that are smaller than one before (hashes
+// with fewer digits) say nothing about the distance: each starts a range, which
+// the next ordinary key continues.
+func (l *lookup) codeRanges() [][]byte {
+	var workspaces, low, high array
+	var last uint64 // highest key in the workspace so far
+	for i := range l.probes {
+		p := &l.probes[i]
+		key := binary.BigEndian.Uint64(p.Key[:])
+		together := i > 0 && bytes.Equal(p.Workspace, l.probes[i-1].Workspace) &&
+			(p.Canonical != nil && key >= last && key-last <= l.near || bytes.Equal(p.Code, l.probes[i-1].Code))
+		if !together {
+			if i > 0 {
+				high.add(l.probes[i-1].Code)
+				if !bytes.Equal(p.Workspace, l.probes[i-1].Workspace) {
+					last = 0
+				}
+			}
+			workspaces.add(p.Workspace)
+			low.add(p.Code)
+		}
+		last = max(last, key)
+	}
+	high.add(l.probes[len(l.probes)-1].Code)
+	return [][]byte{workspaces.encode(textOID), low.encode(textOID), high.encode(textOID)}
+}
+
+// keyRanges makes the parameters of keysInRanges of the probes in order, or nil
+// if there are none.
+func (l *lookup) keyRanges(order []int) [][]byte {
+	if len(order) == 0 {
+		return nil
+	}
+	var low, high array
+	for n, i := range order {
+		key := l.probes[i].Key[:]
+		if n == 0 {
+			low.add(key)
+			continue
+		}
+		last := l.probes[order[n-1]].Key[:]
+		if binary.BigEndian.Uint64(key)-binary.BigEndian.Uint64(last) > 2*min(l.near, 1<<62) {
+			high.add(last)
+			low.add(key)
+		}
+	}
+	high.add(l.probes[order[len(order)-1]].Key[:])
+	return [][]byte{low.encode(uuidOID), high.encode(uuidOID)}
+}
+
+// Types of PostgreSQL that arrays are made of.
+const (
+	textOID = 25
+	uuidOID = 2950
+)
+
+// An array collects the elements of an array of PostgreSQL without NULLs.
+type array struct {
+	n    uint32
+	data []byte
+}
+
+func (a *array) add(element []byte) {
+	a.n++
+	a.data = appendBytes(a.data, element)
+}
+
+// encode writes the array in binary format: dimensions, has NULLs, type, then of
+// the one dimension size and first index, then the elements.
+func (a *array) encode(oid uint32) []byte {
+	out := make([]byte, 0, 20+len(a.data))
+	for _, word := range []uint32{1, 0, oid, a.n, 1} {
+		out = binary.BigEndian.AppendUint32(out, word)
+	}
+	return append(out, a.data...)
+}

@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// mask stands where a secret stood.
+const mask = "xxxxx"
+
+// parse reads an address. Its errors do not contain a password: the driver's
+// own may, where the address is malformed, so it is asked again about the
+// redacted address, and what it says about that is shown.
+func parse(dsn string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err == nil {
+		config.DefaultQueryExecMode = pgx.QueryExecModeExec
+		if config.RuntimeParams["application_name"] == "" {
+			config.RuntimeParams["application_name"] = appName
+		}
+		config.RuntimeParams["client_encoding"] = "UTF8"
+		return config, nil
+	}
+	safe := Redact(dsn)
+	if _, again := pgx.ParseConfig(safe); again != nil {
+		return nil, fmt.Errorf("database address: %s", again)
+	}
+	return nil, fmt.Errorf("database address %s: the password cannot be read: %w", safe,
+		errors.New("in a URL, characters other than letters and digits must be percent-escaped; a password file needs no escapes"))
+}
+
+// Redact replaces every password in a database address, in both of its forms,
+// by xxxxx. Of a malformed address it rather hides too much.
+func Redact(dsn string) string {
+	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "= ") {
+		return scheme + "://" + redactURL(rest)
+	}
+	if !strings.Contains(dsn, "=") && strings.TrimSpace(dsn) != "" {
+		return mask // no address at all: it may be anything
+	}
+	return redactPairs(dsn)
+}
+
+// redactURL hides what lies between the first colon and the last @, since a
+// password with unescaped delimiters can reach anywhere, and the values of
+// secret parameters.
+func redactURL(s string) string {
+	hidden := make([]bool, len(s))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
+	}
+	if colon := strings.IndexByte(s, ':'); colon >= 0 {
+		hide(colon+1, strings.LastIndexByte(s, '@'))
+	}
+	for from := strings.IndexByte(s, '?') + 1; from > 0 && from < len(s); {
+		to := from + strings.IndexByte(s[from:]+"&", '&')
+		if key, _, ok := strings.Cut(s[from:to], "="); ok && secret(key) {
+			hide(from+len(key)+1, to)
+		}
+		from = to + 1
+	}
+	var out strings.Builder
+	for i := range len(s) {
+		if !hidden[i] {
+			out.WriteByte(s[i])
+		} else if i == 0 || !hidden[i-1] {
+			out.WriteString(mask)
+		}
+	}
+	return out.String()
+}
+
+// secret tells whether the value of a parameter must not be shown. The key may
+// be percent-escaped.
+func secret(key string) bool {
+	if plain, err := url.QueryUnescape(key); err == nil {
+		key = plain
+	} else {
+		return true
+	}
+	key = strings.ToLower(strings.TrimSpace(key))
+	return key != "passfile" && (strings.Contains(key, "pass") || strings.Contains(key, "secret") || strings.Contains(key, "token"))
+}
+
+// redactPairs redacts key = 'value' …, as libpq reads it: blanks around the =
+// are allowed, a value ends at a blank or is quoted, \ escapes. From the first
+// thing that is not such a pair on, everything is hidden.
+func redactPairs(s string) string {
+	var out strings.Builder
+	for rest := s; rest != ""; {
+		trimmed := strings.TrimLeft(rest, blanks)
+		out.WriteString(rest[:len(rest)-len(trimmed)])
+		if trimmed == "" {
+			break
+		}
+		key, after, ok := strings.Cut(trimmed, "=")
+		name := strings.TrimRight(key, blanks)
+		if !ok || name == "" || strings.ContainsAny(name, blanks+"'\\") {
+			out.WriteString(mask)
+			break
+		}
+		value := strings.TrimLeft(after, blanks)
+		n := valueLen(value)
+		if n < 0 || secret(name) {
+			out.WriteString(name + "=" + mask)
+		} else {
+			out.WriteString(key + "=" + after[:len(after)-len(value)] + value[:n])
+		}
+		if n < 0 {
+			break
+		}
+		rest = value[n:]
+	}
+	return out.String()
+}
+
+const blanks = " \t\n\r\v\f"
+
+// valueLen is the length of the value that s starts with, or -1 if its quote
+// does not end.
+func valueLen(s string) int {
+	quoted := strings.HasPrefix(s, "'")
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '\\':
+			i++
+		case quoted && i > 0 && s[i] == '\'':
+			return i + 1
+		case !quoted && strings.IndexByte(blanks, s[i]) >= 0:
+			return i
+		}
+	}
+	if quoted {
+		return -1
+	}
+	return len(s)
+}

@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+func TestRedact(t *testing.T) {
+	for _, c := range []struct{ name, dsn, want string }{
+		{"no_secret", "postgres://user@host:5432/db?sslmode=require", "postgres://user@host:5432/db?sslmode=require"},
+		{"no_user", "postgres://host:5432/db", "postgres://host:5432/db"},
+		{"only_scheme", "postgres://", "postgres://"},
+		{"password", "postgres://user:hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"scheme_long", "postgresql://user:hunter2@h1:1,h2:2/db?a=b", "postgresql://user:xxxxx@h1:1,h2:2/db?a=b"},
+		{"empty_user", "postgres://:hunter2@host/db", "postgres://:xxxxx@host/db"},
+		{"escaped", "postgres://user:hunter2%40%2F@host/db", "postgres://user:xxxxx@host/db"},
+		{"bad_escape", "postgres://user:hunter2%zz@host/db", "postgres://user:xxxxx@host/db"},
+		{"at_inside", "postgres://user:p@hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"slash_inside", "postgres://user:p/hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"question_inside", "postgres://user:p?hunter2@host/db?sslmode=disable", "postgres://user:xxxxx@host/db?sslmode=disable"},
+		{"both_inside", "postgres://user:p@x?hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"hash_colon_inside", "postgres://user:#:hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"space_inside", "postgres://user:a hunter2@host/db", "postgres://user:xxxxx@host/db"},
+		{"query", "postgres://host/db?password=hunter2&sslmode=disable", "postgres://host/db?password=xxxxx&sslmode=disable"},
+		{"query_last", "postgres://host/db?sslmode=disable&sslpassword=hunter2", "postgres://host/db?sslmode=disable&sslpassword=xxxxx"},
+		{"query_escaped_key", "postgres://host/db?pass%77ord=hunter2", "postgres://host/db?pass%77ord=xxxxx"},
+		{"query_bad_key", "postgres://host/db?pass%zz=hunter2", "postgres://host/db?pass%zz=xxxxx"},
+		{"query_case", "postgres://host/db?PassWord=hunter2", "postgres://host/db?PassWord=xxxxx"},
+		{"query_with_at", "postgres://u:p@host/db?password=hunter2@hunter2", "postgres://u:xxxxx"},
+		{"passfile", "postgres://host/db?passfile=/home/me/.pgpass", "postgres://host/db?passfile=/home/me/.pgpass"},
+		{"other_scheme", "mysql://user:hunter2@host/db", "mysql://user:xxxxx@host/db"},
+
+		{"pairs", "host=h user=u password=hunter2 dbname=d", "host=h user=u password=xxxxx dbname=d"},
+		{"pairs_none", "host=/run dbname='my db' ", "host=/run dbname='my db' "},
+		{"pairs_quoted", `host=h password='a hunter2\' b' dbname=d`, "host=h password=xxxxx dbname=d"},
+		{"pairs_backslash", `password=a\ hunter2 dbname=d`, "password=xxxxx dbname=d"},
+		{"pairs_blanks", "password = hunter2 dbname\t=\td", "password=xxxxx dbname\t=\td"},
+		{"pairs_newline", "host=h\npassword=hunter2\ndbname=d", "host=h\npassword=xxxxx\ndbname=d"},
+		{"pairs_empty", "password='' dbname=d", "password=xxxxx dbname=d"},
+		{"pairs_unterminated", "host=h password='hunter2 dbname=d", "host=h password=xxxxx"},
+		{"pairs_unterminated_before", "dbname='d password=hunter2", "dbname=xxxxx"},
+		{"pairs_unquoted_blank", "password=a hunter2 dbname=d", "password=xxxxx xxxxx"},
+		{"pairs_after_quote", "password='a'hunter2 dbname=d", "password=xxxxxxxxxx"},
+		{"pairs_sslpassword", "sslpassword=hunter2 sslmode=require", "sslpassword=xxxxx sslmode=require"},
+		{"pairs_equals", "password=hunter2=hunter2 dbname=d", "password=xxxxx dbname=d"},
+		{"neither", "hunter2", "xxxxx"},
+		{"neither_url", "user:hunter2@host/db", "xxxxx"},
+		{"empty", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Redact(c.dsn); got != c.want {
+				t.Errorf("Redact(%q)\n got %q\nwant %q", c.dsn, got, c.want)
+			}
+		})
+	}
+}
+
+// No error about an address has the password, whatever is wrong with it.
+func TestErrorsKeepSecrets(t *testing.T) {
+	t.Setenv("PGPASSWORD", "hunter2")
+	for _, dsn := range []string{
+		"postgres://user:hunter2@host:notaport/db",
+		"postgres://user:hunter2%zz@host/db",
+		"postgres://user:p/hunter2@host/db",
+		"postgres://user:p?hunter2@host:1/db",
+		"postgres://user:hunter2@[::1/db",
+		"postgres://user:hunter2@127.0.0.1:1/db?sslmode=nonsense",
+		"postgres://user:hunter2@127.0.0.1:1/db?sslmode=disable&connect_timeout=2",
+		"postgres://user@127.0.0.1:1/db?sslmode=disable",
+		"postgres://127.0.0.1:1/db?password=hunter2&sslmode=disable",
+		"host=127.0.0.1 port=1 password='hunter2",
+		"host=127.0.0.1 port=1 password=a hunter2 sslmode=disable",
+		"host=127.0.0.1 port=x password=hunter2",
+		"host=127.0.0.1 port=1 user=u password=hunter2 sslmode=disable",
+		"host=127.0.0.1 port=1 password=hunter2 service=missing",
+		"host=/nowhere/at/all password=hunter2",
+		"hunter2",
+		"user:hunter2@host/db",
+		"postgres://user:hunter2\x00@host/db",
+	} {
+		_, err := Open(context.Background(), dsn, Options{RetryFor: -1})
+		if err == nil {
+			t.Errorf("%q was opened", dsn)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the error tells: %v", dsn, err)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	f.Add("a", "b c")
+	f.Add("p@x/y?z", "'\\")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		const secret = "hunter2"
+		if strings.Contains(before+"|"+after, secret) {
+			t.Skip()
+		}
+		for _, dsn := range []string{
+			"postgres://user:" + before + secret + after + "@host/db",
+			"host=h password='" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(before+secret+after) + "' dbname=d",
+		} {
+			if got := Redact(dsn); strings.Contains(got, secret) {
+				t.Errorf("Redact(%q) = %q", dsn, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+)
+
+func query(sql string) *pgproto3.Query { return &pgproto3.Query{String: sql} }
+
+// attempt opens a store, locks and loads a little; the error is of whatever
+// fails first. It is not tried again.
+func attempt(dsn string) error {
+	s, err := Open(context.Background(), dsn, Options{RetryFor: -1})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err == nil {
+		err = session.Load(context.Background(), run, pieces(generated(0, 10)))
+	}
+	return err
+}
+
+// What cannot work is refused at once, with an error that says what to do and
+// that no retry would mend.
+func TestRefuses(t *testing.T) {
+	fits := func(t *testing.T) string {
+		dsn := server.Database(t)
+		s := openStore(t, dsn, Options{})
+		defer s.Close()
+		if err := s.Init(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return dsn
+	}
+	as := func(t *testing.T, dsn, role, grants string) string {
+		script(t, dsn, "DROP ROLE IF EXISTS "+role+"; CREATE ROLE "+role+" LOGIN PASSWORD 'right'; "+grants)
+		t.Cleanup(func() { script(t, dsn, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
+		return strings.Replace(dsn, "user=postgres", "user="+role, 1)
+	}
+	for _, c := range []struct {
+		name string
+		dsn  func(t *testing.T) string
+		want []string
+	}{
+		{"wrong_password", func(t *testing.T) string {
+			return as(t, server.Database(t), "locked", "") + " password=wrong"
+		}, []string{"check user and password", "28P01"}},
+		{"no_such_role", func(t *testing.T) string {
+			return strings.Replace(server.Database(t), "user=postgres", "user=nobody_at_all", 1)
+		}, []string{"check user and password", "nobody_at_all"}},
+		{"no_such_database", func(t *testing.T) string {
+			server.Need(t)
+			return server.DSN("missing")
+		}, []string{"create the database first", `"missing"`}},
+		{"may_not_create", func(t *testing.T) string {
+			return as(t, server.Database(t), "reader", "")
+		}, []string{"the role needs CREATE on the schema", "bulk init --print"}},
+		{"may_not_write", func(t *testing.T) string {
+			return as(t, fits(t), "reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+		}, []string{"permission denied for table links_runs", "SELECT, INSERT, UPDATE, DELETE"}},
+		{"read_only_role", func(t *testing.T) string {
+			dsn := as(t, server.Database(t), "reader", "GRANT ALL ON SCHEMA public TO reader")
+			script(t, dsn, "ALTER ROLE reader SET default_transaction_read_only = on")
+			return dsn
+		}, []string{"default_transaction_read_only is on"}},
+		{"sql_ascii", func(t *testing.T) string {
+			return server.Database(t, "TEMPLATE template0 ENCODING 'SQL_ASCII'")
+		}, []string{"SQL_ASCII", "ENCODING 'UTF8'"}},
+		{"latin1", func(t *testing.T) string {
+			return server.Database(t, "TEMPLATE template0 ENCODING 'LATIN1'")
+		}, []string{"LATIN1", "ENCODING 'UTF8'"}},
+		{"no_schema", func(t *testing.T) string {
+			dsn := server.Database(t)
+			script(t, dsn, "DROP SCHEMA public CASCADE")
+			return dsn
+		}, []string{"no schema of the search path exists"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := attempt(c.dsn(t))
+			if err == nil || errors.Is(err, sink.ErrRetryable) {
+				t.Fatalf("error %v, want a fatal one", err)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("error %q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// Privileges on tables that a DBA made are enough.
+func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	if err := s.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dsn, "CREATE ROLE loads LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO loads")
+	defer script(t, dsn, "DROP OWNED BY loads; DROP ROLE loads")
+	as := openStore(t, strings.Replace(dsn, "user=postgres", "user=loads", 1), Options{})
+	defer as.Close()
+	loadAll(t, as, generated(0, 100))
+	expect(t, dump(t, dsn, "links"), generated(0, 100))
+	if way := as.Stats()["load_way"].(string); !strings.Contains(way, "belongs to another role") {
+		t.Error(way)
+	}
+}
+
+// A standby can be looked at, and says what to do when asked to write.
+func TestStandby(t *testing.T) {
+	own := pgtest.New(pgtest.Options{})
+	own.Need(t)
+	defer own.Close()
+	dsn := own.DSN("postgres")
+	s := openStore(t, dsn, Options{})
+	loadAll(t, s, generated(0, 10))
+	s.Close()
+	if err := own.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own.Socket(), "data", "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt(dsn); err == nil || !strings.Contains(err.Error(), "connect to the primary") || errors.Is(err, sink.ErrRetryable) {
+		t.Errorf("error %v", err)
+	}
+	s = openStore(t, dsn, Options{})
+	defer s.Close()
+	peek, err := s.Peek(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peek.Close()
+	if got, err := peek.Populated(context.Background(), []string{"demo", "other"}); err != nil || !got[0] || got[1] {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// No connection is left: that passes, so it is worth another try.
+func TestTooManyConnections(t *testing.T) {
+	dsn := server.Database(t)
+	script(t, dsn, "CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO few")
+	defer script(t, dsn, "DROP OWNED BY few; DROP ROLE few")
+	dsn = strings.Replace(dsn, "user=postgres", "user=few", 1)
+	other := connect(t, dsn)
+	time.AfterFunc(200*time.Millisecond, func() { other.Close(context.Background()) })
+	if err := attempt(dsn); !errors.Is(err, sink.ErrRetryable) {
+		t.Errorf("error %v, want a retryable one", err)
+	}
+	s := openStore(t, dsn, Options{RetryFor: 10 * time.Second})
+	s.Close()
+}

@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// runsWhere reads the runs that a condition holds for, by ascending ID.
+func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
+	rows, err := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
+		rows_duplicate, rows_rejected, manifest_sha256, started, finished
+		FROM `+n.runs+" WHERE "+condition+" ORDER BY run_id", args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
+		var finished *time.Time
+		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &r.AsOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &r.Started, &finished)
+		r.AsOf, r.Started = r.AsOf.UTC(), r.Started.UTC()
+		if finished != nil {
+			r.Finished = finished.UTC()
+		}
+		return r, err
+	})
+}
+
+// run reads one run.
+func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
+	runs, err := n.runsWhere(ctx, conn, "run_id = $1", id)
+	if err == nil && len(runs) == 0 {
+		err = fmt.Errorf("there is no run %d", id)
+	}
+	if err != nil {
+		return sink.Run{}, err
+	}
+	return runs[0], nil
+}
+
+// openRun reads a run that is not over.
+func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
+	run, err := n.run(ctx, conn, id)
+	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
+		err = fmt.Errorf("run %d is %s", id, run.State)
+	}
+	return run, err
+}
+
+// open is the condition that a run is not over.
+const open = "state IN ('loading', 'loaded')"
+
+// Unfinished returns the runs that are not over, by ascending ID.
+func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
+	if s.missing {
+		return nil, nil
+	}
+	err = s.store.with(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
+		runs, err = s.store.names.runsWhere(ctx, conn, open)
+		return err
+	})
+	return runs, err
+}
+
+// Start commits the row of a new run, or looks again at an old one.
+func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
+	if run.Started.IsZero() {
+		run.Started = time.Now()
+	}
+	run.Started = run.Started.UTC().Truncate(time.Microsecond)
+	err = s.do(ctx, "start the run", func(ctx context.Context, conn *pgx.Conn) error {
+		id := run.ID
+		if id == 0 {
+			if id, err = s.insert(ctx, conn, run); err != nil {
+				return err
+			}
+		}
+		out, err = s.store.names.openRun(ctx, conn, id)
+		return err
+	})
+	return out, err
+}
+
+// insert adds a run and returns its ID. One that an earlier try has added is
+// known by its fingerprint and the microsecond of its start.
+func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
+	runs := s.store.names.runs
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.store.lockKey("runs", "")); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
+				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started)
+			SELECT (SELECT coalesce(max(run_id), 0) + 1 FROM `+runs+`), $1::text, $2, $3, 0, 0, 0, 0, 0, '', $4::timestamptz
+			WHERE NOT EXISTS (SELECT FROM `+runs+` WHERE fingerprint = $1 AND started = $4)`,
+			run.Fingerprint, string(sink.Loading), run.AsOf, run.Started); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "SELECT run_id FROM "+runs+" WHERE fingerprint = $1 AND started = $2",
+			run.Fingerprint, run.Started).Scan(&id)
+	})
+	return id, err
+}
+
+// Loaded commits the state and the counts; the ledger has done its work.
+func (s *session) Loaded(ctx context.Context, run sink.Run) error {
+	c := run.Counts
+	return s.update(ctx, "mark the run as loaded", run.ID, `state = $2, rows_read = $3, rows_created = $4, rows_existing = $5,
+		rows_duplicate = $6, rows_rejected = $7, manifest_sha256 = $8`,
+		string(sink.Loaded), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
+}
+
+// Finish commits the state and the digest.
+func (s *session) Finish(ctx context.Context, run sink.Run) error {
+	if run.Finished.IsZero() {
+		run.Finished = time.Now()
+	}
+	return s.update(ctx, "mark the run as finished", run.ID, "state = $2, manifest_sha256 = $3, finished = $4",
+		string(sink.Finished), run.ManifestSHA256, run.Finished.UTC())
+}
+
+// update changes the row of a run that is not undone, and takes away its ledger.
+func (s *session) update(ctx context.Context, op string, id int32, set string, args ...any) error {
+	return s.do(ctx, op, func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, "UPDATE "+s.store.names.runs+" SET "+set+" WHERE run_id = $1 AND state <> '"+
+				string(sink.Undone)+"'", append([]any{id}, args...)...)
+			if err == nil && tag.RowsAffected() != 1 {
+				err = fmt.Errorf("there is no run %d, or it was undone", id)
+			}
+			if err == nil {
+				_, err = tx.Exec(ctx, "DELETE FROM "+s.store.names.ledger+" WHERE run_id = $1", id)
+			}
+			return err
+		})
+	})
+}

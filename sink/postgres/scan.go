@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+var _ sink.Scanner = (*Store)(nil)
+
+// Scan implements sink.Scanner with one query, by the primary key. It is not
+// tried again when the connection breaks in the middle: links have been visited
+// by then.
+func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	var stop error
+	visited := false
+	err := s.with(ctx, "list the links", func(ctx context.Context, conn *pgx.Conn) error {
+		if visited {
+			return errors.New("the connection broke while the links were listed")
+		}
+		missing, err := s.check(ctx, conn)
+		if err != nil || missing {
+			return err
+		}
+		l := lookup{names: s.names, conn: conn}
+		var link sink.Stored
+		return l.query(ctx, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
+			FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
+			visited = true
+			link = sink.Stored{
+				Link:    sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
+				Run:     int32(binary.BigEndian.Uint32(row[5])),
+				Created: time.UnixMicro(int64(binary.BigEndian.Uint64(row[6])) + postgresEpoch).UTC(),
+			}
+			stop = visit(&link)
+			return stop
+		})
+	})
+	if stop != nil {
+		return stop
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A session holds its locks on one connection, which also carries what it
+// writes about its run and a first load. Lookups and ordinary loads use others.
+type session struct {
+	store   *Store
+	missing bool // the tables are not there: only of a session that can only look
+	locks   []lock
+	token   int64       // the key of a lock that only this session holds
+	lost    atomic.Bool // the locks are known to be gone, whatever conn looks like
+
+	mu sync.Mutex // only one goroutine of a load mends conn
+	// conn holds the locks; nil if the session can only look. It is used by one
+	// method at a time, as the contract has it.
+	conn *pgx.Conn
+}
+
+// errPeek is the error of the methods that write, of a session that can only look.
+var errPeek = errors.New("this session can only look")
+
+// Lock opens a session, having created the tables if they are not there.
+func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	return s.lock(ctx, s.locks(workspaces), opts)
+}
+
+func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (*session, error) {
+	session := &session{store: s, token: rand.Int64()}
+	session.locks = append(locks, lock{key: session.token})
+	err := s.retry(ctx, "lock the workspaces", func(ctx context.Context) error {
+		conn, err := s.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		if err = checkWritable(ctx, conn); err == nil {
+			if err = s.ensure(ctx, conn); err == nil {
+				err = take(ctx, conn, session.locks, opts)
+			}
+		}
+		if err != nil {
+			s.unlock(conn)
+			return err
+		}
+		session.conn = conn
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// Close gives the locks back.
+func (s *session) Close() error {
+	if s.conn != nil {
+		s.store.unlock(s.conn)
+		s.conn = nil
+	}
+	return nil
+}
+
+// checkHeld fails, on any connection, if the session's locks are not held.
+func (s *session) checkHeld(ctx context.Context, conn *pgx.Conn) error {
+	var ok bool
+	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE "+held+")", s.token).Scan(&ok)
+	if err == nil && !ok {
+		s.lost.Store(true)
+		err = fmt.Errorf("%w: the connection that held the locks is lost", sink.ErrRetryable)
+	}
+	return err
+}
+
+// hold sees to it that the session has its locks: if their connection broke, it
+// waits for them on a new one. Other runs may have been there in between, and
+// what they did shows up as a conflict, like the work of any other writer.
+func (s *session) hold(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.lost.Load() && alive(s.conn) {
+		return nil
+	}
+	hangUp(s.conn)
+	conn, err := s.store.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	err = take(ctx, conn, s.locks, sink.LockOptions{Wait: func(holder string) {
+		s.store.opts.Logger.Warn("lost the connection that held the locks; waiting for them", "holder", holder)
+	}})
+	if err != nil {
+		s.store.unlock(conn)
+		return err
+	}
+	s.conn = conn
+	s.lost.Store(false)
+	return nil
+}
+
+// do calls f with the connection that holds the locks, again if it fails
+// retryably. f must not mind being called twice.
+func (s *session) do(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
+	if s.conn == nil {
+		return errPeek
+	}
+	return s.store.retry(ctx, op, func(ctx context.Context) error {
+		if err := s.hold(ctx); err != nil {
+			return err
+		}
+		return f(ctx, s.conn)
+	})
+}
+
+// Populated asks the index for one link of each workspace.
+func (s *session) Populated(ctx context.Context, workspaces []string) (out []bool, err error) {
+	if s.missing || len(workspaces) == 0 {
+		return make([]bool, len(workspaces)), nil
+	}
+	err = s.store.with(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
+			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces)
+		if err == nil {
+			out, err = pgx.CollectRows(rows, pgx.RowTo[bool])
+		}
+		return err
+	})
+	return out, err
+}

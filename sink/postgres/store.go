@@ -1,0 +1,182 @@
+// Package postgres keeps links in PostgreSQL (12 or newer, UTF-8) by the
+// contract of package sink. Nothing else in bulk imports the driver.
+//
+// Of a store named links there are three tables: links, links_runs and
+// links_ledger (see [SQL]). A [Store] opens few connections and each has one
+// use at a time: one holds the locks of a session and carries what a session
+// writes about its run, and a first load; up to [Options.Connections] load; one
+// a concurrent lookup.
+//
+// The ways of each thing, with what was measured on two cores with PostgreSQL
+// 15, stand where they are written: the first load in first.go, loading into a
+// table with rows in load.go, lookups in lookup.go, locks in lock.go.
+//
+// Errors are classed by SQLSTATE and behaviour, never by text (errors.go), and
+// none contains a password (redact.go).
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Options of a store. The zero value is ready to use.
+type Options struct {
+	Schema      string        // "": the first schema of the search path that exists
+	Table       string        // "": links
+	Connections int           // that load at the same time; 0: 2
+	RetryFor    time.Duration // how long one step is tried again; 0: 2 minutes, negative: not at all
+	Logger      *slog.Logger  // nil: silent
+}
+
+// Validate joins all that is wrong with the options.
+func (o Options) Validate() error {
+	var errs []error
+	if err := checkName("schema", o.Schema, maxIdentifier); err != nil {
+		errs = append(errs, err)
+	}
+	if err := checkName("table", o.Table, maxTable); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Connections < 0 {
+		errs = append(errs, fmt.Errorf("%d connections", o.Connections))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Table == "" {
+		o.Table = "links"
+	}
+	if o.Connections == 0 {
+		o.Connections = 2
+	}
+	if o.RetryFor == 0 {
+		o.RetryFor = 2 * time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// A Store is an opened database. It implements [sink.Store] and [sink.Undoer].
+type Store struct {
+	opts       Options
+	config     *pgx.ConnConfig
+	names      names
+	batchBytes int // smaller in tests
+
+	mu     sync.Mutex // guards all below
+	idle   []idleConn
+	stats  map[string]any
+	closed bool
+}
+
+var (
+	_ sink.Store  = (*Store)(nil)
+	_ sink.Undoer = (*Store)(nil)
+)
+
+// Open connects to the database at dsn, a postgres:// URL or a string of
+// keyword=value pairs; what it does not say comes from libpq's variables, the
+// service file and the password file. It creates nothing.
+func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	config, err := parse(dsn)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: opts.withDefaults(), config: config, batchBytes: batchBytes, stats: map[string]any{}}
+	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
+		conn, err := s.dial(ctx)
+		if err != nil {
+			return err
+		}
+		if err = s.checkServer(ctx, conn); err == nil {
+			if s.names, err = s.resolve(ctx, conn); err == nil {
+				err = setUp(ctx, conn)
+			}
+		}
+		if err != nil {
+			hangUp(conn)
+			return err
+		}
+		s.release(conn)
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the connections that are not in use.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle, s.closed = nil, true
+	s.mu.Unlock()
+	for _, conn := range idle {
+		hangUp(conn.Conn)
+	}
+	return nil
+}
+
+// Stats tells how the last load went and what was retried.
+func (s *Store) Stats() map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.stats)
+}
+
+// stat sets a value of Stats.
+func (s *Store) stat(name string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats[name] = value
+}
+
+// count adds to a value of Stats.
+func (s *Store) count(name string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, _ := s.stats[name].(int64)
+	s.stats[name] = old + n
+}
+
+// Peek opens a session that can only look. Without our tables it finds nothing.
+func (s *Store) Peek(ctx context.Context) (sink.Session, error) {
+	session := &session{store: s}
+	err := s.with(ctx, "look at the tables", func(ctx context.Context, conn *pgx.Conn) (err error) {
+		session.missing, err = s.check(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+// Runs lists all runs, by ascending ID.
+func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
+	err = s.with(ctx, "list the runs", func(ctx context.Context, conn *pgx.Conn) error {
+		missing, err := s.check(ctx, conn)
+		if err != nil || missing {
+			return err
+		}
+		runs, err = s.names.runsWhere(ctx, conn, "true")
+		return err
+	})
+	return runs, err
+}

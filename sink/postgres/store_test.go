@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+	"github.com/linkforge/bulk/sink/sinktest"
+)
+
+var server = pgtest.New(pgtest.Options{TCP: true, HBA: []string{"local all locked scram-sha-256"}})
+
+func TestMain(m *testing.M) {
+	if os.Getenv("BULK_TEST_LOADER") != "" {
+		os.Exit(loader())
+	}
+	os.Exit(server.Main(m))
+}
+
+func TestConformance(t *testing.T) {
+	sinktest.Run(t, func(t *testing.T) *sinktest.Database { return conforming(server.Database(t), Options{RetryFor: -1}) })
+}
+
+// conforming is a database of the conformance suite.
+func conforming(dsn string, opts Options) *sinktest.Database {
+	links := newNames(opts.Schema, opts.withDefaults().Table).links
+	return &sinktest.Database{
+		FineLocks: true,
+		Open: func(t *testing.T) sink.Store {
+			return openStore(t, dsn, opts)
+		},
+		Created: func(t *testing.T) bool {
+			return value[bool](t, dsn, "SELECT to_regclass($1) IS NOT NULL", links)
+		},
+		Dump: func(t *testing.T) []sinktest.Row {
+			if !value[bool](t, dsn, "SELECT to_regclass($1) IS NOT NULL", links) {
+				return nil
+			}
+			return dump(t, dsn, links)
+		},
+		Insert: func(t *testing.T, r sinktest.Row) {
+			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
+				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created)
+		},
+	}
+}
+
+// openStore opens a store without closing it.
+func openStore(t testing.TB, dsn string, opts Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), dsn, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// dump reads all links.
+func dump(t testing.TB, dsn, links string) []sinktest.Row {
+	t.Helper()
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
+		" run_id, created_at FROM "+links+" ORDER BY workspace_id, short_code")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sinktest.Row, err error) {
+		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created)
+		r.Created = r.Created.UTC().Round(time.Microsecond)
+		return r, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func connect(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func execute(t testing.TB, dsn, sql string, args ...any) {
+	t.Helper()
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// value reads one value.
+func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
+	t.Helper()
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	if err := conn.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return v
+}
