@@ -1,0 +1,185 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"golang.org/x/sync/errgroup"
+)
+
+// DiffConfig says what Diff compares.
+type DiffConfig struct {
+	A, B    string // each an output folder of a run or a mapping of any format
+	Workers int    // goroutines that sort; 0: as many as processors
+	Memory  int64  // bytes to use, at least LeastDiffMemory; 0: no bound
+	TempDir string // of what does not fit; "": that of the system
+
+	spillAt int64 // of tests: bytes of a sort, whatever Memory says
+}
+
+// LeastDiffMemory is the smallest bound that Diff can keep: on both sides blocks
+// of rows and an Arrow batch, whose cells may have 64 MiB, and for the sort a
+// chunk of every range for each writer.
+const LeastDiffMemory = diffOverhead + 96<<20
+
+const diffOverhead = 416 << 20
+
+// A Change is a kind of difference.
+type Change string
+
+// The kinds of differences.
+const (
+	Added           Change = "added"    // a link of B that A has not
+	Removed         Change = "removed"  // a link of A that B has not
+	Remapped        Change = "remapped" // the same workspace and URL, another code
+	Moved           Change = "moved"    // the same workspace and code, another URL
+	OutcomeChanged  Change = "outcome"  // of a row, if both runs had the same inputs, otherwise of a link
+	RejectChanged   Change = "reject"   // a row rejected for another reason, or on one side only
+	ManifestChanged Change = "manifest" // an option, the profile or the scheme
+)
+
+// Accepted stands in a RejectChanged for the side that did not reject the row,
+// where that is known because both runs had the same inputs.
+const Accepted = "accepted"
+
+// A Difference is one thing that differs. What does not apply is empty.
+type Difference struct {
+	Change    Change      `json:"change"`
+	Workspace report.Text `json:"workspace_id,omitempty"`
+	Canonical report.Text `json:"canonical_url,omitempty"`
+	Code      report.Text `json:"short_code,omitempty"`
+	Source    report.Text `json:"source,omitempty"`
+	Row       int64       `json:"row,omitempty"`
+	Field     string      `json:"field"` // what A and B are
+	A         report.Text `json:"a"`
+	B         report.Text `json:"b"`
+}
+
+// Diff calls emit with each difference between two runs or mappings, from one
+// goroutine: first of the manifests, then of the links, then moved codes, then
+// rejects. Their order depends on the content alone. It reads each file once, in
+// any order of its rows, and compares
+//
+//   - links, once for each workspace and canonical URL, by the code of the first
+//     row that is not a duplicate; the salt follows from the code;
+//   - rows, by source and record, where both are runs whose inputs have the same
+//     digests one by one, under whatever names;
+//   - rejects, where both are runs: by source and record if the inputs are the
+//     same, and otherwise by the content of their cells.
+//
+// How a mapping is written down (its format, short_url, defused formulas) and
+// what it carried is not compared. Parts whose digests in both manifests agree
+// are not read: that the files are what the manifest says is for Verify.
+func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (err error) {
+	if cfg.Workers == 0 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	d := &differ{cfg: cfg, emit: emit}
+	for i, path := range []string{cfg.A, cfg.B} {
+		if d.sides[i], err = openSide(path); err != nil {
+			return err
+		}
+	}
+	a, b := d.sides[0], d.sides[1]
+	d.sameInputs = sameInputs(a.manifest, b.manifest)
+	d.defused = a.excelSafe || b.excelSafe
+	if err := d.manifests(); err != nil {
+		return err
+	}
+	if !sameMapping(a, b) {
+		if err := d.mappings(ctx); err != nil {
+			return err
+		}
+	}
+	if a.manifest == nil || b.manifest == nil || a.rejectsSHA256 != "" && a.rejectsSHA256 == b.rejectsSHA256 {
+		return nil
+	}
+	return d.rejects(ctx)
+}
+
+// A differ is one call of Diff.
+type differ struct {
+	cfg        DiffConfig
+	sides      [2]*diffSide
+	sameInputs bool
+	defused    bool // a side has an apostrophe before cells that look like formulas
+	emit       func(*Difference) error
+}
+
+// newSorter returns a sorter for records that are ordered by key and then by
+// their bytes, with a share of the memory.
+func (d *differ) newSorter(eighths int64) *extsort.Sorter {
+	cfg := extsort.Config{
+		CompareGroups: func(_, _ uint32) int { return 0 },
+		Compare:       bytes.Compare,
+		Loads:         d.cfg.Workers + 2, TempDir: d.cfg.TempDir,
+	}
+	if d.cfg.Memory > 0 {
+		cfg.Memory = (max(d.cfg.Memory, LeastDiffMemory) - diffOverhead) / 8 * eighths
+	}
+	if d.cfg.spillAt > 0 {
+		cfg.Memory = d.cfg.spillAt
+	}
+	return extsort.New(cfg)
+}
+
+// both runs f for each side, in parallel, with a writer of the sorter.
+func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context.Context, side int, w *extsort.Writer) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for side := range d.sides {
+		w := s.NewWriter()
+		g.Go(func() error { return errors.Join(f(ctx, side, w), w.Err()) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return s.Finish()
+}
+
+// inOrder calls visit with each record in order, from one goroutine, while
+// others load what follows.
+func (d *differ) inOrder(ctx context.Context, s *extsort.Sorter, visit func(rec []byte) error) error {
+	type loading struct {
+		bucket *extsort.Bucket
+		err    error
+		done   chan struct{}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan *loading, d.cfg.Workers)
+	g.Go(func() error {
+		defer close(queue)
+		for i := range s.Buckets() {
+			l := &loading{done: make(chan struct{})}
+			select {
+			case queue <- l:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			g.Go(func() error {
+				defer close(l.done)
+				l.bucket, l.err = s.Load(i)
+				return l.err
+			})
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for l := range queue {
+			if <-l.done; l.err != nil {
+				return l.err
+			}
+			for i := range l.bucket.Len() {
+				if err := visit(l.bucket.Record(i)); err != nil {
+					return err
+				}
+			}
+			l.bucket.Release()
+		}
+		return nil
+	})
+	return g.Wait()
+}

@@ -1,0 +1,246 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/zeebo/xxh3"
+)
+
+// A row on its way through the sort: its key is a hash of the link, its content
+//
+//	canonical length uvarint, canonical | workspace length uvarint, workspace
+//	| source uint32 | row uint64 | side, 1 byte | outcome, 1 byte | code
+//
+// with numbers in big-endian order, so that the order of the bytes brings the
+// rows of a link together, and of both sides those of one record of an input.
+const (
+	placeSize = 4 + 8
+	tailSize  = placeSize + 2 // before the code
+)
+
+// mappings compares the mappings: rows and links, then codes that moved. Of a
+// code that moved, both URLs differ between the sides as links do; so only codes
+// of links that differ need to be looked at.
+func (d *differ) mappings(ctx context.Context) (err error) {
+	rows, codes := d.newSorter(6), d.newSorter(2)
+	defer func() { err = errors.Join(err, rows.Close(), codes.Close()) }()
+	var tables [2]*sources
+	if err := d.both(ctx, rows, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
+		tables[side], err = d.readMapping(ctx, side, w)
+		return err
+	}); err != nil {
+		return err
+	}
+	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter()}
+	if err := d.inOrder(ctx, rows, l.row); err != nil {
+		return err
+	}
+	if err := errors.Join(l.finish(), l.codes.Err(), codes.Finish()); err != nil {
+		return err
+	}
+	m := &moves{differ: d}
+	if err := d.inOrder(ctx, codes, m.code); err != nil {
+		return err
+	}
+	return m.finish()
+}
+
+// readMapping files all rows of one side.
+func (d *differ) readMapping(ctx context.Context, side int, w *extsort.Writer) (_ *sources, err error) {
+	if d.sides[side].mapping == "" {
+		return nil, nil
+	}
+	m, err := report.OpenMapping(d.sides[side].mapping)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	table := d.newSources(side, m.Text)
+	var block report.MappingBlock
+	var row report.MappingRow
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err := m.Read(&block); err == io.EOF {
+			return table, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(block.Faults) > 0 {
+			return nil, block.Faults[0]
+		}
+		for i := range block.Len() {
+			block.Row(i, &row)
+			row.Workspace = d.meant(row.Workspace)
+			fileRow(w, side, table.id(row.Source), &row.Row)
+		}
+	}
+}
+
+func fileRow(w *extsort.Writer, side int, source uint32, r *report.Row) {
+	var head [2 * binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(head[:], uint64(len(r.Canonical)))
+	m := binary.PutUvarint(head[n:], uint64(len(r.Workspace)))
+	key := xxh3.HashSeed(r.Canonical, xxh3.Hash(r.Workspace))
+	rec := w.Reserve(0, key, n+m+len(r.Canonical)+len(r.Workspace)+tailSize+len(r.Code))
+	rec = rec[copy(rec, head[:n]):]
+	rec = rec[copy(rec, r.Canonical):]
+	rec = rec[copy(rec, head[n:n+m]):]
+	rec = rec[copy(rec, r.Workspace):]
+	binary.BigEndian.PutUint32(rec, source)
+	binary.BigEndian.PutUint64(rec[4:], uint64(r.Row))
+	rec[placeSize], rec[placeSize+1] = byte(side), byte(r.Outcome)
+	copy(rec[tailSize:], r.Code)
+}
+
+// cutCell splits off a cell with its length before it.
+func cutCell(b []byte) (cell, rest []byte) {
+	n, size := binary.Uvarint(b)
+	end := size + int(n)
+	return b[size:end], b[end:]
+}
+
+// linkDiff compares rows as they come in order.
+type linkDiff struct {
+	*differ
+	sources *sources        // of A
+	codes   *extsort.Writer // of links that differ
+
+	link []byte // in hand, as records begin with it; empty: none
+	held [2]struct {
+		known   bool
+		outcome report.Outcome // the least of its rows
+		code    []byte
+	}
+	place    [placeSize]byte // of the last row of A
+	outcome  report.Outcome  // of that row
+	rowKnown bool
+}
+
+// row takes the next row.
+func (l *linkDiff) row(rec []byte) error {
+	_, rest := cutCell(rec)
+	_, rest = cutCell(rest)
+	if link := rec[:len(rec)-len(rest)]; !bytes.Equal(link, l.link) {
+		if err := l.finish(); err != nil {
+			return err
+		}
+		l.link = append(l.link[:0], link...)
+	}
+	side, outcome, code := rest[placeSize], report.Outcome(rest[placeSize+1]), rest[tailSize:]
+	if h := &l.held[side]; !h.known || outcome < h.outcome {
+		h.known, h.outcome, h.code = true, outcome, append(h.code[:0], code...)
+	}
+	if !l.sameInputs {
+		return nil
+	}
+	if side == 0 {
+		l.place, l.outcome, l.rowKnown = [placeSize]byte(rest), outcome, true
+		return nil
+	}
+	if l.rowKnown && l.place == [placeSize]byte(rest) && l.outcome != outcome {
+		d := l.difference(OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
+		d.Code = report.Text(code)
+		d.Source, d.Row = report.Text(l.sources.names[binary.BigEndian.Uint32(rest)]), int64(binary.BigEndian.Uint64(rest[4:]))
+		return l.emit(d)
+	}
+	return nil
+}
+
+// finish compares the link in hand.
+func (l *linkDiff) finish() error {
+	if len(l.link) == 0 {
+		return nil
+	}
+	a, b := &l.held[0], &l.held[1]
+	var d *Difference
+	switch {
+	case !a.known:
+		d = l.difference(Added, "short_code", "", string(b.code))
+	case !b.known:
+		d = l.difference(Removed, "short_code", string(a.code), "")
+	case !bytes.Equal(a.code, b.code):
+		d = l.difference(Remapped, "short_code", string(a.code), string(b.code))
+	case a.outcome != b.outcome && !l.sameInputs:
+		d = l.difference(OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
+		d.Code = report.Text(b.code)
+	}
+	if d != nil && d.Change != OutcomeChanged {
+		for side := range l.held {
+			if h := &l.held[side]; h.known {
+				fileCode(l.codes, side, d, h.code)
+			}
+		}
+	}
+	l.held[0].known, l.held[1].known, l.rowKnown = false, false, false
+	if d == nil {
+		return nil
+	}
+	return l.emit(d)
+}
+
+// difference describes one of the link in hand.
+func (l *linkDiff) difference(change Change, field, a, b string) *Difference {
+	canonical, rest := cutCell(l.link)
+	workspace, _ := cutCell(rest)
+	return &Difference{Change: change, Workspace: report.Text(workspace), Canonical: report.Text(canonical),
+		Field: field, A: report.Text(a), B: report.Text(b)}
+}
+
+// fileCode files the code of a link that differs:
+//
+//	code length uvarint, code | workspace length uvarint, workspace | side, 1 byte | canonical
+func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
+	rec := appendCell(nil, string(code))
+	rec = appendCell(rec, string(d.Workspace))
+	key := xxh3.Hash(rec)
+	rec = append(append(rec, byte(side)), d.Canonical...)
+	copy(w.Reserve(0, key, len(rec)), rec)
+}
+
+func appendCell(dst []byte, cell string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
+}
+
+// moves looks for codes that are another URL's on the other side.
+type moves struct {
+	*differ
+	slot []byte // in hand, as records begin with it; empty: none
+	url  [2][]byte
+}
+
+// code takes the next record of fileCode.
+func (m *moves) code(rec []byte) error {
+	_, rest := cutCell(rec)
+	_, rest = cutCell(rest)
+	if slot := rec[:len(rec)-len(rest)]; !bytes.Equal(slot, m.slot) {
+		if err := m.finish(); err != nil {
+			return err
+		}
+		m.slot = append(m.slot[:0], slot...)
+	}
+	if url := &m.url[rest[0]]; *url == nil {
+		*url = bytes.Clone(rest[1:])
+	}
+	return nil
+}
+
+// finish reports the code in hand if it moved.
+func (m *moves) finish() error {
+	a, b := m.url[0], m.url[1]
+	m.url = [2][]byte{}
+	if a == nil || b == nil {
+		return nil
+	}
+	code, rest := cutCell(m.slot)
+	workspace, _ := cutCell(rest)
+	return m.emit(&Difference{Change: Moved, Workspace: report.Text(workspace), Code: report.Text(code),
+		Field: "canonical_url", A: report.Text(a), B: report.Text(b)})
+}

@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A diffSide is one of the two that are compared.
+type diffSide struct {
+	manifest      *report.Manifest // nil: a mapping alone
+	excelSafe     bool
+	mapping       string // path; "": a run that had too many rejects
+	mappingSHA256 string
+	rowDigest     string // of the mapping, see report.RowDigest; "": the manifest has none
+	rejectsPath   string
+	rejectsSHA256 string
+}
+
+// openSide finds out what lies under a path.
+func openSide(path string) (*diffSide, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return &diffSide{mapping: path}, nil
+	}
+	data, err := os.ReadFile(filepath.Join(path, report.ManifestName))
+	if err != nil {
+		return nil, err
+	}
+	s := &diffSide{}
+	if s.manifest, err = report.ReadManifest(bytes.NewReader(data)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)
+	for _, file := range s.manifest.Files {
+		switch {
+		case strings.HasPrefix(file.Name, "mapping."):
+			s.mapping, s.mappingSHA256, s.rowDigest = filepath.Join(path, file.Name), file.SHA256, file.RowDigest
+		case file.Name == "rejects.csv":
+			s.rejectsPath, s.rejectsSHA256 = filepath.Join(path, file.Name), file.SHA256
+		}
+	}
+	return s, nil
+}
+
+// sameMapping reports whether the manifests show that the mappings have the
+// same rows.
+func sameMapping(a, b *diffSide) bool {
+	if a.mapping == "" || b.mapping == "" {
+		return a.mapping == b.mapping
+	}
+	return a.rowDigest != "" && a.rowDigest == b.rowDigest ||
+		a.mappingSHA256 != "" && a.mappingSHA256 == b.mappingSHA256 && a.excelSafe == b.excelSafe
+}
+
+// sameInputs reports whether two runs read the same records from their inputs
+// one by one.
+func sameInputs(a, b *report.Manifest) bool {
+	if a == nil || b == nil || len(a.Inputs) == 0 {
+		return false
+	}
+	return slices.EqualFunc(a.Inputs, b.Inputs, func(x, y report.Input) bool {
+		return x.SHA256 == y.SHA256 && x.RecordsSHA256 == y.RecordsSHA256 && x.SHA256+x.RecordsSHA256 != ""
+	})
+}
+
+// manifests compares what the manifests say of how links were made. Options that
+// only say how files are written, or what happens to the store, do not count.
+func (d *differ) manifests() error {
+	if d.sides[0].manifest == nil || d.sides[1].manifest == nil {
+		return nil
+	}
+	var settings [2]map[string]string
+	names := map[string]bool{}
+	for i, side := range d.sides {
+		m := side.manifest
+		settings[i] = map[string]string{
+			"profile": m.Profile, "scheme": m.Scheme.Name,
+			"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
+		}
+		for name, value := range m.Options {
+			if !slices.Contains([]string{"report_format", "excel_safe", "dry_run", "max_rejects"}, name) {
+				settings[i][name] = fmt.Sprint(value)
+			}
+		}
+		for name := range settings[i] {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		a, b := settings[0][name], settings[1][name]
+		if a == b {
+			continue
+		}
+		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: report.Text(a), B: report.Text(b)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meant takes the apostrophe away that ExcelSafe puts before a formula. It does
+// so on both sides, since a cell that came with one cannot be told from it.
+func (d *differ) meant(cell []byte) []byte {
+	if d.defused && len(cell) > 1 && cell[0] == '\'' && strings.IndexByte("=+-@\t\r", cell[1]) >= 0 {
+		return cell[1:]
+	}
+	return cell
+}
+
+// sources numbers the inputs of a side: those of the manifest as it lists them.
+type sources struct {
+	d      *differ
+	ids    map[string]uint32
+	names  []string
+	last   string // as the file has it
+	lastID uint32
+}
+
+// newSources returns the inputs of a side; text is how its file writes a name.
+func (d *differ) newSources(side int, text func(string) string) *sources {
+	s := &sources{d: d, ids: map[string]uint32{}}
+	if d.sameInputs {
+		for _, input := range d.sides[side].manifest.Inputs {
+			s.id(text(string(input.Name)))
+		}
+	}
+	return s
+}
+
+// id returns the number of a source.
+func (s *sources) id(name string) uint32 {
+	if name == s.last && len(s.names) > 0 {
+		return s.lastID
+	}
+	s.last = strings.Clone(name) // it may lie in a buffer
+	meant := string(s.d.meant([]byte(name)))
+	id, known := s.ids[meant]
+	if !known {
+		id = uint32(len(s.names))
+		s.ids[meant] = id
+		s.names = append(s.names, meant)
+	}
+	s.lastID = id
+	return id
+}

@@ -1,0 +1,226 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"pgregory.net/rapid"
+)
+
+// differences returns what Diff finds, in byte order.
+func differences(t testing.TB, cfg DiffConfig) []string {
+	t.Helper()
+	var got []string
+	if err := Diff(context.Background(), cfg, func(d *Difference) error {
+		got = append(got, fmt.Sprintf("%+v", *d))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	return got
+}
+
+// What Diff finds is what maps find, in every pair of formats, in any order of
+// the rows, in memory or spilled.
+func TestDiffMappings(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		var paths [2]string
+		fakes := [2]*fake{drawMapping(rt, "a"), drawMapping(rt, "b")}
+		for i, f := range fakes {
+			format := rapid.SampledFrom(diffFormats).Draw(rt, "format")
+			paths[i] = filepath.Join(dir, fmt.Sprint(i))
+			f.writeMapping(t, paths[i], format, false, uint64(i))
+		}
+		cfg := DiffConfig{A: paths[0], B: paths[1], spillAt: rapid.SampledFrom([]int64{0, 1}).Draw(rt, "spill")}
+		if got, want := differences(t, cfg), expected(fakes[0], fakes[1], false); !slices.Equal(got, want) {
+			rt.Fatalf("got  %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+		}
+	})
+}
+
+// The same for runs over the same input, which may have another name, with
+// defused formulas or without.
+func TestDiffRuns(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		names := [2]string{"-in", rapid.SampledFrom([]string{"-in", "other"}).Draw(rt, "name")}
+		var paths [2]string
+		var fakes [2]*fake
+		for i, name := range names {
+			f := drawMapping(rt, name)
+			f.inputs = []report.Input{{Name: report.Text(name), SHA256: "same"}}
+			fakes[i], paths[i] = f, filepath.Join(dir, fmt.Sprint(i))
+			if err := os.RemoveAll(paths[i]); err != nil {
+				t.Fatal(err)
+			}
+			f.writeRun(t, paths[i], rapid.SampledFrom(diffFormats).Draw(rt, "format"), rapid.Bool().Draw(rt, "safe"), uint64(i))
+		}
+		want := append(expected(fakes[0], fakes[1], true), expectedRejects(fakes[0], fakes[1])...)
+		slices.Sort(want)
+		if got := differences(t, DiffConfig{A: paths[0], B: paths[1], Workers: 3}); !slices.Equal(got, want) {
+			rt.Fatalf("got  %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+		}
+	})
+}
+
+// bigMapping has n links, and a duplicate of every tenth.
+func bigMapping(n int) *fake {
+	f := &fake{profile: "p"}
+	for i := range n {
+		url := fmt.Appendf(nil, "http://example.com/some/path/of/usual/length/%d?a=1&b=2", i)
+		r := report.Row{Source: "in.csv", Row: int64(2*i + 1), Workspace: []byte("demo"), Original: url, Canonical: url,
+			Code: fmt.Appendf(nil, "%010d", uint32(i)*2654435761), Outcome: report.Created}
+		f.rows = append(f.rows, r)
+		if i%10 == 0 {
+			r.Row++
+			r.Outcome = report.Duplicate
+			f.rows = append(f.rows, r)
+		}
+	}
+	return f
+}
+
+// Planted differences in a large mapping are found, and nothing else, spilled or
+// not, with one URL in many rows.
+func TestDiffPlanted(t *testing.T) {
+	dir := t.TempDir()
+	a, b := bigMapping(60_000), bigMapping(60_000)
+	for i := range 60_000 {
+		r := b.rows[0]
+		r.Row, r.Outcome = int64(200_000+i), report.Duplicate
+		b.rows = append(b.rows, r)
+	}
+	b.rows[2].Code, b.rows[3].Code = b.rows[3].Code, b.rows[2].Code
+	b.rows[5].Outcome = report.Existing
+	a.rows, b.rows = slices.Delete(a.rows, 50, 51), slices.Delete(b.rows, 40, 41)
+	a.writeMapping(t, filepath.Join(dir, "a"), report.Arrow, false, 1)
+	b.writeMapping(t, filepath.Join(dir, "b"), report.Parquet, false, 2)
+	want := expected(a, b, false)
+	if len(want) != 7 {
+		t.Fatalf("planted %d", len(want))
+	}
+	for _, spillAt := range []int64{0, 1 << 20} {
+		if got := differences(t, DiffConfig{A: filepath.Join(dir, "a"), B: filepath.Join(dir, "b"), spillAt: spillAt, TempDir: dir}); !slices.Equal(got, want) {
+			t.Errorf("spill at %d: got %d differences: %.3000s", spillAt, len(got), strings.Join(got, "\n"))
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Without the same inputs, rejects are matched by content, whatever the order of
+// the columns, and counted.
+func TestDiffRejectsByContent(t *testing.T) {
+	dir := t.TempDir()
+	cells := func(texts ...string) (c [][]byte) {
+		for _, text := range texts {
+			c = append(c, []byte(text))
+		}
+		return c
+	}
+	a := &fake{profile: "p", columns: []string{"url", "note"}, rejects: []report.Reject{
+		{Source: "a", Row: 1, Reason: "empty", Cells: cells("", "n")}, {Source: "a", Row: 2, Reason: "empty", Cells: cells("", "n")},
+		{Source: "a", Row: 3, Reason: "bad_host", Cells: cells("u", "")}, {Source: "a", Row: 4, Reason: "malformed_row", Cells: cells("", ""), Raw: []byte("r")}}}
+	b := &fake{profile: "p2", columns: []string{"note", "url"}, rejects: []report.Reject{
+		{Source: "b", Row: 9, Reason: "empty", Cells: cells("n", "")},
+		{Source: "b", Row: 8, Reason: "bad_port", Cells: cells("", "u")}, {Source: "b", Row: 7, Reason: "malformed_row", Cells: cells("", ""), Raw: []byte("r")}}}
+	a.writeRun(t, filepath.Join(dir, "a"), report.CSV, false, 1)
+	b.writeRun(t, filepath.Join(dir, "b"), report.CSV, false, 1)
+	want := []string{
+		fmt.Sprintf("%+v", Difference{Change: ManifestChanged, Field: "profile", A: "p", B: "p2"}),
+		fmt.Sprintf("%+v", Difference{Change: RejectChanged, Source: "a", Row: 1, Field: "reason", A: "empty"}),
+		fmt.Sprintf("%+v", Difference{Change: RejectChanged, Source: "a", Row: 3, Field: "reason", A: "bad_host", B: "bad_port"}),
+	}
+	slices.Sort(want)
+	if got := differences(t, DiffConfig{A: filepath.Join(dir, "a"), B: filepath.Join(dir, "b")}); !slices.Equal(got, want) {
+		t.Errorf("got %s", strings.Join(got, "\n"))
+	}
+}
+
+// Where the digests agree, no file but the manifests is read.
+func TestDiffDigests(t *testing.T) {
+	dir := t.TempDir()
+	manifest := func(name, mapping string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf(`{"profile":"p","files":[%s,{"name":"rejects.csv","sha256":"r"}]}`, mapping)
+		if err := os.WriteFile(filepath.Join(path, report.ManifestName), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	a := manifest("a", `{"name":"mapping.csv","sha256":"1","row_digest":"d"}`)
+	for _, same := range []string{`{"name":"mapping.csv","sha256":"1"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"d"}`} {
+		if got := differences(t, DiffConfig{A: a, B: manifest("b", same)}); got != nil {
+			t.Errorf("%s: %s", same, got)
+		}
+	}
+	for _, other := range []string{`{"name":"mapping.csv","sha256":"2"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"e"}`} {
+		err := Diff(context.Background(), DiffConfig{A: a, B: manifest("b", other)}, nil)
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+func TestDiffErrors(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	bigMapping(100).writeMapping(t, a, report.CSV, false, 1)
+	bigMapping(99).writeMapping(t, b, report.CSV, false, 1)
+	stop := errors.New("stop")
+	if err := Diff(context.Background(), DiffConfig{A: a, B: b}, func(*Difference) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("emit fails: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(stop)
+	if err := Diff(ctx, DiffConfig{A: a, B: b}, nil); !errors.Is(err, stop) {
+		t.Errorf("cancelled: %v", err)
+	}
+	text, _ := os.ReadFile(b)
+	os.WriteFile(b, []byte(strings.Replace(string(text), ",created,", ",made,", 1)), 0o666)
+	var cell *report.CellError
+	if err := Diff(context.Background(), DiffConfig{A: a, B: b}, nil); !errors.As(err, &cell) {
+		t.Errorf("a wrong cell: %v", err)
+	}
+	if err := Diff(context.Background(), DiffConfig{A: a, B: dir}, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder without manifest: %v", err)
+	}
+	if err := Diff(context.Background(), DiffConfig{A: a, B: b, spillAt: 1, TempDir: filepath.Join(dir, "none")}, nil); err == nil {
+		t.Error("no folder to spill to")
+	}
+}
+
+func BenchmarkDiff(b *testing.B) {
+	const links = 500_000
+	dir := b.TempDir()
+	f := bigMapping(links)
+	for _, format := range diffFormats {
+		x, y := filepath.Join(dir, "x."+string(format)), filepath.Join(dir, "y."+string(format))
+		f.writeMapping(b, x, format, false, 1)
+		f.writeMapping(b, y, format, false, 2)
+		for _, memory := range []int64{0, LeastDiffMemory} {
+			b.Run(fmt.Sprintf("rows=%d/format=%s/memory=%dMiB", 2*len(f.rows), format, memory>>20), func(b *testing.B) {
+				for b.Loop() {
+					if err := Diff(context.Background(), DiffConfig{A: x, B: y, Memory: memory}, nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(2*len(f.rows))*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Rules are what decides about the code of a URL, beside the store.
+type Rules struct {
+	Profile    canon.Profile
+	Scheme     codegen.Scheme
+	Workspace  string
+	MaxRetries int // highest salt
+}
+
+// An Explanation tells how a URL gets its code. Its JSON has what someone needs
+// who computes the same in another language. Bytes of the input that are not
+// UTF-8 appear as of report.Text.
+type Explanation struct {
+	Input     report.Text `json:"input"`
+	Trimmed   report.Text `json:"trimmed"`
+	Profile   string      `json:"profile"`
+	Reason    string      `json:"reason,omitempty"` // why it is refused; then nothing but Detail follows
+	Detail    string      `json:"detail,omitempty"`
+	Steps     []Step      `json:"steps,omitempty"`
+	Canonical string      `json:"canonical,omitempty"`
+	Workspace string      `json:"workspace,omitempty"`
+	Scheme    string      `json:"scheme,omitempty"`
+	Codings   []Coding    `json:"codings,omitempty"` // one for each salt that was asked for
+	Store     *Standing   `json:"store,omitempty"`
+}
+
+// A Step is a rule that changed the URL, and what it made of it.
+type Step struct {
+	Rule string      `json:"rule"`
+	URL  report.Text `json:"url"`
+}
+
+// A Coding is the way from a canonical URL and a salt to a code.
+type Coding struct {
+	Salt      int    `json:"salt"`
+	HashInput string `json:"hash_input"`
+	SHA256    string `json:"sha256"`  // hexadecimal
+	Integer   string `json:"integer"` // of its first 16 bytes, big-endian; decimal
+	Digits    string `json:"digits"`  // of the integer in Base58, without leading zeros
+	Code      string `json:"code"`
+}
+
+// Explain explains the codes that a URL has with these salts.
+func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
+	e := &Explanation{Input: report.Text(raw), Trimmed: report.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
+	steps, err := r.Profile.Explain(raw)
+	var reason canon.Reason
+	if errors.As(err, &reason) {
+		e.Reason, e.Detail = string(reason), canon.Detail(raw, reason)
+		return e
+	}
+	canonical := raw
+	for _, s := range steps {
+		e.Steps = append(e.Steps, Step{s.Rule, report.Text(s.After)})
+		canonical = []byte(s.After)
+	}
+	e.Canonical, e.Workspace, e.Scheme = string(canonical), r.Workspace, codegen.Name
+	for _, salt := range salts {
+		e.Codings = append(e.Codings, r.coding(canonical, salt))
+	}
+	return e
+}
+
+func (r *Rules) coding(canonical []byte, salt int) Coding {
+	input := codegen.AppendInput(nil, canonical, []byte(r.Workspace), salt)
+	h := codegen.Sum(input)
+	key := h.Key()
+	full, _ := codegen.New(codegen.MaxDigits) // pads; the digits themselves have no leading zeros
+	return Coding{
+		Salt: salt, HashInput: string(input), SHA256: fmt.Sprintf("%x", sha256.Sum256(input)),
+		Integer: new(big.Int).SetBytes(key[:]).String(),
+		Digits:  strings.TrimLeft(string(full.AppendCode(nil, h)), codegen.Alphabet[:1]),
+		Code:    string(r.Scheme.AppendCode(nil, h)),
+	}
+}
+
+// A Standing is how a URL stands in a store.
+type Standing struct {
+	Owners []Owner `json:"owners"` // of the codes of all salts from 0 to the highest
+	// What a run would do now: "existing", "created" or, where all codes have
+	// other owners, "code_space_exhausted".
+	Outcome string `json:"outcome"`
+	Code    string `json:"code,omitempty"`
+	Salt    *int   `json:"salt,omitempty"`   // nil: none gives the code
+	RunID   *int32 `json:"run_id,omitempty"` // that made the existing link
+}
+
+// An Owner is who has the code of a salt.
+type Owner struct {
+	Salt  int    `json:"salt"`
+	Code  string `json:"code"`
+	Owner string `json:"owner,omitempty"` // canonical URL; "": nobody
+	RunID *int32 `json:"run_id,omitempty"`
+}
+
+// Ask looks the codes of a URL up. The answer is that of one moment: nothing is
+// locked.
+func (r *Rules) Ask(ctx context.Context, session sink.Session, canonical string) (*Standing, error) {
+	s := &Standing{}
+	var own sink.Key
+	byCode := map[string][]int{} // short codes of several salts may be the same
+	for salt := range r.MaxRetries + 1 {
+		h := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), salt))
+		if salt == 0 {
+			own = h.Key()
+		}
+		code := string(r.Scheme.AppendCode(nil, h))
+		s.Owners = append(s.Owners, Owner{Salt: salt, Code: code})
+		byCode[code] = append(byCode[code], salt)
+	}
+	probes := make([]sink.Probe, 0, len(byCode))
+	for code := range byCode {
+		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code)}
+		if code == s.Owners[0].Code {
+			p.Key, p.Canonical = own, []byte(canonical)
+		}
+		probes = append(probes, p)
+	}
+	slices.SortFunc(probes, func(a, b sink.Probe) int { return bytes.Compare(a.Code, b.Code) })
+	err := session.Lookup(ctx, probes, func(f sink.Found) error {
+		owner, run := string(f.Canonical), f.Run
+		if f.Same {
+			owner = canonical
+			s.Outcome, s.Code, s.RunID = report.Existing.String(), string(f.Code), &run
+		}
+		for _, salt := range byCode[string(f.Code)] {
+			s.Owners[salt].Owner, s.Owners[salt].RunID = owner, &run
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.decide(s, []byte(canonical))
+	return s, nil
+}
+
+// decide fills in what a run would do.
+func (r *Rules) decide(s *Standing, canonical []byte) {
+	if s.Code != "" {
+		s.Salt = r.saltOf(canonical, s.Code)
+		return
+	}
+	for i := range s.Owners {
+		if o := &s.Owners[i]; o.Owner == "" {
+			s.Outcome, s.Code, s.Salt = report.Created.String(), o.Code, &o.Salt
+			return
+		}
+	}
+	s.Outcome = exhaustedReason
+}
+
+// exhaustedReason is the reason of rejects whose codes all have owners.
+const exhaustedReason = "code_space_exhausted"
+
+// saltOf returns the lowest salt that gives a code, which may be of another
+// length than the scheme's; nil: none does.
+func (r *Rules) saltOf(canonical []byte, code string) *int {
+	const defaultRetries = 10 // links may have been made with more retries than there are now
+	scheme, err := codegen.New(len(code))
+	if err != nil {
+		return nil
+	}
+	for salt := range max(r.MaxRetries, defaultRetries) + 1 {
+		h := codegen.Sum(codegen.AppendInput(nil, canonical, []byte(r.Workspace), salt))
+		if string(scheme.AppendCode(nil, h)) == code {
+			return &salt
+		}
+	}
+	return nil
+}

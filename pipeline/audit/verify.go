@@ -1,0 +1,184 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
+)
+
+// VerifyConfig says what Verify looks at. Of every field but Dir zero means the
+// default.
+type VerifyConfig struct {
+	Dir            string         // the output folder of a run
+	ManifestSHA256 string         // that the manifest must have, hexadecimal; "": any
+	Inputs         []string       // replayed and compared row by row; nil: not looked at
+	Source         source.Options // of the inputs: Stdin, MaxField and TempDir; the manifest has the rest
+	Store          sink.Store     // must hold every link of the mapping; nil: not looked at
+	Workers        int            // goroutines that recompute rows; 0: as many as processors
+	Memory         int64          // bytes of what is sorted; 0: 256 MiB
+	TempDir        string         // of what is more; "": that of the system
+	MaxFindings    int            // most findings that are listed; 0: 1,000
+	Version        string         // of the tool: the details of rejects are those of one version
+}
+
+const (
+	defaultSortMemory  = 256 << 20
+	defaultMaxFindings = 1000
+	sorters            = 3 // that share VerifyConfig.Memory: claims, rows, stored
+)
+
+// Verified is what Verify found.
+type Verified struct {
+	ManifestSHA256 string // of the manifest as it is
+	Rows           int64  // of the mapping
+	Rejects        int64
+	Findings       []Finding // the first, by file and row; those that are Unexplained are not among them
+	Unlisted       int64     // findings beyond VerifyConfig.MaxFindings
+	Unexplained    []Finding // at most MaxFindings
+	Kinds          map[Kind]int64
+}
+
+// Failed returns the number of findings that are faults.
+func (v *Verified) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
+
+// A verifier is one call of Verify. What it knows of the manifest is read-only;
+// the rest is safe for concurrent use.
+type verifier struct {
+	cfg      VerifyConfig
+	manifest *report.Manifest
+	run      runOptions
+	log      findings
+	open     findings // unexplained
+	mapping  string   // name of the file; "": there is none
+	seen     []*rowSet
+	groups   groups
+	claims   *extsort.Sorter
+	rows     *extsort.Sorter // sums of both sides of each row; nil: the inputs are not replayed
+	seed     maphash.Seed
+	stored   *extsort.Sorter // links that the store must have; nil: it is not looked at
+	broken   atomic.Bool     // a file could not be read to the end
+	mixed    atomic.Bool     // the mapping is not in order
+	result   Verified
+}
+
+// runOptions are what the manifest says of how rows were made.
+type runOptions struct {
+	profile   canon.Profile
+	scheme    codegen.Scheme
+	retries   int    // highest salt of a link that the run made
+	mostSalt  int    // highest salt that is tried to explain an older one
+	workspace []byte // of rows without one
+	base      []byte // of short_url; nil: blank
+	excelSafe bool
+	carry     bool
+}
+
+// Verify recomputes all that the files of a run say, as far as they tell, and
+// returns what is wrong with them. A file that is missing or damaged is a
+// finding; a manifest that cannot be read, a failing disk and a failing store
+// are errors.
+//
+// It holds a few blocks of rows a worker, a bit for each row of the inputs, and
+// VerifyConfig.Memory for what it sorts: the codes that were contested and, of
+// inputs that are replayed, a few bytes a row.
+func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
+	if cfg.Workers == 0 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Memory == 0 {
+		cfg.Memory = defaultSortMemory
+	}
+	if cfg.MaxFindings == 0 {
+		cfg.MaxFindings = defaultMaxFindings
+	}
+	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}}
+	v.log.most, v.open.most = cfg.MaxFindings, cfg.MaxFindings
+	if err := v.readManifest(); err != nil {
+		return nil, err
+	}
+	v.claims = v.newClaims()
+	defer func() { err = errors.Join(err, v.claims.Close()) }()
+	if len(cfg.Inputs) > 0 {
+		v.rows, v.seed = v.newRows(), maphash.MakeSeed()
+		defer func() { err = errors.Join(err, v.rows.Close()) }()
+	}
+	if cfg.Store != nil {
+		v.stored = v.newClaims()
+		defer func() { err = errors.Join(err, v.stored.Close()) }()
+	}
+	if v.settle() {
+		if err := v.all(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v.log.cut()
+	v.open.cut()
+	v.result.Findings, v.result.Unexplained, v.result.Kinds = v.log.list, v.open.list, v.log.kinds
+	for _, n := range v.log.kinds {
+		v.result.Unlisted += n
+	}
+	v.result.Unlisted -= int64(len(v.log.list))
+	return &v.result, nil
+}
+
+// all does every check once the manifest is understood.
+func (v *verifier) all(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return v.digests(gctx) })
+	if v.mapping != "" {
+		g.Go(func() error { return v.verifyMapping(gctx) })
+		g.Go(func() error { return v.verifyCollisions(gctx) })
+	}
+	g.Go(func() error { return v.verifyRejects(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if v.rows != nil {
+		if err := errors.Join(v.verifyInputs(ctx), v.verifyRows(ctx)); err != nil {
+			return err
+		}
+	}
+	if v.stored != nil {
+		if err := v.verifyStore(ctx); err != nil {
+			return err
+		}
+	}
+	if v.mapping == "" {
+		return nil
+	}
+	v.verifyComplete()
+	return v.verifyClaims(ctx)
+}
+
+// path returns that of a file of the folder.
+func (v *verifier) path(name string) string { return filepath.Join(v.cfg.Dir, name) }
+
+func (v *verifier) isCSV() bool { return v.mapping == "mapping."+string(report.CSV) }
+
+// damaged makes a finding of a report that cannot be read, and returns any other
+// error.
+func (v *verifier) damaged(name string, err error) (again bool, _ error) {
+	var cell *report.CellError
+	var damage *report.DamageError
+	switch {
+	case errors.As(err, &cell):
+		v.log.add(Finding{Kind: Damaged, File: name, Row: cell.Row, Column: cell.Column, Found: report.Text(cell.Found)})
+		return true, nil
+	case errors.As(err, &damage):
+		v.log.add(Finding{Kind: Damaged, File: name, Row: damage.Row, Found: report.Text(damage.Err.Error())})
+		return false, nil
+	}
+	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
+}

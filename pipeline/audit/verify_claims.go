@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"strings"
+	"sync"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A claim has to do with a code that is not simply that of its URL at salt 0.
+// Claims are sorted by workspace and code, and then met with the links of the
+// mapping that have their code at salt 0, which come in the same order: so
+// everything about one code is seen at once.
+type claim struct {
+	what      claimKind
+	created   bool // by this run; of holds and needs
+	salt      int
+	row       int64 // of the file that it is from
+	code      []byte
+	canonical []byte // of the URL that claims
+	owner     []byte // of a line
+}
+
+type claimKind byte
+
+const (
+	holds   claimKind = iota // a link that has the code, at a salt above 0, or of another length
+	line                     // a line of collisions.csv
+	needs                    // a link that could not have the code: there must be such a line
+	refused                  // a reject for which every code was taken
+)
+
+// Layout of a claim in the sort: the group is the workspace, the key the first 8
+// bytes of the code; the content, in which lengths and numbers are uvarints,
+//
+//	code length, code | kind | created | salt | row | canonical length, canonical | owner
+func (c *claim) append(dst []byte) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(c.code))), c.code...)
+	dst = append(dst, byte(c.what), byte(btoi(c.created)))
+	dst = binary.AppendUvarint(dst, uint64(c.salt))
+	dst = binary.AppendUvarint(dst, uint64(c.row))
+	dst = append(binary.AppendUvarint(dst, uint64(len(c.canonical))), c.canonical...)
+	return append(dst, c.owner...)
+}
+
+// decodeClaim splits the content of a claim, to which the result refers.
+func decodeClaim(rec []byte) (c claim) {
+	c.code, rec = cutBytes(rec)
+	c.what, c.created, rec = claimKind(rec[0]), rec[1] == 1, rec[2:]
+	salt, n := binary.Uvarint(rec)
+	row, m := binary.Uvarint(rec[n:])
+	c.salt, c.row = int(salt), int64(row)
+	c.canonical, c.owner = cutBytes(rec[n+m:])
+	return c
+}
+
+func cutBytes(rec []byte) (cell, rest []byte) {
+	n, size := binary.Uvarint(rec)
+	end := size + int(n)
+	return rec[size:end:end], rec[end:]
+}
+
+func codeKey(code []byte) uint64 {
+	var key [8]byte
+	copy(key[:], code)
+	return binary.BigEndian.Uint64(key[:])
+}
+
+func compareClaims(a, b []byte) int {
+	codeA, restA := cutBytes(a)
+	codeB, restB := cutBytes(b)
+	return cmp.Or(bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
+}
+
+func (v *verifier) newClaims() *extsort.Sorter {
+	return extsort.New(extsort.Config{
+		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
+		Compare:       compareClaims, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+	})
+}
+
+// groups numbers workspaces. It is safe for concurrent use.
+type groups struct {
+	mu    sync.RWMutex
+	ids   map[string]uint32
+	names []string
+}
+
+func (g *groups) id(name []byte) uint32 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id, ok := g.ids[string(name)]
+	if !ok {
+		id = uint32(len(g.names))
+		g.ids[string(name)] = id
+		g.names = append(g.names, string(name))
+	}
+	return id
+}
+
+func (g *groups) name(id uint32) string {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.names[id]
+}
+
+func (v *verifier) file(w *extsort.Writer, workspace []byte, c *claim) {
+	rec := c.append(nil)
+	copy(w.Reserve(v.groups.id(workspace), codeKey(c.code), len(rec)), rec)
+}
+
+// claim files a link that does not have its code of salt 0, and the codes that it
+// could not have.
+func (w *checker) claim(r *link) {
+	if bytes.Equal(r.Code, r.code0) {
+		return
+	}
+	c := claim{what: holds, created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
+	w.file(w.claims, r.workspace, &c)
+	scheme, err := codegen.New(len(r.Code))
+	if err != nil || r.Salt > w.run.mostSalt {
+		return // a finding already
+	}
+	c.what = needs
+	for c.salt = range max(r.Salt, 0) {
+		c.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.workspace, c.salt))
+		w.file(w.claims, r.workspace, &c)
+	}
+}
+
+// verifyClaims meets the claims with the links of salt 0. Without an order that
+// holds, or with rows that could not be read, the links would not be met.
+func (v *verifier) verifyClaims(ctx context.Context) error {
+	if err := v.claims.Finish(); err != nil {
+		return err
+	}
+	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
+		return nil
+	}
+	m, err := v.openMapping()
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	s := &slotChecker{verifier: v, links: &linkCursor{w: v.newChecker(m), m: m}, saltOf: v.newChecker(m).saltOf}
+	for i := range v.claims.Buckets() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b, err := v.claims.Load(i)
+		if err != nil {
+			return err
+		}
+		err = s.bucket(b)
+		b.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return s.close()
+}
+
+// A linkCursor moves over the links of the mapping that have their code of salt 0.
+type linkCursor struct {
+	w   *checker
+	m   *report.MappingReader
+	at  *link // nil: before the first, or at the end
+	end bool
+	row link
+}
+
+// seek moves to the first link that is not before a code, and reports whether it
+// has that code.
+func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
+	for !c.end {
+		if c.at != nil {
+			if d := cmp.Or(strings.Compare(string(c.at.workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 {
+				return d == 0, nil
+			}
+		}
+		if err := c.next(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (c *linkCursor) next() error {
+	for {
+		r, err := c.m.Next()
+		if again, err := c.w.unreadable(err); err != nil || !again {
+			c.at, c.end = nil, true
+			return err
+		}
+		if err == nil && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
+			c.row.MappingRow = *r
+			c.w.resolve(&c.row)
+			c.at = &c.row
+			return nil
+		}
+	}
+}
+
+// unreadable says what to do about an error of a reader that has been at its end
+// before: faults of cells are findings already.
+func (v *verifier) unreadable(err error) (again bool, _ error) {
+	if _, ok := err.(*report.CellError); ok || err == nil {
+		return true, nil
+	}
+	return false, eof(err)
+}

@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+const (
+	collisionsName = "collisions.csv"
+	rejectsName    = "rejects.csv"
+)
+
+// verifyCollisions checks the order and the codes of collisions.csv, and files
+// its lines for verifyClaims.
+func (v *verifier) verifyCollisions(ctx context.Context) error {
+	r, err := report.OpenCollisions(v.path(collisionsName))
+	if err != nil {
+		v.broken.Store(true)
+		if missing(err) {
+			return nil
+		}
+		_, err = v.damaged(collisionsName, err)
+		return err
+	}
+	defer r.Close()
+	w := &checker{verifier: v, claims: v.claims.NewWriter()}
+	var row int64
+	var before place
+	for ; ; row++ {
+		c, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			before = w.collision(c, row+1, before)
+		} else if again, err := v.damaged(collisionsName, err); !again {
+			v.broken.Store(true)
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	v.verifyCounts(collisionsName, row, nil)
+	return w.claims.Err()
+}
+
+// A place is where a line of collisions.csv stands in its order.
+type place struct {
+	workspace, code0, canonical []byte
+	salt                        int
+}
+
+func (p *place) compare(o *place) int {
+	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0, o.code0),
+		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt))
+}
+
+// collision checks a line and returns its place.
+func (w *checker) collision(c *report.Collision, row int64, before place) place {
+	wrong := func(kind Kind, column, expected string, found []byte) {
+		w.log.add(Finding{Kind: kind, File: collisionsName, Row: row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+	}
+	scheme, err := codegen.New(len(c.Code))
+	if err != nil || c.Salt > w.run.mostSalt {
+		wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", c.Code)
+		return before
+	}
+	workspace, owner := c.Workspace, c.Owner
+	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
+	if w.run.excelSafe && report.Defused(workspace) {
+		bare := scheme.AppendCode(nil, w.hash(c.Canonical, workspace[1:], c.Salt))
+		if bytes.Equal(bare, c.Code) {
+			workspace, code = workspace[1:], bare
+		}
+	}
+	if !bytes.Equal(code, c.Code) {
+		wrong(BadCode, "code", string(code), c.Code)
+	}
+	at := place{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
+	if before.code0 != nil && before.compare(&at) >= 0 {
+		wrong(BadOrder, "", "after the line before", c.Canonical)
+	}
+	w.file(w.claims, workspace, &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: owner})
+	return at
+}

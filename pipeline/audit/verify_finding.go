@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A Kind is the stable name of what is wrong. The list is closed.
+type Kind string
+
+// What Verify finds in the files of a run, and then in inputs and store.
+const (
+	BadManifest    Kind = "manifest"          // a field of the manifest that no run writes
+	ManifestSum    Kind = "manifest_sum"      // the manifest is not the one with the digest that was given, or that the store has
+	FileMissing    Kind = "file_missing"      // the manifest lists a file that is not there, or lacks one
+	FileSum        Kind = "file_sum"          // a file has another SHA-256 than the manifest says
+	RowDigest      Kind = "row_digest"        // the rows of the mapping have another digest than the manifest says
+	Damaged        Kind = "damaged"           // a file, or a cell, cannot be read
+	BadColumns     Kind = "columns"           // a file has other columns than the inputs make
+	BadCount       Kind = "count"             // the books do not balance
+	BadSource      Kind = "source"            // an input, or a row of it, that the manifest does not know
+	RowRepeated    Kind = "row_repeated"      // a row of an input is accounted for twice
+	RowMissing     Kind = "row_missing"       // a row of an input is not accounted for
+	BadOrder       Kind = "order"             // a row does not come after the one before
+	BadWorkspace   Kind = "workspace"         // no identifier of a workspace
+	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
+	BadCode        Kind = "code"              // not the code of the URL at its salt
+	BadSalt        Kind = "salt"              // not the lowest salt of the code, or one that was not to be tried
+	BadShortURL    Kind = "short_url"         // not base URL and code
+	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or a later one is not
+	BadDuplicate   Kind = "duplicate"         // a duplicate does not have the code and the salt of its link
+	CodeShared     Kind = "code_shared"       // two links have one code
+	Uncollided     Kind = "collision_missing" // a link of a salt above 0 without its line in collisions.csv
+	BadCollision   Kind = "collision"         // a line of collisions.csv that no link asks for
+	BadOwner       Kind = "owner"             // not the owner of the code
+	BadPrecedence  Kind = "precedence"        // the owner of a code should have given way to a smaller URL
+	BadReason      Kind = "reason"            // the URL of a reject has a link, or is refused for another reason
+	BadDetail      Kind = "detail"            // of a reject, not that of its reason
+	BadOffset      Kind = "byte_offset"       // not above that of the reject before, or of a format that has none
+	BadCells       Kind = "cells"             // a reject has a raw line and cells, or neither
+	InputSum       Kind = "input_sum"         // an input is not the one that the run read
+	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
+	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
+	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
+	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL
+	StoreCanonical Kind = "store_canonical"   // no canonical form, or not that of the original URL
+	StoreCode      Kind = "store_code"        // a code that no salt gives its URL
+
+	Unexplained Kind = "unexplained" // nobody is known to hold the code of a lower salt; no fault by itself
+)
+
+// A Finding is one thing that is wrong.
+type Finding struct {
+	Kind     Kind        `json:"kind"`
+	File     string      `json:"file"`          // of the folder, an input as it was named, or "store"
+	Row      int64       `json:"row,omitempty"` // of the file, from 1, the header not counted; 0: the file as a whole
+	Column   string      `json:"column,omitempty"`
+	Expected report.Text `json:"expected"`
+	Found    report.Text `json:"found"`
+}
+
+// compare orders findings for people, and wholly.
+func (f *Finding) compare(o *Finding) int {
+	return cmp.Or(cmp.Compare(f.File, o.File), cmp.Compare(f.Row, o.Row), cmp.Compare(f.Column, o.Column),
+		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
+}
+
+// findings keeps the first findings in their order and counts all. It is safe
+// for concurrent use.
+type findings struct {
+	most  int
+	mu    sync.Mutex
+	list  []Finding
+	kinds map[Kind]int64
+}
+
+func (l *findings) add(f Finding) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kinds == nil {
+		l.kinds = map[Kind]int64{}
+	}
+	l.kinds[f.Kind]++
+	l.list = append(l.list, f)
+	if len(l.list) >= 2*l.most+64 {
+		l.cut()
+	}
+}
+
+// cut drops what is not among the first.
+func (l *findings) cut() {
+	slices.SortFunc(l.list, func(a, b Finding) int { return a.compare(&b) })
+	l.list = l.list[:min(len(l.list), l.most)]
+}
+
+// count counts n more findings, without listing them.
+func (l *findings) count(kind Kind, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n > 0 {
+		l.kinds[kind] += n
+	}
+}

@@ -1,0 +1,320 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"golang.org/x/sync/errgroup"
+)
+
+// A replayed input is one that is read again, as the manifest says that it was
+// read.
+type replayed struct {
+	*source.Input
+	name    string // in the manifest
+	carried []int  // for each carried column of the run, its column here; -1: none
+	cells   []int  // the same for each column of the run; fromURL: that of the URL
+}
+
+const (
+	absent  = -1
+	fromURL = -2
+)
+
+// verifyInputs reads the inputs again, compares their digests with those of the
+// manifest, and files what the run must have made of each row.
+func (v *verifier) verifyInputs(ctx context.Context) error {
+	paths, err := v.matchInputs()
+	if err != nil {
+		return err
+	}
+	limit := option{v.manifest.Options}.number("limit")
+	left := limit
+	for i, path := range paths {
+		if limit > 0 && left == 0 {
+			break
+		}
+		in, err := v.openInput(ctx, path, i)
+		if err != nil {
+			return err
+		}
+		if in == nil {
+			v.broken.Store(true)
+			continue
+		}
+		if limit > 0 {
+			in.Limit = left
+		}
+		if err := v.replay(ctx, in, i); err != nil {
+			return err
+		}
+		left -= in.Records()
+		v.checkInputSum(in, i)
+	}
+	return nil
+}
+
+// matchInputs finds for each input of the manifest the file that it is now: the
+// one of the same name, or else the only one with the same last element.
+func (v *verifier) matchInputs() ([]string, error) {
+	given, err := source.Expand(v.cfg.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, len(v.manifest.Inputs))
+	for _, last := range []bool{false, true} {
+		for i, in := range v.manifest.Inputs {
+			at := slices.IndexFunc(given, func(path string) bool {
+				return path == string(in.Name) || last && filepath.Base(path) == filepath.Base(string(in.Name))
+			})
+			if paths[i] == "" && at >= 0 {
+				paths[i] = given[at]
+				given = slices.Delete(given, at, at+1)
+			}
+		}
+	}
+	if i := slices.Index(paths, ""); i >= 0 {
+		return nil, &source.UsageError{Input: string(v.manifest.Inputs[i].Name), Msg: "is an input of the run and was not named with --inputs"}
+	}
+	if len(given) > 0 {
+		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}
+	}
+	return paths, nil
+}
+
+// openInput opens an input as the run did; nil, with a finding, if it has other
+// columns now.
+func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
+	m := &v.manifest.Inputs[i]
+	opts := v.cfg.Source
+	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
+		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
+		if d.Header {
+			opts.Header = source.HeaderYes
+		}
+	}
+	if len(m.URLColumns) == 1 {
+		opts.URLColumn = string(m.URLColumns[0])
+	}
+	if m.WorkspaceColumn != nil {
+		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
+	}
+	s, err := source.Open(ctx, path, opts)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(m.Columns))
+	for c, name := range m.Columns {
+		names[c] = string(name)
+	}
+	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
+		v.checkColumns(path, append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
+		return nil, s.Close()
+	}
+	in := &replayed{Input: s, name: string(m.Name)}
+	in.find(v.columns())
+	return in, nil
+}
+
+// find finds the columns of the run in the input. Those that the URL or the
+// workspace is taken from are not carried.
+func (in *replayed) find(all, carried []string) {
+	for _, name := range all {
+		c := slices.Index(in.Columns, name)
+		if c == in.URLs[0] {
+			c = fromURL
+		} else if slices.Contains(in.URLs, c) {
+			c = absent
+		}
+		in.cells = append(in.cells, c)
+	}
+	for _, name := range carried {
+		c := slices.Index(in.Columns, name)
+		if slices.Contains(in.URLs, c) || c == in.Workspace {
+			c = absent
+		}
+		in.carried = append(in.carried, c)
+	}
+}
+
+func (v *verifier) checkInputSum(in *replayed, i int) {
+	sum := in.SHA256()
+	want := cmp.Or(v.manifest.Inputs[i].SHA256, v.manifest.Inputs[i].RecordsSHA256)
+	if got := hex.EncodeToString(sum[:]); got != want {
+		v.log.add(Finding{Kind: InputSum, File: in.name, Expected: report.Text(want), Found: report.Text(got)})
+	}
+}
+
+// replay files the sums of all rows of an input. At most two batches a worker are
+// under way.
+func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan *source.Batch, v.cfg.Workers)
+	g.Go(func() error {
+		defer close(queue)
+		return in.Read(ctx, func(b *source.Batch) error {
+			select {
+			case queue <- b:
+				return nil
+			case <-ctx.Done():
+				b.Release()
+				return context.Cause(ctx)
+			}
+		})
+	})
+	for range v.cfg.Workers {
+		w := &replayer{summer: v.newSummer(), in: in, number: number}
+		g.Go(func() error {
+			for b := range queue {
+				w.batch(b)
+				b.Release()
+			}
+			return w.writer.Err()
+		})
+	}
+	return g.Wait()
+}
+
+// A replayer does rows of an input again, for one goroutine.
+type replayer struct {
+	*summer
+	in      *replayed
+	number  int
+	columns []*array.Binary
+	cells   [][]byte
+	canon   []byte
+}
+
+func (w *replayer) batch(b *source.Batch) {
+	w.columns = w.columns[:0]
+	for _, column := range b.Record.Columns() {
+		w.columns = append(w.columns, column.(*array.Binary))
+	}
+	for i, row := range b.Rows {
+		w.row(i, row, b.Offsets[i])
+	}
+	for _, e := range b.Errors {
+		w.file(w.number, e.Row, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+	}
+}
+
+func (w *replayer) row(i int, row, offset int64) {
+	var original []byte
+	for _, c := range w.in.URLs {
+		if original = w.cell(c, i); len(original) > 0 {
+			break
+		}
+	}
+	workspace := w.v.run.workspace
+	if cell := w.cell(w.in.Workspace, i); len(cell) > 0 {
+		workspace = cell
+	}
+	w.cells = w.cells[:0]
+	for _, c := range w.in.cells {
+		if c == fromURL {
+			w.cells = append(w.cells, original)
+		} else {
+			w.cells = append(w.cells, w.cell(c, i))
+		}
+	}
+	reason := ""
+	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
+	s := rowSums{input: true, linked: reason == ""}
+	s.rejected = w.reject(cmp.Or(reason, codeSpaceExhausted), "", offset, nil, w.cells)
+	if s.linked {
+		w.cells = w.cells[:0]
+		for _, c := range w.in.carried {
+			w.cells = append(w.cells, w.written(w.cell(c, i)))
+		}
+		s.link = w.link(w.written(original), w.written(workspace), w.cells)
+	}
+	w.file(w.number, row, s)
+}
+
+// cell returns the bytes of a cell; nil for null and for a column that is absent.
+func (w *replayer) cell(column, i int) []byte {
+	if column < 0 || w.columns[column].IsNull(i) {
+		return nil
+	}
+	if cell := w.columns[column].Value(i); cell != nil {
+		return cell
+	}
+	return []byte{}
+}
+
+// verifyRows compares what was filed of each row by the two sides.
+func (v *verifier) verifyRows(ctx context.Context) error {
+	if err := v.rows.Finish(); err != nil {
+		return err
+	}
+	if v.broken.Load() {
+		return nil
+	}
+	var run, input rowSums
+	var at uint64
+	for i := range v.rows.Buckets() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b, err := v.rows.Load(i)
+		if err != nil {
+			return err
+		}
+		for j := range b.Len() {
+			if key := b.Key(j); key != at {
+				v.compareSums(at, &run, &input)
+				run, input, at = rowSums{}, rowSums{}, key
+			}
+			if s := decodeSums(b.Record(j)); s.input {
+				input = s
+			} else {
+				run = s
+			}
+		}
+		b.Release()
+	}
+	v.compareSums(at, &run, &input)
+	return nil
+}
+
+// compareSums compares a row of the run with that of the input.
+func (v *verifier) compareSums(key uint64, run, input *rowSums) {
+	if key == 0 || v.mapping == "" && input.linked {
+		return
+	}
+	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[key>>rowBits-1].Name), Row: int64(key & (1<<rowBits - 1))}
+	switch {
+	case !run.filed || !input.filed:
+		f.Expected, f.Found = "a row of the input and of the run", "only one of them"
+		v.log.add(f)
+	case run.linked && !input.linked:
+		f.Expected, f.Found = "a reject", "a link"
+		v.log.add(f)
+	default:
+		got, want, columns := run.rejected, input.rejected, rejectParts()
+		if run.linked {
+			got, want, columns = run.link, input.link, linkParts()
+		}
+		for i, column := range columns {
+			if got[i] != want[i] {
+				f.Column, f.Expected, f.Found = column, "as the input has it", report.Text(fmt.Sprintf("otherwise, in the %s", map[bool]string{true: "mapping", false: "rejects"}[run.linked]))
+				v.log.add(f)
+			}
+		}
+	}
+}
+
+func (v *verifier) newRows() *extsort.Sorter {
+	return extsort.New(extsort.Config{
+		CompareGroups: func(_, _ uint32) int { return 0 },
+		Compare:       compareSumsRecords, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+	})
+}

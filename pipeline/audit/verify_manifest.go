@@ -1,0 +1,221 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// readManifest also compares its digest with the one that it must have.
+func (v *verifier) readManifest() error {
+	f, err := os.Open(v.path(report.ManifestName))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	if v.manifest, err = report.ReadManifest(io.TeeReader(f, digest)); err != nil {
+		return fmt.Errorf("%s: %w", v.path(report.ManifestName), err)
+	}
+	if _, err := io.Copy(digest, f); err != nil {
+		return err
+	}
+	v.result.ManifestSHA256 = hex.EncodeToString(digest.Sum(nil))
+	if want := strings.ToLower(v.cfg.ManifestSHA256); want != "" && want != v.result.ManifestSHA256 {
+		v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName,
+			Expected: report.Text(want), Found: report.Text(v.result.ManifestSHA256)})
+	}
+	return nil
+}
+
+// wrong makes a finding of a field of the manifest.
+func (v *verifier) wrong(kind Kind, field string, expected, found any) {
+	v.log.add(Finding{Kind: kind, File: report.ManifestName, Column: field,
+		Expected: report.Text(fmt.Sprint(expected)), Found: report.Text(fmt.Sprint(found))})
+}
+
+// settle takes from the manifest how rows were made, and reports whether it says
+// enough to make them again.
+func (v *verifier) settle() bool {
+	m, ok := v.manifest, true
+	bad := func(field string, expected, found any) {
+		v.wrong(BadManifest, field, expected, found)
+		ok = false
+	}
+	o := option{m.Options}
+	v.run = runOptions{
+		profile: canon.Profile{MaxLength: int(o.number("max_url_length"))}, retries: m.Scheme.MaxRetries,
+		mostSalt: max(m.Scheme.MaxRetries, 10), workspace: []byte(o.text("workspace")),
+		excelSafe: o.flag("excel_safe"), carry: o.flag("carry"),
+	}
+	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
+	if m.Profile != v.run.profile.Name() {
+		bad("profile", v.run.profile.Name(), m.Profile)
+	}
+	if err := v.run.profile.Validate(); err != nil {
+		bad("options.max_url_length", "0 to 8192", v.run.profile.MaxLength)
+	}
+	if m.Scheme.Name != codegen.Name {
+		bad("scheme.name", codegen.Name, m.Scheme.Name)
+	}
+	var err error
+	if v.run.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
+		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
+	}
+	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > 1<<20 {
+		bad("scheme.max_retries", "0 to 1048576", m.Scheme.MaxRetries)
+	}
+	if base := o.text("base_url"); base != "" {
+		v.run.base = []byte(strings.TrimRight(base, "/") + "/")
+	}
+	for i, in := range m.Inputs {
+		if in.Records < 0 || in.Records > mostRecords {
+			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43", in.Records)
+			continue
+		}
+		if i > 0 && in.Name <= m.Inputs[i-1].Name {
+			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+m.Inputs[i-1].Name, in.Name)
+		}
+		v.seen = append(v.seen, newRowSet(in.Records))
+	}
+	return v.settleFiles(o.text("report_format")) && ok
+}
+
+// An option reads the options of a manifest; what is missing is zero.
+type option struct{ all report.Options }
+
+func (o option) text(name string) string {
+	text, _ := o.all[name].(report.Text)
+	return string(text)
+}
+
+func (o option) flag(name string) bool { f, _ := o.all[name].(bool); return f }
+
+func (o option) number(name string) int64 { n, _ := o.all[name].(int64); return n }
+
+// settleFiles checks that the manifest lists the files of a run. One that refused
+// its input has rejects alone.
+func (v *verifier) settleFiles(format string) bool {
+	var names []string
+	for _, f := range v.manifest.Files {
+		names = append(names, f.Name)
+	}
+	all := []string{"mapping." + format, "collisions.csv", "rejects.csv"}
+	_, err := report.ParseFormat(format)
+	switch {
+	case err == nil && slices.Equal(names, all):
+		v.mapping = all[0]
+	case !slices.Equal(names, all[2:]):
+		v.wrong(BadManifest, "files", strings.Join(all, " "), strings.Join(names, " "))
+		return false
+	}
+	return true
+}
+
+// digests compares the files with their digests in the manifest.
+func (v *verifier) digests(ctx context.Context) error {
+	for _, file := range v.manifest.Files {
+		sum, err := digest(ctx, v.path(file.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			v.log.add(Finding{Kind: FileMissing, File: file.Name})
+		case err != nil:
+			return err
+		case sum != file.SHA256:
+			v.log.add(Finding{Kind: FileSum, File: file.Name, Expected: report.Text(file.SHA256), Found: report.Text(sum)})
+		}
+	}
+	return nil
+}
+
+func digest(ctx context.Context, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum, buf := sha256.New(), make([]byte, 1<<20)
+	for {
+		n, err := f.Read(buf)
+		sum.Write(buf[:n])
+		switch {
+		case err == io.EOF:
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		case err != nil:
+			return "", err
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// verifyCounts compares the books with what the files hold.
+func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int64) {
+	for _, f := range v.manifest.Files {
+		if f.Name == file && f.Rows != rows {
+			v.wrong(BadCount, "files."+file+".rows", rows, f.Rows)
+		}
+	}
+	c := v.manifest.Counts
+	for name, listed := range map[string]int64{"created": c.Created, "existing": c.Existing, "duplicate": c.Duplicate, "rejected": c.Rejected} {
+		if n, ok := outcomes[name]; ok && n != listed {
+			v.wrong(BadCount, "counts."+name, n, listed)
+		}
+	}
+}
+
+// verifyComplete checks that every row of the inputs is accounted for.
+func (v *verifier) verifyComplete() {
+	var read int64
+	for i, in := range v.manifest.Inputs {
+		read += in.Records
+		if v.broken.Load() {
+			continue
+		}
+		listed := 0
+		missing := v.seen[i].missing(func(row int64) bool {
+			v.log.add(Finding{Kind: RowMissing, File: string(in.Name), Row: row})
+			listed++
+			return listed < v.cfg.MaxFindings
+		})
+		v.log.count(RowMissing, missing-int64(listed))
+	}
+	if c := v.manifest.Counts; c.Read != read {
+		v.wrong(BadCount, "counts.read", read, c.Read)
+	}
+}
+
+// columns returns the names of the columns of all inputs, and of those that are
+// carried into the mapping, as the run united them.
+func (v *verifier) columns() (all, carried []string) {
+	seen, isCarried := map[report.Text]bool{}, map[report.Text]bool{}
+	for _, in := range v.manifest.Inputs {
+		for _, name := range in.Columns {
+			if !seen[name] {
+				seen[name] = true
+				all = append(all, string(name))
+			}
+			if !isCarried[name] && !isKey(&in, name) {
+				isCarried[name] = true
+				carried = append(carried, string(name))
+			}
+		}
+	}
+	return all, carried
+}
+
+// isKey reports whether the URL or the workspace is taken from a column.
+func isKey(in *report.Input, name report.Text) bool {
+	return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
+}

@@ -1,0 +1,165 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"golang.org/x/sync/errgroup"
+)
+
+// A stretch is a block of the mapping on its way to a worker, with the row that
+// comes before it; nil: none.
+type stretch struct {
+	block  *report.MappingBlock
+	before *report.MappingRow
+}
+
+// openMapping opens the mapping; nil, with a finding, if it cannot be read.
+func (v *verifier) openMapping() (*report.MappingReader, error) {
+	m, err := report.OpenMapping(v.path(v.mapping))
+	if err == nil {
+		return m, nil
+	}
+	v.broken.Store(true)
+	if missing(err) {
+		return nil, nil // digests tells
+	}
+	_, err = v.damaged(v.mapping, err)
+	return nil, err
+}
+
+// verifyMapping checks every row of the mapping. One goroutine reads; workers
+// check a block each, so at most two blocks a worker are under way.
+func (v *verifier) verifyMapping(ctx context.Context) error {
+	m, err := v.openMapping()
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	v.checkColumns(v.mapping, m.Carried, v.carriedNames(m))
+	g, gctx := errgroup.WithContext(ctx)
+	queue := make(chan stretch)
+	free := make(chan *report.MappingBlock, 2*v.cfg.Workers)
+	for range cap(free) {
+		free <- new(report.MappingBlock)
+	}
+	g.Go(func() error {
+		defer close(queue)
+		return v.readMapping(gctx, m, free, queue)
+	})
+	checkers := make([]*checker, v.cfg.Workers)
+	for i := range checkers {
+		w := v.newChecker(m)
+		checkers[i] = w
+		g.Go(func() error {
+			for s := range queue {
+				w.check(s)
+				free <- s.block
+			}
+			return w.claims.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	v.countRows(m, checkers)
+	return nil
+}
+
+// countRows adds up what the workers have counted and digested.
+func (v *verifier) countRows(m *report.MappingReader, checkers []*checker) {
+	counted := map[string]int64{}
+	var digest report.RowDigest
+	for _, w := range checkers {
+		for o, n := range w.outcomes {
+			counted[report.Outcome(o).String()] += n
+			v.result.Rows += n
+		}
+		digest.Merge(&w.digest)
+	}
+	v.verifyCounts(v.mapping, v.result.Rows, counted)
+	if m.Format == report.CSV && v.run.excelSafe {
+		return // the digest is of the cells as they were
+	}
+	if want := v.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
+		v.log.add(Finding{Kind: RowDigest, File: v.mapping, Expected: report.Text(want), Found: report.Text(digest.Sum())})
+	}
+}
+
+// readMapping cuts the mapping into stretches.
+func (v *verifier) readMapping(ctx context.Context, m *report.MappingReader, free <-chan *report.MappingBlock, queue chan<- stretch) error {
+	var before *report.MappingRow
+	for {
+		var block *report.MappingBlock
+		select {
+		case block = <-free:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		err := m.Read(block)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			v.broken.Store(true)
+			if _, err = v.damaged(v.mapping, err); err != nil || block.Len() == 0 {
+				return err
+			}
+		}
+		last := lastOf(block) // the worker's from now on
+		select {
+		case queue <- stretch{block, before}:
+			before = last
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if v.broken.Load() {
+			return nil
+		}
+	}
+}
+
+// lastOf returns a copy of the last row of a block.
+func lastOf(b *report.MappingBlock) *report.MappingRow {
+	r := new(report.MappingRow)
+	b.Row(b.Len()-1, r)
+	r.Source = strings.Clone(r.Source)
+	for _, cell := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
+		*cell = bytes.Clone(*cell)
+	}
+	r.Carried = slices.Clone(r.Carried)
+	for i := range r.Carried {
+		r.Carried[i] = bytes.Clone(r.Carried[i])
+	}
+	return r
+}
+
+// carriedNames returns the names that the carried columns must have.
+func (v *verifier) carriedNames(m *report.MappingReader) []string {
+	if !v.run.carry {
+		return nil
+	}
+	_, carried := v.columns()
+	names := report.CarriedNames(report.MappingColumns(), carried)
+	for i, name := range names {
+		names[i] = m.Text(name)
+		if v.run.excelSafe && m.Format == report.CSV {
+			names[i] = string(report.Defuse([]byte(name)))
+		}
+	}
+	if m.Format == report.CSV {
+		return names
+	}
+	return report.CarriedNames(report.MappingColumns(), names)
+}
+
+func (v *verifier) checkColumns(file string, got, want []string) {
+	if !slices.Equal(got, want) {
+		v.log.add(Finding{Kind: BadColumns, File: file,
+			Expected: report.Text(strings.Join(want, ",")), Found: report.Text(strings.Join(got, ","))})
+	}
+}

@@ -1,0 +1,176 @@
+package audit_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	_ "modernc.org/sqlite"
+)
+
+// A link changed in the store, in any column, is found; so is one that is gone,
+// and the loss of an owner is told apart.
+func TestVerifyStore(t *testing.T) {
+	cfg, dir := base(2), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	job(t, cfg, map[string]string{"a.csv": table(5, 1500, "url,team,note")})
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	for change, want := range map[string]audit.Kind{
+		"UPDATE links SET workspace_id = 'x' || workspace_id WHERE %s":        audit.StoreMissing,
+		"UPDATE links SET short_code = '??' WHERE %s":                         audit.StoreMissing,
+		"UPDATE links SET short_code = short_code || '1' WHERE %s":            audit.StoreCode,
+		"UPDATE links SET url_key = randomblob(16) WHERE %s":                  audit.StoreKey,
+		"UPDATE links SET canonical_url = canonical_url || 'x' WHERE %s":      audit.StoreDiffers,
+		"UPDATE links SET canonical_url = canonical_url || '#' WHERE %s":      audit.StoreCanonical,
+		"UPDATE links SET original_url = 'http://example.com/' WHERE %s":      audit.StoreCanonical,
+		"UPDATE links SET original_url = canonical_url || '#' WHERE %s":       audit.StoreDiffers,
+		"UPDATE links SET run_id = 2 WHERE %s":                                audit.StoreDiffers,
+		"UPDATE links SET created_at = '2000-01-01 00:00:00.000000' WHERE %s": audit.StoreDiffers,
+		"DELETE FROM links WHERE %s":                                          audit.StoreMissing,
+		"UPDATE runs SET manifest_sha256 = 'x'":                               audit.ManifestSum,
+		"UPDATE runs SET created = created + 1":                               audit.BadCount,
+	} {
+		for _, at := range []int{0, 77, 300} {
+			where := fmt.Sprintf("(workspace_id, short_code) = (SELECT workspace_id, short_code FROM links ORDER BY 1, 2 LIMIT 1 OFFSET %d)", at)
+			restore := alter(t, dir, strings.Replace(change, "%s", where, 1))
+			v := verify(t, audit.VerifyConfig{Store: cfg.Store})
+			if v.Kinds[want] == 0 {
+				t.Errorf("%s: found %v, want %s", change, kinds(v), want)
+			}
+			restore()
+		}
+	}
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	restore := alter(t, dir, `DELETE FROM links WHERE canonical_url IN (SELECT canonical_url FROM links ORDER BY 1 LIMIT 60)`)
+	defer restore()
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); len(v.Unexplained) == 0 || v.Kinds[audit.Unexplained] != 0 {
+		t.Errorf("found %v, unexplained %v", kinds(v), v.Unexplained)
+	}
+}
+
+// alter executes a statement on the store beside it; the function that it
+// returns takes it back.
+func alter(t *testing.T, dir, statement string) func() {
+	t.Helper()
+	path := filepath.Join(dir, "links.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	exec := func(statements ...string) {
+		t.Helper()
+		for _, s := range statements {
+			if _, err := db.Exec(s); err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+		}
+	}
+	exec("DROP TABLE IF EXISTS kept_links", "CREATE TABLE kept_links AS SELECT * FROM links",
+		"DROP TABLE IF EXISTS kept_runs", "CREATE TABLE kept_runs AS SELECT * FROM runs", statement)
+	return func() {
+		t.Helper()
+		var err error
+		if db, err = sql.Open("sqlite", path); err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		exec("DELETE FROM links", "INSERT INTO links SELECT * FROM kept_links", "DELETE FROM runs", "INSERT INTO runs SELECT * FROM kept_runs",
+			"DROP TABLE kept_links", "DROP TABLE kept_runs")
+	}
+}
+
+// What the files alone cannot tell, the inputs do: carried cells, offsets, the
+// details and raw lines of rows that were not split.
+func TestVerifyAgainstInputs(t *testing.T) {
+	tampered(t, report.CSV, 1)
+	inputs := audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}
+	clean(t, inputs)
+	mapping, rejects := lines(t, "mapping.csv"), lines(t, "rejects.csv")
+	row := func(list []string, has string) int {
+		return slices.IndexFunc(list, func(line string) bool { return strings.Contains(line, has) && !strings.Contains(line, "\"two") })
+	}
+	for name, c := range map[string]struct {
+		file     string
+		list     []string
+		has      string
+		old, new string
+		column   string
+	}{
+		"carried":  {"mapping.csv", mapping, ",x\n", ",x\n", ",y\n", "carried columns"},
+		"original": {"mapping.csv", mapping, ", http://example.com/./p", ", http://example.com/./p", ",  http://example.com/./p", "original_url"},
+		"offset":   {"rejects.csv", rejects, "b.csv,17,", ",17,62", ",17,63", "byte_offset"},
+		"raw":      {"rejects.csv", rejects, ",ragged\n", ",ragged", ",rugged", "raw"},
+		"detail":   {"rejects.csv", rejects, "malformed_row", "1 field", "2 field", "reason"},
+		"cells":    {"rejects.csv", rejects, ",red,x,\n", ",red,x,", ",red,y,", "input columns"},
+	} {
+		i := row(c.list, c.has)
+		if i < 0 || !strings.Contains(c.list[i], c.old) {
+			t.Errorf("%s: no such row: %q", name, c.list[max(i, 0)])
+			continue
+		}
+		bad := slices.Clone(c.list)
+		bad[i] = strings.Replace(bad[i], c.old, c.new, 1)
+		put(t, c.file, bad)
+		v := verify(t, inputs)
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputDiffers || v.Findings[0].Column != c.column {
+			t.Errorf("%s: %+v", name, v.Findings)
+		}
+		put(t, c.file, c.list)
+	}
+	data, err := os.ReadFile("a.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile("a.csv", []byte(strings.Replace(string(data), "example.org/1", "example.org/2", 1)), 0o666)
+	if v := verify(t, inputs); fmt.Sprint(kinds(v)) != "[input input_sum]" {
+		t.Errorf("found %v", v.Findings)
+	}
+	os.WriteFile("a.csv", []byte("url,group,note\n"), 0o666)
+	_, err = audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: inputs.Inputs})
+	var usage *source.UsageError
+	if !errors.As(err, &usage) {
+		t.Errorf("other columns: %v", err)
+	}
+	for _, list := range [][]string{{"a.csv"}, {"a.csv", "b.csv", "out/mapping.csv"}} {
+		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: list})
+		if !errors.As(err, &usage) {
+			t.Errorf("%q: %v", list, err)
+		}
+	}
+}
+
+// Inputs of any format, with nulls and with the rejects of an earlier run, replay.
+func TestVerifyFormats(t *testing.T) {
+	for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
+		cfg := base(1)
+		cfg.ReportFormat, cfg.Source.WorkspaceColumn = report.Parquet, ""
+		job(t, cfg, map[string]string{"a.csv": table(3, 300, "url,team,note"), "b.txt": "http://example.com/\n\nftp://x\n"})
+		cfg.Source.URLColumn = "original_url"
+		next := pipeline.Config{Workspace: "demo", CodeLength: 1, ReportFormat: format, Inputs: []string{"out/mapping.parquet"},
+			Out: "next", Source: source.Options{URLColumn: "original_url", WorkspaceColumn: "note"}}
+		if _, err := pipeline.Run(context.Background(), next); err != nil {
+			t.Fatal(err)
+		}
+		again := pipeline.Config{Workspace: "demo", CodeLength: 2, ReportFormat: format, Inputs: []string{"out/rejects.csv", "b.txt"}, Out: "again"}
+		if _, err := pipeline.Run(context.Background(), again); err != nil {
+			t.Fatal(err)
+		}
+		for _, run := range []pipeline.Config{next, again} {
+			v, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: run.Out, Inputs: run.Inputs})
+			if err != nil || v.Failed() > 0 || v.Rejects == 0 {
+				t.Errorf("%s, %s: %v, %+v", format, run.Out, err, v)
+			}
+		}
+	}
+}

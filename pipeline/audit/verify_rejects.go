@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// Reasons of rejects that packages canon and source do not have, as package
+// pipeline spells them.
+const (
+	missingURL         = "missing_url"
+	badWorkspace       = "bad_workspace"
+	codeSpaceExhausted = "code_space_exhausted"
+)
+
+// verifyRejects checks every row of rejects.csv.
+func (v *verifier) verifyRejects(ctx context.Context) error {
+	r, err := report.OpenRejects(v.path(rejectsName))
+	if err != nil {
+		v.broken.Store(true)
+		if missing(err) {
+			return nil
+		}
+		_, err = v.damaged(rejectsName, err)
+		return err
+	}
+	defer r.Close()
+	w := v.newRejectChecker(r.Columns)
+	for {
+		rej, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		w.row.Number++
+		if err == nil {
+			w.check(rej)
+		} else if again, err := v.damaged(rejectsName, err); !again {
+			v.broken.Store(true)
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	v.result.Rejects = w.row.Number
+	v.verifyCounts(rejectsName, w.row.Number, map[string]int64{"rejected": w.row.Number})
+	if !maps.Equal(w.reasons, v.manifest.Reasons) {
+		v.wrong(BadCount, "reasons", w.reasons, v.manifest.Reasons)
+	}
+	return w.claims.Err()
+}
+
+// A rejectChecker recomputes why rows were rejected.
+type rejectChecker struct {
+	checker
+	reasons map[string]int64
+	at      map[string]int // of the cells, by the input's name of the column
+	source  int            // of the reject before
+	last    int64          // its row
+	offset  int64          // its byte offset, if it is of the same source
+}
+
+func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
+	all, _ := v.columns()
+	v.checkColumns(rejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, all))
+	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
+		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
+	if v.rows != nil {
+		w.sums = v.newSummer()
+	}
+	for i, in := range v.manifest.Inputs {
+		w.sources[string(in.Name)] = i
+	}
+	for i, name := range all[:min(len(all), len(columns))] {
+		w.at[name] = i
+	}
+	return w
+}
+
+func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
+	w.log.add(Finding{Kind: kind, File: rejectsName, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+}
+
+func (w *rejectChecker) check(r *report.Reject) {
+	w.reasons[r.Reason]++
+	i, ok := w.sources[r.Source]
+	switch {
+	case !ok:
+		w.wrong(BadSource, "source", "an input of the manifest", r.Source)
+		return
+	case r.Row < 1 || r.Row > w.seen[i].records:
+		w.wrong(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[i].records, 10), strconv.FormatInt(r.Row, 10))
+		return
+	case !w.seen[i].add(r.Row):
+		w.wrong(RowRepeated, "row", "", r.Source+" "+strconv.FormatInt(r.Row, 10))
+	}
+	w.checkPlace(r, i)
+	if w.sums != nil {
+		w.sums.file(i, r.Row, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+	}
+	reason, detail := w.reason(r, &w.manifest.Inputs[i])
+	if reason != r.Reason {
+		w.wrong(BadReason, "reason", reason, r.Reason)
+	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.manifest.Version {
+		w.wrong(BadDetail, "detail", detail, r.Detail)
+	}
+}
+
+// checkPlace checks the order: by source, row and byte offset, which binary
+// formats do not have.
+func (w *rejectChecker) checkPlace(r *report.Reject, i int) {
+	text := noNulls(w.manifest.Inputs[i].Format)
+	switch same := i == w.source; {
+	case i < w.source || same && r.Row <= w.last:
+		w.wrong(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))
+	case text != (r.Offset >= 0) || same && text && r.Offset <= w.offset || text && r.Offset < r.Row-1:
+		w.wrong(BadOffset, "byte_offset", "one above "+strconv.FormatInt(w.offset, 10), strconv.FormatInt(r.Offset, 10))
+	}
+	w.source, w.last, w.offset = i, r.Row, r.Offset
+}
+
+// reason returns why a row is refused; of what cannot be told it believes the
+// reject, and the detail is empty.
+func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, detail string) {
+	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
+	if unsplit(r.Reason) || len(r.Raw) > 0 {
+		if !blank || len(r.Raw) == 0 {
+			w.wrong(BadCells, "raw", "a raw line and no cells", string(r.Raw))
+		}
+		if !unsplit(r.Reason) {
+			return string(source.MalformedRow), ""
+		}
+		return r.Reason, ""
+	}
+	if len(in.URLColumns) == 0 {
+		return r.Reason, ""
+	}
+	workspace := w.run.workspace
+	if in.WorkspaceColumn != nil {
+		if cell := w.cell(r, string(*in.WorkspaceColumn)); len(cell) > 0 {
+			workspace = cell
+		}
+	}
+	reason, detail, w.canon = w.run.refuse(w.canon, w.cell(r, string(in.URLColumns[0])), workspace)
+	if reason != "" {
+		return reason, detail
+	}
+	if r.Reason == codeSpaceExhausted {
+		w.exhausted(workspace)
+	}
+	return codeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
+}
+
+// exhausted files the codes that the URL in w.canon could not have.
+func (w *rejectChecker) exhausted(workspace []byte) {
+	c := claim{what: refused, row: w.row.Number, canonical: w.canon}
+	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
+		c.code = w.run.scheme.AppendCode(w.code[:0], w.hash(w.canon, workspace, c.salt))
+		w.file(w.claims, workspace, &c)
+	}
+}
+
+func (w *rejectChecker) cell(r *report.Reject, column string) []byte {
+	if i, ok := w.at[column]; ok && i < len(r.Cells) {
+		return r.Cells[i]
+	}
+	return nil
+}

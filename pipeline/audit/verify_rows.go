@@ -1,0 +1,302 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+// A checker recomputes rows of the mapping for one goroutine.
+type checker struct {
+	*verifier
+	csv      bool // the mapping cannot tell null from empty
+	sources  map[string]int
+	claims   *extsort.Writer
+	wanted   *extsort.Writer // nil: the store is not looked at
+	sums     *summer         // nil: the inputs are not replayed
+	outcomes [report.Duplicate + 1]int64
+	digest   report.RowDigest
+	row, old link
+	canon    []byte
+	code     []byte
+	input    []byte
+	ok       string // the last workspace that is one
+}
+
+// A link is a row of the mapping with what follows from it.
+type link struct {
+	report.MappingRow
+	known     bool
+	source    int    // index of the input; -1: unknown
+	workspace []byte // as it was before Defuse
+	original  []byte // the same
+	hash      codegen.Hash
+	code0     []byte // at salt 0, of the run's length
+}
+
+func (v *verifier) newChecker(m *report.MappingReader) *checker {
+	w := &checker{verifier: v, csv: m.Format == report.CSV, claims: v.claims.NewWriter(), sources: map[string]int{}}
+	if v.stored != nil && !v.dryRun() {
+		w.wanted = v.stored.NewWriter()
+	}
+	if v.rows != nil {
+		w.sums = v.newSummer()
+	}
+	for i, in := range v.manifest.Inputs {
+		name := []byte(m.Text(string(in.Name)))
+		if v.run.excelSafe && w.csv {
+			name = report.Defuse(name)
+		}
+		w.sources[string(name)] = i
+	}
+	return w
+}
+
+// check checks the rows of a stretch.
+func (w *checker) check(s stretch) {
+	w.old.known = false
+	if s.before != nil {
+		w.old.MappingRow = *s.before
+		w.derive(&w.old)
+	}
+	faults := s.block.Faults
+	for i := range s.block.Len() {
+		s.block.Row(i, &w.row.MappingRow)
+		w.derive(&w.row)
+		w.outcomes[w.row.Outcome]++
+		w.digest.Add(&w.row.Row)
+		broken := false
+		for ; len(faults) > 0 && faults[0].Row == w.row.Number; faults = faults[1:] {
+			f := faults[0]
+			w.log.add(Finding{Kind: Damaged, File: w.mapping, Row: f.Row, Column: f.Column, Found: report.Text(f.Found)})
+			broken = true
+		}
+		if !broken {
+			w.checkRow()
+		}
+		w.row, w.old = w.old, w.row
+		w.old.known = true
+	}
+}
+
+// derive fills in what follows from a row.
+func (w *checker) derive(l *link) {
+	l.known = true
+	w.resolve(l)
+	l.hash = w.hash(l.Canonical, l.workspace, 0)
+	l.code0 = w.run.scheme.AppendCode(l.code0[:0], l.hash)
+}
+
+// resolve finds the input of a row, and undoes what Defuse did.
+func (w *checker) resolve(l *link) {
+	l.source = -1
+	if i, ok := w.sources[l.Source]; ok {
+		l.source = i
+	}
+	l.workspace, l.original = l.Workspace, l.Original
+	if w.csv && w.run.excelSafe {
+		if report.Defused(l.original) {
+			l.original = l.original[1:] // no URL begins with an apostrophe
+		}
+		if report.Defused(l.workspace) && w.fits(l, l.workspace[1:]) {
+			l.workspace = l.workspace[1:]
+		}
+	}
+}
+
+// fits reports whether a row has the code that a workspace would give it.
+func (w *checker) fits(l *link, workspace []byte) bool {
+	scheme, err := codegen.New(len(l.Code))
+	return err == nil && string(scheme.AppendCode(nil, w.hash(l.Canonical, workspace, max(l.Salt, 0)))) == string(l.Code)
+}
+
+func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
+	w.input = codegen.AppendInput(w.input[:0], canonical, workspace, salt)
+	return codegen.Sum(w.input)
+}
+
+// found makes a finding of a cell of the row in hand.
+func (w *checker) found(kind Kind, column, expected, got string) {
+	w.log.add(Finding{Kind: kind, File: w.mapping, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(got)})
+}
+
+func (w *checker) checkRow() {
+	r := &w.row
+	w.checkPlace(r)
+	if string(r.workspace) != w.ok {
+		if err := codegen.CheckWorkspace(r.workspace); err != nil {
+			w.found(BadWorkspace, "workspace_id", err.Error(), string(r.Workspace))
+		}
+		w.ok = string(r.workspace)
+	}
+	var err error
+	w.canon, err = w.run.profile.Append(w.canon[:0], r.original)
+	if err != nil {
+		w.found(BadCanonical, "original_url", "a URL that is not refused: "+err.Error(), string(r.Original))
+	} else if !bytes.Equal(w.canon, r.Canonical) {
+		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
+	}
+	w.checkShortURL(r)
+	same := w.old.known && bytes.Equal(r.workspace, w.old.workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
+	w.checkOrder(r, same)
+	if same {
+		w.checkDuplicate(r)
+		return
+	}
+	if r.Outcome == report.Duplicate {
+		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
+	}
+	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.workspace, w.old.workspace) {
+		w.found(CodeShared, "short_code", "a code of its own", string(r.Code))
+	}
+	w.checkCode(r)
+	w.claim(r)
+	if w.wanted != nil {
+		w.want(r)
+	}
+}
+
+// checkPlace checks that a row of the inputs is accounted for once.
+func (w *checker) checkPlace(r *link) {
+	switch {
+	case r.source < 0:
+		w.found(BadSource, "source", "an input of the manifest", r.Source)
+	case r.Row.Row < 1 || r.Row.Row > w.seen[r.source].records:
+		w.found(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[r.source].records, 10), strconv.FormatInt(r.Row.Row, 10))
+	case !w.seen[r.source].add(r.Row.Row):
+		w.found(RowRepeated, "row", "", r.Source+" "+strconv.FormatInt(r.Row.Row, 10))
+	case w.sums != nil:
+		w.sums.file(r.source, r.Row.Row, rowSums{linked: true, link: w.sums.link(r.Original, r.Workspace, r.Carried)})
+	}
+}
+
+func (w *checker) checkShortURL(r *link) {
+	base := w.run.base
+	if base == nil && len(r.ShortURL) == 0 {
+		return
+	}
+	if base == nil || !bytes.HasPrefix(r.ShortURL, base) || !bytes.Equal(r.ShortURL[len(base):], r.Code) {
+		want := ""
+		if base != nil {
+			want = string(base) + string(r.Code)
+		}
+		w.found(BadShortURL, "short_url", want, string(r.ShortURL))
+	}
+}
+
+// checkDuplicate compares a row with the one before, of the same URL.
+func (w *checker) checkDuplicate(r *link) {
+	if r.Outcome != report.Duplicate {
+		w.found(BadOutcome, "outcome", report.Duplicate.String(), r.Outcome.String())
+	}
+	if !bytes.Equal(r.Code, w.old.Code) {
+		w.found(BadDuplicate, "short_code", string(w.old.Code), string(r.Code))
+	}
+	if r.Salt != w.old.Salt {
+		w.found(BadDuplicate, "salt", saltText(w.old.Salt), saltText(r.Salt))
+	}
+}
+
+func saltText(salt int) string {
+	if salt < 0 {
+		return ""
+	}
+	return strconv.Itoa(salt)
+}
+
+// checkCode checks code and salt of a link. One that existed before may have a
+// code of another length, and one that no salt gives.
+func (w *checker) checkCode(r *link) {
+	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
+		return
+	}
+	salt := w.saltOf(r.Canonical, r.workspace, r.Code, w.run.mostSalt)
+	switch created := r.Outcome == report.Created; {
+	case created && (r.Salt < 0 || r.Salt > w.run.retries):
+		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
+	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
+		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.workspace, min(r.Salt, w.run.mostSalt)))
+		w.found(BadCode, "short_code", string(w.code), string(r.Code))
+	case salt != r.Salt:
+		w.found(BadSalt, "salt", saltText(salt), saltText(r.Salt))
+	}
+}
+
+// saltOfAny is the highest salt that is tried to explain a link of the store, which
+// a run with more retries may have made.
+const saltOfAny = 1000
+
+// saltOf returns the lowest salt, up to most, that gives a URL a code; -1: none.
+func (w *checker) saltOf(canonical, workspace, code []byte, most int) int {
+	scheme, err := codegen.New(len(code))
+	for salt := 0; salt <= most && err == nil; salt++ {
+		if w.code = scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, salt)); bytes.Equal(w.code, code) {
+			return salt
+		}
+	}
+	return -1
+}
+
+// checkOrder checks that the row in hand comes after the one before.
+func (w *checker) checkOrder(r *link, same bool) {
+	old := &w.old
+	if !old.known {
+		return
+	}
+	c := 0
+	if !same {
+		c = cmp.Or(bytes.Compare(old.workspace, r.workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
+	}
+	sure := true
+	if c == 0 {
+		c = bytes.Compare(old.original, r.original)
+	}
+	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
+		c, sure = w.compareCells(old, r, i)
+	}
+	if c == 0 && sure && w.run.carry { // without them nobody knows what the carried cells were
+		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
+	}
+	if c > 0 {
+		w.mixed.Store(true)
+		w.found(BadOrder, "", "after the row before", string(r.Canonical))
+	}
+}
+
+// compareCells compares carried cells, null first. It is not sure where CSV does
+// not tell what they were.
+func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
+	a, b := old.Carried[i], r.Carried[i]
+	if w.csv {
+		if len(a) == 0 && len(b) == 0 {
+			return 0, old.source == r.source && r.source >= 0 && noNulls(w.manifest.Inputs[r.source].Format)
+		}
+		if w.run.excelSafe && (report.Defused(a) || report.Defused(b)) {
+			return 0, bytes.Equal(a, b)
+		}
+		return bytes.Compare(a, b), true
+	}
+	if a == nil || b == nil {
+		return cmp.Compare(btoi(a != nil), btoi(b != nil)), true
+	}
+	return bytes.Compare(a, b), true
+}
+
+// noNulls reports whether in one input of a format a column is either null in all
+// rows or in none.
+func noNulls(format string) bool { return format != "parquet" && format != "arrow" }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

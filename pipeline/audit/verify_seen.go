@@ -1,0 +1,63 @@
+package audit
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// A rowSet holds numbers of rows from 1 to records, a bit each, in pages that
+// come into being with their first row: so a number of records that somebody
+// made up costs no memory. It is safe for concurrent use.
+type rowSet struct {
+	records int64
+	pages   []atomic.Pointer[rowPage]
+}
+
+const (
+	pageBits = 20
+	pageRows = 1 << pageBits
+	// mostRecords is the most records of an input: the run's own sort has room
+	// for no more.
+	mostRecords = 1 << 43
+)
+
+type rowPage [pageRows / 64]atomic.Uint64
+
+func newRowSet(records int64) *rowSet {
+	return &rowSet{records, make([]atomic.Pointer[rowPage], (records+pageRows-1)/pageRows)}
+}
+
+// add adds a row within the range and reports whether it was not there.
+func (s *rowSet) add(row int64) bool {
+	i := uint64(row - 1)
+	at := &s.pages[i>>pageBits]
+	page := at.Load()
+	if page == nil {
+		at.CompareAndSwap(nil, new(rowPage))
+		page = at.Load()
+	}
+	bit := uint64(1) << (i % 64)
+	return page[i%pageRows/64].Or(bit)&bit == 0
+}
+
+// missing returns how many rows are not there, and visits the first of them until
+// visit returns false.
+func (s *rowSet) missing(visit func(row int64) bool) (n int64) {
+	n = s.records
+	more := true
+	for p := range s.pages {
+		page := s.pages[p].Load()
+		for w := 0; w < pageRows/64 && (page != nil || more); w++ {
+			var word uint64
+			if page != nil {
+				word = page[w].Load()
+			}
+			n -= int64(bits.OnesCount64(word))
+			for word = ^word; word != 0 && more; word &= word - 1 {
+				row := int64(p)*pageRows + int64(w)*64 + int64(bits.TrailingZeros64(word)) + 1
+				more = row <= s.records && visit(row)
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,140 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// parts are sums of the parts of a row, under a key that nobody knows.
+type parts [4]uint64
+
+// linkParts names the parts of a row of the mapping.
+func linkParts() []string { return []string{"original_url", "workspace_id", "carried columns"} }
+
+// rejectParts names those of a reject.
+func rejectParts() []string { return []string{"reason", "byte_offset", "raw", "input columns"} }
+
+// rowSums are what one side, run or input, has of a row. An input row that is not
+// refused may be either: the codes may be exhausted.
+type rowSums struct {
+	filed    bool
+	input    bool
+	linked   bool
+	link     parts
+	rejected parts
+}
+
+// rowBits is the room for the row in the key of a row: index of the source + 1,
+// and the row.
+const rowBits = 43
+
+// A summer sums rows for one goroutine.
+type summer struct {
+	v      *verifier
+	writer *extsort.Writer
+	buf    []byte
+}
+
+func (v *verifier) newSummer() *summer { return &summer{v: v, writer: v.rows.NewWriter()} }
+
+func (s *summer) sum(cells ...[]byte) uint64 {
+	s.buf = s.buf[:0]
+	for _, cell := range cells {
+		s.buf = append(binary.AppendUvarint(s.buf, uint64(len(cell))+btou(cell != nil)), cell...)
+	}
+	return maphash.Bytes(s.v.seed, s.buf)
+}
+
+func btou(b bool) uint64 { return uint64(btoi(b)) }
+
+// link sums a row of the mapping, as the mapping holds it.
+func (s *summer) link(original, workspace []byte, carried [][]byte) parts {
+	if !s.v.run.carry {
+		carried = nil
+	}
+	return parts{s.sum(original), s.sum(workspace), s.sum(carried...)}
+}
+
+// reject sums a reject. Details are checked elsewhere, but for those of rows that
+// could not be split.
+func (s *summer) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
+	if !unsplit(reason) {
+		detail = ""
+	}
+	s.buf = s.buf[:0]
+	blank := true
+	for _, cell := range cells {
+		blank = blank && len(cell) == 0
+		s.buf = append(binary.AppendUvarint(s.buf, uint64(len(cell))), cell...)
+	}
+	if blank {
+		s.buf = s.buf[:0]
+	}
+	all := maphash.Bytes(s.v.seed, s.buf)
+	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.v.seed, raw), all}
+}
+
+// unsplit reports whether a reason is that of a row without cells.
+func unsplit(reason string) bool {
+	return reason == string(source.MalformedRow) || reason == string(source.FieldTooLong)
+}
+
+// written returns a cell as the mapping gives it back: in CSV there is no null,
+// and a formula may have been defused.
+func (s *summer) written(cell []byte) []byte {
+	if !s.v.isCSV() {
+		return cell
+	}
+	if s.v.run.excelSafe {
+		cell = report.Defuse(cell)
+	}
+	if cell == nil {
+		return []byte{}
+	}
+	return cell
+}
+
+func (s *summer) file(source int, row int64, sum rowSums) {
+	rec := s.writer.Reserve(0, uint64(source+1)<<rowBits|uint64(row), 2+2*8*len(sum.link))
+	rec[0], rec[1] = byte(btoi(sum.input)), byte(btoi(sum.linked))
+	for i := range sum.link {
+		binary.LittleEndian.PutUint64(rec[2+8*i:], sum.link[i])
+		binary.LittleEndian.PutUint64(rec[2+8*(len(sum.link)+i):], sum.rejected[i])
+	}
+}
+
+func decodeSums(rec []byte) (s rowSums) {
+	s.filed, s.input, s.linked = true, rec[0] == 1, rec[1] == 1
+	for i := range s.link {
+		s.link[i] = binary.LittleEndian.Uint64(rec[2+8*i:])
+		s.rejected[i] = binary.LittleEndian.Uint64(rec[2+8*(len(s.link)+i):])
+	}
+	return s
+}
+
+func compareSumsRecords(a, b []byte) int { return bytes.Compare(a, b) }
+
+// refuse returns why a row of the inputs is refused, "" if it is not, and the
+// canonical form in the room of buf.
+func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
+	if len(original) == 0 {
+		return missingURL, "the URL is blank", buf[:0]
+	}
+	canonical, err := o.profile.Append(buf[:0], original)
+	if err != nil {
+		reason := err.(canon.Reason)
+		return string(reason), canon.Detail(original, reason), canonical
+	}
+	if err := codegen.CheckWorkspace(workspace); err != nil {
+		return badWorkspace, fmt.Sprintf("%v: %q", err, workspace), canonical
+	}
+	return "", "", canonical
+}

@@ -1,0 +1,307 @@
+package audit_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// lines splits a CSV of the run into its records, header first.
+func lines(t *testing.T, name string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("out", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for len(data) > 0 {
+		end, quotes := 0, 0
+		for ; data[end] != '\n' || quotes%2 == 1; end++ {
+			if data[end] == '"' {
+				quotes++
+			}
+		}
+		list = append(list, string(data[:end+1]))
+		data = data[end+1:]
+	}
+	return list
+}
+
+func put(t *testing.T, name string, list []string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join("out", name), []byte(strings.Join(list, "")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fixDigests(t)
+}
+
+// tampered is a run with collisions and existing links and, if the codes have one
+// character, exhausted rows.
+func tampered(t *testing.T, format report.Format, length int) {
+	cfg := base(length)
+	cfg.MaxRetries = 4
+	cfg.Store = openStore(t, t.TempDir())
+	rows := 500 * length * length
+	job(t, cfg, map[string]string{"a.csv": table(5, rows/8, "url,team,note")})
+	cfg.ReportFormat = format
+	job(t, cfg, map[string]string{"a.csv": table(5, rows/10, "url,team,note"), "b.csv": table(1, rows, "url,team,note")})
+	clean(t, audit.VerifyConfig{})
+	if m := readManifest(t); m.Counts.Existing == 0 || length == 1 && m.Reasons["code_space_exhausted"] == 0 || m.Files[1].Rows == 0 {
+		t.Fatalf("nothing to tamper with: %+v", m)
+	}
+}
+
+// Records removed, doubled or swapped are found although the digests and the
+// numbers of rows are made to fit.
+func TestVerifyRecords(t *testing.T) {
+	tampered(t, report.CSV, 1)
+	for file, wants := range map[string][3]audit.Kind{
+		"mapping.csv":    {audit.RowMissing, audit.RowRepeated, audit.BadOrder},
+		"rejects.csv":    {audit.RowMissing, audit.RowRepeated, audit.BadOrder},
+		"collisions.csv": {audit.Uncollided, audit.BadOrder, audit.BadOrder},
+	} {
+		good := lines(t, file)
+		for i := 1; i < len(good); i += 1 + len(good)/40 {
+			next := 1 + i%(len(good)-1)
+			swapped := slices.Clone(good)
+			swapped[i], swapped[next] = swapped[next], swapped[i]
+			for how, bad := range [][]string{slices.Delete(slices.Clone(good), i, i+1), slices.Insert(slices.Clone(good), i, good[i]), swapped} {
+				put(t, file, bad)
+				v := verify(t, audit.VerifyConfig{})
+				if !slices.Contains(kinds(v), wants[how]) {
+					t.Errorf("%s: record %d, way %d: found %v, want %s", file, i, how, kinds(v), wants[how])
+				}
+				if how < 2 && !slices.Contains(kinds(v), audit.BadCount) {
+					t.Errorf("%s: record %d, way %d: the number of rows is not found", file, i, how)
+				}
+			}
+		}
+		put(t, file, good)
+	}
+	clean(t, audit.VerifyConfig{})
+}
+
+// A byte changed in any column of a report in CSV is found, and named, although
+// the digests are made to fit. What only the input can tell is left out: offsets,
+// cells that are carried, and details and raw lines of rows that were not split.
+func TestVerifyBytes(t *testing.T) {
+	tampered(t, report.CSV, 2)
+	for file, columns := range map[string]map[int][]audit.Kind{
+		"mapping.csv": {
+			0: {audit.BadSource, audit.RowMissing}, 1: {audit.RowMissing}, 2: {audit.BadOrder, audit.BadCode}, 3: {audit.BadCanonical},
+			4: {audit.BadCanonical}, 5: {audit.BadCode, audit.BadDuplicate, audit.BadSalt, audit.BadShortURL}, 6: {audit.BadShortURL},
+			7: {audit.Damaged}, 8: {audit.BadCode, audit.BadSalt, audit.BadDuplicate},
+		},
+		"rejects.csv": {0: {audit.BadSource, audit.RowMissing}, 1: {audit.RowMissing}, 3: {audit.BadReason}, 4: {audit.BadDetail}},
+		"collisions.csv": {0: {audit.BadCode, audit.BadCollision, audit.Uncollided}, 1: {audit.BadCode, audit.BadCollision, audit.Uncollided},
+			2: {audit.BadCode, audit.BadOrder, audit.Uncollided}, 3: {audit.BadCode}, 4: {audit.BadOwner}},
+	} {
+		good := lines(t, file)
+		for column, wants := range columns {
+			for i := 1; i < len(good); i += 1 + len(good)/15 {
+				cells := strings.Split(strings.TrimSuffix(good[i], "\n"), ",")
+				if strings.Contains(good[i], `"`) || cells[column] == "" || file == "rejects.csv" && strings.Contains(good[i], "malformed") {
+					continue
+				}
+				bad := slices.Clone(good)
+				bad[i] = changed(cells, column)
+				put(t, file, bad)
+				v := verify(t, audit.VerifyConfig{})
+				if !slices.ContainsFunc(wants, func(k audit.Kind) bool { return v.Kinds[k] > 0 }) {
+					t.Errorf("%s: %q made %q: found %v, want %v", file, good[i], bad[i], kinds(v), wants)
+				}
+			}
+		}
+		put(t, file, good)
+	}
+}
+
+// changed returns a line with another byte in the middle of a cell.
+func changed(cells []string, column int) string {
+	cells = slices.Clone(cells)
+	cell := []byte(cells[column])
+	at := len(cell) / 2
+	switch c := cell[at]; {
+	case column == 2 && c == '0':
+		cell[at] = '9'
+	case c >= '1' && c <= '9':
+		cell[at] = '1' + (c-'1'+1)%9
+	case c == '0':
+		cell[at] = '1'
+	case c == 'z':
+		cell[at] = 'y'
+	default:
+		cell[at] = c + 1
+	}
+	cells[column] = string(cell)
+	return strings.Join(cells, ",") + "\n"
+}
+
+// A mapping in a columnar format is tampered with as a whole: it is written anew.
+func TestVerifyColumnar(t *testing.T) {
+	changes := map[string]struct {
+		want   audit.Kind
+		change func(r *report.MappingRow)
+	}{
+		"source":        {audit.BadSource, func(r *report.MappingRow) { r.Source = "c.csv" }},
+		"row":           {audit.RowMissing, func(r *report.MappingRow) { r.Row.Row++ }},
+		"workspace_id":  {audit.BadWorkspace, func(r *report.MappingRow) { r.Workspace = []byte("a|b") }},
+		"original_url":  {audit.BadCanonical, func(r *report.MappingRow) { r.Original = append(r.Original, 'x') }},
+		"canonical_url": {audit.BadCanonical, func(r *report.MappingRow) { r.Canonical = append(r.Canonical, 'x') }},
+		"short_code":    {audit.BadCode, func(r *report.MappingRow) { r.Code = []byte("?") }},
+		"outcome":       {audit.BadCount, func(r *report.MappingRow) { r.Outcome = (r.Outcome + 1) % 3 }},
+		"salt":          {audit.BadSalt, func(r *report.MappingRow) { r.Salt += 1 }},
+		"removed":       {audit.RowMissing, nil},
+	}
+	for _, format := range []report.Format{report.Parquet, report.Arrow} {
+		tampered(t, format, 1)
+		path := "out/mapping." + string(format)
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range changes {
+			for _, at := range []int64{1, 50, 131} {
+				if err := os.WriteFile(path, good, 0o666); err != nil {
+					t.Fatal(err)
+				}
+				rewrite(t, path, format, at, c.change)
+				v := verify(t, audit.VerifyConfig{})
+				if v.Kinds[c.want] == 0 && v.Kinds[audit.BadDuplicate] == 0 {
+					t.Errorf("%s, %s of row %d: found %v, want %s", format, name, at, kinds(v), c.want)
+				}
+			}
+		}
+		for i := 0; i < len(good)-2000; i += 1 + len(good)/50 {
+			bad := bytes.Clone(good)
+			bad[i] ^= 4
+			if err := os.WriteFile(path, bad, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.FileSum] == 0 {
+				t.Errorf("%s: byte %d: found %v", format, i, kinds(v))
+			}
+		}
+	}
+}
+
+// rewrite writes a mapping anew with one row changed, or without it.
+func rewrite(t *testing.T, path string, format report.Format, at int64, change func(*report.MappingRow)) {
+	t.Helper()
+	m, err := report.OpenMapping(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	var out bytes.Buffer
+	w, err := report.NewMapping(&out, format, report.MappingOptions{Carried: m.Carried, BaseURL: "https://sho.rt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := w.Block()
+	for {
+		r, err := m.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Number == at {
+			if change == nil {
+				continue
+			}
+			change(r)
+		}
+		b.Append(&r.Row)
+	}
+	if err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fixDigests(t)
+}
+
+// Every number of the manifest that says something about the files is checked.
+func TestVerifyManifest(t *testing.T) {
+	tampered(t, report.CSV, 1)
+	good := *readManifest(t)
+	for name, c := range map[string]struct {
+		want   audit.Kind
+		change func(m *report.Manifest)
+	}{
+		"profile":    {audit.BadManifest, func(m *report.Manifest) { m.Profile = "linkforge-2" }},
+		"userinfo":   {audit.BadReason, func(m *report.Manifest) { m.Profile = "linkforge-1+userinfo" }},
+		"scheme":     {audit.BadManifest, func(m *report.Manifest) { m.Scheme.Name = "x" }},
+		"length":     {audit.BadCode, func(m *report.Manifest) { m.Scheme.CodeLength = 2 }},
+		"no length":  {audit.BadManifest, func(m *report.Manifest) { m.Scheme.CodeLength = 25 }},
+		"retries":    {audit.BadSalt, func(m *report.Manifest) { m.Scheme.MaxRetries = 0 }},
+		"base":       {audit.BadShortURL, func(m *report.Manifest) { m.Options["base_url"] = "https://sho.ru" }},
+		"longest":    {audit.BadCanonical, func(m *report.Manifest) { m.Options["max_url_length"] = int64(20) }},
+		"carry":      {audit.BadColumns, func(m *report.Manifest) { m.Options["carry"] = false }},
+		"input":      {audit.BadSource, func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }},
+		"inputs":     {audit.BadManifest, func(m *report.Manifest) { m.Inputs[0].Name = "c.csv" }},
+		"records":    {audit.RowMissing, func(m *report.Manifest) { m.Inputs[0].Records++ }},
+		"fewer":      {audit.BadSource, func(m *report.Manifest) { m.Inputs[0].Records-- }},
+		"absurd":     {audit.BadManifest, func(m *report.Manifest) { m.Inputs[0].Records = 1 << 62 }},
+		"huge":       {audit.RowMissing, func(m *report.Manifest) { m.Inputs[0].Records = 1 << 40 }},
+		"columns":    {audit.BadColumns, func(m *report.Manifest) { m.Inputs[0].Columns[2] = "notes" }},
+		"read":       {audit.BadCount, func(m *report.Manifest) { m.Counts.Read++ }},
+		"created":    {audit.BadCount, func(m *report.Manifest) { m.Counts.Created++ }},
+		"existing":   {audit.BadCount, func(m *report.Manifest) { m.Counts.Existing++ }},
+		"duplicate":  {audit.BadCount, func(m *report.Manifest) { m.Counts.Duplicate++ }},
+		"rejected":   {audit.BadCount, func(m *report.Manifest) { m.Counts.Rejected++ }},
+		"reasons":    {audit.BadCount, func(m *report.Manifest) { m.Reasons["userinfo"]++ }},
+		"rows":       {audit.BadCount, func(m *report.Manifest) { m.Files[1].Rows++ }},
+		"digest":     {audit.FileSum, func(m *report.Manifest) { m.Files[2].SHA256 = m.Files[1].SHA256 }},
+		"row digest": {audit.RowDigest, func(m *report.Manifest) { m.Files[0].RowDigest = "0" }},
+		"file":       {audit.BadManifest, func(m *report.Manifest) { m.Files = m.Files[:2] }},
+		"own digest": {audit.ManifestSum, func(m *report.Manifest) { m.Version = "0" }},
+	} {
+		writeManifest(t, &good)
+		digest := digestOf(t, "out/manifest.json")
+		m := readManifest(t)
+		c.change(m)
+		writeManifest(t, m)
+		if v := verify(t, audit.VerifyConfig{ManifestSHA256: digest}); v.Kinds[c.want] == 0 || v.Kinds[audit.ManifestSum] == 0 {
+			t.Errorf("%s: found %v, want %s", name, kinds(v), c.want)
+		}
+	}
+}
+
+// A file that is not there, or is no report, is a finding like any other.
+func TestVerifyMissing(t *testing.T) {
+	tampered(t, report.CSV, 1)
+	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
+		good, err := os.ReadFile("out/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.Remove("out/" + name)
+		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[file_missing]" {
+			t.Errorf("%s missing: found %v", name, kinds(v))
+		}
+		os.WriteFile("out/"+name, []byte("source,row\n"), 0o666)
+		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[damaged file_sum]" {
+			t.Errorf("%s no report: found %v", name, kinds(v))
+		}
+		os.WriteFile("out/"+name, good[:len(good)-5], 0o666)
+		if v := verify(t, audit.VerifyConfig{MaxFindings: 3}); v.Kinds[audit.Damaged] != 1 || len(v.Findings) > 3 {
+			t.Errorf("%s cut off: found %v", name, kinds(v))
+		}
+		os.WriteFile("out/"+name, good, 0o666)
+	}
+}

@@ -1,0 +1,233 @@
+package audit_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
+)
+
+func openStore(t testing.TB, dir string) sink.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// spellings of URLs, some of one and some that are refused; %d is a number.
+var spellings = []string{
+	"http://example.com/p/%d?a=1&b=2", "HTTP://Example.com:80/p//%d/?b=2&a=1#x", " http://example.com/./p/%d?b=2&a=1",
+	"https://example.org/%d", "https://EXAMPLE.org/q/../%d", "ftp://example.com/%d", "http://me:pw@example.com/%d",
+	"http://example.com:99999/%d", "http://bücher.example/%d", "https://example.org/caf\xe9/%d", "\thttp://example.net/%d",
+}
+
+// table makes a CSV of n rows with duplicates, bad rows and blank cells.
+func table(seed uint64, n int, header string) string {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	var b strings.Builder
+	b.WriteString(header + "\n")
+	for range n {
+		url := fmt.Sprintf(spellings[rnd.IntN(len(spellings))], rnd.IntN(n/3+1))
+		team := []string{"red", "blue", "", "grün", "a|b", "-x", "=y"}[min(rnd.IntN(40), rnd.IntN(7))]
+		note := []string{"", "x", `"two` + "\n" + `lines"`, `"say ""hi"""`, "=1+1", "'=1+1"}[rnd.IntN(6)]
+		switch line := url + "," + team + "," + note; rnd.IntN(60) {
+		case 0:
+			b.WriteString("ragged\n")
+		case 1:
+			b.WriteString("," + team + ",\n")
+		case 2:
+			b.WriteString("bare\"quote,x,y\n")
+		default:
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// job is a run in a folder of its own, which is the working folder.
+func job(t testing.TB, cfg pipeline.Config, inputs map[string]string) *pipeline.Result {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, content := range inputs {
+		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Inputs = append(cfg.Inputs, name)
+	}
+	cfg.Out = "out"
+	cfg.AsOf = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	result, err := pipeline.Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func base(codeLength int) pipeline.Config {
+	return pipeline.Config{
+		Workspace: "demo", Source: source.Options{WorkspaceColumn: "team"}, CodeLength: codeLength,
+		BaseURL: "https://sho.rt", Version: "test",
+	}
+}
+
+func twoInputs() map[string]string {
+	return map[string]string{"a.csv": table(1, 700, "url,team,note"), "b.csv": table(2, 300, "link,team,extra")}
+}
+
+func verify(t testing.TB, cfg audit.VerifyConfig) *audit.Verified {
+	t.Helper()
+	cfg.Dir, cfg.Version = "out", "test"
+	v, err := audit.Verify(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func clean(t *testing.T, cfg audit.VerifyConfig) {
+	t.Helper()
+	v := verify(t, cfg)
+	for _, f := range v.Findings[:min(len(v.Findings), 8)] {
+		t.Errorf("%+v", f)
+	}
+	for _, f := range v.Unexplained {
+		t.Errorf("%+v", f)
+	}
+	if v.Rows == 0 || v.Rejects == 0 {
+		t.Errorf("%d rows, %d rejects", v.Rows, v.Rejects)
+	}
+}
+
+// A run is found to be what it says, whatever its options.
+func TestVerifyClean(t *testing.T) {
+	options := map[string]func(*pipeline.Config){
+		"plain":         func(*pipeline.Config) {},
+		"excel-safe":    func(c *pipeline.Config) { c.ExcelSafe = true },
+		"keep-userinfo": func(c *pipeline.Config) { c.Profile.KeepUserinfo = true },
+		"max-length":    func(c *pipeline.Config) { c.Profile.MaxLength = 28 },
+		"no-carry":      func(c *pipeline.Config) { c.NoCarry = true },
+		"limit":         func(c *pipeline.Config) { c.Limit = 811 },
+		"dry-run":       func(c *pipeline.Config) { c.DryRun = true },
+		"no base URL":   func(c *pipeline.Config) { c.BaseURL = "" },
+		"no retries":    func(c *pipeline.Config) { c.MaxRetries = pipeline.NoRetries },
+		"few retries":   func(c *pipeline.Config) { c.MaxRetries = 2 },
+	}
+	for name, option := range options {
+		for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
+			for _, length := range []int{1, 2, 3, 10, 12, 24} {
+				if name != "plain" && name != "excel-safe" && (length > 2 && length != 10) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/format=%s/length=%d", name, format, length), func(t *testing.T) {
+					cfg := base(length)
+					cfg.ReportFormat, cfg.Store = format, openStore(t, t.TempDir())
+					option(&cfg)
+					result := job(t, cfg, twoInputs())
+					clean(t, audit.VerifyConfig{ManifestSHA256: result.ManifestSHA256})
+					clean(t, audit.VerifyConfig{Inputs: []string{"?.csv"}, Store: cfg.Store})
+				})
+			}
+		}
+	}
+}
+
+// Links of earlier runs, also of other lengths, are no finding.
+func TestVerifyExisting(t *testing.T) {
+	cfg := base(0)
+	cfg.Store = openStore(t, t.TempDir())
+	for i, length := range []int{2, 1, 10, 3} {
+		cfg.CodeLength = length
+		inputs := map[string]string{"a.csv": table(uint64(i), 500, "url,team,note"), "b.csv": table(9, 100, "url,team,note")}
+		job(t, cfg, inputs)
+		clean(t, audit.VerifyConfig{})
+		job(t, cfg, inputs)
+		clean(t, audit.VerifyConfig{Memory: 1 << 16, Workers: 3, Inputs: []string{"b.csv", "a.csv"}, Store: cfg.Store})
+	}
+}
+
+// A run that refused its input has rejects alone.
+func TestVerifyTooManyRejects(t *testing.T) {
+	cfg := base(10)
+	cfg.MaxRejects, _ = pipeline.ParseMaxRejects("1")
+	t.Chdir(t.TempDir())
+	os.WriteFile("a.csv", []byte(table(1, 300, "url,team,note")), 0o666)
+	cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
+	if _, err := pipeline.Run(context.Background(), cfg); err == nil {
+		t.Fatal("not refused")
+	}
+	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// fixDigests makes the manifest say what the files are.
+func fixDigests(t *testing.T) {
+	t.Helper()
+	m := readManifest(t)
+	for i, f := range m.Files {
+		m.Files[i].RowDigest = "" // as an older version would have left it
+		m.Files[i].SHA256 = digestOf(t, filepath.Join("out", f.Name))
+	}
+	writeManifest(t, m)
+}
+
+func readManifest(t *testing.T) *report.Manifest {
+	t.Helper()
+	data, err := os.ReadFile("out/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := new(report.Manifest)
+	if err := json.Unmarshal(data, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func writeManifest(t *testing.T, m *report.Manifest) {
+	t.Helper()
+	var b strings.Builder
+	if err := report.WriteManifest(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("out/manifest.json", []byte(b.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kinds(v *audit.Verified) []audit.Kind {
+	var list []audit.Kind
+	for kind := range v.Kinds {
+		list = append(list, kind)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func digestOf(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
