@@ -1,0 +1,51 @@
+package pipeline
+
+// budget divides Config.Memory, in bytes; all of it is zero where there is no
+// bound. With w workers,
+//
+//	fixed    48 MiB          program, blocks of the reader, writer and cache of the store
+//	workers  w · 24 MiB      batches and formatted pieces under way
+//	groups   96 MiB          row group under way, if the mapping is Parquet or Arrow
+//	rejects  1/16 of the rest
+//	contest  3/16 of the rest: URLs that have to share a code
+//	records  12/16 of the rest, while reading for the chunks that are not spilled,
+//	         afterwards for the buckets that are loaded
+type budget struct {
+	records, rejects, contested int64
+
+	loads int // buckets that are loaded at once
+}
+
+const (
+	fixedMemory  = 48 << 20
+	workerMemory = 24 << 20
+	groupMemory  = 96 << 20
+	leastRecords = 32 << 20
+)
+
+// overhead is the memory that is not for records and rejects.
+func (c *Config) overhead() int64 {
+	n := int64(fixedMemory + c.Workers*workerMemory)
+	if c.ReportFormat != "" && c.ReportFormat != "csv" {
+		n += groupMemory
+	}
+	return n
+}
+
+// leastMemory is the smallest bound that a run can keep: each worker needs a
+// chunk of every range.
+func (c *Config) leastMemory() int64 { return c.overhead() + int64(c.Workers+1)*leastRecords }
+
+func (c *Config) budget() budget {
+	b := budget{loads: 2*c.Workers + 4}
+	if c.Memory > 0 {
+		rest := c.Memory - c.overhead()
+		b.rejects = rest / 16
+		b.contested = 3 * rest / 16
+		b.records = rest - b.rejects - b.contested
+	}
+	if c.spillAt > 0 {
+		b.records, b.rejects = c.spillAt, c.spillAt
+	}
+	return b
+}

@@ -1,0 +1,211 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Config says what a run does. Of every field but Inputs and Out zero means the
+// default; with neither Workspace nor Source.WorkspaceColumn nothing can run.
+type Config struct {
+	Inputs []string // files, "-", or patterns as of package source
+	Source source.Options
+	Limit  int64 // read only so many records; 0: all
+
+	Workspace string // of all rows, or of those whose cell of the workspace column is blank
+
+	Profile    canon.Profile
+	CodeLength int // characters; 0: 10
+	MaxRetries int // highest salt; 0: 10; NoRetries: salt 0 only
+
+	Store     sink.Store    // nil: nothing is looked up, nothing is stored
+	StoreName string        // for timings.json; without a password
+	DryRun    bool          // look the store up, write nothing to it
+	NoWait    bool          // fail with sink.ErrLocked rather than wait for another run
+	RetryFor  time.Duration // how long to try a store that cannot be reached; 0: 2 minutes
+
+	Out          string // output folder
+	Overwrite    bool
+	ReportFormat report.Format // "": CSV
+	BaseURL      string        // of short_url; "": blank
+	ExcelSafe    bool
+	NoCarry      bool // leave the other columns of the input out of the mapping
+
+	MaxRejects MaxRejects
+	AsOf       time.Time // zero: now
+	Workers    int       // 0: as many as processors
+	Memory     int64     // bytes that the run may use, see budget; 0: no bound
+	TempDir    string    // of what does not fit; "": that of the system
+	Version    string    // of the tool, for the manifest
+
+	spillAt int64 // of tests: budget.records and budget.rejects, whatever Memory says
+
+	Logger *slog.Logger // nil: silent
+	Status *Status      // nil: nobody watches
+}
+
+// NoRetries is the MaxRetries that allows salt 0 only.
+const NoRetries = -1
+
+const (
+	defaultRetries  = 10
+	defaultRetryFor = 2 * time.Minute
+)
+
+// A UsageError is a run that cannot start as it was asked for.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// withDefaults returns the configuration with every default filled in, or a
+// UsageError that joins all that is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if c.CodeLength == 0 {
+		c.CodeLength = codegen.DefaultLength
+	}
+	switch c.MaxRetries {
+	case 0:
+		c.MaxRetries = defaultRetries
+	case NoRetries:
+		c.MaxRetries = 0
+	}
+	if c.Profile.MaxLength == 0 {
+		c.Profile.MaxLength = canon.MaxLength
+	}
+	if c.Source.MaxField == 0 {
+		c.Source.MaxField = source.DefaultMaxField
+	}
+	if c.RetryFor == 0 {
+		c.RetryFor = defaultRetryFor
+	}
+	if c.ReportFormat == "" {
+		c.ReportFormat = report.CSV
+	}
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Status == nil {
+		c.Status = new(Status)
+	}
+	if err := c.validate(); err != nil {
+		return c, &UsageError{err}
+	}
+	return c, nil
+}
+
+func (c *Config) validate() error {
+	var problems []error
+	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if len(c.Inputs) == 0 {
+		complain("no input")
+	}
+	if c.Out == "" {
+		complain("no output folder")
+	}
+	if c.Workspace != "" {
+		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
+			complain("%w: %q", err, c.Workspace)
+		}
+	} else if c.Source.WorkspaceColumn == "" {
+		complain("no workspace: name one with --workspace, or its column with --workspace-column")
+	}
+	if err := c.Profile.Validate(); err != nil {
+		problems = append(problems, err)
+	}
+	if _, err := codegen.New(c.CodeLength); err != nil {
+		problems = append(problems, err)
+	}
+	if c.MaxRetries < 0 {
+		complain("--max-retries %d is negative", c.MaxRetries)
+	}
+	if c.Workers < 0 {
+		complain("--workers %d is negative", c.Workers)
+	}
+	if least := c.leastMemory(); c.Memory != 0 && c.Memory < least {
+		complain("--memory %d is too little: %d workers need %d MiB", c.Memory, c.Workers, least>>20)
+	}
+	if c.Limit < 0 {
+		complain("--limit %d is negative", c.Limit)
+	}
+	if err := checkBaseURL(c.BaseURL); err != nil {
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+func checkBaseURL(base string) error {
+	if base == "" {
+		return nil
+	}
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return fmt.Errorf("base URL %q is not of the form https://host or https://host/path", base)
+	}
+	return nil
+}
+
+// MaxRejects is the most rejected rows that a run may have. The zero value is no
+// limit.
+type MaxRejects struct {
+	text    string
+	rows    int64
+	percent float64 // of the rows read, if share
+	share   bool
+}
+
+// ParseMaxRejects reads "N" (rows) or "P%" (of the rows read).
+func ParseMaxRejects(s string) (MaxRejects, error) {
+	if digits, ok := strings.CutSuffix(s, "%"); ok {
+		p, err := strconv.ParseFloat(digits, 64)
+		if err != nil || p < 0 || p > 100 || math.IsNaN(p) {
+			return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
+		}
+		return MaxRejects{text: s, percent: p, share: true}, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
+	}
+	return MaxRejects{text: s, rows: n}, nil
+}
+
+// String returns the limit as it was written; "": none.
+func (m MaxRejects) String() string { return m.text }
+
+func (m MaxRejects) exceeded(c sink.Counts) bool {
+	switch {
+	case m.text == "":
+		return false
+	case m.share:
+		return float64(c.Rejected)*100 > m.percent*float64(c.Read)
+	}
+	return c.Rejected > m.rows
+}
+
+// A TooManyRejectsError ends a run that rejected more rows than MaxRejects
+// allows. The rejects and the manifest are written; the store is unchanged.
+type TooManyRejectsError struct {
+	Rejected, Read int64
+	Limit          MaxRejects
+}
+
+func (e *TooManyRejectsError) Error() string {
+	return fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
+}

@@ -1,0 +1,43 @@
+// Package pipeline turns URL lists into stored short links and a report.
+//
+// [Run] is the entry point, and these are its stages:
+//
+//	source ──► batches ──► canon + codegen ──► extsort ──► settle ──► emit ──► store
+//	           (one        (workers)           by (workspace, code₀,      └──► report
+//	            reader)                        canonical, original,
+//	                                           carried, source, row)
+//
+// Intake reads all inputs. Each row becomes a record of the sort (see record),
+// or a reject in a sort of its own. Settle visits the sorted records once,
+// looks the store up, and decides the code of every URL (see settlement); what
+// contests a code goes to package assign. Emit visits them again, writes mapping
+// and collisions and loads the links, all in the order of the sort.
+//
+// # Invariants
+//
+//   - Of the records of one URL, the first in the order of the sort is the link;
+//     the others are duplicates. The order is total and knows nothing of workers,
+//     batches or the order of the input, so neither does any output.
+//   - Nothing is stored before every row is settled. The session with the store,
+//     and with it the locks on the workspaces, lasts from before the first lookup
+//     until the output folder has its name.
+//   - Whatever an interrupted attempt left in the store bears the id of its run.
+//     An attempt that goes on with it counts those links as created. So a conflict
+//     with another writer, a store that fails for a while and a process that was
+//     killed are all handled alike: settle again, load what is missing, write the
+//     reports anew.
+//   - read = created + existing + duplicate + rejected, and the numbers as settled
+//     are the numbers as written, or the run fails.
+//
+// # Memory
+//
+// Config.Memory bounds what a run holds; budget says how it is divided. A row is
+// about r + 60 bytes in the sort: r of canonical URL, original URL (where it
+// differs) and carried cells, 16 of its entry, the rest of its head and padding.
+// Rows past the bound lie in a spill file without a name in Config.TempDir, which
+// needs as much room, and of a list with few URLs and very many rows twice that.
+// URLs that contest a code stay in memory, at 400 bytes each and their canonical
+// form: if they are too many the run ends before it has stored anything. Outside
+// of the bound are the URLs that the store has under another code than that of
+// salt 0.
+package pipeline

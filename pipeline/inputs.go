@@ -1,0 +1,158 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// inputs are the sources of a run in the order of their names, with the columns
+// that all of them together have.
+type inputs struct {
+	list    []*input
+	carried []string // every column that carries no URL and no workspace
+	columns []string // every column
+	size    int64    // bytes as they lie; -1: unknown
+}
+
+// An input is a source and where the columns of the run lie in it.
+type input struct {
+	*source.Input
+	carried []int // for each carried column of the run, its column here, or absent
+	cells   []int // for each column of the run: a carried column of the run, or a marker
+	opened  bool  // it was read, be it in part
+}
+
+const (
+	absent    = -1
+	cellOfURL = -2
+	cellOfWS  = -3
+
+	maxInputs = 1 << 20 // the sort key of a reject has room for so many
+)
+
+// openInputs settles format, dialect and columns of every input.
+func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
+	names, err := source.Expand(cfg.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > maxInputs {
+		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
+	}
+	in := &inputs{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.close())
+		}
+	}()
+	for _, name := range names {
+		s, err := source.Open(ctx, name, cfg.Source)
+		if err != nil {
+			return nil, err
+		}
+		in.list = append(in.list, &input{Input: s})
+		if _, size := s.Progress(); size >= 0 && in.size >= 0 {
+			in.size += size
+		} else {
+			in.size = -1
+		}
+	}
+	in.unite()
+	return in, nil
+}
+
+func (in *inputs) close() error {
+	var errs []error
+	for _, i := range in.list {
+		errs = append(errs, i.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// unite collects the columns of all inputs by name and finds each in each input.
+func (in *inputs) unite() {
+	isCarried := map[string]int{}
+	seen := map[string]bool{}
+	for _, i := range in.list {
+		for c, name := range i.Columns {
+			if !seen[name] {
+				seen[name] = true
+				in.columns = append(in.columns, name)
+			}
+			if _, ok := isCarried[name]; !ok && !i.isKey(c) {
+				isCarried[name] = len(in.carried)
+				in.carried = append(in.carried, name)
+			}
+		}
+	}
+	for _, i := range in.list {
+		at := map[string]int{}
+		for c, name := range i.Columns {
+			at[name] = c
+		}
+		for _, name := range in.carried {
+			c, ok := at[name]
+			if !ok || i.isKey(c) {
+				c = absent
+			}
+			i.carried = append(i.carried, c)
+		}
+		for _, name := range in.columns {
+			i.cells = append(i.cells, i.cellOf(at, name, isCarried))
+		}
+	}
+}
+
+// isKey reports whether column c is one that the URL or the workspace is taken from.
+func (i *input) isKey(c int) bool { return c == i.Workspace || slices.Contains(i.URLs, c) }
+
+func (i *input) cellOf(at map[string]int, name string, carried map[string]int) int {
+	switch c, ok := at[name]; {
+	case !ok:
+		return absent
+	case c == i.URLs[0]:
+		return cellOfURL
+	case c == i.Workspace:
+		return cellOfWS
+	case i.isKey(c):
+		return absent
+	}
+	return carried[name]
+}
+
+// manifest describes the inputs, once they are read.
+func (in *inputs) manifest() []report.Input {
+	var list []report.Input
+	for _, i := range in.list {
+		m := report.Input{
+			Name: report.Text(i.Name), Format: i.Format, Compression: i.Compression,
+			Records: i.Records(), Size: i.Size(),
+		}
+		if i.Dialect != nil {
+			d := report.Dialect(*i.Dialect)
+			m.Dialect = &d
+		}
+		for _, name := range i.Columns {
+			m.Columns = append(m.Columns, report.Text(name))
+		}
+		for _, c := range i.URLs {
+			m.URLColumns = append(m.URLColumns, m.Columns[c])
+		}
+		if i.Workspace >= 0 {
+			m.WorkspaceColumn = &m.Columns[i.Workspace]
+		}
+		switch sum := i.SHA256(); {
+		case i.Cut():
+			m.RecordsSHA256 = hex.EncodeToString(sum[:])
+		case i.opened:
+			m.SHA256 = hex.EncodeToString(sum[:])
+		}
+		list = append(list, m)
+	}
+	return list
+}

@@ -1,0 +1,223 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/source"
+	"golang.org/x/sync/errgroup"
+)
+
+// Reasons of rejects beside those of packages canon and source.
+const (
+	MissingURL         = "missing_url"   // null or no bytes
+	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
+	CodeSpaceExhausted = "code_space_exhausted"
+)
+
+// work is a batch on its way to a worker.
+type work struct {
+	input int
+	batch *source.Batch
+}
+
+// intake reads every input and puts each row, as a record or as a reject, into
+// the sorter it belongs to. One goroutine reads; as many as there are workers
+// canonicalize and hash. At most two batches a worker are under way.
+func (r *run) intake(ctx context.Context) error {
+	r.cfg.Status.TotalBytes.Store(r.inputs.size)
+	r.cfg.Status.enter(StageRead)
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan work, r.cfg.Workers)
+	g.Go(func() error {
+		defer close(queue)
+		return r.read(ctx, queue)
+	})
+	for range r.cfg.Workers {
+		w := r.newWorker()
+		g.Go(func() error {
+			for item := range queue {
+				w.batch(item)
+				if err := cmp.Or(w.records.Err(), w.rejects.sorted.Err()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	r.order = r.workspaces.freeze()
+	return errors.Join(r.records.Finish(), r.rejects.Finish())
+}
+
+// read yields the batches of all inputs, in order.
+func (r *run) read(ctx context.Context, queue chan<- work) error {
+	left := r.cfg.Limit
+	for i, in := range r.inputs.list {
+		if r.cfg.Limit > 0 {
+			if left == 0 {
+				return nil
+			}
+			in.Limit = left
+		}
+		in.opened = true
+		done := r.cfg.Status.Bytes.Load()
+		err := in.Read(ctx, func(b *source.Batch) error {
+			r.cfg.Status.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
+			now, _ := in.Progress()
+			r.cfg.Status.Bytes.Store(done + now)
+			select {
+			case queue <- work{i, b}:
+				return nil
+			case <-ctx.Done():
+				b.Release()
+				return context.Cause(ctx)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if err := in.Close(); err != nil {
+			return err
+		}
+		left -= in.Records()
+	}
+	return nil
+}
+
+// A worker canonicalizes, hashes and files rows for one goroutine.
+type worker struct {
+	run        *run
+	records    *extsort.Writer
+	rejects    rejectWriter
+	workspaces workspaceCache
+	counted    map[string]int64 // rejects by reason
+	cells      [][]byte
+	buf        []byte // of the record
+	columns    []*array.Binary
+}
+
+func (r *run) newWorker() *worker {
+	w := &worker{
+		run: r, records: r.records.NewWriter(), rejects: rejectWriter{sorted: r.rejects.NewWriter()},
+		workspaces: workspaceCache{all: r.workspaces, ids: map[string]uint32{}},
+		counted:    map[string]int64{},
+	}
+	r.workers = append(r.workers, w)
+	return w
+}
+
+func (w *worker) batch(item work) {
+	defer item.batch.Release()
+	in := w.run.inputs.list[item.input]
+	w.columns = w.columns[:0]
+	for _, column := range item.batch.Record.Columns() {
+		w.columns = append(w.columns, column.(*array.Binary))
+	}
+	for i := range item.batch.Rows {
+		at := place{item.input, item.batch.Rows[i], item.batch.Offsets[i]}
+		if reason, detail := w.row(in, i, at); reason != "" {
+			w.reject(at, reject{reason: reason, detail: detail, cells: w.rejectCells(in, i)})
+		}
+	}
+	for _, e := range item.batch.Errors {
+		at := place{item.input, e.Row, e.Offset}
+		w.reject(at, reject{reason: string(e.Reason), detail: e.Detail, raw: e.Raw})
+	}
+}
+
+func (w *worker) reject(at place, rej reject) {
+	w.counted[rej.reason]++
+	w.run.cfg.Status.Rejected.Add(1)
+	w.rejects.file(at, rej)
+}
+
+// row files one row, or says why it is rejected.
+func (w *worker) row(in *input, i int, at place) (reason, detail string) {
+	original := w.url(in, i)
+	if len(original) == 0 {
+		return MissingURL, "the URL is blank"
+	}
+	rec, err := w.run.cfg.Profile.Append(startRecord(w.buf), original)
+	w.buf = rec
+	if err != nil {
+		reason := err.(canon.Reason)
+		return string(reason), canon.Detail(original, reason)
+	}
+	workspace, flags := w.workspace(in, i)
+	group, err := w.workspaces.lookup(workspace)
+	if err != nil {
+		return BadWorkspace, fmt.Sprintf("%v: %q", err, workspace)
+	}
+	end := len(rec)
+	rec = codegen.AppendSuffix(rec, workspace, 0)
+	h := codegen.Sum(rec[recordHead:])
+	rec = finishRecord(rec[:end], h, original, flags)
+	for _, c := range in.carried {
+		rec = appendCell(rec, w.cell(c, i))
+	}
+	rec = appendPlace(rec, at)
+	copy(w.records.Reserve(group, w.run.scheme.Rank(h), len(rec)), rec)
+	w.buf = rec
+	return "", ""
+}
+
+// cell returns the bytes of a cell; nil for null and for a column that is absent.
+func (w *worker) cell(column, i int) []byte {
+	if column == absent || w.columns[column].IsNull(i) {
+		return nil
+	}
+	cell := w.columns[column].Value(i)
+	if cell == nil {
+		return []byte{}
+	}
+	return cell
+}
+
+func (w *worker) url(in *input, i int) []byte {
+	for _, c := range in.URLs {
+		if cell := w.cell(c, i); len(cell) > 0 {
+			return cell
+		}
+	}
+	return nil
+}
+
+// workspace returns that of a row, with flags that say what its cell was.
+func (w *worker) workspace(in *input, i int) ([]byte, byte) {
+	cell := w.cell(in.Workspace, i)
+	switch {
+	case len(cell) > 0:
+		return cell, 0
+	case cell == nil:
+		return w.run.workspace, flagNullWS
+	}
+	return w.run.workspace, flagNoWS
+}
+
+// rejectCells returns the cells of all columns of the run.
+func (w *worker) rejectCells(in *input, i int) [][]byte {
+	w.cells = w.cells[:0]
+	for _, from := range in.cells {
+		var cell []byte
+		switch from {
+		case absent:
+		case cellOfURL:
+			cell = w.url(in, i)
+		case cellOfWS:
+			cell = w.cell(in.Workspace, i)
+		default:
+			cell = w.cell(in.carried[from], i)
+		}
+		w.cells = append(w.cells, cell)
+	}
+	return w.cells
+}

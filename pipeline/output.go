@@ -1,0 +1,155 @@
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// written is the mapping and the collisions as far as they are written.
+type written struct {
+	mapping    report.Mapping
+	collisions *report.Collisions
+	files      [2]*report.File
+	rows       [3]int64 // of the mapping, by report.Outcome
+	collided   int64
+
+	mu     sync.Mutex // guards digest
+	digest report.RowDigest
+}
+
+// digested counts in the rows that one worker formatted.
+func (w *written) digested(d *report.RowDigest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.digest.Merge(d)
+}
+
+// openReports makes the files of one attempt in place of those of an earlier one.
+func (r *run) openReports() (*written, error) {
+	names := []string{"mapping." + string(r.cfg.ReportFormat), "collisions.csv"}
+	w := &written{}
+	for i, name := range names {
+		file, err := r.createReport(name)
+		if err != nil {
+			return nil, err
+		}
+		w.files[i] = file
+	}
+	opts := report.MappingOptions{BaseURL: r.cfg.BaseURL, ExcelSafe: r.cfg.ExcelSafe, Workers: r.cfg.Workers}
+	if !r.cfg.NoCarry {
+		opts.Carried = report.CarriedNames(report.MappingColumns(), r.inputs.carried)
+	}
+	var err error
+	w.mapping, err = report.NewMapping(w.files[0], r.cfg.ReportFormat, opts)
+	w.collisions = report.NewCollisions(w.files[1], r.cfg.ExcelSafe)
+	return w, err
+}
+
+// add writes a piece. The caller gives the pieces in order.
+func (w *written) add(p *piece) error {
+	if err := w.mapping.Write(p.block); err != nil {
+		return err
+	}
+	for i := range p.collisions {
+		if err := w.collisions.Append(&p.collisions[i]); err != nil {
+			return err
+		}
+	}
+	for outcome, n := range p.rows {
+		w.rows[outcome] += n
+	}
+	w.collided += int64(len(p.collisions))
+	return nil
+}
+
+// createReport makes a file of the output in place of that of an earlier attempt.
+func (r *run) createReport(name string) (*report.File, error) {
+	if err := r.folder.Discard(name); err != nil {
+		return nil, err
+	}
+	return r.folder.Create(name)
+}
+
+// close ends both files and describes them.
+func (w *written) close() ([]report.FileSum, error) {
+	mapping, err := closeReport(w.mapping, w.files[0], w.rows[0]+w.rows[1]+w.rows[2])
+	collisions, err2 := closeReport(w.collisions, w.files[1], w.collided)
+	mapping.RowDigest = w.digest.Sum()
+	return []report.FileSum{mapping, collisions}, errors.Join(err, err2)
+}
+
+// closeReport ends a report and its file.
+func closeReport(w io.Closer, file *report.File, rows int64) (report.FileSum, error) {
+	if err := errors.Join(w.Close(), file.Close()); err != nil {
+		return report.FileSum{}, err
+	}
+	return report.FileSum{Name: file.Name(), Rows: rows, SHA256: file.SHA256()}, nil
+}
+
+// options are those that can change a result, as manifest and fingerprint hold them.
+func (c *Config) options() report.Options {
+	return report.Options{
+		"report_format": string(c.ReportFormat), "base_url": c.BaseURL,
+		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
+		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
+		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),
+		"max_field": int64(c.Source.MaxField),
+	}
+}
+
+// reasons counts the rejects, those of the settlement too once it is made.
+func (r *run) reasons() map[string]int64 {
+	reasons := map[string]int64{}
+	for _, w := range r.workers {
+		for reason, n := range w.counted {
+			reasons[reason] += n
+		}
+	}
+	if r.settled != nil && r.settled.rejected > 0 {
+		reasons[CodeSpaceExhausted] = r.settled.rejected
+	}
+	return reasons
+}
+
+func (r *run) manifest(counts sink.Counts, files []report.FileSum) *report.Manifest {
+	return &report.Manifest{
+		Version: r.cfg.Version, Profile: r.cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
+		Scheme:  report.Scheme{Name: codegen.Name, CodeLength: r.cfg.CodeLength, MaxRetries: r.cfg.MaxRetries},
+		Options: r.cfg.options(), AsOf: r.asOf, Inputs: r.inputs.manifest(),
+		Counts: report.Counts(counts), Reasons: r.reasons(), Files: files,
+	}
+}
+
+// writeManifest returns the SHA-256 of the file in hexadecimal.
+func (r *run) writeManifest(m *report.Manifest) (string, error) {
+	file, err := r.createReport(report.ManifestName)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(report.WriteManifest(file, m), file.Close()); err != nil {
+		return "", err
+	}
+	return file.SHA256(), nil
+}
+
+// fingerprint tells runs apart that could have different results. The clock is
+// no part of it: a run that goes on with an unfinished one takes over its as_of.
+func (r *run) fingerprint() (string, error) {
+	m := r.manifest(sink.Counts{}, nil)
+	m.Version, m.Reasons, m.AsOf = "", nil, r.cfg.AsOf
+	var buf bytes.Buffer
+	if err := report.WriteManifest(&buf, m); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(buf.Bytes())
+	return hex.EncodeToString(sum[:]), nil
+}

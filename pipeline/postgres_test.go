@@ -1,0 +1,161 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/sink/postgres"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+)
+
+var server = pgtest.New(pgtest.Options{})
+
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// An online service that hammers the workspace of a run takes codes that it
+// wants, and URLs that it has, all the while. In the end no constraint is
+// violated, no link of the batch is missing, and each has a code that its salts
+// explain.
+func TestOnlineWriter(t *testing.T) {
+	for _, length := range []int{3, 10} {
+		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) { testOnlineWriter(t, length) })
+	}
+}
+
+func testOnlineWriter(t *testing.T, length int) {
+	ctx := context.Background()
+	dsn := server.Database(t)
+	store, err := postgres.Open(ctx, dsn, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Init(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var urls []string
+	for i := range 5_000 {
+		urls = append(urls, fmt.Sprintf("http://example.com/%d", i))
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	var taken atomic.Int64
+	go func() {
+		defer close(done)
+		if err := hammer(ctx, dsn, urls, length, stop, &taken); err != nil {
+			t.Error(err)
+		}
+	}()
+	for taken.Load() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	before := taken.Load()
+	cfg := pipeline.Config{Workspace: "ws", CodeLength: length, Store: store}
+	files, _ := job(t, cfg, map[string]string{"urls.txt": strings.Join(urls, "\n")})
+	during := taken.Load() - before
+	close(stop)
+	<-done
+	t.Logf("the other writer stored %d links meanwhile", during)
+
+	owners, links := map[string]string{}, map[string]string{}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, _ := conn.Query(ctx, "SELECT short_code, canonical_url FROM links")
+	var code, url string
+	if _, err := pgx.ForEachRow(rows, []any{&code, &url}, func() error { owners[code], links[url] = url, code; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	rejected := map[string]bool{}
+	for _, r := range records(t, files["rejects.csv"]) {
+		rejected[r["url"]] = true
+	}
+	for _, r := range records(t, files["mapping.csv"]) {
+		url := r["canonical_url"]
+		if links[url] != r["short_code"] {
+			t.Fatalf("%s is stored as %q, and mapped to %q", url, links[url], r["short_code"])
+		}
+		salt, err := strconv.Atoi(r["salt"])
+		if err != nil && r["outcome"] == "existing" {
+			continue // the other writer has its own codes
+		}
+		for s := range salt {
+			if owner := owners[codeAt(url, "ws", s, length)]; owner == "" || owner == url {
+				t.Fatalf("%s has salt %d, but code %s is %q's", url, salt, codeAt(url, "ws", s, length), owner)
+			}
+		}
+		if got := codeAt(url, "ws", salt, length); got != r["short_code"] {
+			t.Fatalf("%s has code %s at salt %d, not %s", url, got, salt, r["short_code"])
+		}
+	}
+	if n := len(records(t, files["mapping.csv"])) + len(rejected); n != len(urls) {
+		t.Fatalf("%d rows are accounted for", n)
+	}
+}
+
+// hammer stores strangers under codes that the batch wants until it is stopped.
+func hammer(ctx context.Context, dsn string, urls []string, length int, stop chan struct{}, taken *atomic.Int64) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	rnd := rand.New(rand.NewPCG(1, uint64(length)))
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		url := urls[rnd.IntN(len(urls))]
+		l := link("ws", fmt.Sprintf("http://stranger.example/%d", i), codeAt(url, "ws", 0, length))
+		tag, err := conn.Exec(ctx, `INSERT INTO links (workspace_id, short_code, url_key, canonical_url, run_id, created_at, updated_at)
+			VALUES ($1, $2, $3, $4, 0, now(), now()) ON CONFLICT DO NOTHING`, "ws", string(l.Code), l.Key, string(l.Canonical))
+		if err != nil {
+			return err
+		}
+		taken.Add(tag.RowsAffected())
+	}
+}
+
+// The result in PostgreSQL is that in SQLite, byte for byte.
+func TestStoresAgree(t *testing.T) {
+	inputs := map[string]string{"a.csv": csvFile(rows(9, 3000))}
+	var want [2]map[string]string
+	for i, open := range []func(t *testing.T) pipeline.Config{
+		func(t *testing.T) pipeline.Config {
+			cfg := base(2)
+			cfg.Store = openStore(t, t.TempDir())
+			return cfg
+		},
+		func(t *testing.T) pipeline.Config {
+			cfg := base(2)
+			store, err := postgres.Open(context.Background(), server.Database(t), postgres.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { store.Close() })
+			cfg.Store = store
+			return cfg
+		},
+	} {
+		cfg := open(t)
+		first, _ := job(t, cfg, inputs)
+		second, _ := job(t, cfg, inputs)
+		if i == 0 {
+			want = [2]map[string]string{first, second}
+		}
+		sameReports(t, first, want[0], reports...)
+		sameReports(t, second, want[1], reports...)
+	}
+}

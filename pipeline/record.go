@@ -1,0 +1,176 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+
+	"github.com/linkforge/bulk/codegen"
+)
+
+// A record is what the sort holds of an accepted row: everything that the
+// mapping, a reject and the store need of it. Its group is the workspace and its
+// key the rank of its code at salt 0; its content is
+//
+//	url_key 16 | canonical length uint16 | canonical
+//	| flags | original length uvarint, original (unless flagSame)
+//	| each carried cell: length + 1 uvarint (0: null), bytes
+//	| source uvarint | row uvarint | byte offset + 1 uvarint
+type record struct {
+	hash      codegen.Hash // of salt 0; its bytes are the url_key
+	canonical []byte
+	original  []byte // the cell of the input, not trimmed
+	flags     byte
+	rest      []byte // from the carried cells on
+}
+
+const (
+	recordHead = 18 // bytes before the canonical URL
+
+	flagSame   byte = 1 << iota // original is byte for byte the canonical URL
+	flagNullWS                  // the cell of the workspace column was null and a default stood in
+	flagNoWS                    // the cell of the workspace column was empty and a default stood in
+)
+
+// startRecord returns an emptied buffer to which the canonical URL is appended.
+func startRecord(buf []byte) []byte {
+	return append(buf[:0], make([]byte, recordHead)...)
+}
+
+// finishRecord fills in the head of a record that so far ends with the canonical
+// URL, and appends the original.
+func finishRecord(rec []byte, h codegen.Hash, original []byte, flags byte) []byte {
+	canonical := rec[recordHead:]
+	binary.BigEndian.PutUint64(rec, h.Hi)
+	binary.BigEndian.PutUint64(rec[8:], h.Lo)
+	binary.LittleEndian.PutUint16(rec[16:], uint16(len(canonical)))
+	if bytes.Equal(canonical, original) {
+		return append(rec, flags|flagSame)
+	}
+	rec = binary.AppendUvarint(append(rec, flags), uint64(len(original)))
+	return append(rec, original...)
+}
+
+// appendCell appends a carried cell; nil is null.
+func appendCell(rec, cell []byte) []byte {
+	if cell == nil {
+		return append(rec, 0)
+	}
+	return append(binary.AppendUvarint(rec, uint64(len(cell))+1), cell...)
+}
+
+// appendPlace appends where the row comes from.
+func appendPlace(rec []byte, p place) []byte {
+	rec = binary.AppendUvarint(rec, uint64(p.source))
+	rec = binary.AppendUvarint(rec, uint64(p.row))
+	return binary.AppendUvarint(rec, uint64(p.offset+1))
+}
+
+// A place is the provenance of a row: the index of its source in the order of
+// names, its record from 1, and its byte offset or -1.
+type place struct {
+	source      int
+	row, offset int64
+}
+
+// hashOf returns the hash of a record without decoding the rest.
+func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([16]byte(rec[:16])) }
+
+func canonicalOf(rec []byte) []byte {
+	n := int(binary.LittleEndian.Uint16(rec[16:]))
+	return rec[recordHead : recordHead+n : recordHead+n]
+}
+
+// decode splits a record. The result refers to rec.
+func decode(rec []byte) (r record) {
+	r.hash = hashOf(rec)
+	r.canonical = canonicalOf(rec)
+	rec = rec[recordHead+len(r.canonical):]
+	r.flags, rec = rec[0], rec[1:]
+	r.original = r.canonical
+	if r.flags&flagSame == 0 {
+		n, size := binary.Uvarint(rec)
+		r.original, rec = rec[size:size+int(n)], rec[size+int(n):]
+	}
+	r.rest = rec
+	return r
+}
+
+// carried appends the n carried cells to cells and returns them with the place.
+func (r *record) carried(cells [][]byte, n int) ([][]byte, place) {
+	rest := r.rest
+	for range n {
+		var cell []byte
+		cell, rest = cutCell(rest)
+		cells = append(cells, cell)
+	}
+	return cells, cutPlace(rest)
+}
+
+// cutCell splits off the first cell; nil is null.
+func cutCell(rest []byte) (cell, after []byte) {
+	n, size := binary.Uvarint(rest)
+	if n == 0 {
+		return nil, rest[size:]
+	}
+	end := size + int(n) - 1
+	return rest[size:end:end], rest[end:]
+}
+
+func cutPlace(rest []byte) place {
+	source, a := binary.Uvarint(rest)
+	row, b := binary.Uvarint(rest[a:])
+	offset, _ := binary.Uvarint(rest[a+b:])
+	return place{int(source), int64(row), int64(offset) - 1}
+}
+
+// compareRecords orders the records of one workspace and rank: by the code at
+// salt 0 where it is longer than the rank tells, then canonical, original,
+// carried cells (null first), source, row. Its result is never 0.
+func compareRecords(scheme codegen.Scheme, cells int) func(a, b []byte) int {
+	return func(a, b []byte) int {
+		if c := compareCodes(scheme, a, b); c != 0 {
+			return c
+		}
+		x, y := decode(a), decode(b)
+		if c := bytes.Compare(x.canonical, y.canonical); c != 0 {
+			return c
+		}
+		if c := bytes.Compare(x.original, y.original); c != 0 {
+			return c
+		}
+		for range cells {
+			var cx, cy []byte
+			cx, x.rest = cutCell(x.rest)
+			cy, y.rest = cutCell(y.rest)
+			if c := compareCells(cx, cy); c != 0 {
+				return c
+			}
+		}
+		p, q := cutPlace(x.rest), cutPlace(y.rest)
+		return cmp.Or(cmp.Compare(p.source, q.source), cmp.Compare(p.row, q.row))
+	}
+}
+
+func compareCells(a, b []byte) int {
+	if a == nil || b == nil {
+		return cmp.Compare(btoi(a != nil), btoi(b != nil))
+	}
+	return bytes.Compare(a, b)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// compareCodes compares the codes of two records of equal rank.
+func compareCodes(scheme codegen.Scheme, a, b []byte) int {
+	if scheme.RankIsCode() {
+		return 0
+	}
+	var bufA, bufB [codegen.MaxLength]byte
+	return bytes.Compare(scheme.AppendCode(bufA[:0], hashOf(a)), scheme.AppendCode(bufB[:0], hashOf(b)))
+}

@@ -1,0 +1,209 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A reject is a row without a link, on its way through a sorter of its own, which
+// orders rejects by source and row: the key is source << 43 | row.
+type reject struct {
+	reason, detail string
+	raw            []byte
+	cells          [][]byte // of all columns of the run, or none
+}
+
+const rowBits = 43
+
+// A rejectWriter files rejects for one goroutine.
+type rejectWriter struct {
+	sorted *extsort.Writer
+	buf    []byte
+}
+
+func (w *rejectWriter) file(at place, rej reject) {
+	w.buf = appendReject(w.buf[:0], at.offset, rej)
+	key := uint64(at.source)<<rowBits | uint64(at.row)
+	copy(w.sorted.Reserve(0, key, len(w.buf)), w.buf)
+}
+
+// newRejectSorter returns a sorter whose one group is that of all rejects.
+func (r *run) newRejectSorter() *extsort.Sorter {
+	return extsort.New(extsort.Config{
+		CompareGroups: func(_, _ uint32) int { return 0 },
+		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two rejects have one key
+		Memory:        r.budget.rejects, Loads: 2, TempDir: r.cfg.TempDir,
+	})
+}
+
+// appendReject encodes a reject:
+//
+//	byte offset + 1 uvarint | reason, detail, raw and each cell as a cell of a record
+func appendReject(dst []byte, offset int64, rej reject) []byte {
+	dst = binary.AppendUvarint(dst, uint64(offset+1))
+	dst = appendCell(dst, []byte(rej.reason))
+	dst = appendCell(dst, []byte(rej.detail))
+	dst = appendCell(dst, rej.raw)
+	for _, cell := range rej.cells {
+		dst = appendCell(dst, cell)
+	}
+	return dst
+}
+
+// writeRejects writes all rejects in order: those of the intake and the rows
+// whose URL found no code.
+func (r *run) writeRejects() (report.FileSum, error) {
+	file, err := r.createReport("rejects.csv")
+	if err != nil {
+		return report.FileSum{}, err
+	}
+	w := report.NewRejects(file, r.inputs.columns)
+	late := r.newRejectSorter()
+	defer late.Close()
+	if err := r.rejectExhausted(late); err != nil {
+		return report.FileSum{}, err
+	}
+	rows := int64(0)
+	var failed error
+	for key, rec := range merge(inOrder(r.rejects, &failed), inOrder(late, &failed)) {
+		if err := w.Append(r.decodeReject(key, rec)); err != nil {
+			return report.FileSum{}, err
+		}
+		rows++
+	}
+	if failed != nil {
+		return report.FileSum{}, failed
+	}
+	return closeReport(w, file, rows)
+}
+
+// inOrder yields the keys and contents of a sorter, each valid until the next.
+// It stops at an error, which it leaves in err.
+func inOrder(s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		var at loadedBucket
+		defer at.release()
+		for i := range s.Buckets() {
+			b, loadErr := at.load(s, i)
+			if loadErr != nil {
+				*err = errors.Join(*err, loadErr)
+				return
+			}
+			for j := range b.Len() {
+				if !yield(b.Key(j), b.Record(j)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// merge merges two sequences of ascending keys.
+func merge(a, b iter.Seq2[uint64, []byte]) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		keyB, recB, more := next()
+		for keyA, recA := range a {
+			for ; more && keyB < keyA; keyB, recB, more = next() {
+				if !yield(keyB, recB) {
+					return
+				}
+			}
+			if !yield(keyA, recA) {
+				return
+			}
+		}
+		for ; more && yield(keyB, recB); keyB, recB, more = next() {
+		}
+	}
+}
+
+func (r *run) decodeReject(key uint64, rec []byte) *report.Reject {
+	offset, n := binary.Uvarint(rec)
+	reason, rest := cutCell(rec[n:])
+	detail, rest := cutCell(rest)
+	raw, rest := cutCell(rest)
+	rej := &report.Reject{
+		Source: r.inputs.list[key>>rowBits].Name, Row: int64(key & (1<<rowBits - 1)), Offset: int64(offset) - 1,
+		Reason: string(reason), Detail: string(detail), Raw: raw,
+	}
+	for len(rest) > 0 {
+		var cell []byte
+		cell, rest = cutCell(rest)
+		rej.Cells = append(rej.Cells, cell)
+	}
+	return rej
+}
+
+// rejectExhausted makes rejects of all rows whose URL found no code.
+func (r *run) rejectExhausted(late *extsort.Sorter) error {
+	w := &rejectWriter{sorted: late.NewWriter()}
+	var at loadedBucket
+	defer at.release()
+	for i := range r.settled.verdicts {
+		if r.settled.failed == 0 || r.settled.verdicts[i] == nil && !r.settled.heads[i].known {
+			continue
+		}
+		b, err := at.load(r.records, i)
+		if err != nil {
+			return err
+		}
+		for first, end := range urls(b) {
+			if !r.settled.isExhausted(b, i, first) {
+				continue
+			}
+			for j := first; j < end; j++ {
+				w.file(r.rejectRecord(r.workspaces.names[b.Group(j)], decode(b.Record(j))))
+			}
+		}
+	}
+	return errors.Join(w.sorted.Err(), late.Finish())
+}
+
+// isExhausted reports whether the URL at a record, the first of it in its bucket,
+// found no code.
+func (s *settlement) isExhausted(b *extsort.Bucket, bucket, first int) bool {
+	at := head{true, bucket, first}
+	if first == 0 && s.heads[bucket].known {
+		at = s.heads[bucket]
+	}
+	return s.verdict(at.bucket, at.first) == special && s.special[hashOf(b.Record(first)).Key()].outcome == exhausted
+}
+
+// rejectRecord makes a reject of a record, with the cells that the input had.
+func (r *run) rejectRecord(workspace string, rec record) (place, reject) {
+	carried, at := rec.carried(nil, len(r.inputs.carried))
+	rej := reject{reason: CodeSpaceExhausted,
+		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1)}
+	for _, from := range r.inputs.list[at.source].cells {
+		var cell []byte
+		switch from {
+		case absent:
+		case cellOfURL:
+			cell = rec.original
+		case cellOfWS:
+			cell = originalWorkspace(workspace, rec.flags)
+		default:
+			cell = carried[from]
+		}
+		rej.cells = append(rej.cells, cell)
+	}
+	return at, rej
+}
+
+func originalWorkspace(workspace string, flags byte) []byte {
+	switch {
+	case flags&flagNullWS != 0:
+		return nil
+	case flags&flagNoWS != 0:
+		return []byte{}
+	}
+	return []byte(workspace)
+}

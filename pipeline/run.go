@@ -1,0 +1,321 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A Result says how a run went.
+type Result struct {
+	Counts         sink.Counts
+	Reasons        map[string]int64 // rejects by reason
+	Out            string           // the output folder
+	ManifestSHA256 string           // of manifest.json, hexadecimal
+	RunID          int32            // 0: nothing was to be stored
+	Resumed        bool             // went on with a run that was interrupted
+	AsOf           time.Time
+}
+
+// run is the state of one run. What a stage leaves is read-only afterwards.
+type run struct {
+	cfg       Config
+	scheme    codegen.Scheme
+	workspace []byte // the default
+	started   time.Time
+	asOf      time.Time
+	folder    *report.Folder
+	timings   timings
+	budget    budget
+
+	inputs     *inputs
+	workspaces *workspaces
+	order      []uint32 // the numbers of the workspaces in byte order of their names
+	workers    []*worker
+	records    *extsort.Sorter
+	rejects    *extsort.Sorter
+	accepted   int64 // rows
+	settled    *settlement
+	freeLinks  sync.Pool // *linked
+	named      *sink.Run // once the folder has its name: what the store is still to be told
+	result     Result
+}
+
+// Run does the whole job. The result is valid, as far as the run got, also with
+// an error. Errors to tell apart: UsageError and source.UsageError,
+// report.ErrExists and report.ErrBusy (nothing was done); TooManyRejectsError
+// (rejects and manifest are written); sink.ErrRetryable, sink.ErrLocked and the
+// cause of ctx (the same run again finishes the job). Rows that were rejected
+// are no error.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return &Result{}, err
+	}
+	r := &run{cfg: cfg, started: time.Now(), workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
+	r.freeLinks.New = func() any { return new(linked) }
+	r.scheme, _ = codegen.New(cfg.CodeLength)
+	r.asOf = cfg.AsOf
+	if r.asOf.IsZero() {
+		r.asOf = r.started
+	}
+	r.asOf = r.asOf.UTC().Truncate(time.Microsecond)
+	r.budget = cfg.budget()
+	err = r.do(ctx)
+	r.result.AsOf, r.result.Out = r.asOf, cfg.Out
+	return &r.result, err
+}
+
+// do claims the output, reads, stores and writes; without success the output is
+// as it was before.
+func (r *run) do(ctx context.Context) (err error) {
+	r.cfg.Status.enter(StageOpen)
+	if r.inputs, err = openInputs(ctx, &r.cfg); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.inputs.close()) }()
+	if r.folder, err = r.claim(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.folder.Abandon()) }()
+
+	r.records = extsort.New(extsort.Config{
+		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, len(r.inputs.carried)),
+		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir,
+	})
+	r.rejects = r.newRejectSorter()
+	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
+	if err := r.timings.time("read", func() error { return r.intake(ctx) }); err != nil {
+		return err
+	}
+	r.accepted = r.records.Len()
+	return r.store(ctx)
+}
+
+// claim takes the output folder. One that holds the files of a run which was
+// killed before the store knew it as finished may be overwritten.
+func (r *run) claim(ctx context.Context) (*report.Folder, error) {
+	folder, err := report.Claim(r.cfg.Out, r.cfg.Overwrite)
+	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
+		return folder, err
+	}
+	digest, derr := report.ManifestSHA256(r.cfg.Out)
+	if derr != nil {
+		return nil, errors.Join(err, derr)
+	}
+	runs, rerr := r.cfg.Store.Runs(ctx)
+	if rerr != nil {
+		return nil, errors.Join(err, rerr)
+	}
+	for _, run := range runs {
+		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
+			return report.Claim(r.cfg.Out, true)
+		}
+	}
+	return nil, err
+}
+
+// maxResettled is how often a run looks the store up again because another
+// writer took a code or a URL meanwhile.
+const maxResettled = 20
+
+// store settles, loads and reports, as often as other writers or a store that
+// fails for a while make it necessary.
+func (r *run) store(ctx context.Context) error {
+	var failing time.Time // since when the store fails; zero: it does not
+	pause := 100 * time.Millisecond
+	for resettled := 0; ; {
+		start := time.Now()
+		err := r.attempt(ctx)
+		if failing.IsZero() || time.Since(start) > r.cfg.RetryFor {
+			failing = time.Now()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, sink.ErrConflict) && resettled < maxResettled:
+			resettled++
+			r.cfg.Logger.Warn("another writer took a code or a URL; settling again", "time", resettled, "error", err)
+			continue
+		case errors.Is(err, sink.ErrRetryable) && time.Since(failing) < r.cfg.RetryFor:
+			r.cfg.Logger.Warn("the store failed; trying again", "pause", pause, "error", err)
+		default:
+			return err
+		}
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2)):
+			pause = min(2*pause, 10*time.Second)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// attempt opens a session and does everything from there. What an earlier
+// attempt left in the store counts as done.
+func (r *run) attempt(ctx context.Context) (err error) {
+	session, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	if session != nil {
+		defer func() { err = errors.Join(err, session.Close()) }()
+	}
+	if r.named != nil {
+		return session.Finish(ctx, *r.named)
+	}
+	row, err := r.adopt(ctx, session)
+	if err != nil {
+		return err
+	}
+	if err := r.timings.time("settle", func() error { return r.settle(ctx, session, row.ID) }); err != nil {
+		return err
+	}
+	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
+	r.result.Counts, r.result.Resumed = row.Counts, row.ID != 0
+	if r.cfg.MaxRejects.exceeded(row.Counts) {
+		return r.refuse(row)
+	}
+	return r.finish(ctx, session, row)
+}
+
+// open takes the locks, or opens a session that can only look. It returns nil
+// where there is no store.
+func (r *run) open(ctx context.Context) (sink.Session, error) {
+	if r.cfg.Store == nil {
+		return nil, nil
+	}
+	if r.cfg.DryRun {
+		return r.cfg.Store.Peek(ctx)
+	}
+	r.cfg.Status.enter(StageWait)
+	return r.cfg.Store.Lock(ctx, r.workspaceNames(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
+		r.cfg.Logger.Info("waiting for another run on the same workspace", "holder", holder)
+	}})
+}
+
+// adopt returns the unfinished run that this one goes on with, under its id and
+// its as_of, or a new one.
+func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
+	fingerprint, err := r.fingerprint()
+	if err != nil {
+		return sink.Run{}, err
+	}
+	row := sink.Run{Fingerprint: fingerprint, AsOf: r.asOf, Started: r.started}
+	if session == nil {
+		return row, nil
+	}
+	unfinished, err := session.Unfinished(ctx)
+	if err != nil {
+		return row, err
+	}
+	for _, u := range unfinished {
+		if u.Fingerprint == fingerprint {
+			r.asOf = u.AsOf
+			return u, nil
+		}
+		r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options", "run", u.ID, "started", u.Started)
+	}
+	return row, nil
+}
+
+// recordsRead returns how many records the inputs had.
+func (r *run) recordsRead() (n int64) {
+	for _, in := range r.inputs.list {
+		n += in.Records()
+	}
+	return n
+}
+
+// refuse ends a run with more rejects than allowed.
+func (r *run) refuse(row sink.Run) error {
+	rejects, err := r.writeRejects()
+	if err != nil {
+		return err
+	}
+	digest, err := r.writeManifest(r.manifest(row.Counts, []report.FileSum{rejects}))
+	if err != nil {
+		return err
+	}
+	if err := r.commit(row, digest); err != nil {
+		return err
+	}
+	return &TooManyRejectsError{Rejected: row.Counts.Rejected, Read: row.Counts.Read, Limit: r.cfg.MaxRejects}
+}
+
+// finish loads the links and writes the reports, then gives both their names:
+// the run is loaded in the store before its folder appears, and finished after.
+func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (err error) {
+	stored := session != nil && !r.cfg.DryRun
+	if stored {
+		started, err := session.Start(ctx, row)
+		if err != nil {
+			return err
+		}
+		row.ID = started.ID
+		r.result.RunID = row.ID
+	}
+	var out *written
+	if err := r.timings.time("write", func() (err error) {
+		out, err = r.emit(ctx, session, row)
+		return err
+	}); err != nil {
+		return err
+	}
+	r.cfg.Status.enter(StageFinish)
+	files, err := out.close()
+	if err != nil {
+		return err
+	}
+	rejects, err := r.writeRejects()
+	if err != nil {
+		return err
+	}
+	files = append(files, rejects)
+	if err := r.balance(row.Counts, out, rejects.Rows); err != nil {
+		return err
+	}
+	if row.ManifestSHA256, err = r.writeManifest(r.manifest(row.Counts, files)); err != nil {
+		return err
+	}
+	if stored {
+		if err := session.Loaded(ctx, row); err != nil {
+			return err
+		}
+	}
+	if err := r.commit(row, row.ManifestSHA256); err != nil || !stored {
+		return err
+	}
+	r.named = &row
+	return session.Finish(ctx, row)
+}
+
+// balance compares the books as settled with what was read and written.
+func (r *run) balance(c sink.Counts, out *written, rejects int64) error {
+	w := sink.Counts{Read: r.recordsRead(), Created: out.rows[report.Created], Existing: out.rows[report.Existing],
+		Duplicate: out.rows[report.Duplicate], Rejected: rejects}
+	if w != c || w.Read != w.Created+w.Existing+w.Duplicate+w.Rejected {
+		return fmt.Errorf("the books do not balance: settled %+v, written %+v", c, w)
+	}
+	return nil
+}
+
+// commit writes timings.json and gives the folder its name.
+func (r *run) commit(row sink.Run, digest string) error {
+	if err := r.writeTimings(row); err != nil {
+		return err
+	}
+	if err := r.folder.Commit(); err != nil {
+		return err
+	}
+	r.result.ManifestSHA256, r.result.Reasons = digest, r.reasons()
+	return nil
+}

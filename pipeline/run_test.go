@@ -1,0 +1,439 @@
+package pipeline_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/csv"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
+	_ "modernc.org/sqlite"
+)
+
+var asOf = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+// reports are what must be the same between equal runs.
+var reports = []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest.json"}
+
+// openStore opens the SQLite store in a folder.
+func openStore(t *testing.T, dir string) sink.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// job runs a configuration on inputs that are written to a new folder, which is
+// the working folder while it runs, so that the names of the inputs are equal
+// between runs. It returns the reports by name.
+func job(t *testing.T, cfg pipeline.Config, inputs map[string]string) (map[string]string, *pipeline.Result) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, content := range inputs {
+		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Inputs = append(cfg.Inputs, name)
+	}
+	cfg.Out = "out"
+	if cfg.AsOf.IsZero() {
+		cfg.AsOf = asOf
+	}
+	result, err := pipeline.Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readReports(t), result
+}
+
+func readReports(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range reports {
+		data, err := os.ReadFile(filepath.Join("out", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(data)
+	}
+	return files
+}
+
+func sameReports(t *testing.T, got, want map[string]string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if got[name] != want[name] {
+			t.Fatalf("%s differs:\n%s\n--- from\n%s", name, firstDifference(got[name], want[name]), firstDifference(want[name], got[name]))
+		}
+	}
+}
+
+// firstDifference returns the first line of a that is not that of b.
+func firstDifference(a, b string) string {
+	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i, line := range linesA {
+		if i >= len(linesB) || line != linesB[i] {
+			return fmt.Sprintf("line %d: %s", i+1, line)
+		}
+	}
+	return "(nothing more)"
+}
+
+// spellings of one URL and of what is refused; %d is a number.
+var spellings = []string{
+	"http://example.com/p/%d?a=1&b=2", "HTTP://Example.com:80/p//%d/?b=2&a=1#x", " http://example.com/./p/%d?b=2&a=1",
+	"http://example.com/p/%d?b=2&a=1", "https://example.org/%d", "https://EXAMPLE.org/q/../%d", "ftp://example.com/%d",
+	"http://example.com:99999/%d", "http://bücher.example/%d", "https://example.org/caf\xe9/%d",
+}
+
+// rows makes n rows "url,team,note" with duplicates, bad rows and blank cells.
+func rows(seed uint64, n int) []string {
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	list := make([]string, n)
+	for i := range list {
+		url := fmt.Sprintf(spellings[rnd.IntN(len(spellings))], rnd.IntN(n/3+1))
+		team := []string{"red", "blue", "", "grün", "a|b"}[min(rnd.IntN(30), 4*rnd.IntN(20)%5)]
+		note := []string{"", "x", `"two` + "\n" + `lines"`, `"say ""hi"""`}[rnd.IntN(4)]
+		list[i] = url + "," + team + "," + note
+		switch rnd.IntN(100) {
+		case 0:
+			list[i] = "ragged"
+		case 1:
+			list[i] = "," + team + ","
+		case 2:
+			list[i] = `bare"quote,x,y`
+		}
+	}
+	return list
+}
+
+func csvFile(rows []string) string { return "url,team,note\n" + strings.Join(rows, "\n") + "\n" }
+
+// base is the configuration of the tests of equality.
+func base(codeLength int) pipeline.Config {
+	return pipeline.Config{
+		Workspace: "demo", Source: source.Options{WorkspaceColumn: "team"}, CodeLength: codeLength,
+		BaseURL: "https://sho.rt", Version: "test",
+	}
+}
+
+// Neither workers nor batches nor memory show in any output.
+func TestSameBytes(t *testing.T) {
+	for _, length := range []int{1, 2, 10, 24} {
+		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
+			inputs := map[string]string{"a.csv": csvFile(rows(1, 900)), "b.csv": "link,extra,team\n" + strings.Join(rows(2, 300), "\n")}
+			var want map[string]string
+			var links []string
+			for _, workers := range []int{1, 2, 8} {
+				for i, batch := range []int{1, 7, 65536, 100} {
+					cfg := base(length)
+					cfg.Workers, cfg.Source.BatchRows = workers, batch
+					if i == 3 {
+						cfg.SpillAt(1)
+					}
+					dir := t.TempDir()
+					cfg.Store = openStore(t, dir)
+					got, _ := job(t, cfg, inputs)
+					if want == nil {
+						want, links = got, dump(t, dir)
+					}
+					sameReports(t, got, want, reports...)
+					if now := dump(t, dir); !slices.Equal(now, links) {
+						t.Fatal("the store differs")
+					}
+				}
+			}
+			if length == 1 && !strings.Contains(want["rejects.csv"], "code_space_exhausted") {
+				t.Error("no URL ran out of codes")
+			}
+			if length == 2 && strings.Count(want["collisions.csv"], "\n") < 10 {
+				t.Error("nothing collided")
+			}
+		})
+	}
+}
+
+// Many rows of few URLs, and of one, on disk: URLs and slots that no bucket can
+// hold give the same as in memory.
+func TestSpilledDuplicates(t *testing.T) {
+	for _, urls := range []int{1, 3, 40} {
+		for _, length := range []int{1, 2, 10, 12} {
+			t.Run(fmt.Sprintf("urls=%d/length=%d", urls, length), func(t *testing.T) {
+				var list []string
+				for i := range 6000 {
+					list = append(list, fmt.Sprintf("http://example.com/%d?b&a#%d,,%d", i%urls, i%7, i%11))
+				}
+				inputs := map[string]string{"a.csv": csvFile(list)}
+				cfg, dir := base(length), t.TempDir()
+				cfg.Workers, cfg.MaxRetries = 2, 1
+				cfg.Store = openStore(t, dir)
+				want, _ := job(t, cfg, inputs)
+				links := dump(t, dir)
+				dir = t.TempDir()
+				cfg.Store = openStore(t, dir)
+				cfg.SpillAt(1)
+				got, _ := job(t, cfg, inputs)
+				sameReports(t, got, want, reports...)
+				if !slices.Equal(dump(t, dir), links) {
+					t.Fatal("the store differs")
+				}
+				again, _ := job(t, cfg, inputs)
+				mapping := strings.ReplaceAll(want["mapping.csv"], ",created,", ",existing,")
+				if again["mapping.csv"] != mapping {
+					t.Fatalf("again: %s", firstDifference(again["mapping.csv"], mapping))
+				}
+			})
+		}
+	}
+}
+
+// More contested URLs than memory end the run before anything is stored.
+func TestTooContested(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var list []string
+	for i := range 200_000 {
+		list = append(list, fmt.Sprintf("http://example.com/%d", i))
+	}
+	if err := os.WriteFile("urls.txt", []byte(strings.Join(list, "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg := pipeline.Config{Inputs: []string{"urls.txt"}, Out: "out", Workspace: "ws", CodeLength: 2, Workers: 1, Memory: 168 << 20, Store: openStore(t, dir)}
+	_, err := pipeline.Run(context.Background(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "--code-length") || !strings.Contains(err.Error(), "--memory") {
+		t.Fatalf("error %v", err)
+	}
+	if got := dump(t, dir); len(got) > 0 {
+		t.Errorf("%d links are stored", len(got))
+	}
+	clean(t)
+}
+
+// The order of the input shows in nothing but row and byte_offset.
+func TestAnyOrder(t *testing.T) {
+	list := rows(3, 2000)
+	for _, length := range []int{1, 2, 10} {
+		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
+			var want map[string]string
+			var links []string
+			for order := range 4 {
+				shuffled := slices.Clone(list)
+				switch order {
+				case 1:
+					slices.Reverse(shuffled)
+				case 2, 3:
+					rand.New(rand.NewPCG(uint64(order), 1)).Shuffle(len(shuffled), func(i, j int) {
+						shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
+					})
+				}
+				cfg, dir := base(length), t.TempDir()
+				cfg.Store = openStore(t, dir)
+				got, _ := job(t, cfg, map[string]string{"a.csv": csvFile(shuffled)})
+				got["mapping.csv"] = strings.Join(without(t, got["mapping.csv"], "source", "row"), "\n")
+				rejects := without(t, got["rejects.csv"], "source", "row", "byte_offset")
+				slices.Sort(rejects)
+				got["rejects.csv"] = strings.Join(rejects, "\n")
+				if want == nil {
+					want, links = got, dump(t, dir)
+				}
+				sameReports(t, got, want, "mapping.csv", "rejects.csv", "collisions.csv")
+				if now := dump(t, dir); !slices.Equal(now, links) {
+					t.Fatal("the store differs")
+				}
+			}
+		})
+	}
+}
+
+// without returns the records of a CSV without some columns.
+func without(t *testing.T, text string, columns ...string) []string {
+	t.Helper()
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, record := range records {
+		var kept []string
+		for i, cell := range record {
+			if !slices.Contains(columns, records[0][i]) {
+				kept = append(kept, fmt.Sprintf("%q", cell))
+			}
+		}
+		lines = append(lines, strings.Join(kept, ","))
+	}
+	return lines
+}
+
+// What was created is existing the next time; nothing else changes.
+func TestAgain(t *testing.T) {
+	inputs := map[string]string{"a.csv": csvFile(rows(4, 1500))}
+	for _, length := range []int{1, 2, 10} {
+		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
+			cfg, dir := base(length), t.TempDir()
+			cfg.Store = openStore(t, dir)
+			first, one := job(t, cfg, inputs)
+			links := dump(t, dir)
+			second, two := job(t, cfg, inputs)
+			if two.Counts.Created != 0 || two.Counts.Existing != one.Counts.Created ||
+				two.Counts.Duplicate != one.Counts.Duplicate || two.Counts.Rejected != one.Counts.Rejected {
+				t.Errorf("first %+v, then %+v", one.Counts, two.Counts)
+			}
+			if got := strings.ReplaceAll(first["mapping.csv"], ",created,", ",existing,"); got != second["mapping.csv"] {
+				t.Errorf("mapping: %s", firstDifference(second["mapping.csv"], got))
+			}
+			sameReports(t, second, first, "rejects.csv", "collisions.csv")
+			if !slices.Equal(dump(t, dir), links) {
+				t.Error("the store has changed")
+			}
+		})
+	}
+}
+
+// Growing a set in parts, with code spaces in which nearly everything collides,
+// keeps every link that there is.
+func TestLinksStay(t *testing.T) {
+	cfg, dir := base(2), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	list := rows(5, 1200)
+	codes := map[string]string{}
+	for part := range slices.Chunk(list, 300) {
+		files, _ := job(t, cfg, map[string]string{"a.csv": csvFile(part)})
+		for _, r := range records(t, files["mapping.csv"]) {
+			key := r["workspace_id"] + "|" + r["canonical_url"]
+			if code, ok := codes[key]; ok && code != r["short_code"] {
+				t.Fatalf("%s had %s and now %s", key, code, r["short_code"])
+			}
+			codes[key] = r["short_code"]
+		}
+	}
+	owners := map[string]string{}
+	for key, code := range codes {
+		slot := key[:strings.IndexByte(key, '|')+1] + code
+		if other, ok := owners[slot]; ok {
+			t.Fatalf("%s and %s share %s", key, other, code)
+		}
+		owners[slot] = key
+	}
+}
+
+// records returns the records of a CSV by column name.
+func records(t *testing.T, text string) []map[string]string {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []map[string]string
+	for _, line := range lines[1:] {
+		r := map[string]string{}
+		for i, cell := range line {
+			r[lines[0][i]] = cell
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// Rejects hold all that the input had, and can be fed back in.
+func TestRejectsAgain(t *testing.T) {
+	cfg := base(1)
+	first, one := job(t, cfg, map[string]string{"a.csv": csvFile(rows(6, 1000))})
+	second, two := job(t, cfg, map[string]string{"rejects.csv": first["rejects.csv"]})
+	exhausted := int64(0)
+	for _, r := range records(t, first["rejects.csv"]) {
+		if r["reason"] == pipeline.CodeSpaceExhausted {
+			exhausted++
+		}
+	}
+	if exhausted == 0 || two.Counts.Read != one.Counts.Rejected || two.Counts.Rejected < one.Counts.Rejected-exhausted {
+		t.Errorf("first %+v with %d exhausted, then %+v", one.Counts, exhausted, two.Counts)
+	}
+	strip := func(text string) []string {
+		var lines []string
+		for _, r := range records(t, text) {
+			if r["reason"] != pipeline.CodeSpaceExhausted {
+				lines = append(lines, fmt.Sprint(r["reason"], r["detail"], r["url"], r["team"], r["note"], r["raw"]))
+			}
+		}
+		return lines
+	}
+	if a, b := strip(first["rejects.csv"]), strip(second["rejects.csv"]); !slices.Equal(a, b) {
+		t.Errorf("%d rejects that cannot be mended became %d", len(a), len(b))
+	}
+}
+
+func TestEmptyInput(t *testing.T) {
+	for _, content := range []string{"", "url\n", "url,team\r\n", "\n\n"} {
+		files, result := job(t, pipeline.Config{Workspace: "demo"}, map[string]string{"a.csv": content})
+		if result.Counts != (sink.Counts{}) {
+			t.Errorf("%q: %+v", content, result.Counts)
+		}
+		if got := records(t, files["mapping.csv"]); len(got) != 0 {
+			t.Errorf("%q: %v", content, got)
+		}
+	}
+}
+
+func TestOriginalIsWhatTheInputHad(t *testing.T) {
+	dir := t.TempDir()
+	cfg := pipeline.Config{Workspace: "demo", Store: openStore(t, dir)}
+	files, _ := job(t, cfg, map[string]string{"a.csv": "url\n http://example.com/caf\xe9#top \n"})
+	if !strings.Contains(files["mapping.csv"], ", http://example.com/caf\xe9#top ,http://example.com/caf%E9,") {
+		t.Errorf("mapping: %q", files["mapping.csv"])
+	}
+	if got := dump(t, dir); len(got) != 1 || !strings.Contains(got[0], "|http://example.com/caf%E9|http://example.com/caf%E9#top|") {
+		t.Errorf("store: %q", got)
+	}
+}
+
+// dump returns the links of the store in a folder, a line each. No session may
+// be open.
+func dump(t *testing.T, dir string) []string {
+	t.Helper()
+	path := filepath.Join(dir, "links.db")
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT workspace_id || '|' || short_code || '|' || hex(url_key) || '|' || canonical_url || '|' ||
+		coalesce(original_url, '(same)') || '|' || run_id || '|' || created_at || '|' || updated_at
+		FROM links ORDER BY workspace_id, short_code`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}

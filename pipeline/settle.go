@@ -1,0 +1,354 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
+)
+
+// A verdict says what is known of a URL of the batch. Nearly all have the code of
+// salt 0, and need no more than this byte.
+type verdict uint8
+
+const (
+	fresh    verdict = iota // gets its code of salt 0
+	existing                // the store has it, under its code of salt 0
+	ours                    // the same, put there by an earlier attempt of this very run
+	special                 // see settlement.special
+)
+
+// A decision is what became of a URL for which a verdict does not say it.
+type decision struct {
+	outcome outcome
+	url     assign.URL
+	code    string
+	salt    int // -1: none gives the code
+}
+
+type outcome uint8
+
+const (
+	created outcome = iota
+	loaded          // created by an earlier attempt of this run
+	found           // in the store
+	exhausted
+)
+
+// A settlement is the state of all URLs of the batch: with the store as it was
+// when it was made, the result of handling them one at a time.
+type settlement struct {
+	run       *run
+	session   sink.Session // nil: there is no store
+	runID     int32        // of an unfinished run that this one continues; 0: none
+	populated []bool       // workspaces, by number, that have links in the store
+
+	verdicts [][]verdict // by bucket, then by the URL's first record; nil: all fresh
+	heads    []head      // of each bucket, where the URL of its first record begins if in an earlier one
+
+	mu         sync.Mutex // guards what follows while buckets are visited in parallel
+	special    map[sink.Key]decision
+	claims     []assign.URL
+	rows       []int64 // of each claim, and then of each that assign draws in
+	urls       int64   // distinct
+	existing   int64
+	ours       int64
+	failed     int64 // URLs without a code
+	rejected   int64 // their rows
+	contested  int64 // bytes of claims
+	collisions map[sink.Key][]report.Collision
+}
+
+// claimCost is what a contested URL costs beside its bytes: its claim, what is
+// decided of it, and the codes that it asked for.
+const claimCost = 400
+
+// tooContested is the error of more contested URLs than there is memory for.
+func (s *settlement) tooContested() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit := s.run.budget.contested; limit == 0 || s.contested <= limit {
+		return nil
+	}
+	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger --code-length or more --memory",
+		s.run.scheme.Length(), len(s.rows))
+}
+
+// A head is the first record of a URL; the zero value is none.
+type head struct {
+	known         bool
+	bucket, first int
+}
+
+// settle decides the code of every URL. Buckets are visited in parallel, one
+// probe of the store a URL; contested URLs are then settled together.
+func (r *run) settle(ctx context.Context, session sink.Session, runID int32) error {
+	r.cfg.Status.enter(StageSettle)
+	r.cfg.Status.Settled.Store(0)
+	buckets := r.records.Buckets()
+	s := &settlement{
+		run: r, session: session, runID: runID,
+		verdicts: make([][]verdict, buckets), heads: make([]head, buckets),
+		special: map[sink.Key]decision{}, collisions: map[sink.Key][]report.Collision{},
+	}
+	if err := s.askPopulated(ctx); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(r.cfg.Workers)
+	for from, to := 0, 0; from < buckets; from = to {
+		for to = from + 1; to < buckets && r.records.Joined(to); {
+			to++
+		}
+		g.Go(func() error { return s.visit(gctx, from, to) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := s.contest(ctx); err != nil {
+		return err
+	}
+	r.settled = s
+	return s.explainSalts(ctx)
+}
+
+func (s *settlement) askPopulated(ctx context.Context) error {
+	names := s.run.workspaces.names
+	s.populated = make([]bool, len(names))
+	if s.session == nil || len(names) == 0 {
+		return nil
+	}
+	populated, err := s.session.Populated(ctx, s.run.workspaceNames())
+	if err != nil {
+		return err
+	}
+	for i, id := range s.run.order {
+		s.populated[id] = populated[i]
+	}
+	return nil
+}
+
+// urls yields the records of each distinct URL of a bucket: [first, end).
+func urls(b *extsort.Bucket) iter.Seq2[int, int] {
+	return func(yield func(first, end int) bool) {
+		for first := 0; first < b.Len(); {
+			end := first + 1
+			for end < b.Len() && sameURL(b, first, end) {
+				end++
+			}
+			if !yield(first, end) {
+				return
+			}
+			first = end
+		}
+	}
+}
+
+func sameURL(b *extsort.Bucket, i, j int) bool {
+	return b.Key(i) == b.Key(j) && b.Group(i) == b.Group(j) && hashOf(b.Record(i)) == hashOf(b.Record(j))
+}
+
+// mark sets the verdict of a URL. Only one goroutine at a time has to do with a
+// bucket.
+func (s *settlement) mark(bucket, first int, as verdict) {
+	if s.verdicts[bucket] == nil {
+		s.verdicts[bucket] = make([]verdict, s.run.records.Count(bucket))
+	}
+	s.verdicts[bucket][first] = as
+}
+
+func (s *settlement) verdict(bucket, first int) verdict {
+	if s.verdicts[bucket] == nil {
+		return fresh
+	}
+	return s.verdicts[bucket][first]
+}
+
+// contest settles the contested URLs.
+func (s *settlement) contest(ctx context.Context) error {
+	claims, err := assign.Settle(ctx, s.claims, s.propose, s.run.cfg.MaxRetries, s)
+	if err != nil {
+		return err
+	}
+	for i := range claims {
+		c := &claims[i]
+		d := decision{outcome: created, url: c.URL, code: string(c.Code.Bytes()), salt: c.Salt}
+		if c.Exhausted {
+			d = decision{outcome: exhausted, url: c.URL}
+			s.failed++
+			s.rejected += s.rows[i]
+		}
+		s.special[s.run.hash(c.Canonical, s.run.workspaceName(c.Workspace), 0).Key()] = d
+	}
+	return nil
+}
+
+func (s *settlement) propose(u *assign.URL, salt int) assign.Code {
+	return s.run.codeOf(s.run.hash(u.Canonical, s.run.workspaceName(u.Workspace), salt))
+}
+
+// Holders implements assign.Holders: the store's owners, then URLs of the batch
+// that nobody contested so far.
+func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder) error) error {
+	taken := make([]bool, len(slots))
+	if err := s.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true }); err != nil {
+		return err
+	}
+	return s.freshHolders(slots, func(i int, f freshURL) error {
+		if taken[i] {
+			return report(i, assign.Holder{Fixed: true})
+		}
+		if !f.known {
+			return nil
+		}
+		s.mark(f.bucket, f.first, special)
+		s.rows = append(s.rows, f.rows)
+		s.contested += claimCost + int64(len(f.canonical))
+		if err := s.tooContested(); err != nil {
+			return err
+		}
+		return report(i, assign.Holder{URL: &assign.URL{Workspace: slots[i].Workspace, Canonical: f.canonical}})
+	})
+}
+
+// inOrder returns the indices of the slots in the order of the sort.
+func (s *settlement) inOrder(slots []assign.Slot) []int {
+	order := make([]int, len(slots))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &slots[i], &slots[j]
+		return cmp.Or(s.run.workspaces.compare(a.Workspace, b.Workspace), bytes.Compare(a.Code[:], b.Code[:]))
+	})
+	return order
+}
+
+// owners visits those of the slots, by index, that have an owner in the store.
+// The canonical URL is valid during the call.
+func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
+	order := slices.DeleteFunc(s.inOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
+	for chunk := range slices.Chunk(order, maxProbes) {
+		probes := make([]sink.Probe, len(chunk))
+		for n, i := range chunk {
+			probes[n] = sink.Probe{Workspace: s.run.workspaceName(slots[i].Workspace), Code: slots[i].Code.Bytes()}
+		}
+		err := s.session.Lookup(ctx, probes, func(f sink.Found) error {
+			visit(chunk[f.Probe], f.Canonical)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A freshURL is a URL of the batch that nobody contested.
+type freshURL struct {
+	head
+	hash      codegen.Hash
+	canonical []byte
+	rows      int64
+}
+
+// freshHolders visits each slot, by index, with the URL of the batch that has it
+// as its code of salt 0 and that nobody contested, if there is one. Buckets are
+// loaded in order, each once.
+func (s *settlement) freshHolders(slots []assign.Slot, visit func(i int, f freshURL) error) error {
+	var at loadedBucket
+	defer at.release()
+	for _, i := range s.inOrder(slots) {
+		f, err := s.freshHolder(&at, &slots[i])
+		if err == nil {
+			err = visit(i, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settlement) freshHolder(at *loadedBucket, slot *assign.Slot) (f freshURL, err error) {
+	rank := s.run.scheme.RankOf(slot.Code.Bytes())
+	first := s.run.records.Locate(slot.Workspace, rank)
+	for i := first; i < s.run.records.Buckets() && (i == first || s.run.records.Joined(i)); i++ {
+		b, err := at.load(s.run.records, i)
+		if err != nil {
+			return f, err
+		}
+		for j := b.Search(slot.Workspace, rank); j < b.Len() && b.Group(j) == slot.Workspace && b.Key(j) == rank; j++ {
+			h := hashOf(b.Record(j))
+			switch {
+			case f.known && h == f.hash:
+				f.rows++
+			case !f.known && s.isFresh(b, i, j) && s.run.codeOf(h) == slot.Code:
+				f = freshURL{head{true, i, j}, h, bytes.Clone(canonicalOf(b.Record(j))), 1}
+			}
+		}
+	}
+	return f, nil
+}
+
+// isFresh reports whether record j of bucket i is the first of a fresh URL.
+func (s *settlement) isFresh(b *extsort.Bucket, i, j int) bool {
+	if j == 0 && s.heads[i].known || j > 0 && sameURL(b, j-1, j) {
+		return false
+	}
+	return s.verdict(i, j) == fresh
+}
+
+func (r *run) codeOf(h codegen.Hash) assign.Code {
+	var buf [codegen.MaxLength]byte
+	return assign.MakeCode(r.scheme.AppendCode(buf[:0], h))
+}
+
+// A loadedBucket is the bucket that one goroutine looks at.
+type loadedBucket struct {
+	number int
+	bucket *extsort.Bucket
+}
+
+func (l *loadedBucket) load(s *extsort.Sorter, i int) (*extsort.Bucket, error) {
+	if l.bucket != nil && l.number == i {
+		return l.bucket, nil
+	}
+	l.release()
+	b, err := s.Load(i)
+	if err == nil {
+		l.number, l.bucket = i, b
+	}
+	return b, err
+}
+
+func (l *loadedBucket) release() {
+	if l.bucket != nil {
+		l.bucket.Release()
+		l.bucket = nil
+	}
+}
+
+// counts returns the books as they must come out.
+func (s *settlement) counts(read, accepted int64) sink.Counts {
+	return sink.Counts{
+		Read:      read,
+		Created:   s.urls - s.existing - s.failed,
+		Existing:  s.existing,
+		Duplicate: accepted - s.rejected - (s.urls - s.failed),
+		Rejected:  read - accepted + s.rejected,
+	}
+}
+
+// toLoad returns the number of links that the store has not got yet.
+func (s *settlement) toLoad() int64 { return s.urls - s.existing - s.failed - s.ours }

@@ -1,0 +1,36 @@
+package pipeline
+
+import "sync/atomic"
+
+// A Stage is what a run is doing.
+type Stage int32
+
+const (
+	StageOpen Stage = iota
+	StageRead
+	StageWait // for another run's lock
+	StageSettle
+	StageWrite
+	StageFinish
+)
+
+func (s Stage) String() string {
+	return [...]string{"opening", "reading", "waiting", "settling", "writing", "finishing"}[s]
+}
+
+// Status lets another goroutine watch a run. All values only grow within a
+// stage; Bytes and TotalBytes are of the inputs as they lie.
+type Status struct {
+	stage      atomic.Int32
+	Bytes      atomic.Int64
+	TotalBytes atomic.Int64 // -1: unknown
+	Read       atomic.Int64 // rows
+	Rejected   atomic.Int64 // rows, as far as known
+	Settled    atomic.Int64 // accepted rows whose code is known
+	Written    atomic.Int64 // accepted rows that are in the mapping
+}
+
+// Stage returns what the run is doing.
+func (s *Status) Stage() Stage { return Stage(s.stage.Load()) }
+
+func (s *Status) enter(stage Stage) { s.stage.Store(int32(stage)) }

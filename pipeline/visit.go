@@ -1,0 +1,252 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/sink"
+)
+
+// maxProbes is the most URLs that the store is asked about at once.
+const maxProbes = 1 << 16
+
+// A visit is the work of one goroutine on one bucket, or on several joined ones,
+// in which URLs and slots may go on from one bucket to the next.
+type visit struct {
+	*settlement
+	bucket   int
+	records  *extsort.Bucket
+	distinct int64
+
+	probes []sink.Probe
+	firsts []int // the record of each probe
+	codes  []byte
+	taken  map[int]bool // URLs of the bucket, by first record, whose code of salt 0 has another owner in the store
+
+	last      spot // the URL that the bucket before ends with
+	lastHead  head
+	slot      slot    // of the last URL
+	rivals    []rival // fresh URLs of that slot
+	slotTaken bool    // by an owner in the store
+}
+
+// A spot is where a URL is in the order, and which one it is.
+type spot struct {
+	known bool
+	group uint32
+	key   uint64
+	hash  codegen.Hash
+}
+
+// A slot is the code that a URL has at salt 0, in its workspace.
+type slot struct {
+	known bool
+	group uint32
+	key   uint64
+	code  assign.Code // if the key does not tell
+}
+
+// A rival is a fresh URL that may have to share its slot.
+type rival struct {
+	head
+	canonical []byte // nil: its bucket is at hand
+	rows      int64
+}
+
+// visit settles the URLs of the buckets [from, to) among themselves and with the
+// store, or leaves them to the contest.
+func (s *settlement) visit(ctx context.Context, from, to int) error {
+	v := &visit{settlement: s}
+	for i := from; i < to; i++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		b, err := s.run.records.Load(i)
+		if err != nil {
+			return err
+		}
+		v.bucket, v.records, v.taken = i, b, nil
+		if err = v.askStore(ctx, i+1 < to); err == nil {
+			v.findContests(i+1 < to)
+			err = v.tooContested()
+		}
+		b.Release()
+		if err != nil {
+			return err
+		}
+		s.run.cfg.Status.Settled.Add(int64(b.Len()))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.urls += v.distinct
+	return nil
+}
+
+// askStore finds what the store has of the URLs of the bucket.
+func (v *visit) askStore(ctx context.Context, more bool) error {
+	for first, end := range urls(v.records) {
+		if first == 0 && v.last.known && v.spotOf(0) == v.last {
+			v.heads[v.bucket] = v.lastHead
+			continue
+		}
+		v.distinct++
+		if more && end == v.records.Len() {
+			v.last, v.lastHead = v.spotOf(first), head{true, v.bucket, first}
+		}
+		if !v.populated[v.records.Group(first)] {
+			continue
+		}
+		v.probe(first)
+		if len(v.probes) == maxProbes {
+			if err := v.ask(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return v.ask(ctx)
+}
+
+func (v *visit) spotOf(i int) spot {
+	return spot{true, v.records.Group(i), v.records.Key(i), hashOf(v.records.Record(i))}
+}
+
+func (v *visit) slotOf(i int) slot {
+	s := slot{known: true, group: v.records.Group(i), key: v.records.Key(i)}
+	if !v.run.scheme.RankIsCode() {
+		s.code = v.run.codeOf(hashOf(v.records.Record(i)))
+	}
+	return s
+}
+
+func (v *visit) url(first int) assign.URL {
+	return assign.URL{Workspace: v.records.Group(first), Canonical: bytes.Clone(canonicalOf(v.records.Record(first)))}
+}
+
+func (v *visit) probe(first int) {
+	rec := v.records.Record(first)
+	h := hashOf(rec)
+	start := len(v.codes)
+	v.codes = v.run.scheme.AppendCode(v.codes, h)
+	v.firsts = append(v.firsts, first)
+	v.probes = append(v.probes, sink.Probe{
+		Workspace: v.run.workspaceName(v.records.Group(first)),
+		Code:      v.codes[start:len(v.codes):len(v.codes)],
+		Key:       h.Key(), Canonical: canonicalOf(rec),
+	})
+}
+
+// ask looks the collected probes up.
+func (v *visit) ask(ctx context.Context) error {
+	if len(v.probes) == 0 {
+		return nil
+	}
+	err := v.session.Lookup(ctx, v.probes, func(f sink.Found) error {
+		first, probe := v.firsts[f.Probe], &v.probes[f.Probe]
+		switch {
+		case !f.Same:
+			if v.taken == nil {
+				v.taken = map[int]bool{}
+			}
+			v.taken[first] = true
+		case string(f.Code) == string(probe.Code):
+			v.have(first, existing, f.Run == v.runID)
+		default:
+			v.have(first, special, f.Run == v.runID)
+			v.decide(v.url(first), probe, f)
+		}
+		return nil
+	})
+	v.probes, v.firsts, v.codes = v.probes[:0], v.firsts[:0], v.codes[:0]
+	return err
+}
+
+// have notes that the store has a URL.
+func (v *visit) have(first int, as verdict, own bool) {
+	if own && as == existing {
+		as = ours
+	}
+	v.mark(v.bucket, first, as)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if own {
+		v.ours++
+	} else {
+		v.existing++
+	}
+}
+
+// decide notes under which other code the store has a URL.
+func (v *visit) decide(u assign.URL, probe *sink.Probe, f sink.Found) {
+	d := decision{outcome: found, url: u, code: string(f.Code)}
+	if f.Run == v.runID {
+		d.outcome = loaded
+	}
+	d.salt = v.run.saltOf(probe.Canonical, probe.Workspace, f.Code)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.special[probe.Key] = d
+}
+
+// findContests hands every fresh URL whose code somebody else wants or has to
+// the contest. With more, the next bucket may go on with the last slot.
+func (v *visit) findContests(more bool) {
+	for first, end := range urls(v.records) {
+		rows := int64(end - first)
+		if first == 0 && v.heads[v.bucket].known {
+			v.addRows(v.heads[v.bucket], rows)
+			continue
+		}
+		if s := v.slotOf(first); s != v.slot {
+			v.closeSlot()
+			v.slot = s
+		}
+		if v.verdict(v.bucket, first) == fresh {
+			v.rivals = append(v.rivals, rival{head{true, v.bucket, first}, nil, rows})
+		}
+		v.slotTaken = v.slotTaken || v.taken[first]
+	}
+	if !more {
+		v.closeSlot()
+		return
+	}
+	for i := range v.rivals {
+		if r := &v.rivals[i]; r.canonical == nil {
+			r.canonical = bytes.Clone(canonicalOf(v.records.Record(r.first)))
+		}
+	}
+}
+
+// addRows counts the rows of a rival that its bucket did not hold.
+func (v *visit) addRows(of head, rows int64) {
+	for i := range v.rivals {
+		if v.rivals[i].head == of {
+			v.rivals[i].rows += rows
+		}
+	}
+}
+
+// closeSlot lets the rivals of a slot contest it, if it is not one's alone.
+func (v *visit) closeSlot() {
+	if len(v.rivals) > 1 || v.slotTaken && len(v.rivals) > 0 {
+		for _, r := range v.rivals {
+			v.claim(r)
+		}
+	}
+	v.rivals, v.slotTaken, v.slot = v.rivals[:0], false, slot{}
+}
+
+func (v *visit) claim(r rival) {
+	u := assign.URL{Workspace: v.slot.group, Canonical: r.canonical}
+	if u.Canonical == nil {
+		u = v.url(r.first)
+	}
+	v.mark(r.bucket, r.first, special)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.claims = append(v.claims, u)
+	v.rows = append(v.rows, r.rows)
+	v.contested += claimCost + int64(len(u.Canonical))
+}
