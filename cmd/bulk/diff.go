@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/spf13/cobra"
+)
+
+type diffOptions struct {
+	audit.DiffConfig
+	json   bool
+	memory string
+}
+
+func diffCommand(ui *ui) *cobra.Command {
+	var o diffOptions
+	cmd := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare two runs, or two mappings, whatever their format and order",
+		Long: `Compare two runs, or two mappings, whatever their format and order. A and B are
+output folders of runs, or mapping files. Where nothing differs nothing is
+printed; otherwise each difference is a line, with what A and B have:
+
+  added, removed  a link that only B, or only A, has
+  remapped        a link (workspace and URL) that has another code
+  moved           a code that belongs to another URL of its workspace
+  outcome         a row (over the same inputs) or link was created, existing or
+                  duplicate, and is not any more
+  reject          a row was rejected for another reason, or on one side only;
+                  found by source and row over the same inputs, else by content
+  manifest        profile, scheme or an option that can change links
+
+Where the digests in both manifests agree, the files are not read: bulk verify
+tells whether they are what their manifest says.
+
+` + exitCodes,
+		Example: `  bulk diff monday.bulk tuesday.bulk
+  bulk diff old/mapping.csv new/mapping.parquet --json`,
+		Args: usageArgs(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.A, o.B = args[0], args[1]
+			return diff(cmd.Context(), ui, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
+	f.IntVar(&o.Workers, "workers", 0, "goroutines that sort (default: one a core)")
+	f.StringVar(&o.memory, "memory", "", "memory to use, such as 512MiB (default: half of the machine's)")
+	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	return cmd
+}
+
+// diff does bulk diff.
+func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
+	if o.Memory, err = parseMemory(o.memory); err != nil {
+		return usage(fmt.Errorf("--memory: %w", err))
+	}
+	if o.Memory < audit.LeastDiffMemory {
+		return usage(fmt.Errorf("--memory: %d MiB are too little, diff needs %d", o.Memory>>20, audit.LeastDiffMemory>>20))
+	}
+	if o.Workers < 0 {
+		return usage(errors.New("--workers: is negative"))
+	}
+	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 64 MiB
+	w := bufio.NewWriterSize(ui.stdout, 1<<16)
+	print := printCSV(w)
+	if o.json {
+		print = printJSON(w)
+	}
+	found := false
+	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
+		found = true
+		return print(d)
+	})
+	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) {
+		return usage(err)
+	}
+	if err == nil && found {
+		return errDiffers
+	}
+	return err
+}
+
+// printCSV returns a function that writes a line, and before the first one the
+// header.
+func printCSV(w io.Writer) func(*audit.Difference) error {
+	c := csv.NewWriter(w)
+	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
+	return func(d *audit.Difference) error {
+		row := ""
+		if d.Row != 0 {
+			row = strconv.FormatInt(d.Row, 10)
+		}
+		if header != nil {
+			c.Write(header)
+			header = nil
+		}
+		c.Write([]string{string(d.Change), string(d.Workspace), string(d.Canonical), string(d.Code), string(d.Source), row,
+			d.Field, string(d.A), string(d.B)})
+		c.Flush()
+		return c.Error()
+	}
+}
+
+func printJSON(w io.Writer) func(*audit.Difference) error {
+	j := json.NewEncoder(w)
+	j.SetEscapeHTML(false)
+	return func(d *audit.Difference) error { return j.Encode(d) }
+}

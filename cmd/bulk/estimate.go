@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/spf13/cobra"
+)
+
+func estimateCommand(ui *ui) *cobra.Command {
+	var load audit.Load
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "estimate --links N",
+		Short: "Tell how many links will collide before any is made",
+		Long: `Tell how many links will collide before any is made: N new links, each with a
+URL of its own, in one workspace. The first character of a code is not uniform,
+because a hash is below 2^128; the estimate counts with the true code space.
+
+A link collides if its first code has an owner; it then gets a salt above 0. It is
+exhausted if the codes of all its salts have owners; a run would reject it.
+
+` + exitCodes,
+		Example: `  bulk estimate --links 10000000
+  bulk estimate --links 100000 --existing 2000000 --code-length 6 --json`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("links") {
+				return usage(errors.New("--links is required"))
+			}
+			return estimate(ui.stdout, load, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.Int64Var(&load.Links, "links", 0, "number of new links (required)")
+	f.Int64Var(&load.Existing, "existing", 0, "number of links that the workspace has")
+	f.IntVar(&load.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
+	f.IntVar(&load.MaxRetries, "max-retries", 10, "highest salt tried when codes are taken")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// estimate writes a line for each figure, or one JSON object.
+func estimate(w io.Writer, load audit.Load, asJSON bool) error {
+	e, err := audit.Expect(load)
+	if err != nil {
+		return usage(err)
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			audit.Load
+			audit.Estimate
+		}{load, e})
+	}
+	_, err = fmt.Fprintf(w, `links                 %d
+existing              %d
+code length           %d
+max retries           %d
+codes                 %.4g
+effective codes       %.4g
+expected colliding    %.4g
+chance of collision   %s
+expected exhausted    %.4g
+chance of exhausted   %s
+next link collides    %s
+`, load.Links, load.Existing, load.CodeLength, load.MaxRetries, e.Codes, e.EffectiveCodes,
+		e.Colliding, chance(e.AnyCollision), e.Exhausted, chance(e.AnyExhausted), chance(e.NextCollides))
+	return err
+}
+
+// chance writes a probability, as a percentage too unless that is tiny.
+func chance(p float64) string {
+	if p < 1e-4 {
+		return fmt.Sprintf("%.4g", p)
+	}
+	return fmt.Sprintf("%.4g (%.4g%%)", p, 100*p)
+}

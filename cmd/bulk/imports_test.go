@@ -1,0 +1,100 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/linkforge/bulk/"
+
+// layers lists, for each package, what of this module it may import. Imports go
+// one way: cmd, pipeline, {source, assign, extsort, report, sink}, {canon,
+// codegen}.
+var layers = map[string][]string{
+	"canon":                {},
+	"codegen":              {},
+	"pipeline/assign":      {}, // also for use in a distributed runner
+	"pipeline/extsort":     {}, // knows no URL
+	"pipeline/source":      {},
+	"pipeline/report":      {},
+	"sink":                 {},
+	"sink/sqlite":          {"sink"},
+	"sink/postgres":        {"sink"},
+	"sink/postgres/pgtest": {},
+	"sink/sinktest":        {"sink", "codegen"},
+	"pipeline":             {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
+	"pipeline/audit":       {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
+	"cmd/bulk":             {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+}
+
+// pure packages know no files, no stores and no goroutines.
+var pure = []string{"canon", "codegen", "pipeline/assign"}
+
+// drivers may only be imported by one package each.
+var drivers = map[string]string{
+	"modernc.org/sqlite":       "sink/sqlite",
+	"github.com/jackc/pgx":     "sink/postgres sink/postgres/pgtest",
+	"github.com/parquet-go":    "pipeline/source pipeline/report",
+	"github.com/spf13":         "cmd/bulk",
+	"golang.org/x/net":         "canon",
+	"github.com/klauspost":     "pipeline/source",
+	"github.com/schollz":       "cmd/bulk",
+	"github.com/rogpeppe":      "",
+	"pgregory.net/rapid":       "",
+	"github.com/apache/arrow/": "pipeline pipeline/source pipeline/report pipeline/audit",
+}
+
+func TestImports(t *testing.T) {
+	packages := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "testdata" || name == "benchmarks" || name != ".." && strings.HasPrefix(name, ".")) {
+			if path != "../.." {
+				return filepath.SkipDir
+			}
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		packages++
+		checkImports(t, path)
+		return nil
+	})
+	if err != nil || packages < len(layers) {
+		t.Fatalf("%d files seen, %v", packages, err)
+	}
+}
+
+func checkImports(t *testing.T, path string) {
+	pkg, _ := filepath.Rel("../..", filepath.Dir(path))
+	allowed, known := layers[pkg]
+	if !known {
+		t.Errorf("%s: package %s is not in the layers", path, pkg)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value)
+		if own, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(allowed, own) {
+			t.Errorf("%s: %s must not import %s", path, pkg, own)
+		}
+		if slices.Contains(pure, pkg) && slices.Contains([]string{"os", "io/fs", "net", "net/url", "sync", "database/sql"}, imported) {
+			t.Errorf("%s: %s is pure and must not import %s", path, pkg, imported)
+		}
+		for driver, users := range drivers {
+			if strings.HasPrefix(imported, driver) && !slices.Contains(strings.Fields(users), pkg) {
+				t.Errorf("%s: only %q may import %s", path, users, driver)
+			}
+		}
+	}
+}

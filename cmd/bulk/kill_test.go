@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/benchmarks/gen"
+	_ "modernc.org/sqlite"
+)
+
+const dumpLinks = `SELECT workspace_id, short_code, canonical_url, coalesce(original_url, ''), CAST(run_id AS text), CAST(created_at AS text) FROM links ORDER BY 1, 2`
+
+// A killable is a store that the kill test can make and look into.
+type killable struct {
+	fresh func(t *testing.T) (dsn string)
+	dump  func(t *testing.T, dsn string) []string
+}
+
+func sqliteStore() killable {
+	return killable{
+		fresh: func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "links.db") },
+		dump: func(t *testing.T, dsn string) []string {
+			db, err := sql.Open("sqlite", dsn[len("sqlite:"):])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			rows, err := db.Query(dumpLinks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			return scan(t, rows)
+		},
+	}
+}
+
+func postgresStore() killable {
+	return killable{
+		fresh: func(t *testing.T) string { return postgresURL(server.Database(t)) },
+		dump: func(t *testing.T, dsn string) []string {
+			ctx := context.Background()
+			conn, err := pgx.Connect(ctx, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(ctx)
+			rows, err := conn.Query(ctx, dumpLinks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			return scan(t, rows)
+		},
+	}
+}
+
+// postgresURL writes an address of keyword=value pairs as a URL.
+func postgresURL(address string) string {
+	q := url.Values{}
+	for _, pair := range strings.Fields(address) {
+		name, value, _ := strings.Cut(pair, "=")
+		q.Set(name, value)
+	}
+	return "postgres:///?" + q.Encode()
+}
+
+type scanner interface {
+	Next() bool
+	Scan(...any) error
+	Err() error
+}
+
+func scan(t *testing.T, rows scanner) (lines []string) {
+	t.Helper()
+	for rows.Next() {
+		var c [6]string
+		if err := rows.Scan(&c[0], &c[1], &c[2], &c[3], &c[4], &c[5]); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprint(c))
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return lines
+}
+
+// soak is the number of points at which a run is killed; make soak asks for many.
+func soak(t *testing.T, few int) int {
+	n := few
+	if v := os.Getenv("BULK_SOAK"); v != "" {
+		var err error
+		if n, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// A run that is killed anywhere and repeated leaves the store and the reports
+// that an undisturbed one would have left: into an empty store, and into one that
+// has a part of the links.
+func TestKill(t *testing.T) {
+	for name, store := range map[string]killable{"sqlite": sqliteStore(), "postgres": postgresStore()} {
+		for _, filled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/filled=%v", name, filled), func(t *testing.T) {
+				if name == "postgres" {
+					server.Need(t)
+				}
+				testKill(t, store, filled)
+			})
+		}
+	}
+}
+
+func testKill(t *testing.T, store killable, filled bool) {
+	t.Chdir(t.TempDir())
+	list(t, "links.csv", gen.Options{Rows: 40_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.01, Workspaces: 3})
+	list(t, "before.csv", gen.Options{Rows: 15_000, First: 5000, Workspaces: 3})
+	fill := func(t *testing.T) string {
+		dsn := store.fresh(t)
+		if filled {
+			command(t, nil, exitDone, "run", "before.csv", "--workspace-column", "workspace", "--db", dsn, "--out", filepath.Join(t.TempDir(), "before"), "--code-length", "3", "--as-of", "2026-01-01")
+		}
+		return dsn
+	}
+	args := func(dsn, out string) []string {
+		return []string{"run", "links.csv", "--workspace-column", "workspace", "--db", dsn, "--out", out, "--code-length", "3", "--as-of", "2026-01-02"}
+	}
+	dsn := fill(t)
+	start := time.Now()
+	command(t, nil, exitRejected, args(dsn, "want")...)
+	whole := time.Since(start)
+	want := store.dump(t, dsn)
+	points := soak(t, 4)
+	for i := range points {
+		dsn := fill(t)
+		out := fmt.Sprint("got", i)
+		after := whole * time.Duration(2*i+1) / time.Duration(2*points)
+		command(t, &after, 0, args(dsn, out)...)
+		finish(t, args(dsn, out))
+		if got := store.dump(t, dsn); !slices.Equal(got, want) {
+			t.Fatalf("killed after %v of %v: the store has %d links, want %d", after, whole, len(got), len(want))
+		}
+		for _, file := range []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest.json"} {
+			if string(read(t, out, file)) != string(read(t, "want", file)) {
+				t.Fatalf("killed after %v of %v: %s differs", after, whole, file)
+			}
+		}
+		if left, _ := filepath.Glob(".*.partial"); len(left) > 0 {
+			t.Fatalf("killed after %v of %v: %v was left", after, whole, left)
+		}
+	}
+}
+
+// finish repeats a run that was killed. If that had finished, the output folder
+// says so.
+func finish(t *testing.T, args []string) {
+	t.Helper()
+	code, output := execute(t, nil, args...)
+	if code != exitRejected && code != exitUsage {
+		t.Fatalf("exit code %d: %s", code, output)
+	}
+}
+
+func list(t *testing.T, name string, o gen.Options) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := gen.Write(f, o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, elem ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(elem...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// command runs bulk in a process of its own, which must end with the exit code,
+// or be killed after a while.
+func command(t *testing.T, kill *time.Duration, want int, args ...string) {
+	t.Helper()
+	if code, output := execute(t, kill, args...); code != want && kill == nil {
+		t.Fatalf("exit code %d, want %d: %s", code, want, output)
+	}
+}
+
+func execute(t *testing.T, kill *time.Duration, args ...string) (int, []byte) {
+	t.Helper()
+	ctx := context.Background()
+	if kill != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *kill)
+		defer cancel()
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	output, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), output
+}

@@ -1,0 +1,153 @@
+// Command bulk canonicalizes and shortens URL lists in bulk.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Exit codes, part of the contract.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitRejected    = 3
+	exitTooMany     = 4
+	exitDiffers     = 5
+	exitStore       = 6
+	exitInterrupted = 130
+)
+
+const exitCodes = `Exit codes:
+  0    done
+  1    failed
+  2    wrong usage; nothing was done
+  3    done, but rows were rejected
+  4    more rejects than --max-rejects allows; nothing was stored
+  5    verify or diff found a difference
+  6    the store could not be reached or kept failing; safe to run again
+  130  interrupted (SIGINT, SIGTERM); safe to run again
+`
+
+// bulk runs the command and returns its exit code.
+func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := onSignal(context.Background())
+	defer stop()
+	ui := newUI(stdout, stderr)
+	root := &cobra.Command{
+		Use:   "bulk",
+		Short: "Turn URL lists into deterministic short links",
+		Long: `bulk reads URL lists from CSV, Parquet, Arrow or text files, canonicalizes and
+hashes them, settles every collision as if the URLs had come one at a time in
+sorted order, stores the links and writes a mapping report.
+
+` + exitCodes,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no verb; see bulk --help")) },
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return usage(ui.logAs(ui.format)) }
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err)
+	if code != exitDone && code != exitRejected && code != exitDiffers {
+		ui.fail(err)
+	}
+	return code
+}
+
+// errInterrupted is the cause of a context that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// onSignal returns a context that the first SIGINT or SIGTERM ends. The second
+// one kills, as it would have without us.
+func onSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// usage marks an error of the command line.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &pipeline.UsageError{Err: err}
+}
+
+// usageArgs marks the errors of an argument check.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage(err)
+		}
+		return nil
+	}
+}
+
+// errRejected ends a run that did its work but rejected rows.
+var errRejected = errors.New("rows were rejected")
+
+// errDiffers ends a verify or diff that found something.
+var errDiffers = errors.New("there are differences")
+
+func exitCode(err error) int {
+	var wrong *pipeline.UsageError
+	var input *source.UsageError
+	var tooMany *pipeline.TooManyRejectsError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &wrong), errors.As(err, &input), errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs):
+		return exitUsage
+	case errors.Is(err, errRejected):
+		return exitRejected
+	case errors.Is(err, errDiffers):
+		return exitDiffers
+	case errors.As(err, &tooMany):
+		return exitTooMany
+	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrLocked):
+		return exitStore
+	}
+	return exitFailed
+}

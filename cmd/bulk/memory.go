@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// parseMemory reads a size such as 512MiB, 2G or 1000000000, in bytes. "" is half
+// of what the machine, or the control group of the process, allows.
+func parseMemory(s string) (int64, error) {
+	if s == "" {
+		n, err := machineMemory("/")
+		return n / 2, err
+	}
+	digits := strings.TrimRight(s, "kKMGTiB")
+	shift, ok := map[string]int{"": 0, "B": 0, "KiB": 10, "K": 10, "k": 10, "MiB": 20, "M": 20, "GiB": 30, "G": 30, "TiB": 40, "T": 40}[s[len(digits):]]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || n <= 0 || n > 1<<62>>shift {
+		return 0, fmt.Errorf("%q is not a size such as 512MiB or 4GiB", s)
+	}
+	return n << shift, nil
+}
+
+// machineMemory returns what this process may use, in bytes: the memory of the
+// machine or, if less, the limit of a control group (version 2 or 1) above it.
+// The folder root is that of the file system.
+func machineMemory(root string) (int64, error) {
+	least, err := totalMemory(root)
+	if err != nil {
+		return 0, fmt.Errorf("find out the memory of this machine (name a size instead): %w", err)
+	}
+	group, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	for _, line := range strings.Split(string(group), "\n") {
+		parts := strings.SplitN(line, ":", 3)
+		if len(parts) < 3 {
+			continue
+		}
+		mount, name := "sys/fs/cgroup", "memory.max"
+		if strings.Contains(parts[1], "memory") {
+			mount, name = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		}
+		for dir := parts[2]; ; dir = filepath.Dir(dir) {
+			data, err := os.ReadFile(filepath.Join(root, mount, dir, name))
+			if n, perr := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && perr == nil {
+				least = min(least, n)
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return least, nil
+}

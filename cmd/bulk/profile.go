@@ -1,0 +1,53 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"runtime/trace"
+
+	"github.com/spf13/pflag"
+)
+
+// profiles are files that tell where time and memory went; "": none.
+type profiles struct{ cpu, memory, trace string }
+
+func (p *profiles) flags(f *pflag.FlagSet) {
+	f.StringVar(&p.cpu, "cpuprofile", "", "write a CPU profile for go tool pprof")
+	f.StringVar(&p.memory, "memprofile", "", "write a memory profile for go tool pprof")
+	f.StringVar(&p.trace, "trace", "", "write a trace for go tool trace")
+}
+
+// start begins to profile. The function that it returns ends that and writes the
+// files.
+func (p *profiles) start() (stop func() error, err error) {
+	var stops []func() error
+	stop = func() (err error) {
+		for _, s := range stops {
+			err = errors.Join(err, s())
+		}
+		return err
+	}
+	record := func(name string, begin func(*os.File) error, end func(*os.File) error) {
+		if name == "" || err != nil {
+			return
+		}
+		var f *os.File
+		if f, err = os.Create(name); err != nil {
+			return
+		}
+		stops = append(stops, func() error { return errors.Join(end(f), f.Close()) })
+		err = begin(f)
+	}
+	record(p.cpu, func(f *os.File) error { return pprof.StartCPUProfile(f) }, func(*os.File) error { pprof.StopCPUProfile(); return nil })
+	record(p.trace, func(f *os.File) error { return trace.Start(f) }, func(*os.File) error { trace.Stop(); return nil })
+	record(p.memory, func(*os.File) error { return nil }, func(f *os.File) error {
+		runtime.GC()
+		return pprof.WriteHeapProfile(f)
+	})
+	if err != nil {
+		err = errors.Join(err, stop())
+	}
+	return stop, err
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/spf13/cobra"
+)
+
+// runOptions are the flags of bulk run that are not fields of pipeline.Config.
+type runOptions struct {
+	pipeline.Config
+
+	store    storeOptions
+	profiles profiles
+
+	header, delimiter, quote, format, asOf, maxRejects, memory string
+}
+
+func runCommand(ui *ui) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run INPUT… --workspace ID [flags]",
+		Short: "Shorten every URL of the inputs, store the links, write the mapping",
+		Long: `Shorten every URL of the inputs, store the links, write the mapping.
+
+An INPUT is a CSV, TSV, Parquet, Arrow or .txt file (one URL a line), a rejects.csv
+of an earlier run, a quoted pattern such as 'links-*.csv', or - for standard input;
+gzip and zstd are recognised. The output folder holds mapping, rejects.csv,
+collisions.csv, manifest.json and timings.json.
+
+` + exitCodes,
+		Example: `  bulk run links.csv --workspace demo
+  bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --out out/ --db sqlite:links.db`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Inputs = args
+			o.Source.Stdin = cmd.InOrStdin()
+			return run(cmd.Context(), ui, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Workspace, "workspace", "", "workspace of all rows, or of those whose cell is blank")
+	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "column of the workspace, by name or number")
+	f.StringVar(&o.Source.URLColumn, "url-column", "", "column of the URL, by name or number (default: by its usual names)")
+	o.store.flags(cmd)
+	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk for links.csv)")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output folder")
+	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
+	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
+	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")
+	f.BoolVar(&o.NoCarry, "no-carry", false, "leave the other columns of the input out of the mapping")
+	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
+	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more rows (N) or more of them (P%) are rejected")
+	f.StringVar(&o.asOf, "as-of", "", "time recorded for the links, RFC 3339 or a date (default: now)")
+	f.Int64Var(&o.Limit, "limit", 0, "read only the first N records")
+	f.IntVar(&o.CodeLength, "code-length", 10, "characters of a code, 1 to 24")
+	f.IntVar(&o.MaxRetries, "max-retries", 10, "highest salt tried when codes are taken")
+	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
+	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "longest canonical URL in bytes")
+	f.StringVar(&o.delimiter, "delimiter", "", `CSV delimiter, one character or "tab" (default: detected)`)
+	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one character")
+	f.StringVar(&o.header, "header", "auto", "CSV header: yes, no or auto")
+	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "longest field in bytes")
+	f.IntVar(&o.Workers, "workers", 0, "goroutines that hash and format (default: one a core)")
+	f.StringVar(&o.memory, "memory", "", "memory that the run may use, such as 512MiB (default: half of the machine's)")
+	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace, rather than wait")
+	o.profiles.flags(f)
+	return cmd
+}
+
+func envOr(name, value string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return value
+}
+
+// run does bulk run.
+func run(ctx context.Context, ui *ui, o *runOptions) error {
+	if err := o.settle(); err != nil {
+		return usage(err)
+	}
+	store, err := o.store.open(ctx, ui.log)
+	if err != nil {
+		return err
+	}
+	o.Store, o.StoreName, o.Version, o.RetryFor = store.Store, store.name, version, o.store.postgres.RetryFor
+	o.Logger, o.Status = ui.log, new(pipeline.Status)
+	debug.SetMemoryLimit(o.Memory)
+	stop, err := o.profiles.start()
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	watch := ui.watch(o.Status)
+	result, err := pipeline.Run(ctx, o.Config)
+	watch.stop()
+	err = errors.Join(err, stop(), store.Close())
+	ui.summary(o, result, err)
+	if err == nil && result.Counts.Rejected > 0 {
+		return errRejected
+	}
+	return err
+}
+
+// settle turns the flags that are text into configuration.
+func (o *runOptions) settle() (err error) {
+	var problems []error
+	check := func(flag string, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	o.ReportFormat, err = report.ParseFormat(o.format)
+	check("report-format", err)
+	o.Source.Delimiter, err = character(o.delimiter)
+	check("delimiter", err)
+	o.Source.Quote, err = character(o.quote)
+	check("quote", err)
+	o.Source.Header, err = parseHeader(o.header)
+	check("header", err)
+	o.AsOf, err = parseTime(o.asOf)
+	check("as-of", err)
+	if o.maxRejects != "" {
+		o.Config.MaxRejects, err = pipeline.ParseMaxRejects(o.maxRejects)
+		check("max-rejects", err)
+	}
+	if o.CodeLength == 0 {
+		check("code-length", errors.New("0 is not within 1 to 24"))
+	}
+	if o.MaxRetries == 0 {
+		o.MaxRetries = pipeline.NoRetries
+	} else if o.MaxRetries < 0 {
+		check("max-retries", errors.New("is negative"))
+	}
+	o.Memory, err = parseMemory(o.memory)
+	check("memory", err)
+	if o.Out == "" {
+		o.Out, err = defaultOut(o.Inputs[0])
+		check("out", err)
+	}
+	return errors.Join(problems...)
+}
+
+// character reads a flag that is one byte; "": 0.
+func character(s string) (byte, error) {
+	switch s {
+	case "":
+		return 0, nil
+	case "tab", `\t`:
+		return '\t', nil
+	}
+	if len(s) != 1 {
+		return 0, fmt.Errorf("%q is not one ASCII character", s)
+	}
+	return s[0], nil
+}
+
+func parseHeader(s string) (source.Header, error) {
+	switch s {
+	case "auto":
+		return source.HeaderAuto, nil
+	case "yes":
+		return source.HeaderYes, nil
+	case "no":
+		return source.HeaderNo, nil
+	}
+	return 0, fmt.Errorf("%q is not yes, no or auto", s)
+}
+
+func parseTime(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is neither like 2006-01-02T15:04:05Z nor like 2006-01-02", s)
+}
+
+// defaultOut names the output folder, in the working folder, after the first input.
+func defaultOut(input string) (string, error) {
+	if input == "-" {
+		return "stdin.bulk", nil
+	}
+	names, err := source.Expand([]string{input})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Base(names[0])
+	for _, compression := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, compression)
+	}
+	return strings.TrimSuffix(name, filepath.Ext(name)) + ".bulk", nil
+}

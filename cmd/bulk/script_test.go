@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// server is the PostgreSQL server of these tests.
+var server = pgtest.New(pgtest.Options{})
+
+// asCommand is set in the environment of the test binary to make it bulk.
+const asCommand = "BULK_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	testscript.Main(served{m}, map[string]func(){"bulk": main})
+}
+
+// served runs the tests with the server.
+type served struct{ *testing.M }
+
+func (s served) Run() int { return server.Main(s.M) }
+
+// TestScripts runs the command as users do. Beside the usual commands, scripts
+// have "exits CODE COMMAND…", which runs a command that must end so, and
+// "interrupt COMMAND…", which sends it SIGTERM after a while.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("BULK_DB", "")
+			if !strings.HasSuffix(env.WorkDir, "script-postgres") {
+				return nil
+			}
+			dsn := server.Database(t)
+			u, err := url.Parse(postgresURL(dsn))
+			if err != nil {
+				return err
+			}
+			env.Setenv("POSTGRES", u.String())
+			env.Setenv("PGHOST_TEST", u.Query().Get("host"))
+			env.Setenv("PGDATABASE_TEST", u.Query().Get("dbname"))
+			env.Setenv("POSTGRES_NO_DB", strings.Replace(u.String(), u.Query().Get("dbname"), "nosuchdatabase", 1))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"interrupt": interrupt,
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		code = exit.ExitCode()
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// interrupt runs a command that reads a FIFO which never ends, and must leave
+// with 130 when it is asked to stop.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	fifo := ts.MkAbs("fifo")
+	ts.Check(syscall.Mkfifo(fifo, 0o600))
+	path, err := exec.LookPath(args[0])
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	ts.Check(cmd.Start())
+	w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command reads
+	ts.Check(err)
+	defer w.Close()
+	_, err = w.WriteString("url\nhttp://example.com/\n")
+	ts.Check(err)
+	ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
+		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
+	}
+}

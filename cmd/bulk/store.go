@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres"
+	"github.com/linkforge/bulk/sink/sqlite"
+	"github.com/spf13/cobra"
+)
+
+// storeOptions are the flags that name a store.
+type storeOptions struct {
+	db       string
+	postgres postgres.Options
+}
+
+func (o *storeOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.db, "db", "", "store: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
+	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
+	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached")
+}
+
+// store is an opened store with the name that people may see, without a password.
+type store struct {
+	sink.Store
+	name string
+}
+
+// isPostgres reports whether the store is a server.
+func (o *storeOptions) isPostgres() bool {
+	return strings.HasPrefix(o.db, "postgres://") || strings.HasPrefix(o.db, "postgresql://")
+}
+
+// settle fills in the default and checks the form.
+func (o *storeOptions) settle() error {
+	if o.db == "" {
+		o.db = envOr("BULK_DB", "sqlite:bulk.db")
+	}
+	if o.postgres.RetryFor == 0 {
+		o.postgres.RetryFor = -1
+	}
+	if o.isPostgres() {
+		return o.postgres.Validate()
+	}
+	if file, ok := strings.CutPrefix(o.db, "sqlite:"); !ok || file == "" {
+		return fmt.Errorf("--db %q is neither sqlite:FILE nor postgres://…", postgres.Redact(o.db))
+	}
+	if o.postgres.Schema != "" || o.postgres.Table != "" {
+		return errors.New("--schema and --table are for PostgreSQL")
+	}
+	return nil
+}
+
+// open opens the store. The caller closes it.
+func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (*store, error) {
+	if err := o.settle(); err != nil {
+		return nil, usage(err)
+	}
+	if o.isPostgres() {
+		o.postgres.Logger = log
+		s, err := postgres.Open(ctx, o.db, o.postgres)
+		if err != nil {
+			return nil, err
+		}
+		return &store{s, postgres.Redact(o.db)}, nil
+	}
+	s, err := sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"), sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &store{s, o.db}, nil
+}

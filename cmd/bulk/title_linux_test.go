@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The password of a store is not in the process list.
+func TestPasswordIsHidden(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("links.txt", []byte("http://example.com/\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, db := range [][]string{
+		{"--db", "postgres://me:geheim@/nowhere?host=/nonexistent"},
+		{"--db=postgres://me@/nowhere?host=/nonexistent&password=geheim"},
+	} {
+		cmd := exec.Command(self, append([]string{"run", "links.txt", "--workspace", "demo", "--retry-for", "1m"}, db...)...)
+		cmd.Env = append(os.Environ(), asCommand+"=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var title string
+		for range 500 { // until the program has come so far
+			data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "cmdline"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A process that is just being made has no arguments at all.
+			if title = string(data); title != "" && !strings.Contains(title, "geheim") {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		if strings.Contains(title, "geheim") || !strings.Contains(title, "postgres://") {
+			t.Errorf("the process is called %q", title)
+		}
+	}
+}

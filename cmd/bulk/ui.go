@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// The rules of the terminal: data goes to stdout, everything else to stderr. On
+// a terminal there is a progress line, and messages begin with "bulk: ", without
+// capitals or a full stop; a hint follows an error on a line of its own. Where
+// stderr is no terminal, or --log-format says so, every message is a log line.
+
+// ui is what the user sees.
+type ui struct {
+	stdout io.Writer
+	stderr io.Writer
+	format string // of log lines; "": by the terminal
+	lines  bool   // log lines rather than messages
+	log    *slog.Logger
+	mu     sync.Mutex // guards stderr against the progress line
+	bar    *progressbar.ProgressBar
+}
+
+func newUI(stdout, stderr io.Writer) *ui {
+	u := &ui{stdout: stdout, stderr: stderr}
+	file, ok := stderr.(*os.File)
+	u.lines = !ok || !term.IsTerminal(int(file.Fd()))
+	u.log = slog.New(&messages{ui: u})
+	return u
+}
+
+// logAs chooses how messages look: "" (by the terminal), "text" or "json".
+func (u *ui) logAs(format string) error {
+	switch format {
+	case "":
+		if !u.lines {
+			return nil
+		}
+		fallthrough
+	case "text":
+		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
+	case "json":
+		u.log = slog.New(slog.NewJSONHandler(u.stderr, nil))
+	default:
+		return fmt.Errorf("--log-format: %q is not text or json", format)
+	}
+	u.lines = true
+	return nil
+}
+
+// messages is the slog.Handler of the terminal.
+type messages struct {
+	ui    *ui
+	attrs []slog.Attr
+}
+
+func (m *messages) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (m *messages) Handle(_ context.Context, r slog.Record) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "bulk: %s", r.Message)
+	write := func(a slog.Attr) bool {
+		fmt.Fprintf(&b, ", %s %v", a.Key, a.Value)
+		return true
+	}
+	for _, a := range m.attrs {
+		write(a)
+	}
+	r.Attrs(write)
+	m.ui.print(b.String())
+	return nil
+}
+
+func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &messages{m.ui, append(slices.Clone(m.attrs), attrs...)}
+}
+
+func (m *messages) WithGroup(string) slog.Handler { return m }
+
+// print writes a line above the progress line.
+func (u *ui) print(line string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bar != nil {
+		u.bar.Clear()
+	}
+	fmt.Fprintln(u.stderr, line)
+}
+
+// fail reports the error that ends the command.
+func (u *ui) fail(err error) {
+	if _, message := u.log.Handler().(*messages); !message {
+		u.log.Error(err.Error())
+		return
+	}
+	u.print("bulk: " + strings.ReplaceAll(err.Error(), "\n", "\nbulk: "))
+}
+
+// summary reports how a run went.
+func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
+	if r.ManifestSHA256 == "" {
+		return
+	}
+	c := r.Counts
+	if u.lines {
+		u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun,
+			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
+			"manifest_sha256", r.ManifestSHA256)
+	} else {
+		u.print(fmt.Sprintf("bulk: %d rows: %d created, %d existing, %d duplicate, %d rejected",
+			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
+		u.print(fmt.Sprintf("bulk: wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
+	}
+	if c.Read == 0 {
+		u.log.Warn("the inputs have no rows")
+	}
+}
+
+// A watch draws the progress line until it is stopped.
+type watch struct {
+	ui   *ui
+	quit chan struct{}
+	done sync.WaitGroup
+}
+
+func (u *ui) watch(status *pipeline.Status) *watch {
+	w := &watch{ui: u, quit: make(chan struct{})}
+	if !u.lines {
+		w.done.Go(func() { w.draw(status) })
+	}
+	return w
+}
+
+func (w *watch) stop() {
+	close(w.quit)
+	w.done.Wait()
+}
+
+func (w *watch) draw(status *pipeline.Status) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	stage := pipeline.Stage(-1)
+	for {
+		select {
+		case <-w.quit:
+			w.ui.setBar(nil)
+			return
+		case <-tick.C:
+		}
+		if now := status.Stage(); now != stage {
+			stage = now
+			w.ui.setBar(newBar(w.ui.stderr, status, stage))
+		}
+		w.ui.mu.Lock()
+		_, at := progress(status, stage)
+		w.ui.bar.Set64(at)
+		w.ui.mu.Unlock()
+	}
+}
+
+func (u *ui) setBar(bar *progressbar.ProgressBar) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bar != nil {
+		u.bar.Clear()
+	}
+	u.bar = bar
+}
+
+// progress returns how far a stage is, and of how much; -1: unknown.
+func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
+	rows := s.Read.Load() - s.Rejected.Load()
+	switch stage {
+	case pipeline.StageRead:
+		return s.TotalBytes.Load(), s.Bytes.Load()
+	case pipeline.StageSettle:
+		return rows, s.Settled.Load()
+	case pipeline.StageWrite:
+		return rows, s.Written.Load()
+	}
+	return -1, 0
+}
+
+func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage) *progressbar.ProgressBar {
+	total, _ := progress(s, stage)
+	if total == 0 {
+		total = -1
+	}
+	opts := []progressbar.Option{
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(stage.String()),
+		progressbar.OptionFullWidth(), progressbar.OptionThrottle(100 * time.Millisecond),
+	}
+	if stage == pipeline.StageRead {
+		opts = append(opts, progressbar.OptionShowBytes(true))
+	} else {
+		opts = append(opts, progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"))
+	}
+	return progressbar.NewOptions64(total, opts...)
+}

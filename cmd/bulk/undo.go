@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/linkforge/bulk/sink"
+	"github.com/spf13/cobra"
+)
+
+func undoCommand(ui *ui) *cobra.Command {
+	var o storeOptions
+	var lock sink.LockOptions
+	cmd := &cobra.Command{
+		Use:   "undo RUN_ID",
+		Short: "Take back the links that a run created",
+		Long: `Take back the links that a run created. Links that somebody changed since stay,
+and are listed as CSV. Codes that other runs could not have, because this run had
+them, are free again; links that were given another code for that keep it.
+
+` + exitCodes,
+		Example: `  bulk runs --db sqlite:links.db
+  bulk undo 3 --db sqlite:links.db`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 32)
+			if err != nil || id < 1 {
+				return usage(fmt.Errorf("%q is not the number of a run; bulk runs lists them", args[0]))
+			}
+			return undo(cmd.Context(), ui, &o, lock, int32(id))
+		},
+	}
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail if another run is at work, rather than wait")
+	return cmd
+}
+
+func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, id int32) (err error) {
+	store, err := o.open(ctx, ui.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	undoer, ok := store.Store.(sink.Undoer)
+	if !ok {
+		return fmt.Errorf("%s cannot take runs back", store.name)
+	}
+	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
+	w := csv.NewWriter(ui.stdout)
+	w.Write([]string{"workspace_id", "short_code", "updated_at"})
+	done, err := undoer.Undo(ctx, id, lock, func(k sink.Kept) error {
+		return w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)})
+	})
+	w.Flush()
+	if err := errors.Join(err, w.Error()); err != nil {
+		return err
+	}
+	ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+	return nil
+}

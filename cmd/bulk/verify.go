@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/spf13/cobra"
+)
+
+type verifyOptions struct {
+	audit.VerifyConfig
+	store          storeOptions
+	json           bool
+	format, memory string
+}
+
+func verifyCommand(ui *ui) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify DIR [--inputs FILE…] [--db URL]",
+		Short: "Prove that a run is what its files say",
+		Long: `Prove that a run is what its files say. From manifest, mapping, rejects and
+collisions in DIR everything is computed again: canonical forms, codes, salts and
+who had the lower codes, duplicates, order, reasons, counts, digests, and that
+each row of the inputs is accounted for once. With --inputs the inputs are read
+again, and every row is compared. With --db every link of the mapping must be in
+the store, and the manifest that of its run.
+
+The first line on stdout is a summary; each further one is a finding. A code of a
+lower salt that nobody holds any more is listed as "unexplained" and is no fault.
+
+` + exitCodes,
+		Example: `  bulk verify links.bulk
+  bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,
+		Args: usageArgs(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && len(o.Inputs) == 0 {
+				return usage(fmt.Errorf("one folder at a time; inputs come after --inputs"))
+			}
+			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
+			o.Source.Stdin = cmd.InOrStdin()
+			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringArrayVar(&o.Inputs, "inputs", nil, "inputs of the run, to be compared with it row by row")
+	o.store.flags(cmd)
+	cmd.Flag("db").Usage = "store of the run, to be compared with it: sqlite:FILE or postgres://…"
+	f.StringVar(&o.ManifestSHA256, "manifest-sha256", "", "digest that the manifest must have, in hexadecimal")
+	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
+	f.StringVar(&o.format, "format", "csv", "print csv or jsonl")
+	f.IntVar(&o.MaxFindings, "max-findings", 1000, "most findings that are printed; the summary counts all")
+	f.IntVar(&o.Source.MaxField, "max-field", 1<<20, "longest field of the inputs in bytes, as it was given to the run")
+	f.IntVar(&o.Workers, "workers", 0, "goroutines that recompute rows (default: one a core)")
+	f.StringVar(&o.memory, "memory", "256MiB", "memory for what is sorted")
+	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	return cmd
+}
+
+// verify does bulk verify.
+func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
+	if err := o.settle(); err != nil {
+		return usage(err)
+	}
+	if withStore {
+		store, openErr := o.store.open(ctx, ui.log)
+		if openErr != nil {
+			return openErr
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		o.Store = store.Store
+	}
+	debug.SetMemoryLimit(2*o.Memory + 1<<30)
+	v, err := audit.Verify(ctx, o.VerifyConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage(err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := printVerified(ui.stdout, v, o.json); err != nil {
+		return err
+	}
+	if v.Failed() > 0 {
+		return errDiffers
+	}
+	return nil
+}
+
+func (o *verifyOptions) settle() (err error) {
+	o.Version, o.Source.TempDir = version, o.TempDir
+	switch o.format {
+	case "csv":
+	case "jsonl":
+		o.json = true
+	default:
+		return fmt.Errorf("--format: %q is not csv or jsonl", o.format)
+	}
+	if o.MaxFindings < 1 || o.Workers < 0 {
+		return errors.New("--max-findings must be above 0, and --workers not below")
+	}
+	if o.Memory, err = parseMemory(o.memory); err != nil {
+		return fmt.Errorf("--memory: %w", err)
+	}
+	return nil
+}
+
+// verifySummary is the first line.
+type verifySummary struct {
+	Kind           string               `json:"kind"` // "summary"
+	ManifestSHA256 string               `json:"manifest_sha256"`
+	Rows           int64                `json:"rows"`
+	Rejects        int64                `json:"rejects"`
+	Findings       int64                `json:"findings"`
+	Unlisted       int64                `json:"unlisted"`
+	Kinds          map[audit.Kind]int64 `json:"kinds,omitempty"`
+}
+
+func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
+	b := bufio.NewWriter(w)
+	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.Kinds}
+	list := append(v.Findings[:len(v.Findings):len(v.Findings)], v.Unexplained...)
+	if asJSON {
+		return errors.Join(printFindingsJSON(b, &s, list), b.Flush())
+	}
+	c := csv.NewWriter(b)
+	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
+	c.Write([]string{s.Kind, report.ManifestName, "", "", "", fmt.Sprintf("%d rows, %d rejects, %d findings (%d not listed), sha256 %s",
+		s.Rows, s.Rejects, s.Findings, s.Unlisted, s.ManifestSHA256)})
+	for _, f := range list {
+		row := ""
+		if f.Row > 0 {
+			row = strconv.FormatInt(f.Row, 10)
+		}
+		c.Write([]string{string(f.Kind), f.File, row, f.Column, string(f.Expected), string(f.Found)})
+	}
+	c.Flush()
+	return errors.Join(c.Error(), b.Flush())
+}
+
+func printFindingsJSON(w io.Writer, s *verifySummary, list []audit.Finding) error {
+	j := json.NewEncoder(w)
+	j.SetEscapeHTML(false)
+	if err := j.Encode(s); err != nil {
+		return err
+	}
+	for _, f := range list {
+		if err := j.Encode(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
