@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/linkforge/bulk/benchmarks/harness"
+)
+
+// sqlite measures a load into a new SQLite file, and the same without a store.
+func (b *bench) sqlite(ctx context.Context) error {
+	if err := b.list(ctx, "list.csv", "csv"); err != nil {
+		return err
+	}
+	step := func(program, name string) harness.Step {
+		return b.stored(program, name, b.Rows, "list.csv", "--workspace", "demo")
+	}
+	groups := append([]harness.Group{harness.One(step(b.Bulk, "bulk"))}, b.old(step)...)
+	groups = append(groups, harness.One(b.dryRun(b.Bulk, "bulk without a store", b.Rows, "list.csv")))
+	_, err := b.Section(ctx, harness.Section{
+		Title:     fmt.Sprintf("CSV into a new SQLite file, %s rows", size(b.Rows)),
+		Note:      "Mapping and links, both constraints in place at the end. The output includes the database.",
+		Reference: "bulk",
+	}, b.Count, groups...)
+	return err
+}
+
+// stored is a run into a new SQLite file.
+func (b *bench) stored(program, name string, rows int64, input string, flags ...string) harness.Step {
+	out, db := b.Path(name+".bulk"), b.Path(name+".db")
+	args := append([]string{program, "run", input, "--db", "sqlite:" + db, "--out", out,
+		"--as-of", harness.AsOf, "--workers", strconv.Itoa(workers)}, flags...)
+	remove := func(ctx context.Context) error {
+		files, err := filepath.Glob(db + "*") // also its journal and lock
+		if err != nil {
+			return err
+		}
+		return harness.Remove(append(files, out)...)(ctx)
+	}
+	return harness.Step{
+		Name: name, Rows: rows, Prepare: remove,
+		Command: func() harness.Command { return harness.Command{Args: args, Dir: b.Work} },
+		Done: func(_ context.Context, s *harness.Sample) error {
+			info, err := os.Stat(db)
+			if err != nil {
+				return err
+			}
+			s.Bytes = info.Size()
+			return s.BulkOutput(out)
+		},
+	}
+}

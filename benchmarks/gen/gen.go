@@ -1,0 +1,114 @@
+// Package gen generates URL lists for benchmarks: any number of rows, the same
+// for the same options on every machine.
+package gen
+
+import (
+	"bufio"
+	"io"
+	"math/rand/v2"
+	"strconv"
+)
+
+// Options describe a list. The zero values of the shares mean none.
+type Options struct {
+	Rows       int64
+	First      int64   // number of the first distinct URL, so that lists can overlap or not
+	Duplicates float64 // share of rows whose URL another row has too, mostly spelled otherwise
+	Dirty      float64 // share of rows that need more than the fast path to be canonicalized
+	Rejects    float64 // share of rows that have no canonical form
+	Workspaces int     // with a column "workspace" of so many; 0: without
+	Seed       uint64
+}
+
+var (
+	hosts    = []string{"www.example.com", "shop.example.org", "news.example.net", "blog.example.co.uk", "docs.example.io", "cdn.assets.example.com"}
+	sections = []string{"products", "articles", "2024/05/17", "en-gb/help", "users", "categories/home-and-garden", "p", "api/v2/items"}
+	words    = []string{"spring", "collection", "guide", "how", "to", "best", "review", "summer", "price", "report", "annual", "new", "update", "world", "market", "local"}
+)
+
+// mix spreads the bits of a number.
+const mix = 0x9e3779b97f4a7c15
+
+// Write writes the list as CSV with a header, about 80 bytes a row.
+func Write(w io.Writer, o Options) error {
+	out := bufio.NewWriterSize(w, 1<<20)
+	header := "url\n"
+	if o.Workspaces > 0 {
+		header = "url,workspace\n"
+	}
+	out.WriteString(header)
+	var line []byte
+	err := o.each(func(url, workspace []byte) error {
+		line = append(line[:0], url...)
+		if o.Workspaces > 0 {
+			line = append(append(line, ','), workspace...)
+		}
+		_, err := out.Write(append(line, '\n'))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+// each visits the rows in their order; the bytes are valid until visit returns.
+func (o Options) each(visit func(url, workspace []byte) error) error {
+	rnd := rand.New(rand.NewPCG(o.Seed, 1))
+	var url, workspace []byte
+	distinct := int64(0)
+	for range o.Rows {
+		n := o.First + distinct
+		if distinct > 0 && rnd.Float64() < o.Duplicates {
+			n = o.First + rnd.Int64N(distinct)
+		} else {
+			distinct++
+		}
+		url = AppendURL(url[:0], n, rnd.Float64() < o.Dirty)
+		if rnd.Float64() < o.Rejects {
+			url = append(url[:0], "ftp://example.com/"...)
+			url = strconv.AppendInt(url, n, 10)
+		}
+		if o.Workspaces > 0 {
+			workspace = appendWorkspace(workspace[:0], uint64(n)*mix>>32%uint64(o.Workspaces))
+		}
+		if err := visit(url, workspace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendWorkspace appends ws_ and at least six digits.
+func appendWorkspace(dst []byte, n uint64) []byte {
+	dst = append(dst, "ws_"...)
+	for limit := uint64(100_000); limit > n && limit > 1; limit /= 10 {
+		dst = append(dst, '0')
+	}
+	return strconv.AppendUint(dst, n, 10)
+}
+
+// AppendURL appends URL number n, in a spelling that is nearly canonical or a
+// dirty one of the same canonical form.
+func AppendURL(dst []byte, n int64, dirty bool) []byte {
+	h := uint64(n)*mix ^ uint64(n)>>7
+	pick := func(list []string) string {
+		h = h*6364136223846793005 + 1442695040888963407
+		return list[h>>33%uint64(len(list))]
+	}
+	host, section, a, b, c := pick(hosts), pick(sections), pick(words), pick(words), pick(words)
+	scheme, port, slash, dash := "https://", "/", "/", "-"
+	if dirty {
+		scheme, port, slash, dash = "HTTPS://", ":443/", "/./", "%2d"
+	}
+	for _, s := range [...]string{scheme, host, port, section, slash, a, "-", b, dash, c, "-"} {
+		dst = append(dst, s...)
+	}
+	dst = strconv.AppendInt(dst, n, 10)
+	if dirty {
+		dst = strconv.AppendInt(append(dst, "/?utm_source=mail&id="...), n%9973, 10)
+		return append(dst, "#top"...)
+	}
+	dst = strconv.AppendInt(append(dst, "?id="...), n%9973, 10)
+	return append(dst, "&utm_source=mail"...)
+}

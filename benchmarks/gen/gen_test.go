@@ -1,0 +1,54 @@
+package gen
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Results of years apart can only be compared if the lists stay what they are.
+func TestLists(t *testing.T) {
+	for _, c := range []struct {
+		name, sum string
+		o         Options
+	}{
+		{"plain", "e88cd5628882cf8b", Options{Rows: 20_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.001, Seed: 1}},
+		{"workspaces", "d0b9ae3496e21a43", Options{Rows: 20_000, First: 1 << 33, Dirty: 0.5, Workspaces: 200_000}},
+	} {
+		var b bytes.Buffer
+		if err := Write(&b, c.o); err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b.Bytes())
+		if got := hex.EncodeToString(sum[:8]); got != c.sum {
+			t.Errorf("%s: %s, want %s", c.name, got, c.sum)
+		}
+	}
+}
+
+func TestParquetHasTheSameRows(t *testing.T) {
+	o := Options{Rows: 20_000, Duplicates: 0.1, Workspaces: 7}
+	var csv, b bytes.Buffer
+	if err := Write(&csv, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteParquet(&b, o); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.Read[workspaceRow](bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.URL+","+r.Workspace)
+	}
+	if want := strings.Split(strings.TrimSpace(csv.String()), "\n")[1:]; !slices.Equal(got, want) {
+		t.Errorf("%d rows, want %d; or others", len(got), len(want))
+	}
+}

@@ -1,0 +1,145 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// grace is how long an interrupted child has to clean up.
+const grace = 20 * time.Second
+
+// A Command is a child process to be measured. What it writes to standard
+// output is thrown away, unless Stdout is set; what it writes to standard error
+// goes into the error if it fails.
+type Command struct {
+	Args   []string
+	Dir    string
+	Env    []string // added to that of the harness, less the variables of libpq
+	Feed   []string // arguments of a process whose output is the standard input
+	Stdin  string   // file that is the standard input
+	Stdout string   // file that takes the standard output
+	Accept int      // exit code that is as good as 0
+}
+
+// Usage is what a process took.
+type Usage struct {
+	Seconds float64 `json:"seconds"`                    // wall clock
+	CPU     float64 `json:"cpu_seconds"`                // user and system
+	User    float64 `json:"user_seconds"`               // of CPU
+	RSS     int64   `json:"peak_rss_bytes"`             // peak resident memory
+	FeedCPU float64 `json:"feed_cpu_seconds,omitempty"` // CPU of the process that fed it
+}
+
+// Run runs the command to its end. It is an error unless the process exits with
+// 0 or Accept, and the one that feeds it with 0.
+func (c Command) Run(ctx context.Context) (u Usage, err error) {
+	var said, feederSaid bytes.Buffer
+	cmd := c.child(ctx, c.Args, &said)
+	closers, err := c.connect(cmd)
+	defer func() { err = errors.Join(err, closeAll(closers)) }()
+	if err != nil {
+		return u, err
+	}
+	var feeder *exec.Cmd
+	if c.Feed != nil {
+		feeder = c.child(ctx, c.Feed, &feederSaid)
+		r, w, err := os.Pipe()
+		if err != nil {
+			return u, err
+		}
+		cmd.Stdin, feeder.Stdout = r, w
+		defer r.Close()
+		err = feeder.Start()
+		w.Close()
+		if err != nil {
+			return u, err
+		}
+	}
+	start := time.Now()
+	err = cmd.Run()
+	if code := cmd.ProcessState.ExitCode(); code > 0 && code == c.Accept {
+		err = nil
+	}
+	err = failure(ctx, c.Args, err, &said)
+	u = usage(cmd.ProcessState, time.Since(start))
+	if feeder != nil {
+		if r, ok := cmd.Stdin.(*os.File); ok {
+			r.Close() // so that a feeder that nobody reads ends
+		}
+		ferr := feeder.Wait()
+		u.FeedCPU = usage(feeder.ProcessState, 0).CPU
+		if err == nil {
+			err = failure(ctx, c.Feed, ferr, &feederSaid)
+		}
+	}
+	return u, err
+}
+
+// connect opens the files of the command's standard input and output.
+func (c Command) connect(cmd *exec.Cmd) (files []*os.File, err error) {
+	if c.Stdin != "" {
+		f, err := os.Open(c.Stdin)
+		if err != nil {
+			return files, err
+		}
+		files, cmd.Stdin = append(files, f), f
+	}
+	if c.Stdout != "" {
+		f, err := os.Create(c.Stdout)
+		if err != nil {
+			return files, err
+		}
+		files, cmd.Stdout = append(files, f), f
+	}
+	return files, nil
+}
+
+func closeAll(files []*os.File) (err error) {
+	for _, f := range files {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// child prepares a process that is asked to end when the context does.
+func (c Command) child(ctx context.Context, args []string, said *bytes.Buffer) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Stderr = c.Dir, said
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "BULK_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, c.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = grace
+	return cmd
+}
+
+// failure adds what a child said to its error.
+func failure(ctx context.Context, args []string, err error, said *bytes.Buffer) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	text := said.Bytes()
+	return fmt.Errorf("%s: %w: %s", strings.Join(args[:min(len(args), 3)], " "), err, bytes.TrimSpace(text[max(0, len(text)-2000):]))
+}
+
+// Output runs a helper program that is not measured and returns what it wrote to
+// standard output, trimmed.
+func Output(ctx context.Context, dir string, args ...string) (string, error) {
+	var said bytes.Buffer
+	cmd := Command{Dir: dir}.child(ctx, args, &said)
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), failure(ctx, args, err, &said)
+}

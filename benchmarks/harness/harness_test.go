@@ -1,0 +1,106 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestMedianAndRatio(t *testing.T) {
+	if m := Median([]float64{3, 1, 2}); m != 2 {
+		t.Errorf("median of three: %v", m)
+	}
+	if m := Median([]float64{4, 1, 2, 3}); m != 2.5 {
+		t.Errorf("median of four: %v", m)
+	}
+	if m := Median(nil); !math.IsNaN(m) {
+		t.Errorf("median of none: %v", m)
+	}
+	samples := []Sample{
+		{Step: "a", Round: 1, Usage: Usage{Seconds: 1}}, {Step: "b", Round: 1, Usage: Usage{Seconds: 2}, Fsync: 2},
+		{Step: "a", Round: 2, Usage: Usage{Seconds: 10}}, {Step: "b", Round: 2, Usage: Usage{Seconds: 40}, Fsync: 10, FsyncInside: true},
+	}
+	if r := Ratio(samples, "b", "a", Sample.Total); r != 4 {
+		t.Errorf("ratio of totals: %v", r)
+	}
+	if r := Ratio(samples, "b", "a", Sample.Work); r != 2.5 {
+		t.Errorf("ratio of work: %v", r)
+	}
+}
+
+func TestRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	ctx := context.Background()
+	u, err := Command{Args: []string{"tr", "a-z", "A-Z"}, Feed: []string{"echo", "fed"}, Stdout: out}.Run(ctx)
+	if err != nil || u.Seconds <= 0 || u.RSS <= 0 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if data, _ := os.ReadFile(out); string(data) != "FED\n" {
+		t.Errorf("wrote %q", data)
+	}
+	exit3 := []string{"sh", "-c", "echo oh dear >&2; exit 3"}
+	if _, err := (Command{Args: exit3}).Run(ctx); err == nil || !strings.Contains(err.Error(), "oh dear") {
+		t.Errorf("exit 3: %v", err)
+	}
+	if _, err := (Command{Args: exit3, Accept: 3}).Run(ctx); err != nil {
+		t.Errorf("exit 3, accepted: %v", err)
+	}
+	if _, err := (Command{Args: []string{"no such program"}}).Run(ctx); err == nil {
+		t.Error("a program that is not there ran")
+	}
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	if _, err := (Command{Args: []string{"sleep", "60"}}).Run(stopped); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// The rounds go forth and back, and output that changes is an error.
+func TestMeasure(t *testing.T) {
+	var order string
+	step := func(name string, digest func() string) Group {
+		return One(Step{Name: name, Rows: 1, Command: func() Command {
+			order += name
+			return Command{Args: []string{"true"}}
+		}, Done: func(_ context.Context, s *Sample) error {
+			s.Digest = digest()
+			return nil
+		}})
+	}
+	same := func() string { return "same" }
+	samples, err := Suite{Count: 3, Out: io.Discard, Groups: []Group{step("a", same), step("b", same)}}.Measure(context.Background())
+	if err != nil || len(samples) != 6 || order != "abbaab" {
+		t.Errorf("%s, %d samples, %v", order, len(samples), err)
+	}
+	n := 0
+	other := func() string { n++; return strings.Repeat("x", n) }
+	if _, err := (Suite{Count: 2, Out: io.Discard, Groups: []Group{step("c", other)}}).Measure(context.Background()); err == nil {
+		t.Error("other output was taken")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	r := Result{Name: "name", Command: "make bench", Machine: Inspect(context.Background(), "."), Sections: []Section{{
+		Title: "title", Reference: "a",
+		Samples: []Sample{{Step: "a", Round: 1, Rows: 1000, Usage: Usage{Seconds: 1}}, {Step: "b", Round: 1, Rows: 1000, Usage: Usage{Seconds: 2}}},
+		Aims:    []Aim{{"b / a", 2, 1.5, "×"}, {"a / b", 0.5, 0.5, "×"}},
+	}}}
+	dir := filepath.Join(t.TempDir(), "results")
+	page, err := r.Write(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"## title", "| b | 2.000 (2.000–2.000) |", " 2.000 |\n", "| b / a | 2 × | 1.5 × | **missed** |", "| a / b | 0.5 × | 0.5 × | met |"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "name.json")); err != nil {
+		t.Error(err)
+	}
+}

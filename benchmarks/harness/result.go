@@ -1,0 +1,173 @@
+package harness
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// A Section is one comparison of a result.
+type Section struct {
+	Title     string   `json:"title"`
+	Note      string   `json:"note,omitempty"`      // what was compared; Markdown
+	Reference string   `json:"reference,omitempty"` // step that the ratios are against; "": no ratios
+	Samples   []Sample `json:"samples,omitempty"`
+	Aims      []Aim    `json:"aims,omitempty"`
+	Text      string   `json:"text,omitempty"` // preformatted output of a tool
+}
+
+// An Aim is a number with a bound on it.
+type Aim struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+	Unit  string  `json:"unit"` // "×", "s", …
+}
+
+// Met reports whether the number is within its bound.
+func (a Aim) Met() bool { return a.Value <= a.Limit }
+
+// A Result is all that one run of a harness found.
+type Result struct {
+	Name     string    `json:"name"`
+	Command  string    `json:"command"`
+	Machine  Machine   `json:"machine"`
+	Sections []Section `json:"sections"`
+}
+
+// Write writes the result to NAME.md and NAME.json in a folder, and returns the
+// page.
+func (r Result) Write(folder string) (page string, err error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	raw, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return "", err
+	}
+	page = r.markdown()
+	base := filepath.Join(folder, r.Name)
+	return page, errors.Join(os.WriteFile(base+".md", []byte(page), 0o644), os.WriteFile(base+".json", append(raw, '\n'), 0o644))
+}
+
+func (r Result) markdown() string {
+	var b strings.Builder
+	m := r.Machine
+	fmt.Fprintf(&b, "# %s\n\n`%s`, %s, revision `%s`.\n\n", r.Name, r.Command, m.Date, m.Revision)
+	fmt.Fprintf(&b, "%s, %d cores, %.1f GiB, %s, %s", m.CPU, m.Cores, float64(m.RAM)/(1<<30), m.Kernel, m.Go)
+	for _, name := range sortedKeys(m.Versions) {
+		fmt.Fprintf(&b, ", %s %s", name, m.Versions[name])
+	}
+	b.WriteString(".\n\nMedians; in parentheses the least and the most. “total” is with the output on the disk, “fsync” the part " +
+		"of it that waiting for the disk took, where it can be told apart. Ratios are medians of the ratios within a round. Raw samples: `" +
+		r.Name + ".json`.\n")
+	for _, s := range r.Sections {
+		s.markdown(&b)
+	}
+	return b.String()
+}
+
+func (s Section) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n", s.Title)
+	if s.Note != "" {
+		fmt.Fprintf(b, "\n%s\n", s.Note)
+	}
+	if len(s.Samples) > 0 {
+		s.table(b)
+	}
+	if len(s.Aims) > 0 {
+		b.WriteString("\n| aim | measured | limit | |\n|---|--:|--:|---|\n")
+	}
+	for _, a := range s.Aims {
+		verdict := "met"
+		if !a.Met() {
+			verdict = "**missed**"
+		}
+		fmt.Fprintf(b, "| %s | %.4g %s | %.4g %s | %s |\n", a.Name, a.Value, a.Unit, a.Limit, a.Unit, verdict)
+	}
+	if s.Text != "" {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", s.Text)
+	}
+}
+
+// table writes a line for each step, in the order of their first samples.
+func (s Section) table(b *strings.Builder) {
+	b.WriteString("\n| | total s | fsync s | CPU s | peak RSS MiB | B/row of RSS | output MB | M rows/s |")
+	rule := "\n|---|--:|--:|--:|--:|--:|--:|--:|"
+	ratios := len(Of(s.Samples, s.Reference)) > 0
+	if ratios {
+		b.WriteString(" ratio |")
+		rule += "--:|"
+	}
+	b.WriteString(rule + "\n")
+	for _, name := range steps(s.Samples) {
+		of := Of(s.Samples, name)
+		totals := Values(of, Sample.Total)
+		rss := Median(Values(of, func(s Sample) float64 { return float64(s.RSS) }))
+		rows, lo, hi := float64(of[0].Rows), math.Inf(1), 0.0
+		for _, t := range totals {
+			lo, hi = min(lo, t), max(hi, t)
+		}
+		fmt.Fprintf(b, "| %s | %.3f (%.3f–%.3f) | %s | %.3f | %.1f | %.0f | %.1f | %.3f |", name, Median(totals), lo, hi, fsync(of),
+			Median(Values(of, func(s Sample) float64 { return s.CPU })), rss/(1<<20), rss/rows,
+			Median(Values(of, func(s Sample) float64 { return float64(s.Bytes) }))/1e6, rows/Median(totals)/1e6)
+		if ratios {
+			fmt.Fprintf(b, " %.3f |", Ratio(s.Samples, name, s.Reference, Sample.Total))
+		}
+		b.WriteByte('\n')
+	}
+	s.stages(b)
+}
+
+// fsync is the median of the time for the disk; "in it" where it is not known.
+func fsync(of []Sample) string {
+	v := Median(Values(of, func(s Sample) float64 { return s.Fsync }))
+	if v == 0 && of[0].FsyncInside {
+		return "in it"
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// stages tells what the programs say of themselves.
+func (s Section) stages(b *strings.Builder) {
+	for _, name := range steps(s.Samples) {
+		of := Of(s.Samples, name)
+		if len(of[0].Stages) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "\n%s, in seconds or counts:", name)
+		for i, stage := range sortedKeys(of[0].Stages) {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(b, " %s %.3g", stage, Median(Values(of, func(s Sample) float64 { return s.Stages[stage] })))
+		}
+		b.WriteString(".\n")
+	}
+}
+
+// steps lists the names of the steps as they first appear.
+func steps(samples []Sample) (names []string) {
+	seen := map[string]bool{}
+	for _, s := range samples {
+		if !seen[s.Step] {
+			seen[s.Step] = true
+			names = append(names, s.Step)
+		}
+	}
+	return names
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

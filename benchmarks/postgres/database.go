@@ -1,0 +1,107 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/linkforge/bulk/benchmarks/harness"
+)
+
+// database is where steps load to; template is one that has the first list.
+const (
+	database = "bench"
+	template = "base"
+)
+
+// The table as bulk makes it, in two parts for the floor.
+const (
+	table = `CREATE TABLE links (
+  workspace_id text COLLATE "C" NOT NULL, short_code text COLLATE "C" NOT NULL, url_key uuid NOT NULL,
+  canonical_url text NOT NULL, original_url text, run_id integer NOT NULL,
+  created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL);
+`
+	constraints = `ALTER TABLE links ADD PRIMARY KEY (workspace_id, short_code);
+ALTER TABLE links ADD UNIQUE (url_key);
+`
+)
+
+// content is what a table of links holds, as one line: the links themselves, not
+// when and by which run they came.
+const content = `SELECT count(*), sum(('x' || substr(md5(workspace_id || short_code || url_key || canonical_url || coalesce(original_url, '')), 1, 15))::bit(60)::bigint),
+  (SELECT count(*) FROM pg_index WHERE indrelid = 'links'::regclass AND indisunique) FROM links`
+
+// psql are the arguments of psql in a database.
+func (b *bench) psql(name string, args ...string) []string {
+	return append([]string{"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", b.server.Socket(), "-p", strconv.Itoa(b.server.Port()),
+		"-U", "postgres", "-d", name}, args...)
+}
+
+// url is the address of a database.
+func (b *bench) url(name string) string {
+	q := url.Values{"host": {b.server.Socket()}, "port": {strconv.Itoa(b.server.Port())}, "sslmode": {"disable"}}
+	return "postgres://postgres@/" + name + "?" + q.Encode()
+}
+
+// empty makes the database anew.
+func (b *bench) empty(ctx context.Context) error { return b.create(ctx, database, "") }
+
+func (b *bench) create(ctx context.Context, name, options string) error {
+	if err := b.server.ExecContext(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		return err
+	}
+	return b.server.ExecContext(ctx, "postgres", "CREATE DATABASE "+name+options)
+}
+
+// indexed makes the database anew with the empty tables of bulk.
+func (b *bench) indexed(ctx context.Context) error {
+	if err := b.empty(ctx); err != nil {
+		return err
+	}
+	_, err := harness.Output(ctx, b.Work, b.Bulk, "init", "--db", b.url(database))
+	return err
+}
+
+// base makes the template.
+func (b *bench) base(ctx context.Context) error {
+	if err := b.create(ctx, template, ""); err != nil {
+		return err
+	}
+	if _, err := harness.Output(ctx, b.Work, b.Bulk, "run", "first.csv", "--workspace", "demo", "--db", b.url(template), "--out", "base.bulk",
+		"--as-of", harness.AsOf, "--log-format", "text"); err != nil {
+		return err
+	}
+	if err := harness.Remove(b.Path("base.bulk"))(ctx); err != nil {
+		return err
+	}
+	return b.server.ExecContext(ctx, template, "VACUUM (ANALYZE)")
+}
+
+// fromBase makes the database anew with the first list in it.
+func (b *bench) fromBase(ctx context.Context) error {
+	options := " TEMPLATE " + template
+	if b.version >= 15 {
+		options += " STRATEGY file_copy" // the other way is all in the log
+	}
+	return b.create(ctx, database, options)
+}
+
+// check fails unless all tables of so many rows that were checked hold the same
+// links under two unique constraints.
+func (b *bench) check(ctx context.Context, total int64) error {
+	now, err := harness.Output(ctx, "", b.psql(database, "-At", "-c", content)...)
+	if err != nil {
+		return err
+	}
+	key := strconv.FormatInt(total, 10)
+	if b.content[key] == "" {
+		b.content[key] = now
+	}
+	if was := b.content[key]; now != was || now[:len(key)] != key {
+		return fmt.Errorf("the table holds %s, other than %s of %s rows", now, was, key)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+//go:build linux || darwin
+
+// Command postgres is the harness of make bench-postgres: bulk run into a private
+// PostgreSQL server with the durability that a server has by default, beside what
+// psql takes for the finished rows. Its options are those of package harness; the
+// parts are those that steps begin with: 1 to 7, and pgloader.
+//
+// Every round starts each step with a database of its own, or the one that the
+// step before left where it says so, and with a checkpoint.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/linkforge/bulk/benchmarks/harness"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
+)
+
+func main() {
+	os.Exit(harness.Main(harness.Options{Count: 3, Name: "bench-postgres", Results: "benchmarks/results"},
+		[]string{"./benchmarks/generate", "./benchmarks/rows"}, run))
+}
+
+// A bench is a run of this harness.
+type bench struct {
+	*harness.Bench
+	server  *pgtest.Server
+	version int               // major, of the server
+	content map[string]string // what tables of the same rows hold: by number of rows
+}
+
+func run(ctx context.Context, h *harness.Bench) (err error) {
+	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true}), content: map[string]string{}}
+	b.Result.Command = b.Make("bench-postgres")
+	defer func() { err = errors.Join(err, b.server.Close()) }()
+	if err := b.server.Start(); err != nil {
+		return err
+	}
+	if err := b.inspect(ctx); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	samples, err := b.Section(ctx, harness.Section{
+		Title: fmt.Sprintf("PostgreSQL, %d rows", b.Rows),
+		Note: "(1) to (3) load finished rows and do nothing else; bulk reads, canonicalizes, hashes, sorts, loads and reports. " +
+			"CPU and memory are those of the client; the server's CPU seconds are below.",
+		Reference: floor,
+	}, b.Count, b.groups()...)
+	if err != nil {
+		return err
+	}
+	b.aims(samples)
+	return nil
+}
+
+// inspect notes the versions.
+func (b *bench) inspect(ctx context.Context) error {
+	v, err := harness.Output(ctx, "", b.psql("postgres", "-At", "-c", "SHOW server_version")...)
+	if err != nil {
+		return err
+	}
+	b.Result.Machine.Versions["PostgreSQL"] = v
+	major, _, _ := strings.Cut(v, ".")
+	b.version, err = strconv.Atoi(major)
+	return err
+}
+
+// prepare makes the lists, the finished rows and the database that has them.
+func (b *bench) prepare(ctx context.Context) error {
+	fmt.Fprintln(b.Out, "making the lists and the finished rows")
+	rows := strconv.FormatInt(b.Rows, 10)
+	for _, list := range []struct{ name, rows, first string }{
+		{"first", rows, "0"}, {"second", rows, rows}, {"few", strconv.Itoa(few), strconv.FormatInt(2*b.Rows, 10)},
+	} {
+		if err := b.Generate(ctx, list.name+".csv", "-rows", list.rows, "-first", list.first, "-duplicates", "0", "-rejects", "0"); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"first", "second"} {
+		if _, err := harness.Output(ctx, b.Work, b.Bulk, "run", name+".csv", "--workspace", "demo", "--db", "sqlite:none", "--dry-run",
+			"--out", name+".bulk", "--as-of", harness.AsOf, "--log-format", "text"); err != nil {
+			return err
+		}
+		if _, err := harness.Output(ctx, b.Work, b.Path("rows"), name+".bulk/mapping.csv", name+".input.txt", name+".code.txt", name+".code.bin"); err != nil {
+			return err
+		}
+		if err := harness.Remove(b.Path(name + ".bulk"))(ctx); err != nil {
+			return err
+		}
+	}
+	return b.base(ctx)
+}
