@@ -1,0 +1,56 @@
+# What to do with bulk. The default target lists the others.
+
+GO          ?= go
+VERSION     ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Tests that need a server start a private, throw-away one, and fail if they cannot.
+export BULK_TEST_POSTGRES = require
+
+.PHONY: help build demo test race soak fuzz lint postgres clean bench bench-postgres
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+build: ## build bin/bulk
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/bulk ./cmd/bulk
+
+demo: build ## run the main job on testdata/ and show the result
+	@PATH="$$PWD/bin:$$PATH" ./testdata/demo.sh
+
+test: postgres ## run all tests
+	$(GO) test ./...
+
+race: postgres ## run all tests under the race detector
+	$(GO) test -race ./...
+
+soak: postgres ## kill runs and cut connections at many points
+	BULK_SOAK=200 $(GO) test ./cmd/bulk -run Kill -timeout 1h -v
+	$(GO) test ./sink/postgres -run 'Killed|CutAt' -timeout 1h -soak
+
+FUZZTIME ?= 60s
+fuzz: ## fuzz every decoder, each for FUZZTIME (60s)
+	@for pkg in ./canon ./pipeline/source; do \
+	  for name in $$($(GO) test $$pkg -list '^Fuzz' | grep ^Fuzz); do \
+	    echo "$$pkg $$name"; $(GO) test $$pkg -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || exit 1; \
+	  done; done
+
+lint: ## gofmt, vet, staticcheck, and go.mod in order
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not formatted'; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+
+postgres: # install the programs of a PostgreSQL server where there are none
+	@command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || \
+	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && $$sudo apt-get install -qy postgresql; }
+
+# BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and the other settings: benchmarks/README.md.
+bench: ## measure beside DuckDB and others, into benchmarks/results
+	@$(GO) build -o bin/bench ./benchmarks/files && exec bin/bench
+
+bench-postgres: ## measure beside what psql takes, on a private server
+	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && exec bin/bench-postgres
+
+clean: ## remove what was built
+	rm -rf bin
