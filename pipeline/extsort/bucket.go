@@ -1,8 +1,6 @@
 package extsort
 
 import (
-	"cmp"
-	"math/bits"
 	"slices"
 	"sort"
 )
@@ -186,88 +184,4 @@ func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
 		parts[i].count++
 	}
 	return parts, bounds
-}
-
-// sort puts the entries in order: by group and key first, which need not touch
-// the records, then stretches of equal ones by content.
-func (b *Bucket) sort() {
-	if b.entries == nil {
-		b.enter()
-	}
-	if oneGroup(b.entries) {
-		sortByKey(b.entries)
-	} else {
-		slices.SortFunc(b.entries, func(x, y entry) int { return b.s.compareBounds(x.bound(), y.bound()) })
-	}
-	for i := 0; i < len(b.entries); {
-		end := i + 1
-		for end < len(b.entries) && b.entries[end].key == b.entries[i].key && b.entries[end].group == b.entries[i].group {
-			end++
-		}
-		if end > i+1 {
-			slices.SortFunc(b.entries[i:end], func(x, y entry) int {
-				return b.s.cfg.Compare(b.content(x), b.content(y))
-			})
-		}
-		i = end
-	}
-}
-
-func oneGroup(entries []entry) bool {
-	for i := range entries {
-		if entries[i].group != entries[0].group {
-			return false
-		}
-	}
-	return true
-}
-
-// sortByKey sorts by key alone: one counting pass puts each entry about where it
-// belongs, as the keys of a bucket are spread evenly, then each cell is sorted,
-// by insertion where it is as small as it should be.
-func sortByKey(entries []entry) {
-	n := len(entries)
-	if n < 2 {
-		return
-	}
-	lo, hi := entries[0].key, entries[0].key
-	for i := range entries {
-		lo, hi = min(lo, entries[i].key), max(hi, entries[i].key)
-	}
-	if lo == hi {
-		return
-	}
-	shift := max(bits.Len64(hi-lo)-bits.Len(uint(n)), 0) // at most 2n cells
-	ends := make([]int32, (hi-lo)>>shift+2)
-	for i := range entries {
-		ends[(entries[i].key-lo)>>shift+1]++
-	}
-	for i := range ends[1:] {
-		ends[i+1] += ends[i]
-	}
-	out := make([]entry, n)
-	for i := range entries {
-		c := (entries[i].key - lo) >> shift
-		out[ends[c]] = entries[i]
-		ends[c]++
-	}
-	copy(entries, out)
-	start := int32(0)
-	for _, end := range ends[:len(ends)-1] {
-		sortCell(entries[start:end])
-		start = end
-	}
-}
-
-// sortCell sorts what fell into one cell.
-func sortCell(entries []entry) {
-	if len(entries) > 16 {
-		slices.SortFunc(entries, func(x, y entry) int { return cmp.Compare(x.key, y.key) })
-		return
-	}
-	for i := 1; i < len(entries); i++ {
-		for j := i; j > 0 && entries[j].key < entries[j-1].key; j-- {
-			entries[j], entries[j-1] = entries[j-1], entries[j]
-		}
-	}
 }

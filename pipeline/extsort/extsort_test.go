@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -132,6 +134,37 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// Records of one key, as writers got them in their order, cost a merge and not a
+// sort: few comparisons each.
+func TestRunsAreMerged(t *testing.T) {
+	const n, writers = 100_000, 4
+	for _, groups := range []int{1, 1000} {
+		var compared atomic.Int64
+		s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: func(a, b []byte) int {
+			compared.Add(1)
+			return bytes.Compare(a, b)
+		}})
+		for i := range writers {
+			w := s.NewWriter()
+			for j := i; j < n; j += writers {
+				binary.BigEndian.PutUint64(w.Reserve(uint32(j/writers%groups), 7, 8), uint64(j))
+			}
+		}
+		if err := s.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Buckets() {
+			if _, err := s.Load(i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := compared.Load(); got > 4*n {
+			t.Errorf("%d groups: %d comparisons of %d records", groups, got, n)
+		}
+		s.Close()
+	}
+}
+
 func TestSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 200).Draw(t, "n")
@@ -150,10 +183,11 @@ func TestSmall(t *testing.T) {
 func BenchmarkSort(b *testing.B) {
 	for _, c := range []struct {
 		groups int
+		mask   uint64 // of the keys
 		memory int64
-	}{{1, 0}, {100_000, 0}, {1, 64 << 20}, {100_000, 64 << 20}} {
-		groups, memory := c.groups, c.memory
-		b.Run(fmt.Sprintf("rows=1M/groups=%d/memory=%dMiB", groups, memory>>20), func(b *testing.B) {
+	}{{1, math.MaxUint64, 0}, {100_000, math.MaxUint64, 0}, {1, math.MaxUint64, 64 << 20}, {100_000, math.MaxUint64, 64 << 20}, {1, 0, 0}} {
+		groups, keys, memory := c.groups, c.mask, c.memory
+		b.Run(fmt.Sprintf("rows=1M/groups=%d/mask=%x/memory=%dMiB", groups, keys, memory>>20), func(b *testing.B) {
 			const n = 1_000_000
 			content := bytes.Repeat([]byte("x"), 120)
 			b.ReportAllocs()
@@ -162,9 +196,9 @@ func BenchmarkSort(b *testing.B) {
 				w := s.NewWriter()
 				rnd := rand.New(rand.NewPCG(1, 2))
 				for i := range n {
-					r := w.Reserve(uint32(rnd.IntN(groups)), rnd.Uint64(), len(content))
+					r := w.Reserve(uint32(rnd.IntN(groups)), rnd.Uint64()&keys, len(content))
 					copy(r, content)
-					binary.LittleEndian.PutUint32(r, uint32(i))
+					binary.BigEndian.PutUint32(r, uint32(i))
 				}
 				if err := s.Finish(); err != nil {
 					b.Fatal(err)
