@@ -11,9 +11,10 @@ import (
 // in turn. (Reading and hashing 3 million rows in a new process: 0.76 s rather
 // than 1.26.)
 func newArena() []byte {
-	arena := make([]byte, arenaSize)
 	const huge = 2 << 20
+	arena := make([]byte, arenaSize+huge) // what is not used of it is never touched
 	start := -uintptr(unsafe.Pointer(&arena[0])) & (huge - 1)
-	_ = unix.Madvise(arena[start:start+(arenaSize-start)&^(huge-1)], unix.MADV_HUGEPAGE) // only advice
+	arena = arena[start : start+arenaSize]
+	_ = unix.Madvise(arena, unix.MADV_HUGEPAGE) // only advice
 	return arena
 }
