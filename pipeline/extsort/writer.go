@@ -20,10 +20,13 @@ type Writer struct {
 	err    error                      // the first of the spill file
 }
 
-// groupSpan caches splitters.span of a group.
+// groupSpan caches splitters.span of a group, and a way to find keys in it.
 type groupSpan struct {
 	lo, hi int
 	known  bool
+
+	first []uint32 // of the keys of the span, by the high bits: how many are lower
+	shift int
 }
 
 // Err returns the first error of writing records to disk. From then on the
@@ -97,9 +100,37 @@ func (w *Writer) rangeOf(h header) int {
 	span := &w.spans[h.group]
 	if !span.known {
 		lo, hi := w.split.span(w.s, h.group)
-		*span = groupSpan{lo, hi, true}
+		*span = groupSpan{lo: lo, hi: hi, known: true}
+		span.index(w.split.keys[lo:hi])
 	}
-	return span.lo + count(w.split.keys[span.lo:span.hi], h.key)
+	return span.lo + span.count(w.split.keys[span.lo:span.hi], h.key)
+}
+
+// index prepares for many keys. They are spread evenly, so that few of the cells
+// between zero and the highest have more than one.
+func (p *groupSpan) index(keys []uint64) {
+	const least, cellsAKey = 64, 8
+	if len(keys) < least {
+		return
+	}
+	p.shift = max(bits.Len64(keys[len(keys)-1])-bits.Len(uint(cellsAKey*len(keys))), 0)
+	p.first = make([]uint32, keys[len(keys)-1]>>p.shift+2)
+	for cell, at := 0, 0; cell < len(p.first); cell++ {
+		for at < len(keys) && keys[at]>>p.shift < uint64(cell) {
+			at++
+		}
+		p.first[cell] = uint32(at)
+	}
+}
+
+// count returns how many of the ascending keys of the span are at most key.
+func (p *groupSpan) count(keys []uint64, key uint64) int {
+	if p.first == nil {
+		return count(keys, key)
+	}
+	cell := min(key>>p.shift, uint64(len(p.first)-2))
+	from, to := p.first[cell], p.first[cell+1]
+	return int(from) + count(keys[from:to], key)
 }
 
 // Layout of a chunk: records one after another, each at a multiple of 8 bytes,
