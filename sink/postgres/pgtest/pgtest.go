@@ -15,6 +15,8 @@ package pgtest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,10 +31,12 @@ import (
 
 // Options of a server. The zero value is right for tests.
 type Options struct {
-	Durable  bool     // keep fsync and the like as a server has them by default: for benchmarks
-	TCP      bool     // listen on a free port of 127.0.0.1 too
-	Settings []string // more of them, as name=value
-	HBA      []string // lines that pg_hba.conf starts with; the rest trusts everybody
+	Durable  bool              // keep fsync and the like as a server has them by default: for benchmarks
+	TCP      bool              // listen on a free port of 127.0.0.1 too
+	Settings []string          // more of them, as name=value
+	HBA      []string          // lines that pg_hba.conf starts with; the rest trusts everybody
+	Files    map[string][]byte // that are put beside pg_hba.conf, for the settings to name
+	Disk     int64             // bytes of a file system for the tablespace [Disk], which [Server.Fill] fills; 0: none
 }
 
 // A Server is a PostgreSQL server that this process owns. Its methods may be
@@ -50,6 +54,7 @@ type Server struct {
 	watcher *exec.Cmd
 	hangUp  io.Closer // the pipe that tells the watcher that this process is gone
 	last    int       // number of the last database
+	mounts  bool      // the disk is a file system of its own
 }
 
 // New returns a server that starts when it is first needed.
@@ -83,7 +88,15 @@ func (s *Server) Stop() error { return s.control("stop", "-m", "immediate") }
 
 // Restart starts a stopped server again, over the same data and on the same
 // addresses.
-func (s *Server) Restart() error { return s.control("start", "-l", filepath.Join(s.folder, "log")) }
+func (s *Server) Restart() error { return s.start() }
+
+// start starts the server by way of the wrapper, a command that runs another.
+func (s *Server) start(wrapper ...string) error {
+	if s.mounts {
+		wrapper = append([]string{"unshare"}, s.mount()...)
+	}
+	return s.run(append(wrapper, s.pgctl("start", "-l", filepath.Join(s.folder, "log"))...)...)
+}
 
 func (s *Server) create() error {
 	var err error
@@ -108,13 +121,19 @@ func (s *Server) create() error {
 	if !s.opts.Durable {
 		args = append(args, "--no-sync")
 	}
-	if err := s.run("initdb", args...); err != nil {
+	if s.opts.Disk > 0 {
+		args = append(args, "--wal-segsize=1") // shorter than a limited file
+	}
+	if err := s.run(append([]string{filepath.Join(s.bin, "initdb")}, args...)...); err != nil {
 		return err
 	}
-	if err := s.configure(); err != nil {
+	if err := errors.Join(s.configure(), s.disk()); err != nil {
 		return err
 	}
-	return s.control("start", "-l", filepath.Join(s.folder, "log"))
+	if err := s.start(); err != nil || s.opts.Disk == 0 {
+		return err
+	}
+	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskFolder()+"'")
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
@@ -155,7 +174,23 @@ func (s *Server) configure() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, append([]byte(strings.Join(s.opts.HBA, "\n")+"\n"), rest...), 0o600)
+	if err := os.WriteFile(path, append([]byte(strings.Join(s.opts.HBA, "\n")+"\n"), rest...), 0o600); err != nil {
+		return err
+	}
+	for name, content := range s.opts.Files {
+		if err := s.put(filepath.Join(s.data(), name), content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put makes a file that is the server's and that nobody else can read.
+func (s *Server) put(path string, content []byte) error {
+	if err := os.WriteFile(path, content, 0o600); err != nil || s.cred == nil {
+		return err
+	}
+	return os.Chown(path, int(s.cred.Uid), int(s.cred.Gid))
 }
 
 // watch starts the process that ends the server and removes the folder once
@@ -189,13 +224,15 @@ func (s *Server) remove() error {
 	return nil
 }
 
-func (s *Server) control(verb string, args ...string) error {
-	return s.run("pg_ctl", append([]string{verb, "-s", "-w", "-t", "60", "-D", s.data()}, args...)...)
+func (s *Server) control(verb string, args ...string) error { return s.run(s.pgctl(verb, args...)...) }
+
+func (s *Server) pgctl(verb string, args ...string) []string {
+	return append([]string{filepath.Join(s.bin, "pg_ctl"), verb, "-s", "-w", "-t", "60", "-D", s.data()}, args...)
 }
 
-// run runs a server program; its output is in the error.
-func (s *Server) run(name string, args ...string) error {
-	cmd := s.command(filepath.Join(s.bin, name), args...)
+// run runs a command for the server; its output is in the error.
+func (s *Server) run(command ...string) error {
+	cmd := s.command(command[0], command[1:]...)
 	// Not a pipe: the server inherits it from pg_ctl and keeps it open.
 	out, err := os.CreateTemp("", "pgtest-output")
 	if err != nil {
@@ -207,7 +244,7 @@ func (s *Server) run(name string, args ...string) error {
 	if err := cmd.Run(); err != nil {
 		said, _ := os.ReadFile(out.Name())
 		log, _ := os.ReadFile(filepath.Join(s.folder, "log"))
-		return fmt.Errorf("%s: %w: %s%s", name, err, bytes.TrimSpace(said), tail(log))
+		return fmt.Errorf("%s: %w: %s%s", strings.Join(command, " "), err, bytes.TrimSpace(said), tail(log))
 	}
 	return nil
 }
