@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -116,7 +117,8 @@ func advice(err error) string {
 		codes []string
 		hint  string
 	}{
-		{[]string{"28P01", "28000"}, "check user and password: PGPASSWORD or a password file, if not in the address"},
+		{[]string{"28P01"}, "check user and password: PGPASSWORD or a password file, if not in the address"},
+		{[]string{"28000"}, "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)"},
 		{[]string{"3D000"}, "create the database first, or name another"},
 		{[]string{"42501"}, "the role needs CREATE on the schema, or tables that a DBA made from `bulk init --print`" +
 			" and SELECT, INSERT, UPDATE, DELETE on them"},
@@ -129,6 +131,14 @@ func advice(err error) string {
 		if slices.Contains(h.codes, code) {
 			return h.hint
 		}
+	}
+	var signer x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch {
+	case errors.As(err, &signer):
+		return "name the file with the CA of the server's certificate: sslrootcert"
+	case errors.As(err, &name):
+		return "name the host as its certificate does, or do without comparing the names: sslmode=verify-ca"
 	}
 	return ""
 }

@@ -63,7 +63,7 @@ func TestRefuses(t *testing.T) {
 		}, []string{"check user and password", "28P01"}},
 		{"no_such_role", func(t *testing.T) string {
 			return strings.Replace(server.Database(t), "user=postgres", "user=nobody_at_all", 1)
-		}, []string{"check user and password", "nobody_at_all"}},
+		}, []string{"check the user", "nobody_at_all"}},
 		{"no_such_database", func(t *testing.T) string {
 			server.Need(t)
 			return server.DSN("missing")

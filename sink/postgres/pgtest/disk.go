@@ -58,7 +58,8 @@ func (s *Server) Fill(tb testing.TB, database string, free int64) (state string)
 		free = 0
 	}
 	const fill = "INSERT INTO %s SELECT repeat('x', 1000) FROM generate_series(1, %d)" // seven rows a page
-	s.Exec(tb, database, "CHECKPOINT") // a fresh database has holes that it fills
+	// A fresh database has holes, which this fills.
+	s.Exec(tb, database, "CHECKPOINT")
 	for _, table := range []string{"reserve", "ballast"} {
 		s.Exec(tb, database, "CREATE TABLE "+table+" (filler text) WITH (autovacuum_enabled = off)")
 	}
