@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -34,34 +38,86 @@ type served struct{ *testing.M }
 func (s served) Run() int { return server.Main(s.M) }
 
 // TestScripts runs the command as users do. Beside the usual commands, scripts
-// have "exits CODE COMMAND…", which runs a command that must end so, and
-// "interrupt COMMAND…", which sends it SIGTERM after a while.
+// have "exits CODE COMMAND…", which runs a command that must end so, "interrupt
+// COMMAND…", which sends it SIGTERM after a while, and "sql STATEMENT", which
+// changes the store $DB behind its back.
 func TestScripts(t *testing.T) {
+	scripts(t, "testdata/script", func(env *testscript.Env) error {
+		if !strings.HasSuffix(env.WorkDir, "script-postgres") {
+			return nil
+		}
+		u, err := url.Parse(postgresURL(server.Database(t)))
+		if err != nil {
+			return err
+		}
+		env.Setenv("POSTGRES", u.String())
+		env.Setenv("PGHOST_TEST", u.Query().Get("host"))
+		env.Setenv("PGDATABASE_TEST", u.Query().Get("dbname"))
+		env.Setenv("POSTGRES_NO_DB", strings.Replace(u.String(), u.Query().Get("dbname"), "nosuchdatabase", 1))
+		return nil
+	})
+}
+
+// TestScriptsOfStores runs scripts over each kind of store, at $DB.
+func TestScriptsOfStores(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		scripts(t, "testdata/store", func(env *testscript.Env) error {
+			env.Setenv("DB", "sqlite:"+filepath.Join(env.WorkDir, "links.db"))
+			env.Setenv("RUNS", "runs")
+			return nil
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		server.Need(t)
+		scripts(t, "testdata/store", func(env *testscript.Env) error {
+			env.Setenv("DB", postgresURL(server.Database(t)))
+			env.Setenv("RUNS", "links_runs")
+			return nil
+		})
+	})
+}
+
+func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("BULK_DB", "")
-			if !strings.HasSuffix(env.WorkDir, "script-postgres") {
-				return nil
-			}
-			dsn := server.Database(t)
-			u, err := url.Parse(postgresURL(dsn))
-			if err != nil {
-				return err
-			}
-			env.Setenv("POSTGRES", u.String())
-			env.Setenv("PGHOST_TEST", u.Query().Get("host"))
-			env.Setenv("PGDATABASE_TEST", u.Query().Get("dbname"))
-			env.Setenv("POSTGRES_NO_DB", strings.Replace(u.String(), u.Query().Get("dbname"), "nosuchdatabase", 1))
-			return nil
+			return setup(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
+			"sql":       tamper,
 		},
 	})
+}
+
+// tamper executes a statement, which must change something.
+func tamper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: sql STATEMENT")
+	}
+	if file, ok := strings.CutPrefix(ts.Getenv("DB"), "sqlite:"); ok {
+		db, err := sql.Open("sqlite", file)
+		ts.Check(err)
+		defer db.Close()
+		result, err := db.Exec(args[0])
+		ts.Check(err)
+		if n, _ := result.RowsAffected(); n == 0 {
+			ts.Fatalf("%s: no row", args[0])
+		}
+		return
+	}
+	conn, err := pgx.Connect(context.Background(), ts.Getenv("DB"))
+	ts.Check(err)
+	defer conn.Close(context.Background())
+	tag, err := conn.Exec(context.Background(), args[0])
+	ts.Check(err)
+	if tag.RowsAffected() == 0 {
+		ts.Fatalf("%s: no row", args[0])
+	}
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
