@@ -67,6 +67,10 @@ func (b *bench) inspect(ctx context.Context) error {
 		return err
 	}
 	b.Result.Machine.Versions["PostgreSQL"] = v
+	if said, err := harness.Output(ctx, "", "pgloader", "--root-dir", b.Path("pgloader"), "--version"); err == nil {
+		line, _, _ := strings.Cut(said, "\n")
+		b.Result.Machine.Versions["pgloader"] = strings.Trim(strings.TrimPrefix(line, "pgloader version "), `"`)
+	}
 	major, _, _ := strings.Cut(v, ".")
 	b.version, err = strconv.Atoi(major)
 	return err

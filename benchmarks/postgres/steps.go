@@ -159,7 +159,8 @@ func (b *bench) loader(path string) harness.Step {
   WITH delimiter '\t', null '\N';
 `, b.Path("first.input.txt"), b.server.Socket(), b.server.Port(), database), 0o644)
 	}
-	return b.step(withLoader, b.Rows, b.Rows, prepare, harness.Command{Args: []string{path, "--quiet", script}, Dir: b.Work}, nil)
+	args := []string{path, "--quiet", "--on-error-stop", "--root-dir", b.Path("pgloader"), script}
+	return b.step(withLoader, b.Rows, b.Rows, prepare, harness.Command{Args: args, Dir: b.Work}, nil)
 }
 
 // aims compares the steps that were measured with what they should take.
