@@ -24,13 +24,13 @@ func TestPasswordIsHidden(t *testing.T) {
 		{"--db", "postgres://me:geheim@/nowhere?host=/nonexistent"},
 		{"--db=postgres://me@/nowhere?host=/nonexistent&password=geheim"},
 	} {
-		cmd := exec.Command(self, append([]string{"run", "links.txt", "--workspace", "demo", "--retry-for", "1m"}, db...)...)
+		cmd := exec.Command(self, append([]string{"run", "links.txt", "--workspace", "demo", "--retry-for", "5m"}, db...)...)
 		cmd.Env = append(os.Environ(), asCommand+"=1")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		var title string
-		for range 500 { // until the program has come so far
+		for range 6000 { // until the program has come so far
 			data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "cmdline"))
 			if err != nil {
 				t.Fatal(err)

@@ -137,12 +137,13 @@ func explain(l sink.Link, code string) error {
 // session, a lock, a temporary table, a row in the ledger.
 func clean(t testing.TB, dsn string) {
 	t.Helper()
-	const left = `SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory')
+	const left = `SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 		+ (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'bulk run')
 		+ (SELECT count(*) FROM pg_class WHERE relpersistence = 't')
 		+ (SELECT count(*) FROM links_ledger)
 		+ (SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('links', 'links_runs', 'links_ledger'))`
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		n := value[int](t, dsn, left)
 		if n == 0 {
 			return

@@ -74,7 +74,7 @@ type test struct {
 func (db *database) noLeak(before int) {
 	db.t.Helper()
 	var now int
-	for range 100 {
+	for range 3000 {
 		if now = runtime.NumGoroutine(); now <= before {
 			return
 		}

@@ -95,7 +95,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	c.Close()
 	cmd.Process.Kill()
 	cmd.Wait()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(folder); os.IsNotExist(err) {
 			break
 		}
