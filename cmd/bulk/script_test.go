@@ -94,7 +94,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	})
 }
 
-// tamper executes a statement, which must change something.
+// tamper executes a statement; an UPDATE must change something.
 func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sql STATEMENT")
@@ -105,9 +105,9 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 		defer db.Close()
 		result, err := db.Exec(args[0])
 		ts.Check(err)
-		if n, _ := result.RowsAffected(); n == 0 {
-			ts.Fatalf("%s: no row", args[0])
-		}
+		n, err := result.RowsAffected()
+		ts.Check(err)
+		changed(ts, args[0], n)
 		return
 	}
 	conn, err := pgx.Connect(context.Background(), ts.Getenv("DB"))
@@ -115,8 +115,12 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	defer conn.Close(context.Background())
 	tag, err := conn.Exec(context.Background(), args[0])
 	ts.Check(err)
-	if tag.RowsAffected() == 0 {
-		ts.Fatalf("%s: no row", args[0])
+	changed(ts, args[0], tag.RowsAffected())
+}
+
+func changed(ts *testscript.TestScript, statement string, rows int64) {
+	if rows == 0 && strings.HasPrefix(statement, "UPDATE") {
+		ts.Fatalf("%s: no row", statement)
 	}
 }
 
