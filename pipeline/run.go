@@ -145,7 +145,7 @@ func (r *run) store(ctx context.Context) error {
 			resettled++
 			r.cfg.Logger.Warn("another writer took a code or a URL; settling again", "time", resettled, "error", err)
 			continue
-		case errors.Is(err, sink.ErrRetryable) && time.Since(failing) < r.cfg.RetryFor:
+		case errors.Is(err, sink.ErrRetryable) && !errors.Is(err, sink.ErrGaveUp) && time.Since(failing) < r.cfg.RetryFor:
 			r.cfg.Logger.Warn("the store failed; trying again", "pause", pause, "error", err)
 		default:
 			return err

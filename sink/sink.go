@@ -179,6 +179,9 @@ var (
 	ErrConflict = errors.New("another writer took a code or a URL")
 	// ErrRetryable: the store could not be reached, or asks to try again.
 	ErrRetryable = errors.New("store is unavailable")
+	// ErrGaveUp is wrapped beside ErrRetryable by a store that has tried again by
+	// itself for as long as it was told to.
+	ErrGaveUp = errors.New("gave up")
 	// ErrLocked: another bulk run holds a workspace and LockOptions.NoWait was set.
 	ErrLocked = errors.New("another bulk run is at work")
 	// ErrNotOurs: the database or a table in it was made by something else or

@@ -168,7 +168,8 @@ func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pg
 // retry calls f until it succeeds, fails with something that is not
 // [sink.ErrRetryable], or has done so for Options.RetryFor. The waits double
 // from 50 ms to 5 s, less up to a half by chance, so that many clients of a
-// server that comes back do not come at once. The error is classified.
+// server that comes back do not come at once; the last try is at the end of
+// RetryFor. The error is classified.
 func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
 	begun := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
@@ -176,18 +177,19 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 		if err == nil || !errors.Is(err, sink.ErrRetryable) {
 			return err
 		}
-		if elapsed := time.Since(begun); elapsed+wait > s.opts.RetryFor {
+		elapsed := time.Since(begun)
+		if elapsed >= s.opts.RetryFor {
 			if s.opts.RetryFor > 0 {
-				err = fmt.Errorf("%w (gave up after %s)", err, elapsed.Round(time.Millisecond))
+				err = fmt.Errorf("%w (%w after %s)", err, sink.ErrGaveUp, elapsed.Round(time.Millisecond))
 			}
 			return err
 		}
 		s.count("retries", 1)
-		s.opts.Logger.Warn("the database does not answer; trying again", "in", wait, "error", err)
+		s.opts.Logger.Warn("the database failed; trying again", "in", wait, "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
-		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-time.After(min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)):
 		}
 	}
 }

@@ -301,9 +301,13 @@ func TestGivesUp(t *testing.T) {
 	if err := own.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	begun := time.Now()
 	_, err = session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-	if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "gave up after") {
+	if !errors.Is(err, sink.ErrRetryable) || !errors.Is(err, sink.ErrGaveUp) || !strings.Contains(err.Error(), "gave up after") {
 		t.Errorf("error %v, want a retryable one that says how long it tried", err)
+	}
+	if took := time.Since(begun); took < 300*time.Millisecond {
+		t.Errorf("gave up early, after %s", took)
 	}
 }
 
