@@ -106,7 +106,7 @@ func (s *Server) create() error {
 	if s.cred, err = unprivileged(); err != nil {
 		return err
 	}
-	if s.folder, err = os.MkdirTemp(place(s.opts.Durable), "pgtest"); err != nil {
+	if s.folder, err = os.MkdirTemp(place(s.opts.Durable, s.cred), "pgtest"); err != nil {
 		return err
 	}
 	if s.cred != nil {
