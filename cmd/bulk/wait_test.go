@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bufio"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A run is killed while the server works on a statement of it that takes long. A
+// rerun says whom it waits for, and goes on with the run once the server has
+// noticed that nobody listens any more.
+func TestWaitsForAKilledRun(t *testing.T) {
+	server.Need(t)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("links.txt", []byte("http://example.com/a\nhttp://example.com/b\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dsn := postgresURL(server.Database(t))
+	u, _ := url.Parse(dsn)
+	name := u.Query().Get("dbname")
+	command(t, nil, exitDone, "init", "--db", dsn)
+	server.Exec(t, name, `CREATE TABLE slow AS SELECT 1;
+		CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(3600); END IF;
+		END $$;
+		CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION slow()`)
+	run := func(out string) (*exec.Cmd, *bufio.Reader) {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "run", "links.txt", "--workspace", "demo", "--db", dsn, "--out", out)
+		cmd.Env = append(os.Environ(), asCommand+"=1")
+		said, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill()
+			cmd.Wait()
+		})
+		return cmd, bufio.NewReader(said)
+	}
+	first, _ := run("first")
+	const asleep = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+	for deadline := time.Now().Add(time.Minute); number(t, dsn, asleep) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the first run does not get to its long statement")
+		}
+	}
+	server.Exec(t, name, "DELETE FROM slow")
+
+	second, said := run("second")
+	line, err := said.ReadString('\n')
+	if err != nil || !strings.Contains(line, "waiting for another run") || !strings.Contains(line, `bulk run\" (backend `) {
+		t.Fatalf("%q, %v", line, err)
+	}
+	first.Process.Kill()
+	line, err = said.ReadString('\n')
+	for err == nil && !strings.Contains(line, "run ended") {
+		line, err = said.ReadString('\n')
+	}
+	if !strings.Contains(line, "run=1 resumed=true") || !strings.Contains(line, "created=2") {
+		t.Errorf("%q, %v", line, err)
+	}
+	if err := second.Wait(); err != nil {
+		t.Error(err)
+	}
+}
