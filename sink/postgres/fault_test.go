@@ -319,8 +319,8 @@ func TestTimeoutsOfTheRole(t *testing.T) {
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			name := value[string](t, dsn, "SELECT current_database()")
-			for _, setting := range []string{"statement_timeout = '1s'", "lock_timeout = '1ms'", "idle_session_timeout = '1s'",
-				"idle_in_transaction_session_timeout = '1s'", "default_transaction_isolation = 'serializable'",
+			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
+				"idle_in_transaction_session_timeout = '3s'", "default_transaction_isolation = 'serializable'",
 				"TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'", "enable_indexscan = on"} {
 				script(t, dsn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting)
 			}
@@ -337,7 +337,7 @@ func TestTimeoutsOfTheRole(t *testing.T) {
 			}
 			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
 				for c := range pieces(links) {
-					time.Sleep(600 * time.Millisecond)
+					time.Sleep(700 * time.Millisecond)
 					if !yield(c, nil) {
 						return
 					}

@@ -130,43 +130,56 @@ func (s *Server) create() error {
 	if err := errors.Join(s.configure(), s.disk()); err != nil {
 		return err
 	}
-	if err := s.start(); err != nil || s.opts.Disk == 0 {
-		return err
+	for tries := 1; ; tries++ {
+		err := errors.Join(s.listen(), s.start())
+		if err == nil {
+			break
+		}
+		if !s.opts.TCP || tries == 5 {
+			return err // otherwise somebody else may have got the port first
+		}
+	}
+	if s.opts.Disk == 0 {
+		return nil
 	}
 	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskFolder()+"'")
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
-// configure appends the settings and puts the HBA lines in front.
-func (s *Server) configure() error {
+// listen chooses the addresses.
+func (s *Server) listen() (err error) {
 	listen := ""
 	s.port = 5432
 	if s.opts.TCP {
 		listen = "127.0.0.1"
-		var err error
 		if s.port, err = freePort(); err != nil {
 			return err
 		}
 	}
+	return s.set("listen_addresses='"+listen+"'", "port="+strconv.Itoa(s.port))
+}
+
+// set appends settings; the last of a name counts.
+func (s *Server) set(settings ...string) error {
+	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = conf.WriteString("\n" + strings.Join(settings, "\n") + "\n")
+	return errors.Join(err, conf.Close())
+}
+
+// configure writes the settings and the files, and puts the HBA lines in front.
+func (s *Server) configure() error {
 	settings := []string{
-		"listen_addresses='" + listen + "'", "port=" + strconv.Itoa(s.port),
 		"unix_socket_directories='" + s.folder + "'", "unix_socket_permissions=0777",
 	}
 	if !s.opts.Durable {
 		// synchronous_commit stays: a server that was killed must remember.
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}
-	settings = append(settings, s.opts.Settings...)
-	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	if _, err := conf.WriteString("\n" + strings.Join(settings, "\n") + "\n"); err != nil {
-		conf.Close()
-		return err
-	}
-	if err := conf.Close(); err != nil {
+	if err := s.set(append(settings, s.opts.Settings...)...); err != nil {
 		return err
 	}
 	path := filepath.Join(s.data(), "pg_hba.conf")
@@ -227,7 +240,7 @@ func (s *Server) remove() error {
 func (s *Server) control(verb string, args ...string) error { return s.run(s.pgctl(verb, args...)...) }
 
 func (s *Server) pgctl(verb string, args ...string) []string {
-	return append([]string{filepath.Join(s.bin, "pg_ctl"), verb, "-s", "-w", "-t", "60", "-D", s.data()}, args...)
+	return append([]string{filepath.Join(s.bin, "pg_ctl"), verb, "-s", "-w", "-t", "300", "-D", s.data()}, args...)
 }
 
 // run runs a command for the server; its output is in the error.
