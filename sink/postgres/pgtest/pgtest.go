@@ -36,7 +36,7 @@ type Options struct {
 	Settings []string          // more of them, as name=value
 	HBA      []string          // lines that pg_hba.conf starts with; the rest trusts everybody
 	Files    map[string][]byte // that are put beside pg_hba.conf, for the settings to name
-	Disk     int64             // bytes of a file system for the tablespace [Disk], which [Server.Fill] fills; 0: none
+	Disk     int64             // bytes of a file system for the tablespace [Disk], which [Server.Fill] fills and a stop of the server empties; 0: none
 }
 
 // A Server is a PostgreSQL server that this process owns. Its methods may be
