@@ -110,7 +110,7 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 		changed(ts, args[0], n)
 		return
 	}
-	conn, err := pgx.Connect(context.Background(), ts.Getenv("DB"))
+	conn, err := pgx.Connect(context.Background(), ts.Getenv("DB")+"&TimeZone=UTC") // as SQLite has times
 	ts.Check(err)
 	defer conn.Close(context.Background())
 	tag, err := conn.Exec(context.Background(), args[0])
