@@ -86,7 +86,11 @@ func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (er
 	}
 	a, b := d.sides[0], d.sides[1]
 	d.sameInputs = sameInputs(a.manifest, b.manifest)
-	d.defused = a.excelSafe || b.excelSafe
+	for i, side := range d.sides {
+		if side.manifest == nil {
+			side.excelSafe = d.sides[1-i].excelSafe
+		}
+	}
 	if err := d.manifests(); err != nil {
 		return err
 	}
@@ -106,7 +110,6 @@ type differ struct {
 	cfg        DiffConfig
 	sides      [2]*diffSide
 	sameInputs bool
-	defused    bool // a side has an apostrophe before cells that look like formulas
 	emit       func(*Difference) error
 }
 

@@ -97,7 +97,7 @@ func drawMapping(t *rapid.T, source string) *fake {
 				Cells: [][]byte{[]byte(rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "cell")), nil}})
 			continue
 		}
-		l := link{rapid.SampledFrom([]string{"w", "=w", "é"}).Draw(t, "workspace"), rapid.SampledFrom([]string{"http://a/", "http://b/", "http://c/"}).Draw(t, "url")}
+		l := link{rapid.SampledFrom([]string{"w", "=w", "'=w", "é"}).Draw(t, "workspace"), rapid.SampledFrom([]string{"http://a/", "http://b/", "http://c/"}).Draw(t, "url")}
 		outcome := report.Duplicate
 		if codes[l] == "" {
 			outcome = report.Outcome(rapid.IntRange(0, 1).Draw(t, "outcome"))

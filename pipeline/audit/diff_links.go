@@ -61,7 +61,8 @@ func (d *differ) readMapping(ctx context.Context, side int, w *extsort.Writer) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	table := d.newSources(side, m.Text)
+	safe := d.sides[side].excelSafe && m.Format == report.CSV
+	table := d.newSources(side, m.Text, safe)
 	var block report.MappingBlock
 	var row report.MappingRow
 	for {
@@ -78,7 +79,9 @@ func (d *differ) readMapping(ctx context.Context, side int, w *extsort.Writer) (
 		}
 		for i := range block.Len() {
 			block.Row(i, &row)
-			row.Workspace = d.meant(row.Workspace)
+			if safe {
+				row.Workspace = report.Undefuse(row.Workspace)
+			}
 			fileRow(w, side, table.id(row.Source), &row.Row)
 		}
 	}

@@ -47,7 +47,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	table := d.newSources(side, func(name string) string { return name })
+	table := d.newSources(side, func(name string) string { return name }, false)
 	columns := make([]int, len(r.Columns))
 	for i := range columns {
 		columns[i] = i

@@ -15,8 +15,8 @@ import (
 // A diffSide is one of the two that are compared.
 type diffSide struct {
 	manifest      *report.Manifest // nil: a mapping alone
-	excelSafe     bool
-	mapping       string // path; "": a run that had too many rejects
+	excelSafe     bool             // cells of the mapping may be defused; without a manifest, as the other side
+	mapping       string           // path; "": a run that had too many rejects
 	mappingSHA256 string
 	rowDigest     string // of the mapping, see report.RowDigest; "": the manifest has none
 	rejectsPath   string
@@ -108,48 +108,47 @@ func (d *differ) manifests() error {
 	return nil
 }
 
-// meant takes the apostrophe away that ExcelSafe puts before a formula. It does
-// so on both sides, since a cell that came with one cannot be told from it.
-func (d *differ) meant(cell []byte) []byte {
-	if d.defused && len(cell) > 1 && cell[0] == '\'' && strings.IndexByte("=+-@\t\r", cell[1]) >= 0 {
-		return cell[1:]
-	}
-	return cell
-}
-
 // sources numbers the inputs of a side: those of the manifest as it lists them.
 type sources struct {
-	d      *differ
+	safe   bool // its file has been through Defuse
 	ids    map[string]uint32
 	names  []string
 	last   string // as the file has it
 	lastID uint32
 }
 
-// newSources returns the inputs of a side; text is how its file writes a name.
-func (d *differ) newSources(side int, text func(string) string) *sources {
-	s := &sources{d: d, ids: map[string]uint32{}}
+// newSources returns the inputs of a side; text is how its file writes a name
+// that may not be UTF-8.
+func (d *differ) newSources(side int, text func(string) string, safe bool) *sources {
+	s := &sources{ids: map[string]uint32{}, safe: safe}
 	if d.sameInputs {
 		for _, input := range d.sides[side].manifest.Inputs {
-			s.id(text(string(input.Name)))
+			s.number(text(string(input.Name)))
 		}
 	}
 	return s
 }
 
-// id returns the number of a source.
+// id returns the number of a source that the file names.
 func (s *sources) id(name string) uint32 {
 	if name == s.last && len(s.names) > 0 {
 		return s.lastID
 	}
 	s.last = strings.Clone(name) // it may lie in a buffer
-	meant := string(s.d.meant([]byte(name)))
-	id, known := s.ids[meant]
+	name = s.last
+	if s.safe {
+		name = string(report.Undefuse([]byte(name)))
+	}
+	s.lastID = s.number(name)
+	return s.lastID
+}
+
+func (s *sources) number(name string) uint32 {
+	id, known := s.ids[name]
 	if !known {
 		id = uint32(len(s.names))
-		s.ids[meant] = id
-		s.names = append(s.names, meant)
+		s.ids[name] = id
+		s.names = append(s.names, name)
 	}
-	s.lastID = id
 	return id
 }

@@ -53,7 +53,7 @@ func TestDiffMappings(t *testing.T) {
 func TestDiffRuns(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		names := [2]string{"-in", rapid.SampledFrom([]string{"-in", "other"}).Draw(rt, "name")}
+		names := [2]string{"-in", rapid.SampledFrom([]string{"-in", "'-in", "other"}).Draw(rt, "name")}
 		var paths [2]string
 		var fakes [2]*fake
 		for i, name := range names {

@@ -122,15 +122,15 @@ func (w *checker) claim(r *link) {
 		return
 	}
 	c := claim{what: holds, created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
-	w.file(w.claims, r.workspace, &c)
+	w.file(w.claims, r.Workspace, &c)
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil || r.Salt > w.run.mostSalt {
 		return // a finding already
 	}
 	c.what = needs
 	for c.salt = range max(r.Salt, 0) {
-		c.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.workspace, c.salt))
-		w.file(w.claims, r.workspace, &c)
+		c.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
+		w.file(w.claims, r.Workspace, &c)
 	}
 }
 
@@ -180,7 +180,7 @@ type linkCursor struct {
 func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 	for !c.end {
 		if c.at != nil {
-			if d := cmp.Or(strings.Compare(string(c.at.workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 {
+			if d := cmp.Or(strings.Compare(string(c.at.Workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 {
 				return d == 0, nil
 			}
 		}

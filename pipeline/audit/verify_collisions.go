@@ -71,14 +71,11 @@ func (w *checker) collision(c *report.Collision, row int64, before place) place 
 		wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", c.Code)
 		return before
 	}
-	workspace, owner := c.Workspace, c.Owner
-	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
-	if w.run.excelSafe && report.Defused(workspace) {
-		bare := scheme.AppendCode(nil, w.hash(c.Canonical, workspace[1:], c.Salt))
-		if bytes.Equal(bare, c.Code) {
-			workspace, code = workspace[1:], bare
-		}
+	workspace := c.Workspace
+	if w.run.excelSafe {
+		workspace = report.Undefuse(workspace)
 	}
+	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
 	if !bytes.Equal(code, c.Code) {
 		wrong(BadCode, "code", string(code), c.Code)
 	}
@@ -86,6 +83,6 @@ func (w *checker) collision(c *report.Collision, row int64, before place) place 
 	if before.code0 != nil && before.compare(&at) >= 0 {
 		wrong(BadOrder, "", "after the line before", c.Canonical)
 	}
-	w.file(w.claims, workspace, &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: owner})
+	w.file(w.claims, workspace, &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
 	return at
 }

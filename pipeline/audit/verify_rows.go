@@ -34,12 +34,10 @@ type checker struct {
 // A link is a row of the mapping with what follows from it.
 type link struct {
 	report.MappingRow
-	known     bool
-	source    int    // index of the input; -1: unknown
-	workspace []byte // as it was before Defuse
-	original  []byte // the same
-	hash      codegen.Hash
-	code0     []byte // at salt 0, of the run's length
+	known  bool
+	source int // index of the input; -1: unknown
+	hash   codegen.Hash
+	code0  []byte // at salt 0, of the run's length
 }
 
 func (v *verifier) newChecker(m *report.MappingReader) *checker {
@@ -51,11 +49,7 @@ func (v *verifier) newChecker(m *report.MappingReader) *checker {
 		w.sums = v.newSummer()
 	}
 	for i, in := range v.manifest.Inputs {
-		name := []byte(m.Text(string(in.Name)))
-		if v.run.excelSafe && w.csv {
-			name = report.Defuse(name)
-		}
-		w.sources[string(name)] = i
+		w.sources[m.Text(string(in.Name))] = i
 	}
 	return w
 }
@@ -91,31 +85,33 @@ func (w *checker) check(s stretch) {
 func (w *checker) derive(l *link) {
 	l.known = true
 	w.resolve(l)
-	l.hash = w.hash(l.Canonical, l.workspace, 0)
+	l.hash = w.hash(l.Canonical, l.Workspace, 0)
 	l.code0 = w.run.scheme.AppendCode(l.code0[:0], l.hash)
 }
 
 // resolve finds the input of a row, and undoes what Defuse did.
 func (w *checker) resolve(l *link) {
+	if w.csv && w.run.excelSafe {
+		undefuse(&l.Row)
+		l.ShortURL = report.Undefuse(l.ShortURL)
+	}
 	l.source = -1
 	if i, ok := w.sources[l.Source]; ok {
 		l.source = i
 	}
-	l.workspace, l.original = l.Workspace, l.Original
-	if w.csv && w.run.excelSafe {
-		if report.Defused(l.original) {
-			l.original = l.original[1:] // no URL begins with an apostrophe
-		}
-		if report.Defused(l.workspace) && w.fits(l, l.workspace[1:]) {
-			l.workspace = l.workspace[1:]
-		}
-	}
 }
 
-// fits reports whether a row has the code that a workspace would give it.
-func (w *checker) fits(l *link, workspace []byte) bool {
-	scheme, err := codegen.New(len(l.Code))
-	return err == nil && string(scheme.AppendCode(nil, w.hash(l.Canonical, workspace, max(l.Salt, 0)))) == string(l.Code)
+// undefuse makes the cells of a row what they were before Defuse.
+func undefuse(r *report.Row) {
+	if len(r.Source) > 0 && r.Source[0] == '\'' {
+		r.Source = string(report.Undefuse([]byte(r.Source)))
+	}
+	for _, cell := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code} {
+		*cell = report.Undefuse(*cell)
+	}
+	for i, cell := range r.Carried {
+		r.Carried[i] = report.Undefuse(cell)
+	}
 }
 
 func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
@@ -131,21 +127,21 @@ func (w *checker) found(kind Kind, column, expected, got string) {
 func (w *checker) checkRow() {
 	r := &w.row
 	w.checkPlace(r)
-	if string(r.workspace) != w.ok {
-		if err := codegen.CheckWorkspace(r.workspace); err != nil {
+	if string(r.Workspace) != w.ok {
+		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
 			w.found(BadWorkspace, "workspace_id", err.Error(), string(r.Workspace))
 		}
-		w.ok = string(r.workspace)
+		w.ok = string(r.Workspace)
 	}
 	var err error
-	w.canon, err = w.run.profile.Append(w.canon[:0], r.original)
+	w.canon, err = w.run.profile.Append(w.canon[:0], r.Original)
 	if err != nil {
 		w.found(BadCanonical, "original_url", "a URL that is not refused: "+err.Error(), string(r.Original))
 	} else if !bytes.Equal(w.canon, r.Canonical) {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
 	w.checkShortURL(r)
-	same := w.old.known && bytes.Equal(r.workspace, w.old.workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
+	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
 	w.checkOrder(r, same)
 	if same {
 		w.checkDuplicate(r)
@@ -154,7 +150,7 @@ func (w *checker) checkRow() {
 	if r.Outcome == report.Duplicate {
 		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
 	}
-	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.workspace, w.old.workspace) {
+	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.Workspace, w.old.Workspace) {
 		w.found(CodeShared, "short_code", "a code of its own", string(r.Code))
 	}
 	w.checkCode(r)
@@ -218,12 +214,12 @@ func (w *checker) checkCode(r *link) {
 	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
-	salt := w.saltOf(r.Canonical, r.workspace, r.Code, w.run.mostSalt)
+	salt := w.saltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
 	switch created := r.Outcome == report.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
 	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
-		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.workspace, min(r.Salt, w.run.mostSalt)))
+		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
 		w.found(BadCode, "short_code", string(w.code), string(r.Code))
 	case salt != r.Salt:
 		w.found(BadSalt, "salt", saltText(salt), saltText(r.Salt))
@@ -253,11 +249,11 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 	c := 0
 	if !same {
-		c = cmp.Or(bytes.Compare(old.workspace, r.workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
+		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
 	}
 	sure := true
 	if c == 0 {
-		c = bytes.Compare(old.original, r.original)
+		c = bytes.Compare(old.Original, r.Original)
 	}
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
@@ -278,9 +274,6 @@ func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	if w.csv {
 		if len(a) == 0 && len(b) == 0 {
 			return 0, old.source == r.source && r.source >= 0 && noNulls(w.manifest.Inputs[r.source].Format)
-		}
-		if w.run.excelSafe && (report.Defused(a) || report.Defused(b)) {
-			return 0, bytes.Equal(a, b)
 		}
 		return bytes.Compare(a, b), true
 	}

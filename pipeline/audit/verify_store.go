@@ -85,10 +85,10 @@ func (v *verifier) dryRun() bool { return option{v.manifest.Options}.flag("dry_r
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
 	c := claim{created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
-	if text := canon.Trim(r.original); !bytes.Equal(text, r.Canonical) {
+	if text := canon.Trim(r.Original); !bytes.Equal(text, r.Canonical) {
 		c.owner = escapeInvalid(text)
 	}
-	w.file(w.wanted, r.workspace, &c)
+	w.file(w.wanted, r.Workspace, &c)
 }
 
 // escapeInvalid writes the bytes that are not UTF-8 as %XX, as the store has them.

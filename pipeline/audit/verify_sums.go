@@ -9,7 +9,6 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -87,16 +86,9 @@ func unsplit(reason string) bool {
 	return reason == string(source.MalformedRow) || reason == string(source.FieldTooLong)
 }
 
-// written returns a cell as the mapping gives it back: in CSV there is no null,
-// and a formula may have been defused.
+// written returns a cell as the mapping gives it back: in CSV there is no null.
 func (s *summer) written(cell []byte) []byte {
-	if !s.v.isCSV() {
-		return cell
-	}
-	if s.v.run.excelSafe {
-		cell = report.Defuse(cell)
-	}
-	if cell == nil {
+	if cell == nil && s.v.isCSV() {
 		return []byte{}
 	}
 	return cell

@@ -282,6 +282,28 @@ func TestVerifyManifest(t *testing.T) {
 	}
 }
 
+// The digest of the rows is that of the cells before they were made safe for a
+// spreadsheet, also of those that had apostrophes of their own.
+func TestVerifyExcelSafe(t *testing.T) {
+	cfg := base(10)
+	cfg.ExcelSafe = true
+	job(t, cfg, twoInputs())
+	for _, change := range [][2]string{{",'=1+1\n", ",''=1+1\n"}, {",''=1+1\n", ",'=1+1\n"}, {",x\n", ",y\n"}} {
+		clean(t, audit.VerifyConfig{})
+		good := lines(t, "mapping.csv")
+		all := strings.Join(good, "")
+		bad := strings.Replace(all, change[0], change[1], 1)
+		if bad == all {
+			t.Fatalf("no %q", change[0])
+		}
+		os.WriteFile("out/mapping.csv", []byte(bad), 0o666)
+		if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.RowDigest] != 1 {
+			t.Errorf("%q: found %v", change, kinds(v))
+		}
+		os.WriteFile("out/mapping.csv", []byte(all), 0o666)
+	}
+}
+
 // A file that is not there, or is no report, is a finding like any other.
 func TestVerifyMissing(t *testing.T) {
 	tampered(t, report.CSV, 1)

@@ -15,8 +15,8 @@ import (
 type csvCells struct {
 	// excelSafe puts an apostrophe before each cell whose first byte would have
 	// a spreadsheet run it as a formula: one of = + - @, tab, carriage return.
-	// A cell that has an apostrophe of its own is left alone, so the original
-	// cannot be told from the defused cell.
+	// It also does so where such a byte comes after apostrophes of the cell's own,
+	// so that taking one away gives every cell back.
 	excelSafe bool
 }
 
@@ -55,13 +55,17 @@ func (c csvCells) quote(dst, cell, rest []byte) []byte {
 	return dst
 }
 
+// formula reports whether a cell begins with a formula, or with apostrophes and
+// then a formula.
 func formula(cell []byte) bool {
-	if len(cell) == 0 {
-		return false
-	}
-	switch cell[0] {
-	case '=', '+', '-', '@', '\t', '\r':
-		return true
+	for _, b := range cell {
+		switch b {
+		case '=', '+', '-', '@', '\t', '\r':
+			return true
+		case '\'':
+		default:
+			return false
+		}
 	}
 	return false
 }

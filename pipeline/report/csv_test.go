@@ -58,7 +58,10 @@ func TestCell(t *testing.T) {
 		{"tab first", "\t=1", "\t=1", "'\t=1"},
 		{"carriage return first", "\r=1", "\"\r=1\"", "\"'\r=1\""},
 		{"line feed first", "\n=1", "\"\n=1\"", "\"\n=1\""},
-		{"apostrophe of its own", "'=1", "'=1", "'=1"},
+		{"apostrophe of its own", "'=1", "'=1", "''=1"},
+		{"apostrophes of its own", "''\t", "''\t", "'''\t"},
+		{"apostrophe and no formula", "'a=1", "'a=1", "'a=1"},
+		{"apostrophe alone", "'", "'", "'"},
 		{"equals later", "a=1", "a=1", "a=1"},
 	}
 	for _, test := range tests {
@@ -68,6 +71,9 @@ func TestCell(t *testing.T) {
 			}
 			if got := string(csvCells{excelSafe: true}.append(nil, []byte(test.cell))); got != test.safe {
 				t.Errorf("excel-safe: got %q, want %q", got, test.safe)
+			}
+			if got := string(Undefuse(Defuse([]byte(test.cell)))); got != test.cell {
+				t.Errorf("defused and back: got %q", got)
 			}
 		})
 	}

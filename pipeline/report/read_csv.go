@@ -246,8 +246,10 @@ func Defuse(cell []byte) []byte {
 	return cell
 }
 
-// Defused reports whether Defuse may have put the apostrophe that a cell begins
-// with; then cell[1:] is what it was, unless it had an apostrophe of its own.
-func Defused(cell []byte) bool {
-	return len(cell) > 1 && cell[0] == '\'' && formula(cell[1:])
+// Undefuse returns the cell that Defuse made another of.
+func Undefuse(cell []byte) []byte {
+	if len(cell) > 1 && cell[0] == '\'' && formula(cell[1:]) {
+		return cell[1:]
+	}
+	return cell
 }
