@@ -56,21 +56,24 @@ func (v *Verified) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 // A verifier is one call of Verify. What it knows of the manifest is read-only;
 // the rest is safe for concurrent use.
 type verifier struct {
-	cfg      VerifyConfig
-	manifest *report.Manifest
-	run      runOptions
-	log      findings
-	open     findings // unexplained
-	mapping  string   // name of the file; "": there is none
-	seen     []*rowSet
-	groups   groups
-	claims   *extsort.Sorter
-	rows     *extsort.Sorter // sums of both sides of each row; nil: the inputs are not replayed
-	seed     maphash.Seed
-	stored   *extsort.Sorter // links that the store must have; nil: it is not looked at
-	broken   atomic.Bool     // a file could not be read to the end
-	mixed    atomic.Bool     // the mapping is not in order
-	result   Verified
+	cfg                  VerifyConfig
+	manifest             *report.Manifest
+	run                  runOptions
+	log                  findings
+	open                 findings // unexplained
+	mapping              string   // name of the file; "": there is none
+	inputs               []string // paths, one for each of the manifest; nil: they are not replayed
+	seen                 []*rowSet
+	rejected             []*rowSet // of seen, if the inputs are replayed
+	groups               groups
+	claims               *extsort.Sorter
+	seed                 maphash.Seed
+	rows                 *extsort.Sorter // sums of both sides of each row; nil: they are only added up
+	runTotal, inputTotal atomic.Uint64   // of sums
+	stored               *extsort.Sorter // links that the store must have; nil: it is not looked at
+	broken               atomic.Bool     // a file could not be read to the end
+	mixed                atomic.Bool     // the mapping is not in order
+	result               Verified
 }
 
 // runOptions are what the manifest says of how rows were made.
@@ -91,8 +94,8 @@ type runOptions struct {
 // are errors.
 //
 // It holds a few blocks of rows a worker, a bit for each row of the inputs, and
-// VerifyConfig.Memory for what it sorts: the codes that were contested and, of
-// inputs that are replayed, a few bytes a row.
+// VerifyConfig.Memory for what it sorts: the codes that were contested and, where
+// inputs that are replayed differ from the run, a few bytes a row.
 func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -103,7 +106,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if cfg.MaxFindings == 0 {
 		cfg.MaxFindings = defaultMaxFindings
 	}
-	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}}
+	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
 	v.log.most, v.open.most = cfg.MaxFindings, cfg.MaxFindings
 	if err := v.readManifest(); err != nil {
 		return nil, err
@@ -111,8 +114,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	v.claims = v.newClaims()
 	defer func() { err = errors.Join(err, v.claims.Close()) }()
 	if len(cfg.Inputs) > 0 {
-		v.rows, v.seed = v.newRows(), maphash.MakeSeed()
-		defer func() { err = errors.Join(err, v.rows.Close()) }()
+		if v.inputs, err = v.matchInputs(); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Store != nil {
 		v.stored = v.newClaims()
@@ -145,8 +149,8 @@ func (v *verifier) all(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if v.rows != nil {
-		if err := errors.Join(v.verifyInputs(ctx), v.verifyRows(ctx)); err != nil {
+	if v.inputs != nil {
+		if err := v.verifyInputs(ctx); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -29,16 +31,46 @@ const (
 	fromURL = -2
 )
 
-// verifyInputs reads the inputs again, compares their digests with those of the
-// manifest, and files what the run must have made of each row.
-func (v *verifier) verifyInputs(ctx context.Context) error {
-	paths, err := v.matchInputs()
-	if err != nil {
+// verifyInputs compares every row of the run with what its input makes of it.
+//
+// First both sides only add up keyed digests of their rows. Where the sums agree,
+// so do the rows, but for a chance of 2^-64. Where they do not, run and inputs
+// are read once more and the parts of each row are sorted side by side. An input
+// that can be read only once is sorted right away, and so is that of a run
+// without a mapping.
+func (v *verifier) verifyInputs(ctx context.Context) (err error) {
+	again := v.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
+	if again || v.broken.Load() {
+		if err := v.readInputs(ctx, true); err != nil {
+			return err
+		}
+		if v.broken.Load() || v.runTotal.Load() == v.inputTotal.Load() {
+			return nil
+		}
+	}
+	v.rows = v.newRows()
+	defer func() { err = errors.Join(err, v.rows.Close()) }()
+	if err := errors.Join(v.fileMapping(ctx), v.fileRejects(ctx)); err != nil {
 		return err
 	}
+	if err := v.readInputs(ctx, !again); err != nil {
+		return err
+	}
+	return v.verifyRows(ctx)
+}
+
+// onlyOnce reports whether an input is anything but a file.
+func onlyOnce(path string) bool {
+	info, err := os.Stat(path)
+	return path == "-" || err == nil && !info.Mode().IsRegular()
+}
+
+// readInputs reads the inputs and sums what the run must have made of each row.
+// The first time it also compares their digests with those of the manifest.
+func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	limit := option{v.manifest.Options}.number("limit")
 	left := limit
-	for i, path := range paths {
+	for i, path := range v.inputs {
 		if limit > 0 && left == 0 {
 			break
 		}
@@ -57,9 +89,66 @@ func (v *verifier) verifyInputs(ctx context.Context) error {
 			return err
 		}
 		left -= in.Records()
-		v.checkInputSum(in, i)
+		if first {
+			v.checkInputSum(in, i)
+		}
 	}
 	return nil
+}
+
+// fileMapping files the rows of the mapping.
+func (v *verifier) fileMapping(ctx context.Context) error {
+	if v.mapping == "" {
+		return nil
+	}
+	m, err := v.openMapping()
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	w, l := v.newChecker(m), new(link)
+	for {
+		r, err := m.Next()
+		if again, err := v.unreadable(err); err != nil || !again {
+			return cmp.Or(err, w.sums.err())
+		}
+		if err != nil {
+			continue
+		}
+		l.MappingRow = *r
+		if w.resolve(l); l.source >= 0 && l.Row.Row > 0 && l.Row.Row < mostRecords {
+			w.sums.row(l)
+		}
+		if r.Number%(1<<12) == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// fileRejects files the rejects.
+func (v *verifier) fileRejects(ctx context.Context) error {
+	r, err := report.OpenRejects(v.path(rejectsName))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s := v.newSummer()
+	for n := 0; ; n++ {
+		rej, err := r.Next()
+		if again, err := v.unreadable(err); err != nil || !again {
+			return cmp.Or(err, s.err())
+		}
+		if err != nil {
+			continue
+		}
+		i := slices.IndexFunc(v.manifest.Inputs, func(in report.Input) bool { return string(in.Name) == rej.Source })
+		if i >= 0 && rej.Row > 0 && rej.Row < mostRecords {
+			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})
+		}
+		if n%(1<<12) == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // matchInputs finds for each input of the manifest the file that it is now: the
@@ -170,6 +259,7 @@ func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
 			}
 		})
 	})
+	var workers []*replayer
 	for range v.cfg.Workers {
 		w := &replayer{summer: v.newSummer(), in: in, number: number}
 		g.Go(func() error {
@@ -177,10 +267,15 @@ func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
 				w.batch(b)
 				b.Release()
 			}
-			return w.writer.Err()
+			return w.err()
 		})
+		workers = append(workers, w)
 	}
-	return g.Wait()
+	err := g.Wait()
+	for _, w := range workers {
+		v.inputTotal.Add(w.total)
+	}
+	return err
 }
 
 // A replayer does rows of an input again, for one goroutine.
@@ -217,6 +312,25 @@ func (w *replayer) row(i int, row, offset int64) {
 	if cell := w.cell(w.in.Workspace, i); len(cell) > 0 {
 		workspace = cell
 	}
+	// While rows are only added up, the run is believed whether it has a row: a
+	// link is checked by itself.
+	s := rowSums{input: true, linked: w.writer == nil && !w.v.rejected[w.number].has(row)}
+	if !s.linked {
+		s.linked, s.rejected = w.refused(i, offset, original, workspace)
+	}
+	if s.linked {
+		w.cells = w.cells[:0]
+		for _, c := range w.in.carried {
+			w.cells = append(w.cells, w.written(w.cell(c, i)))
+		}
+		s.link = w.link(w.written(original), w.written(workspace), w.cells)
+	}
+	w.file(w.number, row, s)
+}
+
+// refused sums a row as the reject that it is, or else would be if its codes were
+// exhausted: then it may be a link, unless it is known to be none.
+func (w *replayer) refused(i int, offset int64, original, workspace []byte) (maybe bool, _ parts) {
 	w.cells = w.cells[:0]
 	for _, c := range w.in.cells {
 		if c == fromURL {
@@ -227,16 +341,7 @@ func (w *replayer) row(i int, row, offset int64) {
 	}
 	reason := ""
 	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
-	s := rowSums{input: true, linked: reason == ""}
-	s.rejected = w.reject(cmp.Or(reason, codeSpaceExhausted), "", offset, nil, w.cells)
-	if s.linked {
-		w.cells = w.cells[:0]
-		for _, c := range w.in.carried {
-			w.cells = append(w.cells, w.written(w.cell(c, i)))
-		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells)
-	}
-	w.file(w.number, row, s)
+	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, codeSpaceExhausted), "", offset, nil, w.cells)
 }
 
 // cell returns the bytes of a cell; nil for null and for a column that is absent.

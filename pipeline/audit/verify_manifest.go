@@ -88,6 +88,7 @@ func (v *verifier) settle() bool {
 			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+m.Inputs[i-1].Name, in.Name)
 		}
 		v.seen = append(v.seen, newRowSet(in.Records))
+		v.rejected = append(v.rejected, newRowSet(in.Records))
 	}
 	return v.settleFiles(o.text("report_format")) && ok
 }

@@ -80,6 +80,9 @@ func (v *verifier) countRows(m *report.MappingReader, checkers []*checker) {
 			v.result.Rows += n
 		}
 		digest.Merge(&w.digest)
+		if w.sums != nil {
+			v.runTotal.Add(w.sums.total)
+		}
 	}
 	v.verifyCounts(v.mapping, v.result.Rows, counted)
 	if want := v.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {

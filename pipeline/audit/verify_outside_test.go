@@ -174,3 +174,27 @@ func TestVerifyFormats(t *testing.T) {
 		}
 	}
 }
+
+// An input that can be read only once is compared like any other.
+func TestVerifyAgainstStdin(t *testing.T) {
+	t.Chdir(t.TempDir())
+	text := table(1, 700, "url,team,note")
+	cfg := base(2)
+	cfg.Inputs, cfg.Out, cfg.Source.Stdin = []string{"-"}, "out", strings.NewReader(text)
+	if _, err := pipeline.Run(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	against := func(text string) audit.VerifyConfig {
+		return audit.VerifyConfig{Inputs: []string{"-"}, Source: source.Options{Stdin: strings.NewReader(text)}}
+	}
+	clean(t, against(text))
+	other := strings.Replace(text, "example.org/1", "example.org/2", 1)
+	if v := verify(t, against(other)); fmt.Sprint(kinds(v)) != "[input input_sum]" || len(v.Findings) != 2 || v.Findings[1].Row == 0 {
+		t.Errorf("found %+v", v.Findings)
+	}
+	mapping := lines(t, "mapping.csv")
+	put(t, "mapping.csv", mapping[:len(mapping)-1])
+	if v := verify(t, against(text)); v.Kinds[audit.InputDiffers] != 1 || v.Kinds[audit.RowMissing] != 1 {
+		t.Errorf("found %+v", v.Findings)
+	}
+}

@@ -50,6 +50,9 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 		}
 	}
 	v.result.Rejects = w.row.Number
+	if w.sums != nil {
+		v.runTotal.Add(w.sums.total)
+	}
 	v.verifyCounts(rejectsName, w.row.Number, map[string]int64{"rejected": w.row.Number})
 	if !maps.Equal(w.reasons, v.manifest.Reasons) {
 		v.wrong(BadCount, "reasons", w.reasons, v.manifest.Reasons)
@@ -72,7 +75,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	v.checkColumns(rejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, all))
 	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
-	if v.rows != nil {
+	if v.inputs != nil {
 		w.sums = v.newSummer()
 	}
 	for i, in := range v.manifest.Inputs {
@@ -103,6 +106,7 @@ func (w *rejectChecker) check(r *report.Reject) {
 	}
 	w.checkPlace(r, i)
 	if w.sums != nil {
+		w.rejected[i].add(r.Row)
 		w.sums.file(i, r.Row, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 	}
 	reason, detail := w.reason(r, &w.manifest.Inputs[i])

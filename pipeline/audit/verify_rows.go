@@ -45,7 +45,7 @@ func (v *verifier) newChecker(m *report.MappingReader) *checker {
 	if v.stored != nil && !v.dryRun() {
 		w.wanted = v.stored.NewWriter()
 	}
-	if v.rows != nil {
+	if v.inputs != nil {
 		w.sums = v.newSummer()
 	}
 	for i, in := range v.manifest.Inputs {
@@ -170,7 +170,7 @@ func (w *checker) checkPlace(r *link) {
 	case !w.seen[r.source].add(r.Row.Row):
 		w.found(RowRepeated, "row", "", r.Source+" "+strconv.FormatInt(r.Row.Row, 10))
 	case w.sums != nil:
-		w.sums.file(r.source, r.Row.Row, rowSums{linked: true, link: w.sums.link(r.Original, r.Workspace, r.Carried)})
+		w.sums.row(r)
 	}
 }
 

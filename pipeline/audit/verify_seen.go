@@ -40,6 +40,16 @@ func (s *rowSet) add(row int64) bool {
 	return page[i%pageRows/64].Or(bit)&bit == 0
 }
 
+// has reports whether a row is there.
+func (s *rowSet) has(row int64) bool {
+	if row > s.records {
+		return false
+	}
+	i := uint64(row - 1)
+	page := s.pages[i>>pageBits].Load()
+	return page != nil && page[i%pageRows/64].Load()>>(i%64)&1 == 1
+}
+
 // missing returns how many rows are not there, and visits the first of them until
 // visit returns false.
 func (s *rowSet) missing(visit func(row int64) bool) (n int64) {

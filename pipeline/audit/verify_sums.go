@@ -38,11 +38,18 @@ const rowBits = 43
 // A summer sums rows for one goroutine.
 type summer struct {
 	v      *verifier
-	writer *extsort.Writer
+	writer *extsort.Writer // nil: rows are only added up
+	total  uint64
 	buf    []byte
 }
 
-func (v *verifier) newSummer() *summer { return &summer{v: v, writer: v.rows.NewWriter()} }
+func (v *verifier) newSummer() *summer {
+	s := &summer{v: v}
+	if v.rows != nil {
+		s.writer = v.rows.NewWriter()
+	}
+	return s
+}
 
 func (s *summer) sum(cells ...[]byte) uint64 {
 	s.buf = s.buf[:0]
@@ -94,13 +101,40 @@ func (s *summer) written(cell []byte) []byte {
 	return cell
 }
 
+// row files a row of the mapping.
+func (s *summer) row(l *link) {
+	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
+}
+
+// file files a row, or adds it up: then only the parts of what it is count.
 func (s *summer) file(source int, row int64, sum rowSums) {
-	rec := s.writer.Reserve(0, uint64(source+1)<<rowBits|uint64(row), 2+2*8*len(sum.link))
+	key := uint64(source+1)<<rowBits | uint64(row)
+	if s.writer == nil {
+		all := sum.rejected
+		if sum.linked {
+			all = sum.link
+		}
+		s.buf = append(binary.LittleEndian.AppendUint64(s.buf[:0], key), byte(btoi(sum.linked)))
+		for _, part := range all {
+			s.buf = binary.LittleEndian.AppendUint64(s.buf, part)
+		}
+		s.total += maphash.Bytes(s.v.seed, s.buf)
+		return
+	}
+	rec := s.writer.Reserve(0, key, 2+2*8*len(sum.link))
 	rec[0], rec[1] = byte(btoi(sum.input)), byte(btoi(sum.linked))
 	for i := range sum.link {
 		binary.LittleEndian.PutUint64(rec[2+8*i:], sum.link[i])
 		binary.LittleEndian.PutUint64(rec[2+8*(len(sum.link)+i):], sum.rejected[i])
 	}
+}
+
+// err returns that of the writer.
+func (s *summer) err() error {
+	if s.writer == nil {
+		return nil
+	}
+	return s.writer.Err()
 }
 
 func decodeSums(rec []byte) (s rowSums) {
