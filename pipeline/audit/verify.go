@@ -70,7 +70,8 @@ type verifier struct {
 	seed                 maphash.Seed
 	rows                 *extsort.Sorter // sums of both sides of each row; nil: they are only added up
 	runTotal, inputTotal atomic.Uint64   // of sums
-	stored               *extsort.Sorter // links that the store must have; nil: it is not looked at
+	stored               *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
+	created              atomic.Uint64   // sum of the links that it must have as the run created them
 	broken               atomic.Bool     // a file could not be read to the end
 	mixed                atomic.Bool     // the mapping is not in order
 	result               Verified
@@ -154,16 +155,16 @@ func (v *verifier) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if v.stored != nil {
-		if err := v.verifyStore(ctx); err != nil {
+	if v.mapping != "" {
+		v.verifyComplete()
+		if err := v.verifyClaims(ctx); err != nil {
 			return err
 		}
 	}
-	if v.mapping == "" {
+	if v.stored == nil {
 		return nil
 	}
-	v.verifyComplete()
-	return v.verifyClaims(ctx)
+	return v.verifyStore(ctx)
 }
 
 // path returns that of a file of the folder.

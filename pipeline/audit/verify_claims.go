@@ -111,7 +111,7 @@ func (g *groups) name(id uint32) string {
 }
 
 func (v *verifier) file(w *extsort.Writer, workspace []byte, c *claim) {
-	rec := c.append(nil)
+	rec := c.append(make([]byte, 0, 256)) // on the stack
 	copy(w.Reserve(v.groups.id(workspace), codeKey(c.code), len(rec)), rec)
 }
 
@@ -149,6 +149,9 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	}
 	defer m.Close()
 	s := &slotChecker{verifier: v, links: &linkCursor{w: v.newChecker(m), m: m}, saltOf: v.newChecker(m).saltOf}
+	if v.stored != nil {
+		s.wanted = v.stored.NewWriter()
+	}
 	for i := range v.claims.Buckets() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -163,7 +166,10 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.close()
+	if err := s.close(); err != nil || s.wanted == nil {
+		return err
+	}
+	return s.wanted.Err()
 }
 
 // A linkCursor moves over the links of the mapping that have their code of salt 0.

@@ -44,6 +44,7 @@ const (
 	InputSum       Kind = "input_sum"         // an input is not the one that the run read
 	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
+	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not
 	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
 	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL
 	StoreCanonical Kind = "store_canonical"   // no canonical form, or not that of the original URL

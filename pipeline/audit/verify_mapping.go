@@ -80,6 +80,7 @@ func (v *verifier) countRows(m *report.MappingReader, checkers []*checker) {
 			v.result.Rows += n
 		}
 		digest.Merge(&w.digest)
+		v.created.Add(w.created)
 		if w.sums != nil {
 			v.runTotal.Add(w.sums.total)
 		}

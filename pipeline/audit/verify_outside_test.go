@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -37,8 +38,9 @@ func TestVerifyStore(t *testing.T) {
 		"UPDATE links SET run_id = 2 WHERE %s":                                audit.StoreDiffers,
 		"UPDATE links SET created_at = '2000-01-01 00:00:00.000000' WHERE %s": audit.StoreDiffers,
 		"DELETE FROM links WHERE %s":                                          audit.StoreMissing,
-		"UPDATE runs SET manifest_sha256 = 'x'":                               audit.ManifestSum,
-		"UPDATE runs SET created = created + 1":                               audit.BadCount,
+		"INSERT INTO links SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, created_at, updated_at FROM links WHERE %s": audit.StoreExtra,
+		"UPDATE runs SET manifest_sha256 = 'x'": audit.ManifestSum,
+		"UPDATE runs SET created = created + 1": audit.BadCount,
 	} {
 		for _, at := range []int{0, 77, 300} {
 			where := fmt.Sprintf("(workspace_id, short_code) = (SELECT workspace_id, short_code FROM links ORDER BY 1, 2 LIMIT 1 OFFSET %d)", at)
@@ -88,6 +90,66 @@ func alter(t *testing.T, dir, statement string) func() {
 		exec("DELETE FROM links", "INSERT INTO links SELECT * FROM kept_links", "DELETE FROM runs", "INSERT INTO runs SELECT * FROM kept_runs",
 			"DROP TABLE kept_links", "DROP TABLE kept_runs")
 	}
+}
+
+// An owner of a lower code that only the store has is compared with what
+// collisions.csv says of it; so are the owners of all codes of an exhausted URL.
+func TestVerifyStoreOwners(t *testing.T) {
+	cfg, dir := pipeline.Config{Workspace: "demo", CodeLength: 1, MaxRetries: 2}, t.TempDir()
+	cfg.Store = openStore(t, dir)
+	list := func(from, to int) map[string]string {
+		var urls strings.Builder
+		for i := from; i < to; i++ {
+			fmt.Fprintf(&urls, "http://example.com/%d\n", i)
+		}
+		return map[string]string{"a.txt": urls.String()}
+	}
+	job(t, cfg, list(0, 30))
+	job(t, cfg, list(30, 100))
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	good, scheme := lines(t, "collisions.csv"), must(codegen.New(1))
+	forged := 0
+	for i, line := range good[1:] {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), ",")
+		var owner int
+		if fmt.Sscanf(cells[4], "http://example.com/%d", &owner); owner >= 30 {
+			continue
+		}
+		for n := 200; ; n++ { // another URL that could have the code
+			cells[4] = fmt.Sprintf("http://example.com/%d", n)
+			if string(scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, []byte(cells[4]), []byte("demo"), 0)))) == cells[3] {
+				break
+			}
+		}
+		bad := slices.Clone(good)
+		bad[i+1] = strings.Join(cells, ",") + "\n"
+		put(t, "collisions.csv", bad)
+		if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); v.Kinds[audit.BadOwner] != 1 || v.Findings[0].Row != int64(i+1) {
+			t.Errorf("line %d: found %+v", i+1, v.Findings)
+		}
+		if forged++; forged == 3 {
+			break
+		}
+	}
+	put(t, "collisions.csv", good)
+	if forged == 0 || readManifest(t).Reasons["code_space_exhausted"] == 0 {
+		t.Fatalf("nothing to forge: %d lines, %v", forged, readManifest(t).Reasons)
+	}
+	defer alter(t, dir, "DELETE FROM links WHERE run_id = 1")()
+	lost := map[string]int{}
+	for _, f := range verify(t, audit.VerifyConfig{Store: cfg.Store}).Unexplained {
+		lost[f.File]++
+	}
+	if lost["collisions.csv"] == 0 || lost["rejects.csv"] == 0 {
+		t.Errorf("unexplained %v", lost)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // What the files alone cannot tell, the inputs do: carried cells, offsets, the

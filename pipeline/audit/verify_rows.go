@@ -21,6 +21,7 @@ type checker struct {
 	sources  map[string]int
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not looked at
+	created  uint64          // sum of the links that must be in the store as the run created them
 	sums     *summer         // nil: the inputs are not replayed
 	outcomes [report.Duplicate + 1]int64
 	digest   report.RowDigest
@@ -155,7 +156,11 @@ func (w *checker) checkRow() {
 	}
 	w.checkCode(r)
 	w.claim(r)
-	if w.wanted != nil {
+	switch {
+	case w.wanted == nil:
+	case r.Outcome == report.Created:
+		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r))
+	default:
 		w.want(r)
 	}
 }

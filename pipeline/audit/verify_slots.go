@@ -20,6 +20,7 @@ type slotChecker struct {
 	*verifier
 	links  *linkCursor
 	saltOf func(canonical, workspace, code []byte, most int) int
+	wanted *extsort.Writer // of codes whose owners must be in the store; nil: it is not looked at
 
 	group  uint32
 	code   []byte
@@ -129,6 +130,8 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 	switch {
 	case c.what == line:
 		s.checkOwner(c, holder, workspace)
+	case c.what == refused && holder == nil && s.wanted != nil:
+		s.file(s.wanted, []byte(workspace), &claim{what: refused, row: c.row, code: s.code})
 	case c.what == holds || holder == nil || !holder.created:
 	case c.what == needs && c.created && bytes.Compare(holder.canonical, c.canonical) > 0:
 		s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: holder.row, Column: "short_code",
@@ -140,7 +143,8 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 }
 
 // checkOwner checks the owner in a line of collisions.csv. One that the mapping
-// does not have must at least be able to have the code.
+// does not have must at least be able to have the code; that it has it, the store
+// can tell.
 func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
 	f := Finding{Kind: BadOwner, File: collisionsName, Row: c.row, Column: "owner", Found: report.Text(c.owner)}
 	switch {
@@ -153,6 +157,9 @@ func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
 		s.open.add(f)
 		return
 	case s.saltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
+		if s.wanted != nil {
+			s.file(s.wanted, []byte(workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
+		}
 		return
 	default:
 		f.Expected = "a URL that can have " + report.Text(s.code)

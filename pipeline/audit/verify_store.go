@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"unicode/utf8"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
 )
 
 // storeName stands for the store in findings.
@@ -22,15 +25,20 @@ const storeName = "store"
 // storeChecker goes over all links of the store and, beside them, over those that
 // the mapping says are there.
 type storeChecker struct {
-	*checker
+	*verifier
 	run    int32        // of the manifest; 0: unknown
 	wanted *claimCursor // links of the mapping
-	needs  *extsort.Writer
-	number int64 // of the link in the store's order, from 1
+	number int64        // of the link in the store's order, from 1
+	all    bool         // every link of the run is among the wanted
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
 // the mapping is there as the run put it.
+//
+// Of links that the run created both sides add up keyed digests. Where the sums
+// agree, so do the links, but for a chance of 2^-64; where they do not, these
+// links of the mapping are sorted too and the store is listed once more. Existing
+// links and owners of codes are sorted in any case.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	scanner, ok := v.cfg.Store.(sink.Scanner)
 	if !ok {
@@ -45,18 +53,143 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newClaims()
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{checker: &checker{verifier: v}, run: run, wanted: &claimCursor{v: v, sorted: v.stored}, needs: low.NewWriter()}
+	c := &storeChecker{verifier: v, run: run, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
-	if err := scanner.Scan(ctx, c.link); err != nil {
+	created, err := v.checkStore(ctx, scanner, c, low)
+	if err != nil {
 		return err
 	}
-	for ; c.wanted.more(); c.wanted.next() {
-		c.missing()
+	if (run == 0 || created != v.created.Load()) && v.mapping != "" && !v.dryRun() && !v.broken.Load() {
+		if err := v.compareCreated(ctx, scanner, run); err != nil {
+			return err
+		}
 	}
-	if err := errors.Join(c.wanted.err, c.needs.Err(), low.Finish()); err != nil || low.Len() == 0 {
+	if err := low.Finish(); err != nil || low.Len() == 0 {
 		return err
 	}
 	return v.explainStored(ctx, scanner, low)
+}
+
+// checkStore meets the links of the store with the wanted ones while workers check
+// each by itself, and returns the sum of those that the run created. The lower
+// codes of links that have a salt go into low.
+func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	queue := make(chan *links)
+	free := make(chan *links, 2*v.cfg.Workers)
+	for range cap(free) {
+		free <- new(links)
+	}
+	workers := make([]*storedChecker, v.cfg.Workers)
+	for i := range workers {
+		w := &storedChecker{checker: &checker{verifier: v}, run: c.run, low: low.NewWriter()}
+		workers[i] = w
+		g.Go(func() error {
+			for block := range queue {
+				for i := range block.list {
+					w.link(&block.list[i], block.first+int64(i))
+				}
+				free <- block
+			}
+			return w.low.Err()
+		})
+	}
+	g.Go(func() error {
+		defer close(queue)
+		block := <-free
+		send := func() error {
+			select {
+			case queue <- block:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			block = <-free
+			block.reset(c.number + 1)
+			return nil
+		}
+		block.reset(1)
+		err := errors.Join(scanner.Scan(ctx, func(l *sink.Stored) error {
+			if err := c.meet(l); err != nil {
+				return err
+			}
+			if block.add(l); len(block.list) == cap(block.list) {
+				return send()
+			}
+			return nil
+		}), c.rest())
+		if err != nil || len(block.list) == 0 {
+			return err
+		}
+		return send()
+	})
+	err = g.Wait()
+	for _, w := range workers {
+		created += w.created
+	}
+	return created, err
+}
+
+// links are some of the store, on their way to a worker.
+type links struct {
+	list  []sink.Stored
+	first int64 // number of the first
+	cells []byte
+}
+
+func (b *links) reset(first int64) {
+	if b.list == nil {
+		b.list = make([]sink.Stored, 0, 1<<10)
+	}
+	b.list, b.cells, b.first = b.list[:0], b.cells[:0], first
+}
+
+// add copies a link. Where cells grow, those of earlier links stay where they are.
+func (b *links) add(l *sink.Stored) {
+	c := *l
+	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original} {
+		if *cell == nil {
+			continue
+		}
+		at := len(b.cells)
+		b.cells = append(b.cells, *cell...)
+		*cell = b.cells[at:len(b.cells):len(b.cells)]
+	}
+	b.list = append(b.list, c)
+}
+
+// compareCreated compares the links of the mapping that the run created, one by
+// one, with those of the store.
+func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run int32) (err error) {
+	created := v.newClaims()
+	defer func() { err = errors.Join(err, created.Close()) }()
+	m, err := v.openMapping()
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	w, l := v.newChecker(m), new(link)
+	w.wanted = created.NewWriter()
+	for more := true; more; {
+		r, err := m.Next()
+		if more, err = v.unreadable(err); err != nil {
+			return err
+		}
+		if r == nil || r.Outcome != report.Created {
+			continue
+		}
+		l.MappingRow = *r
+		w.resolve(l)
+		w.want(l)
+		if r.Number%(1<<12) == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
+		return err
+	}
+	c := &storeChecker{verifier: v, run: run, wanted: &claimCursor{v: v, sorted: created}, all: true}
+	defer c.wanted.close()
+	return errors.Join(scanner.Scan(ctx, c.meet), c.rest())
 }
 
 // findRun returns the run that left this manifest; 0, with a finding, if the
@@ -84,11 +217,27 @@ func (v *verifier) dryRun() bool { return option{v.manifest.Options}.flag("dry_r
 
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
-	c := claim{created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
-	if text := canon.Trim(r.Original); !bytes.Equal(text, r.Canonical) {
-		c.owner = escapeInvalid(text)
-	}
+	c := claim{created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical, owner: storedAs(r)}
 	w.file(w.wanted, r.Workspace, &c)
+}
+
+// storedAs returns the original URL as the store has it; nil: none, since it is
+// the canonical one.
+func storedAs(r *link) []byte {
+	text := canon.Trim(r.Original)
+	if bytes.Equal(text, r.Canonical) {
+		return nil
+	}
+	return escapeInvalid(text)
+}
+
+// sumCreated returns the sum of a link as the run created it.
+func (w *checker) sumCreated(workspace, code, canonical, original []byte) uint64 {
+	w.input = w.input[:0]
+	for _, cell := range [...][]byte{workspace, code, canonical, original} {
+		w.input = append(binary.AppendUvarint(w.input, uint64(len(cell))), cell...)
+	}
+	return maphash.Bytes(w.seed, w.input)
 }
 
 // escapeInvalid writes the bytes that are not UTF-8 as %XX, as the store has them.
@@ -109,26 +258,61 @@ func escapeInvalid(text []byte) []byte {
 	return out
 }
 
-// link checks a link of the store.
-func (c *storeChecker) link(l *sink.Stored) error {
+// meet meets a link of the store with the wanted ones.
+func (c *storeChecker) meet(l *sink.Stored) error {
 	c.number++
 	for ; c.wanted.more() && c.wanted.compare(l) < 0; c.wanted.next() {
 		c.missing()
 	}
+	found := false
 	for ; c.wanted.more() && c.wanted.compare(l) == 0; c.wanted.next() {
+		found = true
 		c.same(&c.wanted.claim, l)
 	}
-	c.checkLink(l)
-	return cmp.Or(c.wanted.err, c.needs.Err())
+	if c.all && !found && l.Run == c.run && c.run != 0 {
+		c.log.add(Finding{Kind: StoreExtra, File: storeName, Row: c.number, Column: "run_id",
+			Expected: "no link of run " + report.Text(fmt.Sprint(c.run)) + " that is not in its mapping", Found: report.Text(l.Code)})
+	}
+	return c.wanted.err
+}
+
+// rest are the wanted links after the last of the store.
+func (c *storeChecker) rest() error {
+	for ; c.wanted.more(); c.wanted.next() {
+		c.missing()
+	}
+	return c.wanted.err
 }
 
 func (c *storeChecker) missing() {
 	w := &c.wanted.claim
-	c.log.add(Finding{Kind: StoreMissing, File: c.mapping, Row: w.row, Column: "short_code", Expected: "a link of the store", Found: report.Text(w.code)})
+	switch w.what {
+	case line:
+		c.open.add(Finding{Kind: Unexplained, File: collisionsName, Row: w.row, Column: "owner",
+			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: report.Text(w.canonical)})
+	case refused:
+		c.open.add(Finding{Kind: Unexplained, File: rejectsName, Row: w.row, Column: "reason",
+			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: codeSpaceExhausted})
+	default:
+		c.log.add(Finding{Kind: StoreMissing, File: c.mapping, Row: w.row, Column: "short_code", Expected: "a link of the store", Found: report.Text(w.code)})
+	}
 }
 
-// same compares a link of the mapping with that of the store.
+// same compares a link of the mapping, or the owner of a code, with what the store
+// has.
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
+	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
+		f := Finding{Kind: BadOwner, File: collisionsName, Row: w.row, Column: "owner", Expected: report.Text(l.Canonical), Found: report.Text(w.canonical)}
+		if l.Created.After(c.manifest.AsOf) { // another had the code when the run was made
+			f.Kind = Unexplained
+			c.open.add(f)
+		} else {
+			c.log.add(f)
+		}
+	}
+	if w.what == line || w.what == refused {
+		return
+	}
 	differs := func(column, expected, found string) {
 		c.log.add(Finding{Kind: StoreDiffers, File: c.mapping, Row: w.row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
 	}
@@ -149,12 +333,20 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
-// checkLink checks a link by itself.
-func (c *storeChecker) checkLink(l *sink.Stored) {
+// A storedChecker checks links of the store by themselves, for one goroutine.
+type storedChecker struct {
+	*checker
+	run     int32
+	low     *extsort.Writer
+	created uint64 // sum of the links of the run
+}
+
+func (c *storedChecker) link(l *sink.Stored, number int64) {
 	wrong := func(kind Kind, column, expected, found string) {
-		c.log.add(Finding{Kind: kind, File: storeName, Row: c.number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+		c.log.add(Finding{Kind: kind, File: storeName, Row: number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
 	}
-	if key := c.hash(l.Canonical, l.Workspace, 0).Key(); key != l.Key {
+	h := c.hash(l.Canonical, l.Workspace, 0)
+	if key := h.Key(); key != l.Key {
 		wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
 	}
 	// Other runs may have had other options: the most lenient profile keeps all.
@@ -163,8 +355,17 @@ func (c *storeChecker) checkLink(l *sink.Stored) {
 	if original == nil {
 		original = l.Canonical
 	}
-	if form, err := lenient.Append(c.canon[:0], original); err != nil || !bytes.Equal(form, l.Canonical) {
-		wrong(StoreCanonical, "canonical_url", string(form), string(l.Canonical))
+	var err error
+	if c.canon, err = lenient.Append(c.canon[:0], original); err != nil || !bytes.Equal(c.canon, l.Canonical) {
+		wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
+	}
+	if l.Run == c.run && l.Created.Equal(c.manifest.AsOf) {
+		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
+	} else if l.Run == c.run {
+		c.created++ // the sums must not agree
+	}
+	if c.code = c.checker.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
+		return
 	}
 	salt := c.saltOf(l.Canonical, l.Workspace, l.Code, max(c.checker.run.mostSalt, saltOfAny))
 	if salt < 0 {
@@ -173,7 +374,7 @@ func (c *storeChecker) checkLink(l *sink.Stored) {
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
 		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, s))
-		c.file(c.needs, l.Workspace, &claim{what: needs, salt: s, row: c.number, code: code, canonical: l.Canonical})
+		c.file(c.low, l.Workspace, &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
 }
 

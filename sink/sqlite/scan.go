@@ -18,12 +18,13 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 	}
 	err = c.during(ctx, func() error {
 		rows := 0
+		var at stamped
 		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
 			FROM links ORDER BY workspace_id, short_code`, nil, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			l, err := stored(q)
+			l, err := stored(q, &at)
 			if err != nil {
 				return fmt.Errorf("%s: link %q of workspace %q: %w", c.path, l.Code, l.Workspace, err)
 			}
@@ -36,15 +37,27 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 	return err
 }
 
+// stamped is the time of the row before: those of a run are all the same.
+type stamped struct {
+	text string
+	time time.Time
+}
+
 // stored reads the row that Scan is at.
-func stored(q *stmt) (*sink.Stored, error) {
+func stored(q *stmt, at *stamped) (*sink.Stored, error) {
 	l := &sink.Stored{Link: sink.Link{Workspace: q.bytes(0), Code: q.bytes(1), Canonical: q.bytes(3), Original: q.bytes(4)}, Run: int32(q.int(5))}
 	key := q.bytes(2)
 	if len(key) != len(l.Key) {
 		return l, fmt.Errorf("url_key has %d bytes", len(key))
 	}
 	l.Key = sink.Key(key)
-	created, err := time.Parse(timeForm, q.string(6))
-	l.Created = created
-	return l, err
+	if text := q.bytes(6); string(text) != at.text || at.time.IsZero() {
+		created, err := time.Parse(timeForm, string(text))
+		if err != nil {
+			return l, err
+		}
+		*at = stamped{string(text), created}
+	}
+	l.Created = at.time
+	return l, nil
 }
