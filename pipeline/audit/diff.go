@@ -61,8 +61,8 @@ type Difference struct {
 
 // Diff calls emit with each difference between two runs or mappings, from one
 // goroutine: first of the manifests, then of the links, then moved codes, then
-// rejects. Their order depends on the content alone. It reads each file once, in
-// any order of its rows, and compares
+// rejects. Their order depends on the content alone. It reads the files in any
+// order of their rows, mappings that differ twice, and compares
 //
 //   - links, once for each workspace and canonical URL, by the code of the first
 //     row that is not a duplicate; the salt follows from the code;
@@ -130,14 +130,22 @@ func (d *differ) newSorter(eighths int64) *extsort.Sorter {
 	return extsort.New(cfg)
 }
 
-// both runs f for each side, in parallel, with a writer of the sorter.
-func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context.Context, side int, w *extsort.Writer) error) error {
+// bothSides runs f for each side, in parallel.
+func (d *differ) bothSides(ctx context.Context, f func(ctx context.Context, side int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for side := range d.sides {
-		w := s.NewWriter()
-		g.Go(func() error { return errors.Join(f(ctx, side, w), w.Err()) })
+		g.Go(func() error { return f(ctx, side) })
 	}
-	if err := g.Wait(); err != nil {
+	return g.Wait()
+}
+
+// both runs f for each side, in parallel, with a writer of the sorter.
+func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context.Context, side int, w *extsort.Writer) error) error {
+	writers := [2]*extsort.Writer{s.NewWriter(), s.NewWriter()}
+	err := d.bothSides(ctx, func(ctx context.Context, side int) error {
+		return errors.Join(f(ctx, side, writers[side]), writers[side].Err())
+	})
+	if err != nil {
 		return err
 	}
 	return s.Finish()

@@ -77,8 +77,14 @@ func (f *fake) writeRun(t testing.TB, dir string, format report.Format, excelSaf
 		t.Fatal(err)
 	}
 	defer manifest.Close()
+	var counts report.Counts
+	for _, r := range f.rows {
+		if r.Outcome == report.Created {
+			counts.Created++
+		}
+	}
 	if err := report.WriteManifest(manifest, &report.Manifest{
-		Profile: f.profile, Inputs: f.inputs, Options: report.Options{"excel_safe": excelSafe, "report_format": string(format)},
+		Profile: f.profile, Counts: counts, Inputs: f.inputs, Options: report.Options{"excel_safe": excelSafe, "report_format": string(format)},
 		Files: []report.FileSum{{Name: name}, {Name: "rejects.csv"}},
 	}); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"hash/maphash"
 	"io"
+	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -27,12 +29,29 @@ const (
 // mappings compares the mappings: rows and links, then codes that moved. Of a
 // code that moved, both URLs differ between the sides as links do; so only codes
 // of links that differ need to be looked at.
+//
+// Each link falls into a cell by a hash, and what the two sides add to a cell is
+// 0 if their rows agree, but for a chance of 2^-64. A first reading finds the
+// cells that differ, a second one sorts the rows that fall into them. Where the
+// manifests show that most links differ, there is but the second.
 func (d *differ) mappings(ctx context.Context) (err error) {
+	var cells []atomic.Uint64 // nil: all differ
+	if !d.mostDiffer() {
+		cells = make([]atomic.Uint64, 1<<diffCells)
+		same, err := d.addUp(ctx, cells)
+		if err != nil || same {
+			return err
+		}
+	}
 	rows, codes := d.newSorter(6), d.newSorter(2)
 	defer func() { err = errors.Join(err, rows.Close(), codes.Close()) }()
 	var tables [2]*sources
 	if err := d.both(ctx, rows, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
-		tables[side], err = d.readMapping(ctx, side, w)
+		tables[side], err = d.readMapping(ctx, side, func(key uint64, source uint32, r *report.Row) {
+			if cells == nil || cells[key>>(64-diffCells)].Load() != 0 {
+				fileRow(w, side, key, source, r)
+			}
+		})
 		return err
 	}); err != nil {
 		return err
@@ -51,8 +70,57 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 	return m.finish()
 }
 
-// readMapping files all rows of one side.
-func (d *differ) readMapping(ctx context.Context, side int, w *extsort.Writer) (_ *sources, err error) {
+const diffCells = 20 // bits of their number
+
+// addUp adds the rows of A to the cells and takes those of B away, and reports
+// whether nothing is left.
+func (d *differ) addUp(ctx context.Context, cells []atomic.Uint64) (same bool, err error) {
+	seed := maphash.MakeSeed()
+	if err := d.bothSides(ctx, func(ctx context.Context, side int) error {
+		var buf []byte
+		_, err := d.readMapping(ctx, side, func(key uint64, source uint32, r *report.Row) {
+			buf = d.appendCompared(buf[:0], source, r)
+			sum := maphash.Bytes(seed, buf)
+			if side == 1 {
+				sum = -sum
+			}
+			cells[key>>(64-diffCells)].Add(sum)
+		})
+		return err
+	}); err != nil {
+		return false, err
+	}
+	for i := range cells {
+		if cells[i].Load() != 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// mostDiffer reports whether by the manifests most links have another outcome.
+func (d *differ) mostDiffer() bool {
+	a, b := d.sides[0].manifest, d.sides[1].manifest
+	if a == nil || b == nil {
+		return false
+	}
+	differ := max(a.Counts.Created-b.Counts.Created, b.Counts.Created-a.Counts.Created)
+	return 2*differ > a.Counts.Created+a.Counts.Existing
+}
+
+// appendCompared appends what is compared of a row: its place only if it can be
+// found on the other side.
+func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(r.Workspace))), r.Workspace...)
+	dst = append(binary.AppendUvarint(dst, uint64(len(r.Canonical))), r.Canonical...)
+	if d.sameInputs {
+		dst = appendPlace(dst, source, r.Row)
+	}
+	return append(append(dst, byte(r.Outcome)), r.Code...)
+}
+
+// readMapping visits all rows of one side, each with the key of its link.
+func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
 	if d.sides[side].mapping == "" {
 		return nil, nil
 	}
@@ -82,16 +150,15 @@ func (d *differ) readMapping(ctx context.Context, side int, w *extsort.Writer) (
 			if safe {
 				row.Workspace = report.Undefuse(row.Workspace)
 			}
-			fileRow(w, side, table.id(row.Source), &row.Row)
+			visit(xxh3.HashSeed(row.Canonical, xxh3.Hash(row.Workspace)), table.id(row.Source), &row.Row)
 		}
 	}
 }
 
-func fileRow(w *extsort.Writer, side int, source uint32, r *report.Row) {
+func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
 	var head [2 * binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(head[:], uint64(len(r.Canonical)))
 	m := binary.PutUvarint(head[n:], uint64(len(r.Workspace)))
-	key := xxh3.HashSeed(r.Canonical, xxh3.Hash(r.Workspace))
 	rec := w.Reserve(0, key, n+m+len(r.Canonical)+len(r.Workspace)+tailSize+len(r.Code))
 	rec = rec[copy(rec, head[:n]):]
 	rec = rec[copy(rec, r.Canonical):]
