@@ -38,7 +38,11 @@ printed; otherwise each difference is a line, with what A and B have:
                   duplicate, and is not any more
   reject          a row was rejected for another reason, or on one side only;
                   found by source and row over the same inputs, else by content
-  manifest        profile, scheme or an option that can change links
+  manifest        profile, scheme or an option that can change links, or that
+                  only one of the runs has a mapping
+
+A run with more rejects than --max-rejects allows has no mapping. It can be
+compared with another run, but only manifests and rejects are.
 
 Where the digests in both manifests agree, the files are not read: bulk verify
 tells whether they are what their manifest says.
@@ -78,12 +82,15 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if o.json {
 		print = printJSON(w)
 	}
+	o.NoMapping = func(path string) {
+		ui.log.Warn("the run had too many rejects and has no mapping: links are not compared", "run", path)
+	}
 	found := false
 	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
 		found = true
 		return print(d)
 	})
-	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) {
+	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, audit.ErrNoMapping) {
 		return usage(err)
 	}
 	if err == nil && found {

@@ -17,6 +17,9 @@ type DiffConfig struct {
 	Workers int    // goroutines that sort; 0: as many as processors
 	Memory  int64  // bytes to use, at least LeastDiffMemory; 0: no bound
 	TempDir string // of what does not fit; "": that of the system
+	// NoMapping is told of a run that had too many rejects, and so has no mapping:
+	// its links cannot be compared. May be nil.
+	NoMapping func(path string)
 
 	spillAt int64 // of tests: bytes of a sort, whatever Memory says
 }
@@ -71,6 +74,10 @@ type Difference struct {
 //   - rejects, where both are runs: by source and record if the inputs are the
 //     same, and otherwise by the content of their cells.
 //
+// A run that had too many rejects has no mapping. Against it manifests and rejects
+// are compared, less those of exhausted codes, which it never looked for; that
+// the mapping is missing is a difference of the manifests.
+//
 // How a mapping is written down (its format, short_url, defused formulas) and
 // what it carried is not compared. Parts whose digests in both manifests agree
 // are not read: that the files are what the manifest says is for Verify.
@@ -94,7 +101,11 @@ func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (er
 	if err := d.manifests(); err != nil {
 		return err
 	}
-	if !sameMapping(a, b) {
+	d.unsettled, err = d.noMapping()
+	if err != nil {
+		return err
+	}
+	if !d.unsettled && !sameMapping(a, b) {
 		if err := d.mappings(ctx); err != nil {
 			return err
 		}
@@ -110,6 +121,7 @@ type differ struct {
 	cfg        DiffConfig
 	sides      [2]*diffSide
 	sameInputs bool
+	unsettled  bool // a side has no mapping: it had too many rejects
 	emit       func(*Difference) error
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -55,12 +56,34 @@ func openSide(path string) (*diffSide, error) {
 // sameMapping reports whether the manifests show that the mappings have the
 // same rows.
 func sameMapping(a, b *diffSide) bool {
-	if a.mapping == "" || b.mapping == "" {
-		return a.mapping == b.mapping
-	}
 	return a.rowDigest != "" && a.rowDigest == b.rowDigest ||
 		a.mappingSHA256 != "" && a.mappingSHA256 == b.mappingSHA256 && a.excelSafe == b.excelSafe
 }
+
+// noMapping reports whether a side has no mapping.
+func (d *differ) noMapping() (bool, error) {
+	var names [2]string
+	for i, side := range d.sides {
+		path := []string{d.cfg.A, d.cfg.B}[i]
+		if side.mapping != "" {
+			names[i] = "mapping"
+			continue
+		}
+		if d.sides[1-i].manifest == nil {
+			return true, fmt.Errorf("%s: %w", path, ErrNoMapping)
+		}
+		if d.cfg.NoMapping != nil {
+			d.cfg.NoMapping(path)
+		}
+	}
+	if names[0] == names[1] {
+		return names[0] == "", nil
+	}
+	return true, d.emit(&Difference{Change: ManifestChanged, Field: "files", A: report.Text(names[0]), B: report.Text(names[1])})
+}
+
+// ErrNoMapping: a mapping alone is to be compared with a run that has none.
+var ErrNoMapping = errors.New("the run had too many rejects and has no mapping to compare")
 
 // sameInputs reports whether two runs read the same records from their inputs
 // one by one.
