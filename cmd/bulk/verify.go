@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -34,10 +35,12 @@ collisions in DIR everything is computed again: canonical forms, codes, salts an
 who had the lower codes, duplicates, order, reasons, counts, digests, and that
 each row of the inputs is accounted for once. With --inputs the inputs are read
 again, and every row is compared. With --db every link of the mapping must be in
-the store, and the manifest that of its run.
+the store, as must every owner of a lower code and the run with this manifest, and
+every link of the store must follow from its URL.
 
-The first line on stdout is a summary; each further one is a finding. A code of a
-lower salt that nobody holds any more is listed as "unexplained" and is no fault.
+The first line on stdout is a summary; each further one is a finding. Two kinds are
+listed but are no faults: "unexplained", a code of a lower salt that nobody holds
+any more, and "file_unlisted", a file in DIR that the manifest does not know.
 
 ` + exitCodes,
 		Example: `  bulk verify links.bulk
@@ -83,7 +86,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return usage(err)
 	}
 	if err != nil {

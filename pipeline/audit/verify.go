@@ -44,9 +44,9 @@ type Verified struct {
 	ManifestSHA256 string // of the manifest as it is
 	Rows           int64  // of the mapping
 	Rejects        int64
-	Findings       []Finding // the first, by file and row; those that are Unexplained are not among them
+	Findings       []Finding // the first, by file and row; those that are no faults are not among them
 	Unlisted       int64     // findings beyond VerifyConfig.MaxFindings
-	Unexplained    []Finding // at most MaxFindings
+	Unexplained    []Finding // Unexplained and FileUnlisted, at most MaxFindings
 	Kinds          map[Kind]int64
 }
 
@@ -56,25 +56,27 @@ func (v *Verified) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 // A verifier is one call of Verify. What it knows of the manifest is read-only;
 // the rest is safe for concurrent use.
 type verifier struct {
-	cfg                  VerifyConfig
-	manifest             *report.Manifest
-	run                  runOptions
-	log                  findings
-	open                 findings // unexplained
-	mapping              string   // name of the file; "": there is none
-	inputs               []string // paths, one for each of the manifest; nil: they are not replayed
-	seen                 []*rowSet
-	rejected             []*rowSet // of seen, if the inputs are replayed
-	groups               groups
-	claims               *extsort.Sorter
-	seed                 maphash.Seed
-	rows                 *extsort.Sorter // sums of both sides of each row; nil: they are only added up
-	runTotal, inputTotal atomic.Uint64   // of sums
-	stored               *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
-	created              atomic.Uint64   // sum of the links that it must have as the run created them
-	broken               atomic.Bool     // a file could not be read to the end
-	mixed                atomic.Bool     // the mapping is not in order
-	result               Verified
+	cfg        VerifyConfig
+	manifest   *report.Manifest
+	run        runOptions
+	log        findings
+	open       findings // that are no faults
+	mapping    string   // name of the file; "": there is none
+	unread     []string // files of the manifest that cannot be read
+	inputs     []string // paths, one for each of the manifest; nil: they are not replayed
+	seen       []*rowSet
+	rejected   []*rowSet // of seen, if the inputs are replayed
+	groups     groups
+	claims     *extsort.Sorter
+	seed       maphash.Seed
+	rows       *extsort.Sorter // sums of both sides of each row; nil: they are only added up
+	runTotal   atomic.Uint64   // of sums
+	inputTotal atomic.Uint64
+	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
+	created    atomic.Uint64   // sum of the links that it must have as the run created them
+	broken     atomic.Bool     // a file could not be read to the end
+	mixed      atomic.Bool     // the mapping is not in order
+	result     Verified
 }
 
 // runOptions are what the manifest says of how rows were made.
@@ -124,6 +126,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 		defer func() { err = errors.Join(err, v.stored.Close()) }()
 	}
 	if v.settle() {
+		if err := v.checkFolder(); err != nil {
+			return nil, err
+		}
 		if err := v.all(ctx); err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -18,12 +19,12 @@ const (
 // verifyCollisions checks the order and the codes of collisions.csv, and files
 // its lines for verifyClaims.
 func (v *verifier) verifyCollisions(ctx context.Context) error {
+	if slices.Contains(v.unread, collisionsName) {
+		return nil
+	}
 	r, err := report.OpenCollisions(v.path(collisionsName))
 	if err != nil {
 		v.broken.Store(true)
-		if missing(err) {
-			return nil
-		}
 		_, err = v.damaged(collisionsName, err)
 		return err
 	}

@@ -50,7 +50,9 @@ const (
 	StoreCanonical Kind = "store_canonical"   // no canonical form, or not that of the original URL
 	StoreCode      Kind = "store_code"        // a code that no salt gives its URL
 
-	Unexplained Kind = "unexplained" // nobody is known to hold the code of a lower salt; no fault by itself
+	// No faults by themselves.
+	Unexplained  Kind = "unexplained"   // nobody is known to hold the code of a lower salt
+	FileUnlisted Kind = "file_unlisted" // a file of the folder that the manifest does not list: nothing vouches for it
 )
 
 // A Finding is one thing that is wrong.

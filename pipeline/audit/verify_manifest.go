@@ -124,13 +124,42 @@ func (v *verifier) settleFiles(format string) bool {
 	return true
 }
 
-// digests compares the files with their digests in the manifest.
-func (v *verifier) digests(ctx context.Context) error {
+// checkFolder compares the folder with the list of files in the manifest, and
+// notes which of them cannot be read. Links to files are followed.
+func (v *verifier) checkFolder() error {
+	known := []string{report.ManifestName, report.TimingsName}
 	for _, file := range v.manifest.Files {
-		sum, err := digest(ctx, v.path(file.Name))
+		known = append(known, file.Name)
+		info, err := os.Stat(v.path(file.Name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			v.log.add(Finding{Kind: FileMissing, File: file.Name})
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			v.log.add(Finding{Kind: Damaged, File: file.Name, Expected: "a file", Found: report.Text(info.Mode().Type().String())})
+		default:
+			continue
+		}
+		v.unread = append(v.unread, file.Name)
+		v.broken.Store(true)
+	}
+	entries, err := os.ReadDir(v.cfg.Dir)
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) {
+			v.open.add(Finding{Kind: FileUnlisted, File: e.Name(), Expected: "a file that the manifest lists"})
+		}
+	}
+	return err
+}
+
+// digests compares the files with their digests in the manifest.
+func (v *verifier) digests(ctx context.Context) error {
+	for _, file := range v.manifest.Files {
+		if slices.Contains(v.unread, file.Name) {
+			continue
+		}
+		switch sum, err := digest(ctx, v.path(file.Name)); {
 		case err != nil:
 			return err
 		case sum != file.SHA256:

@@ -18,16 +18,16 @@ type stretch struct {
 	before *report.MappingRow
 }
 
-// openMapping opens the mapping; nil, with a finding, if it cannot be read.
+// openMapping opens the mapping; nil if it cannot be read, which is a finding.
 func (v *verifier) openMapping() (*report.MappingReader, error) {
+	if slices.Contains(v.unread, v.mapping) {
+		return nil, nil
+	}
 	m, err := report.OpenMapping(v.path(v.mapping))
 	if err == nil {
 		return m, nil
 	}
 	v.broken.Store(true)
-	if missing(err) {
-		return nil, nil // digests tells
-	}
 	_, err = v.damaged(v.mapping, err)
 	return nil, err
 }

@@ -3,16 +3,12 @@ package audit
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"io/fs"
 	"strconv"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 )
-
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // A checker recomputes rows of the mapping for one goroutine.
 type checker struct {

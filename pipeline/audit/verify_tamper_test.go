@@ -2,12 +2,14 @@ package audit_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/audit"
@@ -325,5 +327,50 @@ func TestVerifyMissing(t *testing.T) {
 			t.Errorf("%s cut off: found %v", name, kinds(v))
 		}
 		os.WriteFile("out/"+name, good, 0o666)
+	}
+}
+
+// Whatever lies in the folder in place of a file is told apart, and nothing waits
+// for a FIFO. A link to the file is as good as the file. Of one that the manifest
+// does not know it is said that nothing vouches for it, which is no fault.
+func TestVerifyFolder(t *testing.T) {
+	tampered(t, report.CSV, 1)
+	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
+		path := "out/" + name
+		if err := os.Rename(path, "kept"); err != nil {
+			t.Fatal(err)
+		}
+		for what, c := range map[string]struct {
+			put  func() error
+			want string
+		}{
+			"folder":           {func() error { return os.Mkdir(path, 0o777) }, "[damaged]"},
+			"FIFO":             {func() error { return syscall.Mkfifo(path, 0o666) }, "[damaged]"},
+			"link to nothing":  {func() error { return os.Symlink("nothing", path) }, "[file_missing]"},
+			"link to the file": {func() error { return os.Symlink("../kept", path) }, "[]"},
+		} {
+			if err := c.put(); err != nil {
+				t.Fatal(err)
+			}
+			for _, inputs := range [][]string{nil, {"a.csv", "b.csv"}} {
+				if v := verify(t, audit.VerifyConfig{Inputs: inputs}); fmt.Sprint(kinds(v)) != c.want {
+					t.Errorf("%s: a %s: found %v, want %s", name, what, kinds(v), c.want)
+				}
+			}
+			os.Remove(path)
+		}
+		os.Symlink(name, path) // to itself: an error, and no finding
+		if _, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out"}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: unreadable: %v", name, err)
+		}
+		os.Remove(path)
+		if err := os.Rename("kept", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.WriteFile("out/mapping.parquet", nil, 0o666)
+	v := verify(t, audit.VerifyConfig{})
+	if v.Failed() != 0 || len(v.Unexplained) != 1 || v.Unexplained[0].Kind != audit.FileUnlisted || v.Unexplained[0].File != "mapping.parquet" {
+		t.Errorf("another file: %+v, %+v", v.Findings, v.Unexplained)
 	}
 }
