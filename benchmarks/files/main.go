@@ -1,7 +1,7 @@
 // Command files is the harness of make bench: lists in files to mappings in
 // files, and to an SQLite file, beside DuckDB, a naive program, and what writing
 // the same bytes takes. Its options are those of package harness; the parts are
-// csv, parquet, sqlite, scale, memory, alphagov, go and instructions.
+// csv, parquet, sqlite, verify, scale, memory, alphagov, go and instructions.
 package main
 
 import (
@@ -44,7 +44,7 @@ func run(ctx context.Context, h *harness.Bench) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"csv", b.csv}, {"parquet", b.parquet}, {"sqlite", b.sqlite}, {"scale", b.scale}, {"memory", b.memory},
+		{"csv", b.csv}, {"parquet", b.parquet}, {"sqlite", b.sqlite}, {"verify", b.verify}, {"scale", b.scale}, {"memory", b.memory},
 		{"alphagov", b.alphagov}, {"go", b.goBenchmarks}, {"instructions", b.instructions},
 	} {
 		if !b.Has(part.name) {
