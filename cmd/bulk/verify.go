@@ -64,7 +64,7 @@ any more, and "file_unlisted", a file in DIR that the manifest does not know.
 	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
 	f.StringVar(&o.format, "format", "csv", "print csv or jsonl")
 	f.IntVar(&o.MaxFindings, "max-findings", 1000, "most findings that are printed; the summary counts all")
-	f.IntVar(&o.Source.MaxField, "max-field", 1<<20, "longest field of the inputs in bytes, as it was given to the run")
+	f.IntVar(&o.Source.MaxField, "max-field", 0, "longest field of the inputs in bytes (default: as the manifest has it)")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that recompute rows (default: one a core)")
 	f.StringVar(&o.memory, "memory", "256MiB", "memory for what is sorted")
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")

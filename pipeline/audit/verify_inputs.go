@@ -184,6 +184,7 @@ func (v *verifier) matchInputs() ([]string, error) {
 func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
 	m := &v.manifest.Inputs[i]
 	opts := v.cfg.Source
+	opts.MaxField = cmp.Or(opts.MaxField, int(option{v.manifest.Options}.number("max_field")))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
 		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
 		if d.Header {
