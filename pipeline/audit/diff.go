@@ -75,8 +75,7 @@ type Difference struct {
 //     same, and otherwise by the content of their cells.
 //
 // A run that had too many rejects has no mapping. Against it manifests and rejects
-// are compared, less those of exhausted codes, which it never looked for; that
-// the mapping is missing is a difference of the manifests.
+// are compared; that the mapping is missing is a difference of the manifests.
 //
 // How a mapping is written down (its format, short_url, defused formulas) and
 // what it carried is not compared. Parts whose digests in both manifests agree
@@ -101,11 +100,11 @@ func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (er
 	if err := d.manifests(); err != nil {
 		return err
 	}
-	d.unsettled, err = d.noMapping()
+	lacking, err := d.noMapping()
 	if err != nil {
 		return err
 	}
-	if !d.unsettled && !sameMapping(a, b) {
+	if !lacking && !sameMapping(a, b) {
 		if err := d.mappings(ctx); err != nil {
 			return err
 		}
@@ -121,7 +120,6 @@ type differ struct {
 	cfg        DiffConfig
 	sides      [2]*diffSide
 	sameInputs bool
-	unsettled  bool // a side has no mapping: it had too many rejects
 	emit       func(*Difference) error
 }
 

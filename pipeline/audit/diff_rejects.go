@@ -64,9 +64,6 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		} else if err != nil {
 			return nil, err
 		}
-		if d.unsettled && rej.Reason == codeSpaceExhausted {
-			continue
-		}
 		place := appendPlace(nil, table.id(rej.Source), rej.Row)
 		identity = append(identity[:0], place...)
 		key := uint64(binary.BigEndian.Uint32(place))<<43 | uint64(rej.Row) // in the order of the file

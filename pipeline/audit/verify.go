@@ -160,8 +160,8 @@ func (v *verifier) all(ctx context.Context) error {
 			return err
 		}
 	}
+	v.verifyComplete()
 	if v.mapping != "" {
-		v.verifyComplete()
 		if err := v.verifyClaims(ctx); err != nil {
 			return err
 		}

@@ -205,12 +205,13 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
-// verifyComplete checks that every row of the inputs is accounted for.
+// verifyComplete checks that the books balance and that every row of the inputs is
+// accounted for.
 func (v *verifier) verifyComplete() {
 	var read int64
 	for i, in := range v.manifest.Inputs {
 		read += in.Records
-		if v.broken.Load() {
+		if v.broken.Load() || v.mapping == "" {
 			continue
 		}
 		listed := 0
@@ -221,8 +222,12 @@ func (v *verifier) verifyComplete() {
 		})
 		v.log.count(RowMissing, missing-int64(listed))
 	}
-	if c := v.manifest.Counts; c.Read != read {
+	c := v.manifest.Counts
+	if c.Read != read {
 		v.wrong(BadCount, "counts.read", read, c.Read)
+	}
+	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
+		v.wrong(BadCount, "counts", sum, c.Read)
 	}
 }
 

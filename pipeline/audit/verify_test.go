@@ -176,6 +176,25 @@ func TestVerifyTooManyRejects(t *testing.T) {
 	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 {
 		t.Errorf("%+v", v)
 	}
+	good := *readManifest(t)
+	for name, change := range map[string]func(c *report.Counts){
+		"read":    func(c *report.Counts) { c.Read++ },
+		"created": func(c *report.Counts) { c.Created++ },
+		"all":     func(c *report.Counts) { c.Read++; c.Created++ },
+	} {
+		m := good
+		change(&m.Counts)
+		writeManifest(t, &m)
+		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[count]" {
+			t.Errorf("%s: found %v", name, v.Findings)
+		}
+	}
+	writeManifest(t, &good)
+	rejects := lines(t, "rejects.csv")
+	put(t, "rejects.csv", rejects[:len(rejects)-1])
+	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Kinds[audit.InputDiffers] != 1 {
+		t.Errorf("a reject removed: %v", v.Findings)
+	}
 }
 
 // fixDigests makes the manifest say what the files are.
