@@ -36,7 +36,7 @@ type VerifyConfig struct {
 const (
 	defaultSortMemory  = 256 << 20
 	defaultMaxFindings = 1000
-	sorters            = 3 // that share VerifyConfig.Memory: claims, rows, stored
+	sorters            = 4 // that share VerifyConfig.Memory: claims, stored, and rows or two of verifyStore
 )
 
 // Verified is what Verify found.

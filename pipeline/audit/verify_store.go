@@ -96,37 +96,42 @@ func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *stor
 	}
 	g.Go(func() error {
 		defer close(queue)
-		block := <-free
-		send := func() error {
-			select {
-			case queue <- block:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-			block = <-free
-			block.reset(c.number + 1)
-			return nil
-		}
-		block.reset(1)
-		err := errors.Join(scanner.Scan(ctx, func(l *sink.Stored) error {
-			if err := c.meet(l); err != nil {
-				return err
-			}
-			if block.add(l); len(block.list) == cap(block.list) {
-				return send()
-			}
-			return nil
-		}), c.rest())
-		if err != nil || len(block.list) == 0 {
-			return err
-		}
-		return send()
+		return errors.Join(c.list(ctx, scanner, free, queue), c.rest())
 	})
 	err = g.Wait()
 	for _, w := range workers {
 		created += w.created
 	}
 	return created, err
+}
+
+// list meets every link of the store, and sends them to the workers.
+func (c *storeChecker) list(ctx context.Context, scanner sink.Scanner, free <-chan *links, queue chan<- *links) error {
+	block := <-free
+	block.reset(1)
+	send := func() error {
+		select {
+		case queue <- block:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		block = <-free
+		block.reset(c.number + 1)
+		return nil
+	}
+	err := scanner.Scan(ctx, func(l *sink.Stored) error {
+		if err := c.meet(l); err != nil {
+			return err
+		}
+		if block.add(l); len(block.list) == cap(block.list) {
+			return send()
+		}
+		return nil
+	})
+	if err != nil || len(block.list) == 0 {
+		return err
+	}
+	return send()
 }
 
 // links are some of the store, on their way to a worker.
