@@ -318,11 +318,16 @@ func TestTimeoutsOfTheRole(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
-			name := value[string](t, dsn, "SELECT current_database()")
+			// A connection from before the settings, which could end ours too.
+			conn := connect(t, dsn)
+			defer conn.Close(context.Background())
+			name := conn.Config().Database
 			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
 				"idle_in_transaction_session_timeout = '3s'", "default_transaction_isolation = 'serializable'",
 				"TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'", "enable_indexscan = on"} {
-				script(t, dsn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting)
+				if err := execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting); err != nil {
+					t.Fatal(err)
+				}
 			}
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
@@ -346,8 +351,10 @@ func TestTimeoutsOfTheRole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2", run.ID, asOf); n != len(links) {
-				t.Errorf("%d links", n)
+			var n int
+			err = conn.QueryRow(context.Background(), "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2", run.ID, asOf).Scan(&n)
+			if err != nil || n != len(links) {
+				t.Errorf("%d links, %v", n, err)
 			}
 		})
 	}
