@@ -3,11 +3,12 @@
 // [Run] is the entry point, and these are its stages:
 //
 //	source ──► batches ──► canon + codegen ──► extsort ──► settle ──► emit ──► store
-//	           (one        (workers)           by (workspace, code₀,      └──► report
-//	            reader)                        canonical, original,
+//	└───────────── workers ──────────────┘     by (workspace, code₀,      └──► report
+//	                                           canonical, original,
 //	                                           carried, source, row)
 //
-// Intake reads all inputs. Each row becomes a record of the sort (see record),
+// Intake reads all inputs; a worker takes a block of one, or some rows of a row
+// group, all the way into the sort. Each row becomes a record of the sort (see record),
 // or a reject in a sort of its own. Settle visits the sorted records once,
 // looks the store up, and decides the code of every URL (see settlement); what
 // contests a code goes to package assign. Emit visits them again, writes mapping

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -25,6 +26,9 @@ type input struct {
 	carried []int // for each carried column of the run, its column here, or absent
 	cells   []int // for each column of the run: a carried column of the run, or a marker
 	opened  bool  // it was read, be it in part
+
+	counting sync.Mutex
+	counted  int64 // bytes that are in Status.Bytes
 }
 
 const (

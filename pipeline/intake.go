@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/source"
-	"golang.org/x/sync/errgroup"
 )
 
 // Reasons of rejects beside those of packages canon and source.
@@ -21,76 +22,78 @@ const (
 	CodeSpaceExhausted = "code_space_exhausted"
 )
 
-// work is a batch on its way to a worker.
-type work struct {
-	input int
-	batch *source.Batch
-}
-
 // intake reads every input and puts each row, as a record or as a reject, into
-// the sorter it belongs to. One goroutine reads; as many as there are workers
-// canonicalize and hash. At most two batches a worker are under way.
+// the sorter it belongs to. The worker that reads a stretch of an input also
+// canonicalizes and hashes it, while it is in its processor's cache. A small
+// input has one worker, so that several are read at once.
 func (r *run) intake(ctx context.Context) error {
 	r.cfg.Status.TotalBytes.Store(r.inputs.size)
 	r.cfg.Status.enter(StageRead)
-	g, ctx := errgroup.WithContext(ctx)
-	queue := make(chan work, r.cfg.Workers)
-	g.Go(func() error {
-		defer close(queue)
-		return r.read(ctx, queue)
-	})
+	free := make(chan *worker, r.cfg.Workers)
 	for range r.cfg.Workers {
-		w := r.newWorker()
-		g.Go(func() error {
-			for item := range queue {
-				w.batch(item)
-				if err := cmp.Or(w.records.Err(), w.rejects.sorted.Err()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		free <- r.newWorker()
 	}
-	if err := g.Wait(); err != nil {
+	var reading sync.WaitGroup
+	var failed atomic.Bool
+	errs := make([]error, len(r.inputs.list))
+	left := r.cfg.Limit
+	for i, in := range r.inputs.list {
+		if r.cfg.Limit > 0 {
+			if left == 0 {
+				break
+			}
+			in.Limit = left
+		}
+		workers := make([]*worker, in.Workers(r.cfg.Workers))
+		for n := range workers {
+			workers[n] = <-free
+		}
+		if failed.Load() {
+			break // what follows is not the first error
+		}
+		in.opened = true
+		reading.Go(func() {
+			if errs[i] = r.read(ctx, i, workers); errs[i] != nil {
+				failed.Store(true)
+			}
+			for _, w := range workers {
+				free <- w
+			}
+		})
+		if r.cfg.Limit > 0 {
+			reading.Wait()
+			left -= in.Records()
+		}
+	}
+	reading.Wait()
+	if err := cmp.Or(errs...); err != nil {
 		return err
 	}
 	r.order = r.workspaces.freeze()
 	return errors.Join(r.records.Finish(), r.rejects.Finish())
 }
 
-// read yields the batches of all inputs, in order.
-func (r *run) read(ctx context.Context, queue chan<- work) error {
-	left := r.cfg.Limit
-	for i, in := range r.inputs.list {
-		if r.cfg.Limit > 0 {
-			if left == 0 {
-				return nil
-			}
-			in.Limit = left
-		}
-		in.opened = true
-		done := r.cfg.Status.Bytes.Load()
-		err := in.Read(ctx, func(b *source.Batch) error {
-			r.cfg.Status.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
-			now, _ := in.Progress()
-			r.cfg.Status.Bytes.Store(done + now)
-			select {
-			case queue <- work{i, b}:
-				return nil
-			case <-ctx.Done():
-				b.Release()
-				return context.Cause(ctx)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if err := in.Close(); err != nil {
-			return err
-		}
-		left -= in.Records()
-	}
-	return nil
+// read has workers read an input.
+func (r *run) read(ctx context.Context, i int, workers []*worker) error {
+	in := r.inputs.list[i]
+	err := in.Read(ctx, len(workers), func(n int, b *source.Batch) error {
+		r.cfg.Status.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
+		r.progress(in)
+		w := workers[n]
+		w.batch(i, b)
+		return cmp.Or(w.records.Err(), w.rejects.sorted.Err())
+	})
+	r.progress(in)
+	return cmp.Or(err, in.Close())
+}
+
+// progress counts the bytes of an input that were read since it was last called.
+func (r *run) progress(in *input) {
+	in.counting.Lock()
+	defer in.counting.Unlock()
+	now, _ := in.Progress()
+	r.cfg.Status.Bytes.Add(now - in.counted)
+	in.counted = now
 }
 
 // A worker canonicalizes, hashes and files rows for one goroutine.
@@ -115,21 +118,21 @@ func (r *run) newWorker() *worker {
 	return w
 }
 
-func (w *worker) batch(item work) {
-	defer item.batch.Release()
-	in := w.run.inputs.list[item.input]
+// batch does the rows of a batch of an input, known by its number.
+func (w *worker) batch(number int, b *source.Batch) {
+	in := w.run.inputs.list[number]
 	w.columns = w.columns[:0]
-	for _, column := range item.batch.Record.Columns() {
+	for _, column := range b.Record.Columns() {
 		w.columns = append(w.columns, column.(*array.Binary))
 	}
-	for i := range item.batch.Rows {
-		at := place{item.input, item.batch.Rows[i], item.batch.Offsets[i]}
+	for i := range b.Rows {
+		at := place{number, b.Rows[i], b.Offsets[i]}
 		if reason, detail := w.row(in, i, at); reason != "" {
 			w.reject(at, reject{reason: reason, detail: detail, cells: w.rejectCells(in, i)})
 		}
 	}
-	for _, e := range item.batch.Errors {
-		at := place{item.input, e.Row, e.Offset}
+	for _, e := range b.Errors {
+		at := place{number, e.Row, e.Offset}
 		w.reject(at, reject{reason: string(e.Reason), detail: e.Detail, raw: e.Raw})
 	}
 }

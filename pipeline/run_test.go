@@ -134,7 +134,7 @@ func base(codeLength int) pipeline.Config {
 	}
 }
 
-// Neither workers nor batches nor memory show in any output.
+// Neither workers nor batches nor blocks nor memory show in any output.
 func TestSameBytes(t *testing.T) {
 	for _, length := range []int{1, 2, 10, 24} {
 		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
@@ -144,13 +144,16 @@ func TestSameBytes(t *testing.T) {
 			for _, workers := range []int{1, 2, 8} {
 				for i, batch := range []int{1, 7, 65536, 100} {
 					cfg := base(length)
-					cfg.Workers, cfg.Source.BatchRows = workers, batch
+					cfg.Workers, cfg.Source.BatchRows, cfg.Source.Block = workers, batch, []int{1, 100, 1 << 20, 4096}[i]
 					if i == 3 {
 						cfg.SpillAt(1)
 					}
 					dir := t.TempDir()
-					cfg.Store = openStore(t, dir)
-					got, _ := job(t, cfg, inputs)
+					cfg.Store, cfg.Status = openStore(t, dir), new(pipeline.Status)
+					got, result := job(t, cfg, inputs)
+					if s := cfg.Status; s.Read.Load() != result.Counts.Read || s.Bytes.Load() != s.TotalBytes.Load() {
+						t.Errorf("%d rows of %d and %d bytes of %d are known as read", s.Read.Load(), result.Counts.Read, s.Bytes.Load(), s.TotalBytes.Load())
+					}
 					if want == nil {
 						want, links = got, dump(t, dir)
 					}

@@ -14,7 +14,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
-	"golang.org/x/sync/errgroup"
 )
 
 // A replayed input is one that is read again, as the manifest says that it was
@@ -243,36 +242,17 @@ func (v *verifier) checkInputSum(in *replayed, i int) {
 	}
 }
 
-// replay files the sums of all rows of an input. At most two batches a worker are
-// under way.
+// replay files the sums of all rows of an input.
 func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
-	g, ctx := errgroup.WithContext(ctx)
-	queue := make(chan *source.Batch, v.cfg.Workers)
-	g.Go(func() error {
-		defer close(queue)
-		return in.Read(ctx, func(b *source.Batch) error {
-			select {
-			case queue <- b:
-				return nil
-			case <-ctx.Done():
-				b.Release()
-				return context.Cause(ctx)
-			}
-		})
-	})
-	var workers []*replayer
-	for range v.cfg.Workers {
-		w := &replayer{summer: v.newSummer(), in: in, number: number}
-		g.Go(func() error {
-			for b := range queue {
-				w.batch(b)
-				b.Release()
-			}
-			return w.err()
-		})
-		workers = append(workers, w)
+	workers := make([]*replayer, in.Workers(v.cfg.Workers))
+	for i := range workers {
+		workers[i] = &replayer{summer: v.newSummer(), in: in, number: number}
 	}
-	err := g.Wait()
+	err := in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
+		w := workers[worker]
+		w.batch(b)
+		return w.err()
+	})
 	for _, w := range workers {
 		v.inputTotal.Add(w.total)
 	}

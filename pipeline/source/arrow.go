@@ -46,13 +46,13 @@ func (in *Input) openArrow(file bool) error {
 		names[i] = f.name
 	}
 	in.Columns = unique(names)
-	in.read = func(b *batcher) error {
+	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
 			if err := open(); err != nil {
-				return err
+				return &inputError{0, err}
 			}
 		}
-		return b.arrow(r, fields)
+		return rd.readTables(1, in.recordBatches(r, fields))
 	}
 	return in.settleColumns()
 }
@@ -171,31 +171,29 @@ func (in *Input) addFields(fields []field, f arrow.Field, prefix string, path []
 	return append(fields, field{name, path})
 }
 
-// arrow appends the rows of all record batches.
-func (b *batcher) arrow(r *arrowReader, fields []field) error {
-	for n := 1; ; n++ {
-		more := false
-		name := fmt.Sprintf("record batch %d", n)
-		err := b.in.safely(name, func() error {
+// recordBatches opens one record batch after the other.
+func (in *Input) recordBatches(r *arrowReader, fields []field) func() (*table, error) {
+	n := 0
+	return func() (*table, error) {
+		n++
+		t := &table{name: fmt.Sprintf("record batch %d", n), close: func() {}}
+		err := in.safely(t.name, func() error {
 			rec, err := r.next()
 			if err != nil {
 				return err
 			}
-			more, err = b.recordBatch(rec, fields)
+			t.rows = rec.NumRows()
+			t.cols, err = in.arrowColumns(rec, fields)
 			return err
 		})
-		switch {
-		case err == io.EOF:
-			return b.flush()
-		case err != nil && !b.foreign(err):
-			return fmt.Errorf("%s: %w", name, err)
-		case err != nil || !more:
-			return err
+		if err == io.EOF {
+			return nil, nil
 		}
+		return t, err
 	}
 }
 
-func (b *batcher) recordBatch(rec arrow.Record, fields []field) (bool, error) {
+func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error) {
 	cols := make([]cells, len(fields))
 	for i, f := range fields {
 		parts := []arrow.Array{rec.Column(f.path[0])}
@@ -204,12 +202,12 @@ func (b *batcher) recordBatch(rec arrow.Record, fields []field) (bool, error) {
 		}
 		for _, part := range parts {
 			if int64(part.Len()) != rec.NumRows() {
-				return false, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
+				return nil, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
 			}
 		}
 		cols[i] = arrowCells(parts)
 	}
-	return b.table(rec.NumRows(), cols)
+	return cols, nil
 }
 
 // arrowCells yields the values of the last array, which lies in the others.

@@ -1,10 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"hash"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -27,79 +27,73 @@ func (c *column) append(cell []byte) {
 	c.ends = append(c.ends, int32(len(c.data)))
 }
 
-// columns is the memory of a batch.
-type columns struct {
-	cols       []column
-	rows, offs []int64
-}
-
-func (c *columns) reset() {
-	for i := range c.cols {
-		col := &c.cols[i]
-		if cap(col.data) > 4*batchBytes {
-			col.data = nil // one large cell is no reason to keep its room
-		}
-		col.data, col.ends, col.nulls = col.data[:0], append(col.ends[:0], 0), col.nulls[:0]
-	}
-	c.rows, c.offs = c.rows[:0], c.offs[:0]
-}
-
-// pooled bounds the batches whose memory waits to be used again.
-const pooled = 16
-
-// A batcher gathers records into batches and hands them on. It owns the count
-// of records and the limit.
+// A batcher gathers records into batches for one worker and hands them on. It
+// uses its memory again for the next batch.
 type batcher struct {
-	*columns
 	in     *Input
+	worker int
 	ctx    context.Context
-	emit   func(*Batch) error
+	cancel context.CancelCauseFunc // with the error of emit
+	emit   func(worker int, b *Batch) error
 	schema *arrow.Schema
-	pool   chan *columns
-	errs   []RowError
-	size   int       // bytes of cells and raw lines
-	room   int       // records that the batch may still take
-	sums   hash.Hash // of the records; nil without a limit
+
+	base       int64 // records of the input before those of the batch
+	n          int64 // records of the batch
+	size       int   // bytes of cells and raw lines
+	cols       []column
+	rows, offs []int64 // rows count from the batch's first record
+	errs       []RowError
+	raw        []byte // of errs
+	skipped    int    // rows of the batch that are not handed on
 }
 
-func newBatcher(ctx context.Context, in *Input, emit func(*Batch) error) *batcher {
+// newBatcher makes a batcher for a worker. What emit returns ends ctx, too.
+func newBatcher(ctx context.Context, cancel context.CancelCauseFunc, in *Input, worker int, emit func(int, *Batch) error) *batcher {
 	fields := make([]arrow.Field, len(in.Columns))
 	for i, name := range in.Columns {
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: true}
 	}
-	b := &batcher{in: in, ctx: ctx, emit: emit, schema: arrow.NewSchema(fields, nil), pool: make(chan *columns, pooled)}
-	if in.Limit > 0 {
-		b.sums = sha256.New()
-	}
-	b.begin()
-	return b
+	b := &batcher{in: in, worker: worker, ctx: ctx, cancel: cancel, emit: emit, schema: arrow.NewSchema(fields, nil)}
+	return b.another()
 }
 
-func (b *batcher) begin() {
-	select {
-	case b.columns = <-b.pool:
-	default:
-		b.columns = &columns{cols: make([]column, len(b.in.Columns))}
-		b.reset()
+// another returns a batcher with memory of its own for the same worker.
+func (b *batcher) another() *batcher {
+	c := *b
+	c.cols = make([]column, len(b.in.Columns))
+	c.reset()
+	return &c
+}
+
+// reset forgets the records of the batch.
+func (b *batcher) reset() {
+	for i := range b.cols {
+		c := &b.cols[i]
+		if cap(c.data) > 4*batchBytes {
+			c.data = nil // one large cell is no reason to keep its room
+		}
+		c.data, c.ends, c.nulls = c.data[:0], append(c.ends[:0], 0), c.nulls[:0]
 	}
-	b.errs, b.size, b.room = nil, 0, b.in.opts.BatchRows
-	if left := b.in.Limit - b.in.records; b.in.Limit > 0 && left < int64(b.room) {
-		b.room = int(left)
+	if cap(b.raw) > 4*batchBytes {
+		b.raw = nil
 	}
+	b.n, b.size, b.skipped = 0, 0, 0
+	b.rows, b.offs, b.errs, b.raw = b.rows[:0], b.offs[:0], b.errs[:0], b.raw[:0]
 }
 
 // full says that the batch must be flushed before it takes another record.
-func (b *batcher) full() bool { return b.room <= 0 || b.size >= batchBytes }
+func (b *batcher) full() bool {
+	return b.n >= int64(b.in.opts.BatchRows) || b.size >= batchBytes || b.limited()
+}
 
 // limited says that no record may follow.
-func (b *batcher) limited() bool { return b.in.Limit > 0 && b.in.records >= b.in.Limit }
+func (b *batcher) limited() bool { return b.in.Limit > 0 && b.base+b.n >= b.in.Limit }
 
 // row completes a record whose cells, of size bytes, are in the columns.
 func (b *batcher) row(offset int64, size int) {
-	b.in.records++
-	b.room--
+	b.n++
 	b.size += size
-	b.rows = append(b.rows, b.in.records)
+	b.rows = append(b.rows, b.n)
 	b.offs = append(b.offs, offset)
 }
 
@@ -130,12 +124,27 @@ func (b *batcher) null(i int) {
 	c.append(nil)
 }
 
-// bad completes a record that could not be split. It takes raw.
+// bad completes a record that could not be split.
 func (b *batcher) bad(offset int64, f *fault, raw []byte) {
-	b.in.records++
-	b.room--
+	b.n++
 	b.size += len(raw)
-	b.errs = append(b.errs, RowError{b.in.records, offset, f.reason, f.detail, raw})
+	start := len(b.raw)
+	b.raw = append(b.raw, raw...)
+	b.errs = append(b.errs, RowError{b.n, offset, f.reason, f.detail, b.raw[start:len(b.raw):len(b.raw)]})
+}
+
+// since drops the records before the one that starts at offset, or says that
+// there is none.
+func (b *batcher) since(offset int64) bool {
+	row, good := slices.BinarySearch(b.offs, offset)
+	e, bad := slices.BinarySearchFunc(b.errs, offset, func(e RowError, at int64) int { return cmp.Compare(e.Offset, at) })
+	if !good && !bad {
+		return false
+	}
+	b.skipped = row
+	b.errs = slices.Delete(b.errs, 0, e)
+	b.base -= int64(row + e)
+	return true
 }
 
 // flush hands the batch on, if there is anything in it.
@@ -143,44 +152,42 @@ func (b *batcher) flush() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
-	if len(b.rows)+len(b.errs) == 0 {
-		return nil
-	}
-	if b.sums != nil {
-		b.digest()
-	}
-	mem := b.columns
-	batch := &Batch{Record: b.record(), Rows: b.rows, Offsets: b.offs, Errors: b.errs}
-	batch.release = func() {
-		mem.reset()
-		select {
-		case b.pool <- mem:
-		default:
+	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs}
+	if n := len(batch.Rows) + len(batch.Errors); n > 0 {
+		b.in.records.Add(int64(n))
+		for i := range batch.Rows {
+			batch.Rows[i] += b.base
+		}
+		for i := range batch.Errors {
+			batch.Errors[i].Row += b.base
+		}
+		if b.in.sums != nil {
+			b.digest()
+		}
+		batch.Record = b.record()
+		if err := b.emit(b.worker, batch); err != nil {
+			b.cancel(err)
+			return err
 		}
 	}
-	b.begin()
-	b.in.emits = true
-	err := b.emit(batch)
-	b.in.emits = false
-	if err != nil {
-		return &emitError{err}
-	}
+	b.base += b.n
+	b.reset()
 	return nil
 }
 
 // record makes an Arrow record of the columns, without copying them.
 func (b *batcher) record() arrow.Record {
-	n := len(b.rows)
+	n := len(b.rows) - b.skipped
 	arrays := make([]arrow.Array, len(b.cols))
 	for i := range b.cols {
 		c := &b.cols[i]
 		var valid *memory.Buffer
 		if len(c.nulls) > 0 {
-			valid = memory.NewBufferBytes(validity(n, c.nulls))
+			valid = memory.NewBufferBytes(validity(len(b.rows), c.nulls))
 		}
 		data := array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
 			valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.ends)), memory.NewBufferBytes(c.data),
-		}, nil, len(c.nulls), 0)
+		}, nil, len(c.nulls), b.skipped)
 		arrays[i] = array.NewBinaryData(data)
 		data.Release()
 	}
@@ -214,12 +221,12 @@ func (b *batcher) digest() {
 			b.hash(1, errs[0].Raw)
 			errs = errs[1:]
 		}
-		b.sums.Write([]byte{0})
+		b.in.sums.Write([]byte{0})
 		for j := range b.cols {
 			c := &b.cols[j]
 			if k := nulls[j]; k < len(c.nulls) && int(c.nulls[k]) == i {
 				nulls[j]++
-				b.sums.Write([]byte{255, 255, 255, 255, 255, 255, 255, 255})
+				b.in.sums.Write([]byte{255, 255, 255, 255, 255, 255, 255, 255})
 				continue
 			}
 			b.hash(-1, c.data[c.ends[i]:c.ends[i+1]])
@@ -236,14 +243,9 @@ func (b *batcher) hash(tag int, cell []byte) {
 	head[0] = byte(tag)
 	binary.BigEndian.PutUint64(head[1:], uint64(len(cell)))
 	if tag < 0 {
-		b.sums.Write(head[1:])
+		b.in.sums.Write(head[1:])
 	} else {
-		b.sums.Write(head[:])
+		b.in.sums.Write(head[:])
 	}
-	b.sums.Write(cell)
+	b.in.sums.Write(cell)
 }
-
-// An emitError is the receiver's own, and says nothing about the input.
-type emitError struct{ error }
-
-func (e *emitError) Unwrap() error { return e.error }

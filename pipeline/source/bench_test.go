@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -14,7 +16,9 @@ import (
 )
 
 // count reads data as CSV with ncols columns and counts the rows.
-func count(data []byte, ncols int) (n int64, err error) {
+func count(data []byte, ncols int) (n int64, err error) { return countBy(1, data, ncols) }
+
+func countBy(workers int, data []byte, ncols int) (n int64, err error) {
 	in, err := openBytes(data, Options{Header: HeaderNo, URLColumn: "1", Delimiter: ','})
 	if err != nil {
 		return 0, err
@@ -22,17 +26,20 @@ func count(data []byte, ncols int) (n int64, err error) {
 	if len(in.Columns) != ncols {
 		return 0, fmt.Errorf("%d columns", len(in.Columns))
 	}
-	return countRows(in)
+	return countRows(workers, in)
 }
 
-func countRows(in *Input) (n int64, err error) {
-	err = in.Read(context.Background(), func(b *Batch) error {
-		n += b.Record.NumRows()
-		b.Release()
+func countRows(workers int, in *Input) (int64, error) {
+	var n atomic.Int64
+	err := in.Read(context.Background(), workers, func(_ int, b *Batch) error {
+		n.Add(b.Record.NumRows())
 		return nil
 	})
-	return n, err
+	return n.Load(), err
 }
+
+// workers are the numbers of them that are compared.
+var workers = []int{1, 2, 4}
 
 func benchData(cols int, quoted bool, rows int) []byte {
 	var b bytes.Buffer
@@ -63,16 +70,18 @@ func BenchmarkRead(b *testing.B) {
 		{"format=csv/cols=3/compression=gzip", gzipped(benchData(3, false, rows)), 3},
 		{"format=csv/cols=3/compression=zstd", zstded(benchData(3, false, rows)), 3},
 	} {
-		b.Run(bb.name, func(b *testing.B) {
-			b.SetBytes(int64(len(bb.data)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if n, err := count(bb.data, bb.cols); n != rows || err != nil {
-					b.Fatal(n, err)
+		for _, workers := range workers {
+			b.Run(fmt.Sprintf("%s/workers=%d", bb.name, workers), func(b *testing.B) {
+				b.SetBytes(int64(len(bb.data)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if n, err := countBy(workers, bb.data, bb.cols); n != rows || err != nil {
+						b.Fatal(n, err)
+					}
 				}
-			}
-			b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-		})
+				b.ReportMetric(float64(rows)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
 	}
 }
 
@@ -105,19 +114,21 @@ func BenchmarkReadFormats(b *testing.B) {
 		"format=arrow/layout=stream":      write(b, "x", arrowOf(b, false, []arrow.Record{rec})),
 		"format=parquet/inside=gzip":      write(b, "x", gzipped(parquetOf(b, rows))),
 	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				in, err := Open(context.Background(), file, Options{})
-				if err != nil {
-					b.Fatal(err)
+		for _, workers := range workers {
+			b.Run(fmt.Sprintf("%s/workers=%d", name, workers), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					in, err := Open(context.Background(), file, Options{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if got, err := countRows(workers, in); got != n || err != nil {
+						b.Fatal(got, err)
+					}
 				}
-				if got, err := countRows(in); got != n || err != nil {
-					b.Fatal(got, err)
-				}
-			}
-			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-		})
+				b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
 	}
 }
 
@@ -129,11 +140,12 @@ func BenchmarkSplit(b *testing.B) {
 		b.Run(fmt.Sprintf("cols=%d", cols), func(b *testing.B) {
 			opts, _ := Options{}.settled()
 			in := &Input{Columns: make([]string, cols), opts: opts}
-			batches := newBatcher(context.Background(), in, func(b *Batch) error { b.Release(); return nil })
+			ctx, cancel := context.WithCancelCause(context.Background())
+			batches := newBatcher(ctx, cancel, in, 0, func(int, *Batch) error { return nil })
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				l := &lines{splitter: newSplitter(',', '"', opts.MaxField, true), ncols: cols, w: &window{buf: data, eof: true}}
-				if err := l.read(batches); err != nil {
+				l := &lines{splitter: newSplitter(',', '"', opts.MaxField, true), ncols: cols}
+				if err := l.finish(&window{buf: data, err: io.EOF, turn: make(chan *window, 1)}, batches); err != nil {
 					b.Fatal(err)
 				}
 			}

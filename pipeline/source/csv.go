@@ -5,68 +5,53 @@ import (
 	"fmt"
 )
 
-// lines reads CSV and plain text: the records of a splitter.
+// lines reads CSV and plain text: the records of a splitter, for one worker.
 type lines struct {
 	*splitter
-	start int64 // offset of the first record, after the byte order mark and the header
-	ncols int   // fields that a record must have
-	w     *window
+	ncols   int // fields that a record must have
+	w       *window
+	restore *restorer // of the input of a rejects file; nil: it is none
 }
 
-// read reads all records into b.
-func (l *lines) read(b *batcher) (err error) {
-	for {
-		if b.full() {
-			if err = b.flush(); err != nil {
-				return err
-			}
+// read reads records into b until that is full, and otherwise all that end in
+// the window. What is left of the window then is where it started to look.
+func (l *lines) read(b *batcher) (full bool) {
+	for !b.full() {
+		if l.restore == nil && l.w.line.fault == nil {
+			l.fast(b)
 		}
-		if b.limited() {
-			b.in.cut, err = l.begin()
-			return err
-		}
-		l.fast(b)
-		if b.full() {
-			continue
-		}
-		switch found, err := l.begin(); {
-		case err != nil:
-			return err
-		case !found:
-			return b.flush()
-		}
-		if err := l.slow(b); err != nil {
-			return err
+		if !b.full() && !l.one(b) {
+			return false
 		}
 	}
+	return true
+}
+
+// one reads a record, if it ends in the window.
+func (l *lines) one(b *batcher) bool {
+	if l.w.line.fault != nil {
+		return l.leave(b)
+	}
+	return l.begin() && l.slow(b)
 }
 
 // begin moves to the start of the next record, past empty lines, and says
-// whether there is one.
-func (l *lines) begin() (bool, error) {
+// whether it is in the window.
+func (l *lines) begin() bool {
 	w := l.w
 	for {
 		left := w.buf[w.pos:]
 		switch {
-		case len(left) == 0 && w.eof:
-			return false, nil
-		case len(left) == 0 || len(left) == 1 && left[0] == '\r' && !w.eof:
-			if err := l.fill(); err != nil {
-				return false, err
-			}
+		case len(left) == 0 || len(left) == 1 && left[0] == '\r' && !w.eof():
+			return false
 		case left[0] == '\n':
 			w.pos++
 		case len(left) > 1 && left[0] == '\r' && left[1] == '\n':
 			w.pos += 2
 		default:
-			return true, nil
+			return true
 		}
 	}
-}
-
-func (l *lines) fill() error {
-	l.moved()
-	return l.w.fill()
 }
 
 // fast reads the records ahead that are one line without quotes and NUL, too
@@ -116,39 +101,26 @@ func (l *lines) cut(cols []column, line []byte) bool {
 	return true
 }
 
-// slow reads the one record that starts in the window, whatever it is.
-func (l *lines) slow(b *batcher) error {
-	next, f, err := l.split()
+// slow reads the record that starts in the window, whatever it is.
+func (l *lines) slow(b *batcher) bool {
+	w := l.w
+	next, f := l.record(w.buf, w.pos, w.eof())
 	switch {
-	case err != nil:
-		return err
+	case f == nil && next == more:
+		return false
+	case f == nil && l.count != l.ncols:
+		f = l.ragged(l.ncols)
+	}
+	switch {
 	case f != nil:
 		return l.reject(b, f)
+	case l.restore != nil:
+		l.restore.append(b, w.offset(), l.fields)
+	default:
+		b.append(w.offset(), l.fields)
 	}
-	b.append(l.w.offset(), l.fields)
-	l.w.pos = next
-	return nil
-}
-
-// split splits the record that starts in the window into l.fields, which moves
-// the window on if it has to but not past the record, and returns the position
-// that follows it.
-func (l *lines) split() (int, *fault, error) {
-	for {
-		next, f := l.record(l.w.buf, l.w.pos, l.w.eof)
-		switch {
-		case f != nil:
-			return 0, f, nil
-		case next == more:
-			if err := l.fill(); err != nil {
-				return 0, nil, err
-			}
-		case l.count != l.ncols:
-			return 0, l.ragged(l.ncols), nil
-		default:
-			return next, nil, nil
-		}
-	}
+	w.pos = next
+	return true
 }
 
 // ragged is the fault of a record with a number of fields other than want.
@@ -159,53 +131,57 @@ func (s *splitter) ragged(want int) *fault {
 	return malformed("%d fields where there should be %d", s.count, want)
 }
 
-// reject makes the physical line at the window's start a row error.
-func (l *lines) reject(b *batcher, f *fault) error {
-	offset := l.w.offset()
-	raw, length, err := l.line()
-	if err != nil {
-		return err
-	}
-	if length > int64(len(raw)) {
-		f = &fault{FieldTooLong, fmt.Sprintf("%s; raw has the first %d of the line's %d bytes", f.detail, len(raw), length)}
-	}
-	b.bad(offset, f, raw)
-	return nil
+// A badLine is the physical line of a record that cannot be split. Where it is
+// longer than a field may be, the window moves on in the midst of it.
+type badLine struct {
+	*fault
+	offset int64
+	raw    []byte // its first bytes; at most maxField, or all
+	length int64  // of what is before the window's pos
+	cr     bool   // that ends with a CR
 }
 
-// line takes the physical line at the window's start out of it: a copy of its
-// first maxField bytes, and its length without the line ending.
-func (l *lines) line() ([]byte, int64, error) {
+// reject makes the physical line at the window's start a row error, if its end
+// or more of it than will be kept is in sight.
+func (l *lines) reject(b *batcher, f *fault) bool {
 	w := l.w
 	lf := l.lf.from(w.buf, w.pos)
-	for lf == len(w.buf) && lf-w.pos <= l.maxField && !w.eof {
-		if err := l.fill(); err != nil {
-			return nil, 0, err
-		}
-		lf = l.lf.from(w.buf, w.pos)
+	whole := lf < len(w.buf) || w.eof()
+	if !whole && lf-w.pos <= l.maxField {
+		return false
 	}
-	start := w.offset()
-	raw := bytes.Clone(w.buf[w.pos:min(lf, w.pos+l.maxField+1)])
-	cr := false // the byte before lf
-	for {
-		if lf > w.pos {
-			cr = w.buf[lf-1] == '\r'
-		}
-		w.pos = lf
-		if lf < len(w.buf) || w.eof {
-			break
-		}
-		if err := l.fill(); err != nil {
-			return nil, 0, err
-		}
-		lf = l.lf.from(w.buf, w.pos)
+	raw := w.buf[w.pos:min(lf, w.pos+l.maxField)]
+	if !whole {
+		raw = bytes.Clone(raw)
 	}
-	length := w.offset() - start
-	if w.pos < len(w.buf) {
+	w.line = badLine{fault: f, offset: w.offset(), raw: raw}
+	return l.leave(b)
+}
+
+// leave moves on to the end of the window's line, if that is in the window, or
+// else to the end of the window.
+func (l *lines) leave(b *batcher) bool {
+	w, line := l.w, &l.w.line
+	lf := l.lf.from(w.buf, w.pos)
+	if lf > w.pos {
+		line.cr = w.buf[lf-1] == '\r'
+	}
+	line.length += int64(lf - w.pos)
+	w.pos = lf
+	switch {
+	case lf == len(w.buf) && !w.eof():
+		return false
+	case lf < len(w.buf):
 		w.pos++
-		if cr {
-			length--
+		if line.cr {
+			line.length--
 		}
 	}
-	return raw[:min(int64(len(raw)), length, int64(l.maxField))], length, nil
+	f, raw := line.fault, line.raw[:min(int64(len(line.raw)), line.length)]
+	if line.length > int64(len(raw)) {
+		f = &fault{FieldTooLong, fmt.Sprintf("%s; raw has the first %d of the line's %d bytes", f.detail, len(raw), line.length)}
+	}
+	b.bad(line.offset, f, raw)
+	*line = badLine{}
+	return true
 }

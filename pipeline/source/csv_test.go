@@ -63,10 +63,12 @@ func TestCSVRecords(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, block := range []int{1, 2, 3, 7, 1 << 16} {
-				recs, _, err := split([]byte(tt.in), ',', tt.ncols, Options{MaxField: 16, block: block})
+				opts := Options{MaxField: 16, Block: block}
+				recs, _, err := split([]byte(tt.in), ',', tt.ncols, opts)
 				if err != nil {
 					t.Fatal(err)
 				}
+				checkWorkers(t, []byte(tt.in), ',', tt.ncols, opts)
 				if got := strs(recs); !slices.Equal(got, tt.want) {
 					t.Errorf("block %d:\n got %v\nwant %v", block, strings.Join(got, "\n     "), strings.Join(tt.want, "\n     "))
 				}
@@ -91,7 +93,7 @@ func TestLineRecords(t *testing.T) {
 		`5@41 "y\r"`,
 	}
 	for _, block := range []int{1, 2, 5, 1 << 16} {
-		recs, _, err := split([]byte(in), 0, 1, Options{MaxField: 16, block: block})
+		recs, _, err := split([]byte(in), 0, 1, Options{MaxField: 16, Block: block})
 		if got := strs(recs); err != nil || !slices.Equal(got, want) {
 			t.Errorf("block %d: %v\n got %v\nwant %v", block, err, got, want)
 		}
@@ -114,7 +116,7 @@ func TestCSVModel(t *testing.T) {
 		checkModel(t, data, ncols, Options{
 			MaxField:  maxField,
 			BatchRows: rapid.SampledFrom([]int{1, 7, 65536}).Draw(t, "batch"),
-			block:     rapid.SampledFrom([]int{1, 2, 3, 5, 16, 64, 4096}).Draw(t, "block"),
+			Block:     rapid.SampledFrom([]int{1, 2, 3, 5, 16, 64, 4096}).Draw(t, "block"),
 		})
 	})
 }
@@ -161,7 +163,7 @@ func TestCSVStandard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recs, _, err := split(buf.Bytes(), ',', ncols, Options{block: rapid.SampledFrom([]int{1, 3, 64}).Draw(t, "block")})
+		recs, _, err := splitBy(rapid.IntRange(1, 3).Draw(t, "workers"), buf.Bytes(), ',', ncols, Options{Block: rapid.IntRange(1, 64).Draw(t, "block")})
 		if err != nil || len(recs) != len(want) {
 			t.Fatalf("%d records, want %d: %v", len(recs), len(want), err)
 		}
@@ -184,8 +186,9 @@ func FuzzCSV(f *testing.F) {
 				t.Skip("not read as it is")
 			}
 		}
-		opts := Options{MaxField: int(maxField) + 1, BatchRows: int(rows) + 1, block: int(block) + 1}
+		opts := Options{MaxField: int(maxField) + 1, BatchRows: int(rows) + 1, Block: int(block) + 1}
 		checkModel(t, data, int(ncols)%4+1, opts)
+		checkWorkers(t, data, ',', int(ncols)%4+1, opts)
 		checkCovered(t, data, int(ncols)%4+1, opts)
 	})
 }

@@ -22,7 +22,9 @@ func (in *Input) openText(w *window) error {
 	}
 	if isText(in.Name) {
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
-		in.openLines(&lines{splitter: newLineSplitter(in.opts.MaxField), start: int64(start), ncols: 1})
+		in.openLines(int64(start), func() *lines {
+			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
+		})
 		return nil
 	}
 	if ok, err := in.openRejects(w, start); ok || err != nil {
@@ -37,14 +39,13 @@ func (in *Input) openText(w *window) error {
 		Delimiter: string([]byte{s.delim}), Quote: string([]byte{in.opts.Quote}),
 		Encoding: w.encoding, BOM: bom,
 	}
-	l := &lines{
-		splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true),
-		start:    int64(start), ncols: len(s.first),
-	}
-	if err := in.settleHeader(s, l); err != nil {
+	header, err := in.settleHeader(s)
+	if err != nil {
 		return err
 	}
-	in.openLines(l)
+	in.openLines(int64(start+header), func() *lines {
+		return &lines{splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true), ncols: len(in.Columns)}
+	})
 	return nil
 }
 
@@ -57,28 +58,28 @@ func isText(name string) bool {
 	return path.Ext(name) == ".txt"
 }
 
-// settleHeader decides whether the first record is the header.
-func (in *Input) settleHeader(s *sample, l *lines) error {
+// settleHeader decides whether the first record is the header, and returns how
+// long that is.
+func (in *Input) settleHeader(s *sample) (length int, err error) {
 	yes := in.opts.Header == HeaderYes
 	if yes && (s.first == nil || s.faults > 0 && s.end == 0) {
 		if s.fault == nil {
-			return &UsageError{in.Name, "there is no header"}
+			return 0, &UsageError{in.Name, "there is no header"}
 		}
-		return &UsageError{in.Name, "the first line is no header: " + s.fault.detail}
+		return 0, &UsageError{in.Name, "the first line is no header: " + s.fault.detail}
 	}
 	in.Dialect.Header = yes || in.opts.Header == HeaderAuto && s.end > 0 && in.isHeader(s.first)
 	cells := make([]string, max(len(s.first), 1))
-	l.ncols = len(cells)
 	if in.Dialect.Header {
-		l.start += int64(s.end)
+		length = s.end
 		copy(cells, s.first)
 	}
 	in.Columns = unique(cells)
 	if s.first == nil { // no record that can be split: any column will do
 		in.URLs = []int{0}
-		return nil
+		return length, nil
 	}
-	return in.settleColumns()
+	return length, in.settleColumns()
 }
 
 // isHeader says whether a first record names the columns: if it has a name of
@@ -130,7 +131,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 	for {
 		best, pending := (*sample)(nil), false
 		for _, delim := range []byte(candidates) {
-			s := in.try(delim, w.buf[w.pos:], start, w.eof)
+			s := in.try(delim, w.buf[w.pos:], start, w.eof())
 			pending = pending || s.pending
 			if len(candidates) == 1 || s.better(best) {
 				best = s
@@ -144,9 +145,9 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			}
 			continue
 		case best == nil:
-			best = in.try('\t', w.buf[w.pos:], start, w.eof)
+			best = in.try('\t', w.buf[w.pos:], start, w.eof())
 		}
-		if best.first == nil && !w.eof {
+		if best.first == nil && !w.eof() {
 			why := "the first is longer"
 			if best.fault != nil {
 				why = best.fault.detail
@@ -236,17 +237,4 @@ func texts(cells [][]byte) []string {
 		s[i] = string(cell)
 	}
 	return s
-}
-
-// openLines makes l the reader of the input.
-func (in *Input) openLines(l *lines) {
-	l.keep = l.ncols
-	in.read = func(b *batcher) error {
-		l.w = in.src
-		if err := l.w.skip(l.start); err != nil {
-			return err
-		}
-		l.moved()
-		return l.read(b)
-	}
 }

@@ -80,7 +80,7 @@ func TestLongFirstRecords(t *testing.T) {
 	names[7] = "url"
 	text := strings.Join(names, ",") + "\n" + strings.Repeat("x,", len(names)-1) + "x\n"
 	for _, block := range []int{0, 1000} {
-		in, err := openBytes([]byte(text), Options{block: block})
+		in, err := openBytes([]byte(text), Options{Block: block})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestLongFirstRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := countRows(in); n != 300_000 || in.Records() != n+1 || err != nil {
+	if n, err := countRows(1, in); n != 300_000 || in.Records() != n+1 || err != nil {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }

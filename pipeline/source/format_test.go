@@ -123,9 +123,10 @@ func TestFormats(t *testing.T) {
 	} {
 		for compression, data := range map[string][]byte{"": f.data, "gzip": gzipped(f.data), "zstd": zstded(f.data)} {
 			file := write(t, "input", data)
-			for _, name := range []string{file, "-"} {
-				t.Run(fmt.Sprintf("%s/%s/%t", f.name, compression, name == "-"), func(t *testing.T) {
-					in, err := Open(context.Background(), name, Options{Stdin: bytes.NewReader(data), BatchRows: 2, WorkspaceColumn: "Team"})
+			for i, name := range []string{file, "-", file, "-"} {
+				workers := 1 + i/2*2
+				t.Run(fmt.Sprintf("%s/%s/%t/workers=%d", f.name, compression, name == "-", workers), func(t *testing.T) {
+					in, err := Open(context.Background(), name, Options{Stdin: bytes.NewReader(data), BatchRows: 2, Block: 64 + 1<<16*(1-i/2), WorkspaceColumn: "Team"})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -133,7 +134,7 @@ func TestFormats(t *testing.T) {
 						!slices.Equal(in.URLs, []int{0}) || in.Workspace != 1 {
 						t.Errorf("%+v", in)
 					}
-					checkInput(t, in, data, testCells)
+					checkInputBy(t, workers, in, data, testCells)
 				})
 			}
 		}
@@ -143,9 +144,19 @@ func TestFormats(t *testing.T) {
 // checkInput reads an input of raw bytes data and compares cells.
 func checkInput(t *testing.T, in *Input, data []byte, want []string) {
 	t.Helper()
-	recs, err := collect(in)
+	checkInputBy(t, 1, in, data, want)
+}
+
+func checkInputBy(t *testing.T, workers int, in *Input, data []byte, want []string) {
+	t.Helper()
+	recs, err := collectBy(in, workers)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i, r := range recs {
+		if r.row != int64(i+1) {
+			t.Fatalf("record %d has number %d", i+1, r.row)
+		}
 	}
 	if got := cellsOf(recs); !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
@@ -290,11 +301,39 @@ func TestParquetPages(t *testing.T) {
 	}
 	data := parquetOf(t, rows, parquet.PageBufferSize(500), parquet.MaxRowsPerRowGroup(700))
 	for _, batch := range []int{1, 7, 65536} {
-		in, err := openBytes(data, Options{BatchRows: batch})
-		if err != nil {
-			t.Fatal(err)
+		for _, workers := range []int{1, 2, 9} {
+			in, err := openBytes(data, Options{BatchRows: batch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkInputBy(t, workers, in, data, want)
 		}
-		checkInput(t, in, data, want)
+	}
+}
+
+// Record batches may have any size, and be read by any number of workers.
+func TestArrowBatches(t *testing.T) {
+	var recs []arrow.Record
+	var want []string
+	for i := range 40 {
+		var rows []string
+		for j := range i * 7 % 30 {
+			rows = append(rows, fmt.Sprintf(`{"url":"http://a/%d/%d"}`, i, j))
+			want = append(want, fmt.Sprintf("http://a/%d/%d", i, j))
+		}
+		recs = append(recs, fromJSON(t, "["+strings.Join(rows, ",")+"]", arrow.Field{Name: "url", Type: arrow.BinaryTypes.String}))
+	}
+	for _, file := range []bool{true, false} {
+		data := arrowOf(t, file, recs)
+		for _, batch := range []int{1, 7, 65536} {
+			for _, workers := range []int{1, 2, 9} {
+				in, err := openBytes(data, Options{BatchRows: batch})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkInputBy(t, workers, in, data, want)
+			}
+		}
 	}
 }
 

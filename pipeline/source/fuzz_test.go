@@ -20,9 +20,8 @@ func fuzzFormat(t *testing.T, data []byte) {
 	}
 	defer in.Close()
 	n := int64(0)
-	err = in.Read(context.Background(), func(b *Batch) error {
+	err = in.Read(context.Background(), 1, func(_ int, b *Batch) error {
 		n += b.Record.NumRows() + int64(len(b.Errors))
-		b.Release()
 		if n > 1_000_000 {
 			return context.Canceled // a few bytes can stand for very many nulls
 		}

@@ -2,12 +2,14 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -31,12 +33,19 @@ func (r rec) String() string {
 
 // collect reads an input to its end, checks the shape of the batches and puts
 // rows and errors in order.
-func collect(in *Input) (recs []rec, err error) {
-	err = in.Read(context.Background(), func(b *Batch) error {
-		defer b.Release()
-		recs = append(recs, records(b)...)
+func collect(in *Input) ([]rec, error) { return collectBy(in, 1) }
+
+// collectBy does it with so many workers. A single one must keep the order.
+func collectBy(in *Input, workers int) ([]rec, error) {
+	parts := make([][]rec, workers)
+	err := in.Read(context.Background(), workers, func(worker int, b *Batch) error {
+		parts[worker] = append(parts[worker], records(b)...)
 		return nil
 	})
+	recs := slices.Concat(parts...)
+	if workers > 1 {
+		slices.SortFunc(recs, func(a, b rec) int { return cmp.Compare(a.row, b.row) })
+	}
 	return recs, err
 }
 
@@ -116,19 +125,23 @@ func zstded(data []byte) []byte {
 // split reads data as CSV (or lines, with no delimiter) with ncols columns and
 // no header, past all detection.
 func split(data []byte, delim byte, ncols int, opts Options) ([]rec, *Input, error) {
+	return splitBy(1, data, delim, ncols, opts)
+}
+
+func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]rec, *Input, error) {
 	opts, err := opts.settled()
 	if err != nil {
 		return nil, nil, err
 	}
 	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), Limit: opts.Limit, opts: opts, Workspace: -1, total: -1}
-	l := &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
-	if delim == 0 {
-		l.splitter = newLineSplitter(opts.MaxField)
-	}
-	in.src = &window{stream: newStream(newDigest(bytes.NewReader(data), &in.done), opts.block, 3)}
-	in.src.ctx = context.Background()
-	in.openLines(l)
-	recs, err := collect(in)
+	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
+	in.openLines(0, func() *lines {
+		if delim == 0 {
+			return &lines{splitter: newLineSplitter(opts.MaxField), ncols: ncols}
+		}
+		return &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
+	})
+	recs, err := collectBy(in, workers)
 	if err == nil && in.Records() != int64(len(recs)) {
 		err = fmt.Errorf("%d records counted, %d seen", in.Records(), len(recs))
 	}

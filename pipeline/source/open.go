@@ -49,7 +49,7 @@ func (in *Input) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	block := in.opts.block
+	block := in.opts.Block
 	if in.info != nil {
 		block = int(min(int64(block), in.info.Size()+1))
 		if !in.started {
@@ -60,7 +60,7 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = &window{ctx: ctx, stream: newStream(newDigest(raw, count), block, 3)}
+	in.src = newWindow(ctx, newStream(newDigest(raw, count), block))
 	return nil
 }
 

@@ -178,8 +178,7 @@ func TestChangedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = in.Read(context.Background(), func(b *Batch) error {
-		b.Release()
+	err = in.Read(context.Background(), 1, func(_ int, b *Batch) error {
 		return os.WriteFile(name, []byte("url\n"), 0o666)
 	})
 	if err == nil || !strings.Contains(err.Error(), "changed after it was opened") {
@@ -254,10 +253,10 @@ func TestEmit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := in.Read(context.Background(), func(b *Batch) error { return own }); err != own {
+		if err := in.Read(context.Background(), 1, func(_ int, b *Batch) error { return own }); err != own {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := in.Read(context.Background(), nil); err == nil {
+		if err := in.Read(context.Background(), 1, nil); err == nil {
 			t.Errorf("%s is read twice", name)
 		}
 		in, _ = openBytes(data, Options{})
@@ -267,7 +266,7 @@ func TestEmit(t *testing.T) {
 					t.Errorf("%s: the panic of emit became %v", name, p)
 				}
 			}()
-			in.Read(context.Background(), func(b *Batch) error { panic(own) })
+			in.Read(context.Background(), 1, func(_ int, b *Batch) error { panic(own) })
 		}()
 	}
 }
@@ -300,8 +299,7 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	err = in.Read(ctx, func(b *Batch) error {
-		b.Release()
+	err = in.Read(ctx, 1, func(_ int, b *Batch) error {
 		if n++; n == 3 {
 			cancel(cause)
 		}
@@ -318,7 +316,7 @@ func TestCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := in.Read(ctx, func(b *Batch) error { return nil }); err != cause {
+	if err := in.Read(ctx, 1, func(_ int, b *Batch) error { return nil }); err != cause {
 		t.Error(err)
 	}
 	if w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {

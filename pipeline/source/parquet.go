@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -62,44 +63,44 @@ func parquetLeaves(f *parquet.File) (leaves []parquet.LeafColumn, skipped []stri
 }
 
 // readParquet reads the columns of a row group side by side, page by page.
-func (in *Input) readParquet(b *batcher) error {
+func (in *Input) readParquet(r *reading) error {
 	f, err := in.parquet()
 	if err != nil {
-		return err
+		return &inputError{0, err}
 	}
 	leaves, _ := parquetLeaves(f)
 	if len(leaves) != len(in.Columns) {
-		return fmt.Errorf("the columns changed after it was opened")
+		return &inputError{0, errors.New("the columns changed after it was opened")}
 	}
-	for i, group := range f.RowGroups() {
-		more := false
-		name := fmt.Sprintf("row group %d", i+1)
-		err := in.safely(name, func() (err error) {
-			more, err = b.rowGroup(group, leaves)
-			return err
-		})
-		if err != nil {
-			if b.foreign(err) {
-				return err
-			}
-			return fmt.Errorf("%s: %w", name, err)
+	groups, n := f.RowGroups(), 0
+	return r.readTables(len(groups), func() (*table, error) {
+		if n == len(groups) {
+			return nil, nil
 		}
-		if !more {
+		group := groups[n]
+		n++
+		t := &table{name: fmt.Sprintf("row group %d", n), rows: max(group.NumRows(), 0)}
+		err := in.safely(t.name, func() error {
+			in.columns(t, group, leaves)
 			return nil
-		}
-	}
-	return b.flush()
+		})
+		return t, err
+	})
 }
 
-func (b *batcher) rowGroup(group parquet.RowGroup, leaves []parquet.LeafColumn) (bool, error) {
-	chunks := group.ColumnChunks()
-	cols := make([]cells, len(leaves))
+// columns adds those of a row group to its table.
+func (in *Input) columns(t *table, group parquet.RowGroup, leaves []parquet.LeafColumn) {
+	all := group.ColumnChunks()
+	chunks := make([]*chunk, len(leaves))
 	for i, leaf := range leaves {
-		c := &chunk{name: b.in.Columns[i], pages: chunks[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
-		defer c.close()
-		cols[i] = c.next
+		chunks[i] = &chunk{name: in.Columns[i], pages: all[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
+		t.cols = append(t.cols, chunks[i].next)
 	}
-	return b.table(group.NumRows(), cols)
+	t.close = func() {
+		for _, c := range chunks {
+			c.close()
+		}
+	}
 }
 
 // A chunk is a column of a row group on its way.

@@ -2,18 +2,24 @@ package source
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 )
 
-// Read reads the input, once, and hands its records to emit in batches, in
-// order; emit takes ownership of the batch. It returns the error of emit as it
-// is, context.Cause(ctx) where ctx ended, and otherwise one that names the
-// input and the place. The input is closed at the end.
-func (in *Input) Read(ctx context.Context, emit func(*Batch) error) (err error) {
+// Read reads the input, once, with up to so many workers at once, and has each
+// hand what it read to emit, in batches. A worker, known by its number from 0 on,
+// calls emit for one batch after the other; the batch is emit's until it returns.
+// A single worker hands them on in order.
+//
+// Read returns the error of emit as it is, context.Cause(ctx) where ctx ended,
+// and otherwise one that names the input and the place: the first in it that
+// cannot be read. The input is closed at the end.
+func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b *Batch) error) (err error) {
 	if in.started {
 		return fmt.Errorf("read %s: it was read before", in.Name)
 	}
@@ -37,17 +43,77 @@ func (in *Input) Read(ctx context.Context, emit func(*Batch) error) (err error) 
 			in.drain = w.skip(-1)
 		}(in.src)
 	}
-	b := newBatcher(ctx, in, emit)
-	if err = in.read(b); err == nil {
-		err = in.finish(b)
+	if in.Limit > 0 {
+		in.sums = sha256.New()
+		workers = 1 // it takes the first records
+	}
+	r := &reading{in: in, ctx: ctx, workers: in.Workers(workers), emit: emit}
+	if err = in.read(r); err == nil {
+		err = in.finish()
 	}
 	return in.explain(ctx, err)
 }
 
+// Workers is how many of so many workers find something to do in the input, by
+// its size.
+func (in *Input) Workers(most int) int {
+	if in.total >= 0 && in.total/int64(in.opts.Block) < int64(most) {
+		most = int(in.total/int64(in.opts.Block)) + 1
+	}
+	return most
+}
+
+// A reading is what the workers of a Read share.
+type reading struct {
+	in      *Input
+	ctx     context.Context
+	workers int
+	emit    func(worker int, b *Batch) error
+}
+
+// share has each worker do its work, with a batcher of its own, and returns what
+// made emit fail or ended the context, or else the input's first error.
+func (r *reading) share(work func(*batcher) error) error {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	errs := make([]error, r.workers)
+	do := func(worker int) { errs[worker] = work(newBatcher(ctx, cancel, r.in, worker, r.emit)) }
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer cancel(nil) // also if emit panics
+	for worker := 1; worker < r.workers; worker++ {
+		others.Go(func() { do(worker) })
+	}
+	do(0)
+	others.Wait()
+	var first *inputError
+	for _, err := range errs {
+		var e *inputError
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &e) && (first == nil || e.after < first.after):
+			first = e
+		}
+	}
+	if first != nil {
+		return first
+	}
+	return nil
+}
+
+// An inputError is what is wrong with an input, after so many records.
+type inputError struct {
+	after int64
+	err   error
+}
+
+func (e *inputError) Error() string { return e.err.Error() }
+
 // finish reads what is left of the stream and settles the digest.
-func (in *Input) finish(b *batcher) error {
+func (in *Input) finish() error {
 	if in.cut {
-		b.sums.Sum(in.sum[:0])
+		in.sums.Sum(in.sum[:0])
 		return nil
 	}
 	if in.drained == nil {
@@ -55,38 +121,30 @@ func (in *Input) finish(b *batcher) error {
 	} else {
 		<-in.drained
 	}
-	if in.drain != nil {
-		return in.drain
+	err := in.drain
+	if err == nil && in.info != nil {
+		err = in.unchanged(in.file)
 	}
-	if in.info != nil {
-		if err := in.unchanged(in.file); err != nil {
-			return err
-		}
+	if err != nil {
+		return &inputError{in.Records(), err}
 	}
 	in.src.digest.hash.Sum(in.sum[:0])
 	in.done.Store(in.src.digest.n.Load())
 	return nil
 }
 
-// foreign says that err is not about the input.
-func (b *batcher) foreign(err error) bool {
-	var own *emitError
-	return b.ctx.Err() != nil || errors.As(err, &own)
-}
-
+// explain names the input and the place.
 func (in *Input) explain(ctx context.Context, err error) error {
-	var own *emitError
+	var e *inputError
 	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &own):
-		return own.error
+	case !errors.As(err, &e):
+		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case in.Format != "parquet" && in.Format != "arrow":
-		return fmt.Errorf("read %s after record %d (near byte %d): %w", in.Name, in.records, in.src.offset(), err)
+		return fmt.Errorf("read %s after record %d (near byte %d): %w", in.Name, e.after, in.src.offset(), e.err)
 	}
-	return fmt.Errorf("read %s after record %d: %w", in.Name, in.records, err)
+	return fmt.Errorf("read %s after record %d: %w", in.Name, e.after, e.err)
 }
 
 // direct says that the input is read at random where it lies, so that its stream

@@ -84,11 +84,11 @@ func TestRejectsRoundTrip(t *testing.T) {
 			w.Write(append(cells, r.raw))
 		}
 		w.Flush()
-		again, err := openBytes(buf.Bytes(), Options{MaxField: 24, Delimiter: opts.Delimiter, block: 7})
+		again, err := openBytes(buf.Bytes(), Options{MaxField: 24, Delimiter: opts.Delimiter, Block: rapid.IntRange(1, 300).Draw(t, "block")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := collect(again)
+		second, err := collectBy(again, rapid.IntRange(1, 3).Draw(t, "workers"))
 		if again.Format != "rejects" || !slices.Equal(again.Columns, in.Columns) || !slices.Equal(cellsOf(first), cellsOf(second)) {
 			t.Fatalf("%s %q: %v\n got %q\nwant %q", again.Format, again.Columns, err, cellsOf(second), cellsOf(first))
 		}

@@ -26,13 +26,23 @@
 //
 // # Memory
 //
-// An input that is being read holds three blocks of 256 KiB, at most one record
-// beyond them, and the batches that its reader has not released.
+// An input that is being read holds three blocks of 320 KiB, a record that is
+// longer than that twice, and for each worker
+//
+//   - of a text, a block and two batches: one for what it reads of a block before
+//     the blocks ahead are read, one for what turns out to be before that;
+//   - of the columnar formats, a batch; and for every four workers of a Parquet
+//     input a row group under way, of which each column has its dictionary and
+//     one page in memory; of an Arrow input, one record batch.
+//
+// A batch takes at most 1 MiB of cells and the record that exceeds it, 4 bytes a
+// cell and 16 a record.
 package source
 
 import (
 	"crypto/sha256"
 	"errors"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -58,15 +68,14 @@ type RowError struct {
 	Offset int64 // byte offset of the record after decompression, -1 if the format has none
 	Reason Reason
 	Detail string // for people: "3 fields where there should be 5"
-	// Raw is the physical line without its line ending, owned by the receiver.
-	// Of a line over Options.MaxField only so many bytes are kept: Reason is
+	// Raw is the physical line without its line ending. Of a line over Options.MaxField only so many bytes are kept: Reason is
 	// FieldTooLong then, and Detail tells the length of the line.
 	Raw []byte
 }
 
 // A Batch holds consecutive records of one input, and the row errors met among
-// them. It belongs to the receiver until Release, which returns its memory to
-// the input's pool; byte slices obtained from it are invalid afterwards.
+// them. It and all byte slices obtained from it belong to the receiver until
+// that returns.
 type Batch struct {
 	// Record has one Binary column for each of Input.Columns, in that order
 	// (null: the format's null, or a cell that the record does not have).
@@ -76,16 +85,6 @@ type Batch struct {
 	Rows, Offsets []int64
 	// Errors are the records of this stretch that could not be split, by row.
 	Errors []RowError
-
-	release func()
-}
-
-// Release returns the batch's memory to its pool. It may be called once.
-func (b *Batch) Release() {
-	b.Record.Release()
-	if b.release != nil {
-		b.release()
-	}
 }
 
 // Options say how inputs are read. The zero value detects everything.
@@ -97,11 +96,10 @@ type Options struct {
 	WorkspaceColumn string // name, or 1-based number; "": none
 	MaxField        int    // bytes; 0: 1 MiB
 	Limit           int64  // stop after so many records (good and bad); 0: none
-	BatchRows       int    // most records in a batch; 0: 8192
+	BatchRows       int    // most records in a batch; 0: 32768
+	Block           int    // bytes of a text that are read at a time; 0: 256 KiB
 	Stdin           io.Reader
 	TempDir         string // for what must be read at random from a stream; "": that of the system
-
-	block int // bytes read at a time; 0: 256 KiB
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -109,7 +107,7 @@ const DefaultMaxField = 1 << 20
 
 const (
 	mostMaxField     = 1 << 30 // offsets of a batch are int32
-	defaultBatchRows = 8192
+	defaultBatchRows = 32 << 10
 	defaultBlock     = 256 << 10
 )
 
@@ -122,15 +120,15 @@ func (o Options) settled() (Options, error) {
 	}
 	set(&o.MaxField, DefaultMaxField)
 	set(&o.BatchRows, defaultBatchRows)
-	set(&o.block, defaultBlock)
+	set(&o.Block, defaultBlock)
 	if o.Quote == 0 {
 		o.Quote = '"'
 	}
 	switch {
 	case o.MaxField < 1 || o.MaxField > mostMaxField:
 		return o, errors.New("the field limit must be between 1 byte and 1 GiB")
-	case o.BatchRows < 1 || o.Limit < 0:
-		return o, errors.New("batch size and limit cannot be negative")
+	case o.BatchRows < 1 || o.Block < 1 || o.Limit < 0:
+		return o, errors.New("batch size, block size and limit cannot be negative")
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
@@ -166,7 +164,7 @@ type Dialect struct {
 	BOM       bool   `json:"bom"`
 }
 
-// An Input is an opened source. It is read once, by one goroutine.
+// An Input is an opened source. It is read once.
 type Input struct {
 	Name        string   // as it was named; "-" is standard input
 	Format      string   // "csv", "text", "parquet", "arrow", "rejects"
@@ -185,12 +183,12 @@ type Input struct {
 	anyhow  bool                 // it does need them so
 	drained chan struct{}        // closed when src, which is only hashed, is at its end
 	drain   error                // what stopped that
-	emits   bool                 // emit is running
-	read    func(*batcher) error // the records of the format; set by Open
+	read    func(*reading) error // the records of the format; set by Open
 	skipped []string             // names of columns that have no one value a row
 	started bool
-	records int64
+	records atomic.Int64
 	cut     bool
+	sums    hash.Hash // of the records; nil without a limit
 	sum     [sha256.Size]byte
 	done    atomic.Int64 // raw bytes read so far
 	total   int64        // raw bytes, -1: unknown
@@ -211,7 +209,7 @@ func (in *Input) Size() int64 {
 func (in *Input) SHA256() [32]byte { return in.sum }
 
 // Records is the number of records seen, good and bad.
-func (in *Input) Records() int64 { return in.records }
+func (in *Input) Records() int64 { return in.records.Load() }
 
 // Cut says that Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }

@@ -18,35 +18,57 @@ import (
 
 // A stream reads an input in blocks, in a goroutine of its own that counts and
 // hashes the raw bytes, decompresses them and decodes UTF-16: all that is in
-// order by nature, beside the parsing. A block has room before its bytes, into
-// which the reader copies the part of a record that the last block ended in, so
-// no other byte is moved.
+// order by nature, beside the parsing.
 type stream struct {
-	size, head int           // bytes of a block, room before them
-	full       chan []byte   // room and bytes; closed at the end
+	size, head int           // bytes read for a block, room before them
+	full       chan *block   // closed after the last
 	free       chan []byte   // bounds the blocks that exist; nil: not made yet
 	stop, done chan struct{} // Close asks; the goroutine has ended
+	lines      atomic.Bool   // a block shall end with a line, where one ends near its end
+	first      chan *window  // the first block's turn
 
 	// Settled by the goroutine before the first block.
 	compression, encoding string
-	err                   error // once full is closed
 	digest                *digest
 }
 
-// newStream starts to read raw into at most depth blocks of size bytes. The
-// digest of the raw bytes is that of raw.
-func newStream(raw *digest, size, depth int) *stream {
+// A block is a stretch of a stream: buf from start on. The room before start is
+// for the part of a record that the last block ended in, so no other byte is
+// moved.
+type block struct {
+	buf        []byte
+	start      int
+	offset     int64        // of buf[start] in the stream
+	err        error        // what ended the stream here, be it io.EOF; nil: it goes on
+	turn, next chan *window // where the reader of the blocks in order goes through
+}
+
+const (
+	someBlocks = 3  // of a stream that one goroutine reads
+	mostBlocks = 64 // of any
+)
+
+// newStream starts to read raw into a few blocks of size bytes. The digest of
+// the raw bytes is that of raw.
+func newStream(raw *digest, size int) *stream {
 	s := &stream{
 		size: size, head: min(16*size, 64<<10),
-		full: make(chan []byte, depth), free: make(chan []byte, depth),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		full: make(chan *block, mostBlocks), free: make(chan []byte, mostBlocks),
+		stop: make(chan struct{}), done: make(chan struct{}), first: make(chan *window, 1),
 		digest: raw,
 	}
-	for range depth {
+	for range someBlocks {
 		s.free <- nil
 	}
 	go s.run()
 	return s
+}
+
+// share allows for the blocks that so many more goroutines hold.
+func (s *stream) share(readers int) {
+	for range min(readers, mostBlocks-someBlocks) {
+		s.free <- nil
+	}
 }
 
 func (s *stream) run() {
@@ -56,29 +78,34 @@ func (s *stream) run() {
 	if closer != nil {
 		defer closer()
 	}
-	for err == nil {
-		var block []byte
+	var rest []byte // of the line that the last block had only the start of
+	for b := (&block{next: s.first}); b.err == nil; {
+		b = &block{offset: b.offset + int64(len(b.buf)-b.start), start: s.head - len(rest), turn: b.next, next: make(chan *window, 1), err: err}
 		select {
-		case block = <-s.free:
+		case b.buf = <-s.free:
 		case <-s.stop:
 			return
 		}
-		if block == nil {
-			block = make([]byte, s.head+s.size)
+		if b.buf == nil {
+			b.buf = make([]byte, s.head+s.size)
 		}
-		n, block := s.head, block[:s.head+s.size]
-		for n < len(block) && err == nil {
+		b.buf = b.buf[:s.head+s.size]
+		copy(b.buf[b.start:], rest)
+		n := s.head
+		for n < len(b.buf) && b.err == nil {
 			var m int
-			m, err = r.Read(block[n:])
+			m, b.err = r.Read(b.buf[n:])
 			n += m
 		}
-		if n == s.head {
-			break
+		end := n
+		if near := max(n-s.head/2, b.start); s.lines.Load() && b.err == nil {
+			if i := bytes.LastIndexByte(b.buf[near:n], '\n'); i >= 0 {
+				end = near + i + 1
+			}
 		}
-		s.full <- block[:n] // has room for all blocks that exist
-	}
-	if err != io.EOF {
-		s.err = err
+		rest = append(rest[:0], b.buf[end:n]...)
+		b.buf = b.buf[:end]
+		s.full <- b // has room for all blocks that exist
 	}
 }
 
@@ -141,14 +168,11 @@ func peek(r io.Reader, n int) ([]byte, io.Reader, error) {
 	return b[:n], io.MultiReader(bytes.NewReader(b[:n]), r), nil
 }
 
-// next returns the next block, or nil at the end of the stream.
-func (s *stream) next(ctx context.Context) ([]byte, error) {
+// following returns the next block, or nil after the last.
+func (s *stream) following(ctx context.Context) (*block, error) {
 	select {
-	case block, ok := <-s.full:
-		if !ok {
-			return nil, s.err
-		}
-		return block, nil
+	case b := <-s.full:
+		return b, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

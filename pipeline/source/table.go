@@ -3,33 +3,46 @@ package source
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // cells yields the cells of a column, one a call; false is a null. A cell is
 // valid until the next call.
 type cells func() ([]byte, bool, error)
 
-// table appends n rows to b, a cell of each column a row. It says whether more
-// may follow.
-func (b *batcher) table(n int64, cols []cells) (bool, error) {
-	for ; n > 0; n-- {
-		if b.full() {
-			if err := b.flush(); err != nil {
-				return false, err
-			}
-		}
-		if b.limited() {
-			b.in.cut = true
-			return false, nil
-		}
+// A table is a part of an input that has its rows in columns: a row group or a
+// record batch. One worker at a time takes the rows that follow.
+type table struct {
+	mu     sync.Mutex
+	name   string
+	rows   int64
+	cols   []cells
+	close  func()
+	first  int64        // records before it
+	left   atomic.Int64 // rows that nobody took
+	broken bool         // it cannot be read any further
+}
+
+// read takes rows, as many as b holds.
+func (t *table) read(b *batcher) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.left.Load()
+	if b.base = t.first + t.rows - n; n == 0 || t.broken {
+		return nil // another worker was first
+	}
+	t.broken = true // unless we get to the end
+	for ; n > 0 && !b.full(); n-- {
 		size := 0
-		for i, next := range cols {
+		for i, next := range t.cols {
 			cell, ok, err := next()
 			switch {
 			case err != nil:
-				return false, err
+				return err
 			case len(cell) > mostMaxField:
-				return false, fmt.Errorf("column %q has a cell of %d bytes", b.in.Columns[i], len(cell))
+				return fmt.Errorf("column %q has a cell of %d bytes", b.in.Columns[i], len(cell))
 			case !ok:
 				b.null(i)
 			default:
@@ -37,20 +50,119 @@ func (b *batcher) table(n int64, cols []cells) (bool, error) {
 				size += len(cell)
 			}
 		}
-		b.row(-1, size+8*len(cols)) // rows of nulls have a size too
+		b.row(-1, size+8*len(t.cols)) // rows of nulls have a size too
 	}
-	return true, nil
+	if n > 0 && b.limited() {
+		b.in.cut = true
+	}
+	t.broken = false
+	t.left.Store(n)
+	if n == 0 {
+		t.close()
+	}
+	return nil
 }
 
-// safely makes an error of a panic, unless it is one of emit: the decoders of
-// Parquet and Arrow panic on some of the damage that a file may have.
+// tableWorkers is how many workers share a table: taking rows out of it, which
+// one does at a time, is so much less work than what emit does with them.
+const tableWorkers = 4
+
+// tables are those of an input, which all workers read.
+type tables struct {
+	in   *Input
+	mu   sync.Mutex
+	open []*table               // one for each tableWorkers workers; nil: none yet
+	next func() (*table, error) // opens the one that follows; nil: there is none
+	rows int64                  // of all that were opened
+	err  *inputError            // the first in the input
+}
+
+// readTables reads the tables that next opens one after the other, until it
+// returns nil. At most so many are open at once.
+func (r *reading) readTables(most int, next func() (*table, error)) error {
+	s := &tables{in: r.in, next: next, open: make([]*table, min(max(most, 1), (r.workers+tableWorkers-1)/tableWorkers))}
+	defer func() {
+		for _, t := range s.open {
+			if t != nil && t.left.Load() > 0 {
+				t.close()
+			}
+		}
+	}()
+	if err := r.share(s.work); err != nil || s.err == nil {
+		return err
+	}
+	return s.err
+}
+
+func (s *tables) work(b *batcher) error {
+	for !s.in.cut {
+		t := s.take(b.worker)
+		if t == nil {
+			return nil
+		}
+		if err := s.in.safely(t.name, func() error { return t.read(b) }); err != nil {
+			s.mu.Lock()
+			s.failed(t, b.base+b.n, err)
+			s.mu.Unlock()
+			b.reset()
+		}
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take returns a table that has rows left, be it another worker's; nil: there is
+// none. What follows the first error is not read.
+func (s *tables) take(worker int) *table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mine := worker % len(s.open)
+	for s.next != nil && (s.open[mine] == nil || s.open[mine].left.Load() == 0) {
+		t, err := s.next()
+		if t == nil {
+			s.next = nil
+			break
+		}
+		t.first = s.rows
+		if err != nil {
+			s.failed(t, s.rows, err)
+			break
+		}
+		t.left.Store(t.rows)
+		s.rows += t.rows
+		s.open[mine] = t
+		if t.rows == 0 {
+			t.close()
+		}
+	}
+	for i := range s.open {
+		t := s.open[(mine+i)%len(s.open)]
+		if t != nil && t.left.Load() > 0 && (s.err == nil || t.first <= s.err.after) {
+			return t
+		}
+	}
+	return nil
+}
+
+// failed notes what is wrong with a table after so many records.
+func (s *tables) failed(t *table, after int64, err error) {
+	s.next = nil
+	if s.err == nil || after < s.err.after {
+		s.err = &inputError{after, fmt.Errorf("%s: %w", t.name, err)}
+	}
+	if i := slices.Index(s.open, t); i >= 0 {
+		s.open[i] = nil
+	}
+}
+
+// safely makes an error of a panic: the decoders of Parquet and Arrow panic on
+// some of the damage that a file may have.
 func (in *Input) safely(what string, f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			if in.emits {
-				panic(p)
-			}
 			err = fmt.Errorf("%s is damaged: %v", what, p)
 		}
 	}()

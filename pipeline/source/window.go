@@ -1,9 +1,14 @@
 package source
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 )
+
+// errClosed is what a goroutine finds that was left reading.
+var errClosed = errors.New("the input was closed")
 
 // A window is the part of a stream that its reader looks at: buf from pos on.
 type window struct {
@@ -11,57 +16,72 @@ type window struct {
 	ctx   context.Context
 	buf   []byte
 	pos   int
-	base  int64 // offset of buf[0] in the stream
-	eof   bool  // the stream ends with buf
-	block []byte
+	base  int64  // offset of buf[0] in the stream
+	err   error  // what ended the stream with buf, be it io.EOF; nil: it goes on
+	block []byte // that buf lies in; nil: in none
+	need  int    // bytes from pos on that make another look at a record worth it
+	turn  chan *window
+
+	records int64   // records before pos
+	line    badLine // the one that pos is in, if it has a fault
+}
+
+// newWindow is the start of a stream.
+func newWindow(ctx context.Context, s *stream) *window {
+	return &window{stream: s, ctx: ctx, turn: s.first}
 }
 
 // offset is the place of buf[pos] in the stream.
 func (w *window) offset() int64 { return w.base + int64(w.pos) }
 
-// fill adds what follows in the stream, or sets eof. It moves buf. What is left
-// of buf doubles once it is longer than the room before a block, so that a
-// record that is looked at again after each fill costs linear time.
-func (w *window) fill() error {
-	rest, at := w.buf[w.pos:], w.offset()
-	block, err := w.next(w.ctx)
+// eof says that the stream ends with buf.
+func (w *window) eof() bool { return w.err == io.EOF }
+
+// add puts the next block behind what is left of the window, which moves buf. It
+// says whether that is enough for another look: what is left doubles, once it is
+// longer than a block, so that a record which is looked at again after each
+// block costs linear time.
+func (w *window) add(b *block) bool {
+	rest := w.buf[w.pos:]
+	at := b.offset - int64(len(rest))
 	switch {
-	case err != nil:
-		return err
-	case block == nil:
-		w.eof = true
-		return nil
-	case len(rest) <= w.head:
-		w.pos = w.head - len(rest)
-		copy(block[w.pos:], rest)
-		w.base = at - int64(w.pos)
-		w.keep(block, block)
-		return nil
-	}
-	long := append(make([]byte, 0, 2*len(rest)+len(block)), rest...)
-	for block != nil && err == nil {
-		long = append(long, block[w.head:]...)
-		w.put(block)
-		if len(long) >= 2*len(rest) {
-			break
+	case len(rest) <= b.start:
+		pos := b.start - len(rest)
+		copy(b.buf[pos:], rest)
+		w.release()
+		w.block, w.buf, w.pos = b.buf, b.buf, pos
+	default:
+		if w.block != nil {
+			rest = append(make([]byte, 0, 2*len(rest)+len(b.buf)), rest...)
 		}
-		block, err = w.next(w.ctx)
+		w.buf, w.pos = append(rest, b.buf[b.start:]...), 0
+		w.release()
+		w.free <- b.buf
 	}
-	w.eof = block == nil && err == nil
-	w.pos, w.base = 0, at
-	w.keep(nil, long)
-	return err
+	w.base, w.err, w.turn = at-int64(w.pos), b.err, b.next
+	return len(w.buf)-w.pos >= w.need || w.err != nil
 }
 
-// keep makes buf, in block, the window, and gives the last block back.
-func (w *window) keep(block, buf []byte) {
+// release gives back the block that buf lies in.
+func (w *window) release() {
 	if w.block != nil {
-		w.put(w.block)
+		w.free <- w.block
+		w.block = nil
 	}
-	w.block, w.buf = block, buf
 }
 
-func (s *stream) put(block []byte) { s.free <- block }
+// fill adds what follows in the stream, or returns what ended it.
+func (w *window) fill() error {
+	if w.err != nil {
+		return w.err
+	}
+	b, err := w.following(w.ctx)
+	if b == nil {
+		return cmp.Or(err, errClosed)
+	}
+	w.add(b)
+	return nil
+}
 
 // skip moves on by n bytes, or to the end of the stream if n is negative.
 func (w *window) skip(n int64) error {
@@ -72,7 +92,7 @@ func (w *window) skip(n int64) error {
 			n -= have
 		}
 		w.pos += int(have)
-		if n == 0 || w.eof {
+		if n == 0 || w.eof() {
 			return nil
 		}
 		if err := w.fill(); err != nil {
@@ -85,9 +105,6 @@ func (w *window) skip(n int64) error {
 // Read makes the rest of the stream an io.Reader.
 func (w *window) Read(p []byte) (int, error) {
 	for w.pos == len(w.buf) {
-		if w.eof {
-			return 0, io.EOF
-		}
 		if err := w.fill(); err != nil {
 			return 0, err
 		}
@@ -99,7 +116,7 @@ func (w *window) Read(p []byte) (int, error) {
 
 // look fills the window until it holds n bytes or the stream ends.
 func (w *window) look(n int) error {
-	for len(w.buf)-w.pos < n && !w.eof {
+	for len(w.buf)-w.pos < n && !w.eof() {
 		if err := w.fill(); err != nil {
 			return err
 		}

@@ -1,0 +1,137 @@
+package source
+
+import "context"
+
+// Text is read in blocks by all workers at once. What a splitter finds depends
+// on the bytes of a record alone, so a worker reads its block before it knows
+// where the first record of the block starts, as if the block started with one.
+// The window goes from the worker of one block to that of the next, and brings
+// along the place where the records so far end. If one of the records that were
+// guessed starts there, it and those after it are as they would be read from
+// there. If none does, the block is read again.
+//
+// Whoever has the window already, as a single worker always has, guesses nothing.
+
+// openLines makes newLines, for each worker, the reader of the input from offset
+// start on.
+func (in *Input) openLines(start int64, newLines func() *lines) {
+	in.read = func(r *reading) error {
+		w := in.src
+		w.lines.Store(true)
+		if err := w.skip(start); err != nil {
+			return &inputError{0, err}
+		}
+		w.share(r.workers)
+		return r.share(func(b *batcher) error {
+			l := newLines()
+			l.keep = l.ncols
+			if b.worker == 0 { // and nobody else, until it passes the window on
+				if err := l.finish(w, b); err != nil {
+					return err
+				}
+			}
+			return l.blocks(w.stream, b)
+		})
+	}
+}
+
+// blocks reads blocks of s, as long as there are any.
+func (l *lines) blocks(s *stream, b *batcher) error {
+	g := b.another()
+	for !b.in.cut {
+		blk, err := s.following(b.ctx)
+		if blk == nil {
+			return err
+		}
+		var w, guess *window
+		select {
+		case w = <-blk.turn:
+		default:
+			guess = l.guess(blk, g)
+			select {
+			case w = <-blk.turn:
+			case <-b.ctx.Done():
+				return context.Cause(b.ctx)
+			}
+		}
+		if err := l.take(w, blk, b, guess, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guess reads blk into g as if a record started with it, and returns where it
+// got to.
+func (l *lines) guess(blk *block, g *batcher) *window {
+	l.enter(&window{buf: blk.buf, pos: blk.start, base: blk.offset - int64(blk.start), err: blk.err})
+	l.read(g)
+	return l.w
+}
+
+// take reads on in the window, with blk, as far as it was not guessed, and hands
+// on what b and g have then.
+func (l *lines) take(w *window, blk *block, b *batcher, guess *window, g *batcher) error {
+	b.base = w.records
+	if !w.add(blk) {
+		g.reset()
+		w.turn <- w
+		return nil
+	}
+	l.enter(w)
+	if guess == nil || !l.adopt(guess, blk.offset, b, g) {
+		g.reset()
+		return l.finish(w, b)
+	}
+	if err := l.finish(w, g); err != nil {
+		return err
+	}
+	return b.flush()
+}
+
+// enter makes w what l reads.
+func (l *lines) enter(w *window) {
+	l.w = w
+	l.moved()
+}
+
+// adopt reads the records before start into b, and moves on behind those that
+// were guessed from there on, into g, if they are right.
+func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
+	w := l.w
+	for w.line.fault != nil || w.offset() < start {
+		if b.full() || !l.one(b) {
+			return false
+		}
+	}
+	if !l.begin() {
+		return false
+	}
+	g.base = b.base + b.n
+	if !g.since(w.offset()) {
+		return false
+	}
+	w.pos, w.line = int(guess.offset()-w.base), guess.line
+	return true
+}
+
+// finish reads the records that end in the window, passes it on and hands on
+// what is in b, and before that what b cannot hold.
+func (l *lines) finish(w *window, b *batcher) error {
+	l.enter(w)
+	for l.read(b) {
+		if err := b.flush(); err != nil {
+			return err
+		}
+		if b.limited() {
+			b.in.cut = l.begin()
+			break
+		}
+	}
+	w.records, w.need = b.base+b.n, 2*(len(w.buf)-w.pos)
+	if w.err != nil && !w.eof() {
+		return &inputError{w.records, w.err}
+	}
+	w.turn <- w
+	return b.flush()
+}
