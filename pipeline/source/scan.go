@@ -50,6 +50,7 @@ type mark struct {
 	c      byte
 	off    bool // never found
 	lo, at int  // no c in [lo, at)
+	work   int  // bytes searched so far
 }
 
 // from returns the position of the first c in buf at or after p, or len(buf).
@@ -70,6 +71,7 @@ func (m *mark) search(buf []byte, p int) int {
 	if i := bytes.IndexByte(buf[min(p, end):end], m.c); i >= 0 {
 		m.at = p + i
 	}
+	m.work += m.at - p
 	m.lo = p
 	return m.at
 }
