@@ -14,15 +14,16 @@ import (
 const module = "github.com/linkforge/bulk/"
 
 // layers lists, for each package, what of this module it may import. Imports go
-// one way: cmd, pipeline, {source, assign, extsort, report, sink}, {canon,
-// codegen}.
+// one way: cmd, pipeline, {source, assign, extsort, report, sink}, {columnar,
+// canon, codegen}.
 var layers = map[string][]string{
 	"canon":                {},
 	"codegen":              {},
 	"pipeline/assign":      {}, // also for use in a distributed runner
 	"pipeline/extsort":     {}, // knows no URL
-	"pipeline/source":      {},
-	"pipeline/report":      {},
+	"pipeline/columnar":    {}, // what source and report both must know of hostile files
+	"pipeline/source":      {"pipeline/columnar"},
+	"pipeline/report":      {"pipeline/columnar"},
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},
 	"sink/postgres":        {"sink"},
@@ -40,14 +41,16 @@ var pure = []string{"canon", "codegen", "pipeline/assign"}
 var drivers = map[string]string{
 	"modernc.org/sqlite":       "sink/sqlite",
 	"github.com/jackc/pgx":     "sink/postgres sink/postgres/pgtest",
-	"github.com/parquet-go":    "pipeline/source pipeline/report",
+	"github.com/parquet-go":    "pipeline/columnar pipeline/source pipeline/report",
 	"github.com/spf13":         "cmd/bulk",
 	"golang.org/x/net":         "canon",
-	"github.com/klauspost":     "pipeline/source",
+	"github.com/klauspost":     "pipeline/columnar pipeline/source",
+	"github.com/andybalholm":   "pipeline/columnar",
+	"github.com/pierrec":       "pipeline/columnar",
 	"github.com/schollz":       "cmd/bulk",
 	"github.com/rogpeppe":      "",
 	"pgregory.net/rapid":       "",
-	"github.com/apache/arrow/": "pipeline pipeline/source pipeline/report pipeline/audit",
+	"github.com/apache/arrow/": "pipeline pipeline/columnar pipeline/source pipeline/report pipeline/audit",
 }
 
 func TestImports(t *testing.T) {

@@ -3,28 +3,33 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
 // arrowRowReader reads one batch after the other.
 type arrowRowReader struct {
 	r      *ipc.FileReader
+	alloc  *columnar.Allocator
 	batch  int // the next one
 	record arrow.Record
 	at     int // in record
 }
 
 func openArrowRows(f *os.File) (rowReader, []string, error) {
-	if err := checkFooter(f); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, nil, err
 	}
-	r, err := ipc.NewFileReader(f, ipc.WithAllocator(guard{memory.NewGoAllocator()}))
+	if err := columnar.CheckArrowFile(f, info.Size()); err != nil {
+		return nil, nil, err
+	}
+	alloc := columnar.NewAllocator()
+	r, err := ipc.NewFileReader(f, ipc.WithAllocator(alloc))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,17 +47,7 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", field.Name, field.Type, want.Field(i).Type)
 		}
 	}
-	return &arrowRowReader{r: r}, carried, nil
-}
-
-// A guard panics rather than allocate what only a damaged length can ask for.
-type guard struct{ memory.Allocator }
-
-func (g guard) Allocate(n int) []byte {
-	if n < 0 || n > math.MaxInt32 {
-		panic(fmt.Sprintf("a buffer of %d bytes", n))
-	}
-	return g.Allocator.Allocate(n)
+	return &arrowRowReader{r: r, alloc: alloc}, carried, nil
 }
 
 // carriedAfter returns the names that follow the mapping's own columns.
@@ -71,6 +66,7 @@ func (a *arrowRowReader) readInto(b *MappingBlock, n int) (err error) {
 		if a.batch == a.r.NumRecords() {
 			return io.EOF
 		}
+		a.alloc.Reset()
 		if a.record, err = a.r.Record(a.batch); err != nil { // valid until the next call
 			return err
 		}

@@ -7,9 +7,12 @@ import (
 	"os"
 	"slices"
 
+	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
 )
+
+// parquetBuffer is what is read of a column chunk at a time.
+const parquetBuffer = 128 << 10
 
 // parquetRowReader reads the columns of one row group beside each other.
 type parquetRowReader struct {
@@ -32,7 +35,7 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	file, err := columnar.OpenParquet(f, info.Size(), parquetBuffer)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,20 +53,7 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, field)
 		}
 	}
-	return &parquetRowReader{groups: file.RowGroups()}, carried, checkCodecs(file.Metadata())
-}
-
-// checkCodecs refuses what the writer does not write: the decoders of some other
-// codecs allocate without bound where they meet damage.
-func checkCodecs(meta *format.FileMetaData) error {
-	for _, group := range meta.RowGroups {
-		for _, column := range group.Columns {
-			if column.MetaData.Codec != format.Zstd {
-				return fmt.Errorf("a column is compressed by %s rather than %s", column.MetaData.Codec, format.Zstd)
-			}
-		}
-	}
-	return nil
+	return &parquetRowReader{groups: file.RowGroups()}, carried, nil
 }
 
 func (p *parquetRowReader) readInto(b *MappingBlock, n int) error {

@@ -91,8 +91,8 @@ func TestReadDamage(t *testing.T) {
 		header + strings.Replace(row, ",1,", ",01,", 1):              `row 1: column row: "01" is none of its values`,
 		header + row + strings.Replace(row, "created", "creates", 1): `row 2: column outcome: "creates" is none of its values`,
 		header + strings.Replace(row, ",0\n", ",-1\n", 1):            `row 1: column salt: "-1" is none of its values`,
-		"PAR1PAR1":       "parquet",
-		"ARROW1\x00\x00": "footer",
+		"PAR1PAR1":       "the file is too short to be whole",
+		"ARROW1\x00\x00": "the file is too short to be whole",
 	} {
 		m, err := OpenMapping(write(t, "mapping", []byte(text)))
 		for err == nil {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
 // An arrowReader yields the record batches of an IPC file or stream. A batch is
@@ -25,7 +27,7 @@ func (in *Input) openArrow(file bool) error {
 	in.Format = "arrow"
 	var r *arrowReader
 	open := func() error {
-		return in.safely("the schema", func() (err error) {
+		return in.safely(func() (err error) {
 			if file {
 				r, err = in.arrowFile()
 			} else {
@@ -45,6 +47,9 @@ func (in *Input) openArrow(file bool) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
+	if err := in.checkWidth(len(names)); err != nil {
+		return err
+	}
 	in.Columns = unique(names)
 	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
@@ -63,90 +68,106 @@ func (in *Input) arrowFile() (*arrowReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := verifyFooter(at, "ARROW1", verifyArrowFooter); err != nil {
+	if err := columnar.CheckArrowFile(at, at.size); err != nil {
 		return nil, err
 	}
-	r, err := ipc.NewFileReader(io.NewSectionReader(at, 0, at.size), ipc.WithAllocator(guard{memory.NewGoAllocator()}))
+	alloc := columnar.NewAllocator()
+	r, err := ipc.NewFileReader(io.NewSectionReader(at, 0, at.size), ipc.WithAllocator(alloc))
 	if err != nil {
 		return nil, err
 	}
-	return &arrowReader{r.Schema(), r.Read}, nil
+	return newArrowReader(r, alloc), nil
 }
 
 func (in *Input) arrowStream() (*arrowReader, error) {
-	alloc := ipc.WithAllocator(guard{memory.NewGoAllocator()})
-	r, err := ipc.NewReaderFromMessageReader(&messages{ipc.NewMessageReader(in.src, alloc), in.src}, alloc)
+	alloc := columnar.NewAllocator()
+	r, err := ipc.NewReaderFromMessageReader(&messages{w: in.src}, ipc.WithAllocator(alloc))
 	if err != nil {
 		return nil, err
 	}
-	return &arrowReader{r.Schema(), r.Read}, nil
+	return newArrowReader(r, alloc), nil
 }
 
-// messages tells a stream that was cut off inside a message from one that has
-// ended, which may be without a mark: the library takes every EOF for the end.
+func newArrowReader(r interface {
+	Schema() *arrow.Schema
+	Read() (arrow.Record, error)
+}, alloc *columnar.Allocator) *arrowReader {
+	return &arrowReader{r.Schema(), func() (arrow.Record, error) {
+		alloc.Reset()
+		return r.Read()
+	}}
+}
+
+// messages reads the messages of a stream for the library, which would take
+// memory for what a message only says that it has, and every EOF for the end: a
+// stream may end without a mark, but not inside a message.
 type messages struct {
-	ipc.MessageReader
-	w *window
+	w    *window
+	msg  *ipc.Message
+	body []byte // of it; the library copies what it needs
 }
 
+// Message returns the next message, valid until the one after, or io.EOF. It
+// starts with 4 bytes of ones and the length of its metadata, or a length of 0 at
+// the end.
 func (m *messages) Message() (*ipc.Message, error) {
-	if err := m.verify(); err != nil {
+	m.Release()
+	if err := m.w.look(8); err != nil {
 		return nil, err
 	}
-	msg, err := m.MessageReader.Message()
-	if err != io.EOF && errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	return msg, err
-}
-
-// verify looks at the message ahead, at io.EOF if there is none. It starts with
-// 4 bytes of ones and the length of its metadata, or a length of 0 at the end.
-func (m *messages) verify() error {
-	if err := m.w.look(8); err != nil {
-		return err
-	}
 	ahead := m.w.buf[m.w.pos:]
-	if len(ahead) == 0 {
-		return io.EOF
-	}
-	if len(ahead) >= 4 && binary.LittleEndian.Uint32(ahead) == 0 {
-		return nil
+	if len(ahead) == 0 || len(ahead) >= 4 && binary.LittleEndian.Uint32(ahead) == 0 {
+		return nil, io.EOF
 	}
 	if len(ahead) < 8 {
-		return io.ErrUnexpectedEOF
+		return nil, io.ErrUnexpectedEOF
 	}
-	n := int(binary.LittleEndian.Uint32(ahead[4:]))
-	if binary.LittleEndian.Uint32(ahead) != 0xffffffff || n > mostMetadata {
-		return errors.New("it is no Arrow message")
+	n := int64(binary.LittleEndian.Uint32(ahead[4:]))
+	if binary.LittleEndian.Uint32(ahead) != 0xffffffff || n > columnar.MostMetadata {
+		return nil, errors.New("it is no Arrow message")
 	}
 	if n == 0 {
-		return nil
+		return nil, io.EOF
 	}
-	if err := m.w.look(8 + n); err != nil {
-		return err
+	m.w.pos += 8
+	meta, err := m.take(nil, int(n))
+	if err != nil {
+		return nil, err
 	}
-	if ahead = m.w.buf[m.w.pos:]; len(ahead) < 8+n {
-		return io.ErrUnexpectedEOF
+	length, err := columnar.CheckArrowMessage(meta)
+	if err != nil {
+		return nil, err
 	}
-	return verifyArrowMessage(ahead[8 : 8+n])
+	if m.body, err = m.take(m.body[:0], int(length)); err != nil {
+		return nil, err
+	}
+	m.msg = ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body))
+	return m.msg, nil
 }
 
-// A guard refuses to allocate what only a damaged length can ask for.
-type guard struct{ memory.Allocator }
-
-const mostBuffer = 1<<31 - 1
-
-func (g guard) Allocate(n int) []byte { return g.Allocator.Allocate(plausible(n)) }
-
-func (g guard) Reallocate(n int, b []byte) []byte { return g.Allocator.Reallocate(plausible(n), b) }
-
-func plausible(n int) int {
-	if n < 0 || n > mostBuffer {
-		panic(fmt.Sprintf("a buffer of %d bytes", n))
+// take appends the next n bytes to b. It takes memory for what there is.
+func (m *messages) take(b []byte, n int) ([]byte, error) {
+	for n > 0 {
+		step := min(n, max(16<<20, len(b)))
+		b = slices.Grow(b, step)
+		if _, err := io.ReadFull(m.w, b[len(b):len(b)+step]); err == io.EOF {
+			return b, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return b, err
+		}
+		b, n = b[:len(b)+step], n-step
 	}
-	return n
+	return b, nil
 }
+
+func (m *messages) Release() {
+	if m.msg != nil {
+		m.msg.Release()
+		m.msg = nil
+	}
+}
+
+func (m *messages) Retain() {}
 
 // A field is a column of an Arrow input: the leaf at path in the schema.
 type field struct {
@@ -177,7 +198,7 @@ func (in *Input) recordBatches(r *arrowReader, fields []field) func() (*table, e
 	return func() (*table, error) {
 		n++
 		t := &table{name: fmt.Sprintf("record batch %d", n), close: func() {}}
-		err := in.safely(t.name, func() error {
+		err := in.safely(func() error {
 			rec, err := r.next()
 			if err != nil {
 				return err

@@ -53,6 +53,14 @@ func unique(cells []string) []string {
 	return names
 }
 
+// checkWidth refuses more columns than there may be.
+func (in *Input) checkWidth(n int) error {
+	if n > maxColumns {
+		return &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", n, maxColumns)}
+	}
+	return nil
+}
+
 // settleColumns finds the URL and the workspace column by the options or by
 // their names. Without a header, names tell nothing.
 func (in *Input) settleColumns() (err error) {

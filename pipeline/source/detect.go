@@ -154,10 +154,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			}
 			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", have, why)}
 		}
-		if best.width > maxColumns {
-			return nil, &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", best.width, maxColumns)}
-		}
-		return best, nil
+		return best, in.checkWidth(best.width)
 	}
 }
 

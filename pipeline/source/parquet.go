@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -27,6 +28,9 @@ func (in *Input) openParquet() error {
 	for i, leaf := range leaves {
 		names[i] = strings.Join(leaf.Path, ".")
 	}
+	if err := in.checkWidth(len(names)); err != nil {
+		return err
+	}
 	in.Columns, in.skipped = unique(names), skipped
 	return in.settleColumns()
 }
@@ -36,12 +40,8 @@ func (in *Input) parquet() (f *parquet.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := verifyFooter(r, "PAR1", verifyThrift); err != nil {
-		return nil, err
-	}
-	err = in.safely("the footer", func() error {
-		f, err = parquet.OpenFile(r, r.size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
-			parquet.ReadBufferSize(parquetBuffer))
+	err = in.safely(func() error {
+		f, err = columnar.OpenParquet(r, r.size, parquetBuffer)
 		return err
 	})
 	return f, err
@@ -80,7 +80,7 @@ func (in *Input) readParquet(r *reading) error {
 		group := groups[n]
 		n++
 		t := &table{name: fmt.Sprintf("row group %d", n), rows: max(group.NumRows(), 0)}
-		err := in.safely(t.name, func() error {
+		err := in.safely(func() error {
 			in.columns(t, group, leaves)
 			return nil
 		})
@@ -154,7 +154,7 @@ func (c *chunk) load() error {
 		return fmt.Errorf("column %q ends before its row group does", c.name)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("column %q: %w", c.name, err)
 	}
 	c.page, c.i, c.k, c.n = page, 0, 0, int(page.NumValues())
 	c.levels, c.index = page.DefinitionLevels(), nil

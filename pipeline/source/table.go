@@ -34,9 +34,16 @@ func (t *table) read(b *batcher) error {
 		return nil // another worker was first
 	}
 	t.broken = true // unless we get to the end
+	at := 0
+	defer func() {
+		if p := recover(); p != nil {
+			panic(fmt.Sprintf("column %q: %v", b.in.Columns[at], p))
+		}
+	}()
 	for ; n > 0 && !b.full(); n-- {
 		size := 0
 		for i, next := range t.cols {
+			at = i
 			cell, ok, err := next()
 			switch {
 			case err != nil:
@@ -100,7 +107,7 @@ func (s *tables) work(b *batcher) error {
 		if t == nil {
 			return nil
 		}
-		if err := s.in.safely(t.name, func() error { return t.read(b) }); err != nil {
+		if err := s.in.safely(func() error { return t.read(b) }); err != nil {
 			s.mu.Lock()
 			s.failed(t, b.base+b.n, err)
 			s.mu.Unlock()
@@ -159,11 +166,11 @@ func (s *tables) failed(t *table, after int64, err error) {
 
 // safely makes an error of a panic: the decoders of Parquet and Arrow panic on
 // some of the damage that a file may have.
-func (in *Input) safely(what string, f func() error) (err error) {
+func (in *Input) safely(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s is damaged: %v", what, p)
+			err = fmt.Errorf("it is damaged: %v", p)
 		}
 	}()
 	return f()

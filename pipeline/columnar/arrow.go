@@ -1,0 +1,267 @@
+package columnar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	flatbuffers "github.com/google/flatbuffers/go"
+)
+
+const (
+	mostFields  = 1 << 20 // of a schema, with those inside of others
+	mostNesting = 64      // of fields in fields
+	mostBuffer  = math.MaxInt32
+	mostRows    = math.MaxInt32 // of a record batch
+)
+
+// A slot is the place of a member in a table of the format: 4 for the first, 6
+// for the second (Schema.fbs, Message.fbs and File.fbs of Apache Arrow).
+const (
+	footerSchema, footerDictionaries, footerBatches, footerCustom = 6, 8, 10, 12
+	messageType, messageHeader, messageBody, messageCustom        = 6, 8, 10, 12
+	batchLength, batchNodes, batchBuffers, batchVariadic          = 4, 6, 8, 12
+	dictionaryBatch                                               = 6
+	schemaFields, schemaCustom, schemaFeatures                    = 6, 8, 10
+	fieldTypeCode, fieldType, fieldChildren, fieldCustom          = 8, 10, 14, 16
+	unionTypes                                                    = 6
+)
+
+// The header of a message is one of these.
+const (
+	headerSchema     = 1
+	headerDictionary = 2
+	headerBatch      = 3
+)
+
+const union = 14 // type code of a field
+
+// CheckArrowFile checks the footer of an IPC file, and the metadata of every
+// dictionary and record batch that it lists.
+func CheckArrowFile(r io.ReaderAt, size int64) (err error) {
+	meta, err := footer(r, size, "ARROW1")
+	if err != nil {
+		return err
+	}
+	defer damaged(&err)
+	t := root(meta)
+	if err := errors.Join(checkSchema(t, footerSchema), listFits(t, footerDictionaries, 24), listFits(t, footerBatches, 24),
+		listFits(t, footerCustom, 4)); err != nil {
+		return err
+	}
+	end := size - int64(len(meta))
+	for _, list := range []struct {
+		slot flatbuffers.VOffsetT
+		what string
+	}{{footerDictionaries, "dictionary"}, {footerBatches, "record batch"}} {
+		at := flatbuffers.UOffsetT(t.Offset(list.slot))
+		if at == 0 {
+			continue
+		}
+		for i := range t.VectorLen(at) {
+			block := t.Vector(at) + flatbuffers.UOffsetT(24*i)
+			if err := checkBlock(r, end, t.GetInt64(block), t.GetInt32(block+8), t.GetInt64(block+16)); err != nil {
+				return fmt.Errorf("%s %d: %w", list.what, i+1, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkBlock checks a message of a file: its metadata with a prefix of 8 bytes
+// (4 before version 0.15 of Arrow), and its body. All of it lies before end.
+func checkBlock(r io.ReaderAt, end, offset int64, n int32, body int64) error {
+	if offset < 0 || n < 8 || body < 0 || offset > end-int64(n) || body > end-int64(n)-offset {
+		return fmt.Errorf("%d bytes of metadata and %d after them, from byte %d on, in a file of %d", n, body, offset, end)
+	}
+	if n > MostMetadata {
+		return fmt.Errorf("%d bytes of metadata", n)
+	}
+	meta := make([]byte, n)
+	if _, err := r.ReadAt(meta, offset); err != nil && err != io.EOF {
+		return err
+	}
+	prefix := 4
+	switch binary.LittleEndian.Uint32(meta) {
+	case 0:
+		return errors.New("it is no Arrow message")
+	case math.MaxUint32:
+		prefix = 8
+	}
+	return checkMessage(meta[prefix:], body)
+}
+
+// CheckArrowMessage checks the metadata of a message of a stream. It returns the
+// length of the body that follows, which is not yet known to be there.
+func CheckArrowMessage(meta []byte) (body int64, err error) {
+	defer damaged(&err)
+	t := root(meta)
+	body = t.GetInt64Slot(messageBody, 0)
+	if body < 0 || body > mostBuffer {
+		return 0, fmt.Errorf("a message with a body of %d bytes", body)
+	}
+	return body, checkMessage(meta, body)
+}
+
+func checkMessage(meta []byte, body int64) error {
+	t := root(meta)
+	if err := listFits(t, messageCustom, 4); err != nil {
+		return err
+	}
+	switch t.GetByteSlot(messageType, 0) {
+	case headerSchema:
+		return checkSchema(t, messageHeader)
+	case headerDictionary:
+		if dict, ok := member(t, messageHeader); ok {
+			return checkBatch(dict, dictionaryBatch, body)
+		}
+	case headerBatch:
+		return checkBatch(t, messageHeader, body)
+	}
+	return nil
+}
+
+// checkBatch checks the record batch in a slot of t against its body.
+func checkBatch(t flatbuffers.Table, slot flatbuffers.VOffsetT, body int64) error {
+	batch, ok := member(t, slot)
+	if !ok {
+		return errors.New("a batch without a description")
+	}
+	if rows := batch.GetInt64Slot(batchLength, 0); rows < 0 || rows > mostRows {
+		return fmt.Errorf("a batch of %d rows", rows)
+	}
+	if err := errors.Join(listFits(batch, batchNodes, 16), listFits(batch, batchBuffers, 16), listFits(batch, batchVariadic, 8)); err != nil {
+		return err
+	}
+	for values := range pairs(batch, batchNodes) {
+		if values < 0 || values > mostRows {
+			return fmt.Errorf("an array of %d values", values)
+		}
+	}
+	buffers := int64(0)
+	for offset, length := range pairs(batch, batchBuffers) {
+		if buffers++; length != 0 && (offset < 0 || length < 0 || offset > body || length > body-offset) {
+			return fmt.Errorf("a buffer of %d bytes from byte %d on, in a body of %d", length, offset, body)
+		}
+	}
+	if at := flatbuffers.UOffsetT(batch.Offset(batchVariadic)); at != 0 {
+		for i := range batch.VectorLen(at) {
+			n := batch.GetInt64(batch.Vector(at) + flatbuffers.UOffsetT(8*i))
+			if n < 0 || n > buffers {
+				return fmt.Errorf("an array of %d buffers, where there are %d", n, buffers)
+			}
+		}
+	}
+	return nil
+}
+
+// pairs visits a vector of structs of two 64-bit integers.
+func pairs(t flatbuffers.Table, slot flatbuffers.VOffsetT) func(func(a, b int64) bool) {
+	return func(yield func(a, b int64) bool) {
+		at := flatbuffers.UOffsetT(t.Offset(slot))
+		if at == 0 {
+			return
+		}
+		for i := range t.VectorLen(at) {
+			p := t.Vector(at) + flatbuffers.UOffsetT(16*i)
+			if !yield(t.GetInt64(p), t.GetInt64(p+8)) {
+				return
+			}
+		}
+	}
+}
+
+// checkSchema checks the schema in a slot of t: its fields and theirs.
+func checkSchema(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
+	schema, ok := member(t, slot)
+	if !ok {
+		return errors.New("there is no schema")
+	}
+	seen := 0
+	return errors.Join(listFits(schema, schemaCustom, 4), listFits(schema, schemaFeatures, 8), checkFields(schema, schemaFields, &seen, 0))
+}
+
+// checkFields checks the fields in a slot of t. Since several may share a place,
+// or lie within themselves, they are counted.
+func checkFields(t flatbuffers.Table, slot flatbuffers.VOffsetT, seen *int, depth int) error {
+	if err := listFits(t, slot, 4); err != nil || t.Offset(slot) == 0 {
+		return err
+	}
+	if depth > mostNesting {
+		return fmt.Errorf("the schema has fields in fields, more than %d deep", mostNesting)
+	}
+	at := flatbuffers.UOffsetT(t.Offset(slot))
+	for i := range t.VectorLen(at) {
+		if *seen++; *seen > mostFields {
+			return fmt.Errorf("the schema has more than %d fields", mostFields)
+		}
+		field := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(at) + flatbuffers.UOffsetT(4*i))}
+		err := errors.Join(checkFields(field, fieldChildren, seen, depth+1), listFits(field, fieldCustom, 4))
+		if typ, ok := member(field, fieldType); ok && err == nil && field.GetByteSlot(fieldTypeCode, 0) == union {
+			err = listFits(typ, unionTypes, 4)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func root(meta []byte) flatbuffers.Table {
+	return flatbuffers.Table{Bytes: meta, Pos: flatbuffers.GetUOffsetT(meta)}
+}
+
+// member returns the table in a slot of t.
+func member(t flatbuffers.Table, slot flatbuffers.VOffsetT) (flatbuffers.Table, bool) {
+	at := t.Offset(slot)
+	if at == 0 {
+		return t, false
+	}
+	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Pos + flatbuffers.UOffsetT(at))}, true
+}
+
+// listFits checks the vector in a slot of t, whose elements take size bytes.
+func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
+	if at := t.Offset(slot); at != 0 && t.VectorLen(flatbuffers.UOffsetT(at)) > len(t.Bytes)/size {
+		return errLength
+	}
+	return nil
+}
+
+// An Allocator gives memory to the decoder of Arrow, and panics rather than
+// exceed [MostBatch] from one Reset to the next: the length of a compressed buffer
+// is known from the buffer alone. It is for one goroutine.
+type Allocator struct {
+	memory.Allocator
+	taken int64
+}
+
+// NewAllocator returns an Allocator over Go's memory.
+func NewAllocator() *Allocator { return &Allocator{Allocator: memory.NewGoAllocator()} }
+
+// Reset begins the next batch.
+func (a *Allocator) Reset() { a.taken = 0 }
+
+// Allocate implements memory.Allocator.
+func (a *Allocator) Allocate(n int) []byte {
+	a.take(n, 0)
+	return a.Allocator.Allocate(n)
+}
+
+// Reallocate implements memory.Allocator.
+func (a *Allocator) Reallocate(n int, b []byte) []byte {
+	a.take(n, len(b))
+	return a.Allocator.Reallocate(n, b)
+}
+
+func (a *Allocator) take(n, had int) {
+	if n < 0 || n > mostBuffer {
+		panic(fmt.Sprintf("a buffer of %d bytes", n))
+	}
+	if a.taken += int64(max(n-had, 0)); a.taken > MostBatch {
+		panic(fmt.Sprintf("a record batch of more than %d bytes", int64(MostBatch)))
+	}
+}

@@ -1,0 +1,66 @@
+// Package columnar stands between Parquet and Arrow files and their decoders,
+// which believe what a file says of itself: they allocate as many elements as a
+// list claims to have, and as many values as a run claims to stand for. A process
+// that is refused such memory dies, and there is no error to return. So whatever
+// asks for memory is measured first, against the bytes that it lies in and the
+// limits below; what does not fit is an error.
+//
+// [CheckArrowFile] and [CheckArrowMessage] look at the metadata of Arrow, and an
+// [Allocator] bounds what its decoder takes for a record batch. [OpenParquet]
+// opens a Parquet file whose pages it decompresses and checks itself on their way
+// to the decoder.
+package columnar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+)
+
+// Limits of what is read.
+const (
+	MostMetadata = 256 << 20 // bytes of the description of a file, and of an Arrow message
+	MostPage     = 256 << 20 // bytes of a Parquet page, decompressed
+	MostValues   = 1 << 26   // values of a Parquet page
+	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
+)
+
+var errLength = errors.New("a length in its metadata is larger than the metadata")
+
+// footer returns the metadata at the end of a file, which is followed by its
+// length in 4 bytes and a magic word.
+func footer(r io.ReaderAt, size int64, magic string) ([]byte, error) {
+	tail := make([]byte, 4+len(magic))
+	if size < int64(len(tail)+len(magic)) {
+		return nil, errors.New("the file is too short to be whole")
+	}
+	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil {
+		return nil, err
+	}
+	if string(tail[4:]) != magic {
+		return nil, fmt.Errorf("the file does not end with %s: it is not whole", magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(tail))
+	if n > size-int64(len(tail)) || n > MostMetadata {
+		return nil, fmt.Errorf("metadata of %d bytes in a file of %d", n, size)
+	}
+	meta := make([]byte, n)
+	if _, err := r.ReadAt(meta, size-int64(len(tail))-n); err != nil && err != io.EOF {
+		return nil, err
+	}
+	return meta, nil
+}
+
+// damaged makes an error of the panic with which an access past the end of some
+// metadata ends.
+func damaged(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case runtime.Error:
+		*err = errors.New("its metadata point outside of themselves")
+	default:
+		panic(p)
+	}
+}

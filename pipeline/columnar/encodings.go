@@ -1,0 +1,328 @@
+package columnar
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// The encodings of Parquet that write something once for many values (Encodings.md
+// of the format) are the ones whose decoders can be made to take any memory.
+
+// A leaf is what a column's pages hold.
+type leaf struct {
+	kind     parquet.Kind
+	width    int // bytes of a value; of a string, those of its length; 0: less than one
+	repeated int // highest levels
+	defined  int
+}
+
+func width(t parquet.Type) int {
+	switch t.Kind() {
+	case parquet.Int32, parquet.Float, parquet.ByteArray:
+		return 4
+	case parquet.Int64, parquet.Double:
+		return 8
+	case parquet.Int96:
+		return 12
+	case parquet.FixedLenByteArray:
+		return t.Length()
+	}
+	return 0
+}
+
+// runSlack is how many more values than a page has its last run may stand for.
+const runSlack = 504 + 8
+
+// check checks a page, which is decompressed.
+func (p *pages) check(h *format.PageHeader, page []byte) error {
+	switch h.Type {
+	case format.DictionaryPage:
+		d := &h.DictionaryPageHeader.V
+		if d.Encoding != format.Plain && d.Encoding != format.PlainDictionary {
+			return fmt.Errorf("a dictionary encoded as %s", d.Encoding)
+		}
+		return p.checkPlain(page, int(d.NumValues))
+	case format.DataPage:
+		d := &h.DataPageHeader.V
+		n := int(d.NumValues)
+		if p.repeated > 0 {
+			levels, rest, err := prefixed(page)
+			if err == nil {
+				_, err = p.checkLevels(levels, d.RepetitionLevelEncoding, p.repeated, n)
+			}
+			if err != nil {
+				return fmt.Errorf("its repetition levels: %w", err)
+			}
+			page = rest
+		}
+		values := n
+		if p.defined > 0 {
+			levels, rest, err := prefixed(page)
+			if err == nil {
+				values, err = p.checkLevels(levels, d.DefinitionLevelEncoding, p.defined, n)
+			}
+			if err != nil {
+				return fmt.Errorf("its definition levels: %w", err)
+			}
+			page = rest
+		}
+		return p.checkValues(d.Encoding, page, values)
+	case format.DataPageV2:
+		d := &h.DataPageHeaderV2.V
+		n, values := int(d.NumValues), int(d.NumValues-d.NumNulls)
+		repeated, page := page[:d.RepetitionLevelsByteLength], page[d.RepetitionLevelsByteLength:]
+		defined, page := page[:d.DefinitionLevelsByteLength], page[d.DefinitionLevelsByteLength:]
+		if p.repeated > 0 {
+			if _, err := p.checkLevels(repeated, format.RLE, p.repeated, n); err != nil {
+				return fmt.Errorf("its repetition levels: %w", err)
+			}
+		}
+		if p.defined > 0 {
+			there, err := p.checkLevels(defined, format.RLE, p.defined, n)
+			if err == nil && there != values {
+				err = fmt.Errorf("%d values, where there should be %d", there, values)
+			}
+			if err != nil {
+				return fmt.Errorf("its definition levels: %w", err)
+			}
+		}
+		return p.checkValues(d.Encoding, page, values)
+	}
+	return nil
+}
+
+// checkLevels checks levels of n values and returns how many have the highest:
+// of definition levels, those that are not null.
+func (p *pages) checkLevels(levels []byte, encoding format.Encoding, highest, n int) (int, error) {
+	if encoding != format.RLE {
+		return 0, fmt.Errorf("%s is not supported", encoding)
+	}
+	seen, there, err := checkRuns(levels, bits.Len(uint(highest)), n, uint32(highest))
+	if err == nil && seen < n {
+		err = fmt.Errorf("%d, where there should be %d", seen, n)
+	}
+	return there, err
+}
+
+// checkPlain checks that there are n values.
+func (p *pages) checkPlain(values []byte, n int) error {
+	if p.kind != parquet.ByteArray {
+		if int64(n)*int64(p.width) > int64(len(values)) || p.width == 0 && n > 8*len(values) {
+			return fmt.Errorf("%d in %d bytes", n, len(values))
+		}
+		return nil
+	}
+	there := 0
+	for ; len(values) >= 4; there++ {
+		length := int64(binary.LittleEndian.Uint32(values))
+		if length > int64(len(values)-4) {
+			return fmt.Errorf("one of %d bytes, of which there are %d", length, len(values)-4)
+		}
+		values = values[4+length:]
+	}
+	if there != n || len(values) > 0 {
+		return fmt.Errorf("%d and %d bytes, where there should be %d", there, len(values), n)
+	}
+	return nil
+}
+
+// checkValues checks the values of a data page, of which there are n.
+func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) error {
+	err := p.checkEncoding(encoding, values, n)
+	if err == nil && !dictionary(encoding) && int64(n)*int64(p.width) > 4*MostPage {
+		err = fmt.Errorf("%d of %d bytes", n, p.width)
+	}
+	if err != nil {
+		return fmt.Errorf("its values: %w", err)
+	}
+	return nil
+}
+
+func dictionary(e format.Encoding) bool {
+	return e == format.PlainDictionary || e == format.RLEDictionary
+}
+
+func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) error {
+	bytes := p.kind == parquet.ByteArray
+	integer := p.kind == parquet.Int32 || p.kind == parquet.Int64
+	fixed := p.kind == parquet.FixedLenByteArray
+	switch {
+	case encoding == format.Plain, encoding == format.ByteStreamSplit && !bytes && p.width > 0:
+		return p.checkPlain(values, n)
+	case dictionary(encoding):
+		if !p.dict {
+			return errors.New("there is no dictionary before them")
+		}
+		if len(values) == 0 {
+			return nil
+		}
+		seen, _, err := checkRuns(values[1:], int(values[0]), n, 0)
+		if err == nil && seen < n {
+			err = fmt.Errorf("%d, where there should be %d", seen, n)
+		}
+		return err
+	case encoding == format.RLE && p.kind == parquet.Boolean:
+		runs, _, err := prefixed(values)
+		if err == nil {
+			_, _, err = checkRuns(runs, 1, n, 0)
+		}
+		return err
+	case encoding == format.DeltaBinaryPacked && integer:
+		_, err := skipDelta(values, n)
+		return err
+	case encoding == format.DeltaLengthByteArray && bytes:
+		rest, size, err := lengths(values, n)
+		if err == nil && size > int64(len(rest)) {
+			err = fmt.Errorf("%d bytes in %d", size, len(rest))
+		}
+		return err
+	case encoding == format.DeltaByteArray && (bytes || fixed):
+		rest, prefixes, err := lengths(values, n)
+		if err != nil {
+			return err
+		}
+		_, suffixes, err := lengths(rest, n)
+		if err == nil && prefixes+suffixes > MostPage {
+			err = fmt.Errorf("%d bytes, more than %d", prefixes+suffixes, MostPage)
+		}
+		return err
+	}
+	return fmt.Errorf("%s as %s is not supported", p.kind, encoding)
+}
+
+// prefixed cuts what has its length before it, in 4 bytes.
+func prefixed(b []byte) (part, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	n := int64(binary.LittleEndian.Uint32(b))
+	if b = b[4:]; n > int64(len(b)) {
+		return nil, nil, fmt.Errorf("%d bytes in %d", n, len(b))
+	}
+	return b[:n], b[n:], nil
+}
+
+// checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand
+// for no more than n values of so many bits. It returns for how many, and how many
+// of the first n are wanted; 0: it does not look.
+func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err error) {
+	if width > 32 {
+		return 0, 0, fmt.Errorf("values of %d bits", width)
+	}
+	for left := uint64(n) + runSlack; len(runs) > 0; {
+		head, size := binary.Uvarint(runs)
+		if size <= 0 {
+			return seen, found, io.ErrUnexpectedEOF
+		}
+		runs = runs[size:]
+		values, length, packed := head>>1, uint64(width+7)/8, head&1 == 1
+		if values == 0 {
+			continue
+		}
+		if packed && values <= MostValues {
+			values, length = 8*values, values*uint64(width)
+		}
+		if values > left {
+			return seen, found, fmt.Errorf("a run of %d values, where there should be %d", values, n-seen)
+		}
+		if length > uint64(len(runs)) {
+			return seen, found, io.ErrUnexpectedEOF
+		}
+		left -= values
+		here := min(int(values), n-seen)
+		switch {
+		case wanted == 0:
+		case packed:
+			found += countPacked(runs[:length], width, here, wanted)
+		case width <= 8 && uint32(runs[0]) == wanted:
+			found += here
+		}
+		seen += here
+		runs = runs[length:]
+	}
+	return seen, found, nil
+}
+
+// countPacked counts the wanted among n values of width bits, at most 8.
+func countPacked(b []byte, width, n int, wanted uint32) (found int) {
+	if width == 1 {
+		for ; n >= 8; n -= 8 {
+			found += bits.OnesCount8(b[0])
+			b = b[1:]
+		}
+	}
+	for i := range n {
+		at := i * width
+		v := uint32(b[at/8]) >> (at % 8)
+		if at%8+width > 8 {
+			v |= uint32(b[at/8+1]) << (8 - at%8)
+		}
+		if v&(1<<width-1) == wanted {
+			found++
+		}
+	}
+	return found
+}
+
+// lengths returns the sum of lengths that are delta encoded, and what follows
+// them.
+func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
+	if rest, err = skipDelta(b, n); err != nil {
+		return nil, 0, err
+	}
+	list, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b[:len(b)-len(rest)])
+	for _, length := range list {
+		if length < 0 && err == nil {
+			err = fmt.Errorf("a length of %d", length)
+		}
+		sum += int64(length)
+	}
+	return rest, sum, err
+}
+
+// skipDelta moves past at most n integers that are delta encoded: the size of a
+// block in values, its number of small blocks, the number of values, the first;
+// then blocks, each of the least delta, the widths of its small blocks, and those.
+func skipDelta(b []byte, n int) (rest []byte, err error) {
+	var head [4]uint64
+	for i := range head {
+		v, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		head[i], b = v, b[size:]
+	}
+	block, small, left := head[0], head[1], head[2]
+	if left > uint64(n) {
+		return nil, fmt.Errorf("%d integers in a page of %d values", left, n)
+	}
+	if small == 0 || block > 1<<16 || small > block {
+		return nil, fmt.Errorf("blocks of %d integers in %d parts", block, small)
+	}
+	each := block / small
+	for left -= min(left, 1); left > 0; {
+		_, size := binary.Uvarint(b)
+		if size <= 0 || uint64(len(b)-size) < small {
+			return nil, io.ErrUnexpectedEOF
+		}
+		widths := b[size : size+int(small)]
+		b = b[size+int(small):]
+		for _, width := range widths {
+			if width > 64 {
+				return nil, fmt.Errorf("integers of %d bits", width)
+			}
+			b = b[min(uint64(len(b)), each*uint64(width)/8):]
+			if left -= min(left, each); left == 0 {
+				break
+			}
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,95 @@
+package columnar
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
+)
+
+// inflaters decompress pages, into no more room than a page says that it takes.
+// They keep decoders, and memory, for later pages.
+type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
+
+var errLonger = errors.New("it is longer than it says")
+
+// inflate decompresses src into dst and returns how much that is.
+func (f *inflaters) inflate(codec format.CompressionCodec, dst, src []byte) (int, error) {
+	switch codec {
+	case format.Snappy:
+		n, err := snappy.DecodedLen(src)
+		if err == nil && n > len(dst) {
+			err = errLonger
+		}
+		if err == nil {
+			_, err = snappy.Decode(dst, src)
+		}
+		return n, err
+	case format.Lz4Raw:
+		return lz4.UncompressBlock(src, dst)
+	case format.Zstd:
+		return f.inflateZstd(dst, src)
+	case format.Gzip:
+		z, _ := f.gzip.Get().(*gzip.Reader)
+		if z == nil {
+			z = new(gzip.Reader)
+		}
+		defer f.gzip.Put(z)
+		if err := z.Reset(bytes.NewReader(src)); err != nil {
+			return 0, err
+		}
+		return inflateStream(dst, z)
+	case format.Brotli:
+		z, _ := f.brotli.Get().(*brotli.Reader)
+		if z == nil {
+			z = new(brotli.Reader)
+		}
+		defer f.brotli.Put(z)
+		if err := z.Reset(bytes.NewReader(src)); err != nil {
+			return 0, err
+		}
+		return inflateStream(dst, z)
+	}
+	return 0, fmt.Errorf("%s is not supported", codec)
+}
+
+func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {
+	z, _ := f.zstd.Get().(*zstd.Decoder)
+	if z == nil {
+		var err error
+		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true)); err != nil {
+			return 0, err
+		}
+	}
+	defer f.zstd.Put(z)
+	out, err := z.DecodeAll(src, dst[:0:len(dst)])
+	return len(out), err
+}
+
+// inflateStream reads r, which must end within dst.
+func inflateStream(dst []byte, r io.Reader) (n int, err error) {
+	for one := make([]byte, 1); err == nil && n <= len(dst); {
+		at := dst[n:]
+		if len(at) == 0 {
+			at = one
+		}
+		var m int
+		m, err = r.Read(at)
+		n += m
+	}
+	switch {
+	case n > len(dst):
+		return 0, errLonger
+	case err != io.EOF:
+		return 0, err
+	}
+	return n, nil
+}

@@ -1,0 +1,192 @@
+package columnar
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// mostHeader bounds the header of a page, in which there may be two values.
+const mostHeader = 16 << 20
+
+// pages makes the pages of a chunk plain, one after the other. Between two pages
+// it holds no more than what the file is read with.
+type pages struct {
+	*inflaters
+	*leaf
+	codec format.CompressionCodec
+	file  *bufio.Reader
+	left  int64 // bytes of the chunk that are not read
+	n     int   // pages so far
+	dict  bool  // there was a dictionary
+
+	at           int64  // bytes that were given to the decoder
+	header, page []byte // what is left of a page
+	held         []*[]byte
+	err          error
+}
+
+func newPages(p *plain, c *chunk) *pages {
+	return &pages{
+		inflaters: &p.inflaters, leaf: c.leaf, codec: c.codec, left: c.end - c.start,
+		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, c.end-c.start), max(p.buffer, 512)),
+	}
+}
+
+// read gives what it has of a page, or of the next one.
+func (p *pages) read(b []byte) (n int, err error) {
+	if p.err == nil && len(p.header)+len(p.page) == 0 {
+		if p.err = p.next(); p.err != nil && p.err != io.EOF {
+			p.err = fmt.Errorf("page %d: %w", p.n, p.err)
+		}
+	}
+	if p.err != nil {
+		p.release()
+		return 0, p.err
+	}
+	n = copy(b, p.header)
+	m := copy(b[n:], p.page)
+	p.header, p.page = p.header[n:], p.page[m:]
+	if len(p.page) == 0 {
+		p.release()
+	}
+	p.at += int64(n + m)
+	return n + m, nil
+}
+
+// next makes the next page plain.
+func (p *pages) next() error {
+	if p.left == 0 {
+		return io.EOF
+	}
+	p.n++
+	var h format.PageHeader
+	size, err := p.readHeader(&h)
+	if err != nil {
+		return err
+	}
+	p.left -= int64(size)
+	if err := p.checkHeader(&h); err != nil {
+		return err
+	}
+	body := p.hold(int(h.CompressedPageSize))
+	if _, err := io.ReadFull(p.file, body); err != nil {
+		return fmt.Errorf("it is cut off: %w", err)
+	}
+	p.left -= int64(len(body))
+	if h.CRC != 0 && uint32(h.CRC) != crc32.ChecksumIEEE(body) {
+		return errors.New("its checksum is wrong")
+	}
+	if p.page, err = p.plain(&h, body); err != nil {
+		return err
+	}
+	p.dict = p.dict || h.Type == format.DictionaryPage
+	h.CompressedPageSize, h.UncompressedPageSize, h.CRC = int32(len(p.page)), int32(len(p.page)), 0
+	h.DataPageHeader.V.Statistics, h.DataPageHeaderV2.V.Statistics = format.Statistics{}, format.Statistics{}
+	p.header, err = thrift.Marshal(new(thrift.CompactProtocol), &h)
+	return err
+}
+
+// hold returns n bytes of memory that it owns until release.
+func (p *pages) hold(n int) []byte {
+	b, _ := p.memory.Get().(*[]byte)
+	if b == nil {
+		b = new([]byte)
+	}
+	if cap(*b) < n {
+		*b = make([]byte, n)
+	}
+	p.held = append(p.held, b)
+	return (*b)[:n]
+}
+
+func (p *pages) release() {
+	for _, b := range p.held {
+		p.memory.Put(b)
+	}
+	p.held = p.held[:0]
+}
+
+// readHeader decodes the header of a page, once it has seen all of it.
+func (p *pages) readHeader(h *format.PageHeader) (int, error) {
+	for want := 256; ; want *= 16 {
+		seen, err := p.file.Peek(want)
+		if err == bufio.ErrBufferFull {
+			p.file = bufio.NewReaderSize(p.file, want)
+			seen, err = p.file.Peek(want)
+		}
+		n, bad := checkThrift(seen)
+		switch {
+		case bad == nil:
+			if err := thrift.Unmarshal(new(thrift.CompactProtocol), seen[:n], h); err != nil {
+				return 0, err
+			}
+			_, err := p.file.Discard(n)
+			return n, err
+		case err != nil && err != io.EOF:
+			return 0, err
+		case err == io.EOF || want >= mostHeader:
+			return 0, fmt.Errorf("its header: %w", bad)
+		}
+	}
+}
+
+func (p *pages) checkHeader(h *format.PageHeader) error {
+	if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > p.left {
+		return fmt.Errorf("it has %d bytes, where its column chunk has %d left", h.CompressedPageSize, p.left)
+	}
+	if h.CompressedPageSize > MostPage || h.UncompressedPageSize < 0 || h.UncompressedPageSize > MostPage {
+		return fmt.Errorf("it has %d bytes and %d when decompressed, more than %d", h.CompressedPageSize, h.UncompressedPageSize, MostPage)
+	}
+	values, missing := int32(-1), false
+	switch v1, v2, dict := h.DataPageHeader, h.DataPageHeaderV2, h.DictionaryPageHeader; h.Type {
+	case format.DataPage:
+		values, missing = v1.V.NumValues, !v1.Valid
+	case format.DataPageV2:
+		values, missing = v2.V.NumValues, !v2.Valid
+		if v2.V.NumNulls < 0 || v2.V.NumNulls > values || v2.V.NumRows < 0 || v2.V.NumRows > values {
+			return fmt.Errorf("it has %d nulls in %d rows of %d values", v2.V.NumNulls, v2.V.NumRows, values)
+		}
+	case format.DictionaryPage:
+		values, missing = dict.V.NumValues, !dict.Valid
+	}
+	switch {
+	case missing:
+		return errors.New("its header is not that of its type")
+	case values < 0 || values > MostValues:
+		return fmt.Errorf("it has %d values, where 0 to %d may be", values, MostValues)
+	}
+	return nil
+}
+
+// plain returns the page in body without compression, checked.
+func (p *pages) plain(h *format.PageHeader, body []byte) ([]byte, error) {
+	levels := 0 // bytes before the values, which are not compressed
+	codec := p.codec
+	if v2 := &h.DataPageHeaderV2; h.Type == format.DataPageV2 {
+		r, d := int64(v2.V.RepetitionLevelsByteLength), int64(v2.V.DefinitionLevelsByteLength)
+		if r < 0 || d < 0 || r+d > int64(len(body)) || r+d > int64(h.UncompressedPageSize) {
+			return nil, fmt.Errorf("it has %d and %d bytes of levels in %d", r, d, len(body))
+		}
+		levels = int(r + d)
+		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V || len(body) == levels {
+			codec = format.Uncompressed
+		}
+	}
+	page := body
+	if codec != format.Uncompressed {
+		page = p.hold(int(h.UncompressedPageSize))
+		copy(page, body[:levels])
+		n, err := p.inflate(codec, page[levels:], body[levels:])
+		if err != nil {
+			return nil, fmt.Errorf("it cannot be decompressed: %w", err)
+		}
+		page = page[:levels+n]
+	}
+	return page, p.check(h, page)
+}

@@ -1,0 +1,213 @@
+package columnar
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+const mostDepth = 100 // of the schema of a Parquet file
+
+// OpenParquet opens the Parquet file that r holds in size bytes, without its page
+// index and Bloom filters. What is read of a column chunk at a time is buffer
+// bytes.
+//
+// The decoder sees another file: one without compression, whose column chunks are
+// made as they are read, page by page, each of them checked. So the pages of a
+// chunk are read once, in order, by one goroutine; different chunks may be read at
+// the same time. What the file says of sizes, codecs and statistics is not in the
+// metadata of the result.
+func OpenParquet(r io.ReaderAt, size int64, buffer int) (*parquet.File, error) {
+	raw, err := footer(r, size, "PAR1")
+	if err != nil {
+		return nil, err
+	}
+	if n, err := checkThrift(raw); err != nil {
+		return nil, err
+	} else if n < len(raw) {
+		return nil, errors.New("it is signed, or something follows its metadata")
+	}
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), raw, &meta); err != nil {
+		return nil, err
+	}
+	if err := checkTree(&meta); err != nil {
+		return nil, err
+	}
+	p := &plain{r: r, size: size, buffer: buffer, chunks: make([]chunk, 0, len(meta.RowGroups))}
+	if err := p.rewrite(&meta); err != nil {
+		return nil, err
+	}
+	if p.footer, err = appendFooter(&meta); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(p, p.end(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(buffer))
+	if err != nil {
+		return nil, err
+	}
+	p.levels(f.Root())
+	return f, nil
+}
+
+// checkTree checks that the schema is a tree, of the elements there are, and that
+// each row group has a chunk for each leaf.
+func checkTree(meta *format.FileMetaData) error {
+	leaves, open := 0, make([]int32, 0, mostDepth)
+	for i := range meta.Schema {
+		e := &meta.Schema[i]
+		if e.TypeLength.V < 0 || e.TypeLength.V > MostPage {
+			return fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
+		}
+		if i > 0 && len(open) == 0 {
+			return errors.New("its schema has more than one root")
+		}
+		if n := e.NumChildren; e.Type.Valid {
+			leaves++
+		} else if n.Valid && n.V != 0 {
+			if n.V < 0 || int(n.V) > len(meta.Schema) || len(open) == mostDepth {
+				return fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(meta.Schema))
+			}
+			open = append(open, n.V)
+			continue
+		}
+		for len(open) > 0 {
+			last := len(open) - 1
+			if open[last]--; open[last] > 0 {
+				break
+			}
+			open = open[:last]
+		}
+	}
+	if len(open) > 0 || len(meta.Schema) == 0 {
+		return errors.New("its schema is cut off")
+	}
+	for i, group := range meta.RowGroups {
+		if len(group.Columns) != leaves || group.NumRows < 0 {
+			return fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), leaves)
+		}
+	}
+	return nil
+}
+
+// plain is the file that the decoder sees: the magic word, then a range of
+// addresses for each column chunk, then the footer.
+type plain struct {
+	r      io.ReaderAt
+	size   int64
+	buffer int
+	chunks []chunk
+	footer []byte // to the end of the file
+	inflaters
+}
+
+// chunkRange is the length of the range of a chunk, a power of two. Chunk i has
+// the addresses from (i+1) × chunkRange on.
+const chunkRange = 1 << 40
+
+// A chunk is a column chunk of the file.
+type chunk struct {
+	start, end int64 // in the file
+	codec      format.CompressionCodec
+	leaf       *leaf
+
+	mu    sync.Mutex
+	pages *pages // as far as they are read
+}
+
+// rewrite takes the chunks out of the metadata and puts what the decoder sees in
+// their place.
+func (p *plain) rewrite(meta *format.FileMetaData) error {
+	columns := 0
+	for _, group := range meta.RowGroups {
+		columns = len(group.Columns)
+	}
+	if n := len(meta.RowGroups) * columns; n > mostStructs {
+		return fmt.Errorf("it has %d column chunks", n)
+	}
+	leaves := make([]leaf, columns)
+	p.chunks = make([]chunk, len(meta.RowGroups)*columns)
+	for g := range meta.RowGroups {
+		group := &meta.RowGroups[g]
+		group.SortingColumns, group.Ordinal = nil, 0
+		for i := range group.Columns {
+			c, at := &group.Columns[i], g*columns+i
+			m := &c.MetaData
+			start := m.DataPageOffset
+			if m.DictionaryPageOffset != 0 {
+				start = m.DictionaryPageOffset
+			}
+			if start < 0 || start > p.size || m.TotalCompressedSize < 0 {
+				return fmt.Errorf("row group %d: column %d: %d bytes from byte %d on, in a file of %d", g+1, i+1, m.TotalCompressedSize, start, p.size)
+			}
+			p.chunks[at] = chunk{start: start, end: start + min(m.TotalCompressedSize, p.size-start), codec: m.Codec, leaf: &leaves[i]}
+			*c = format.ColumnChunk{MetaData: format.ColumnMetaData{
+				Type: m.Type, Encoding: m.Encoding, PathInSchema: m.PathInSchema, Codec: format.Uncompressed,
+				NumValues: m.NumValues, TotalUncompressedSize: chunkRange, TotalCompressedSize: chunkRange,
+				DataPageOffset: int64(at+1) * chunkRange,
+			}}
+		}
+	}
+	meta.KeyValueMetadata, meta.EncryptionAlgorithm, meta.FooterSigningKeyMetadata = nil, format.EncryptionAlgorithm{}, nil
+	return nil
+}
+
+func appendFooter(meta *format.FileMetaData) ([]byte, error) {
+	b, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+	if err != nil {
+		return nil, err
+	}
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(b))), "PAR1"...), nil
+}
+
+// levels notes what the decoder will make of each leaf.
+func (p *plain) levels(c *parquet.Column) {
+	for _, child := range c.Columns() {
+		p.levels(child)
+	}
+	if i := c.Index(); c.Leaf() && i >= 0 && i < len(p.chunks) {
+		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: width(c.Type()), repeated: c.MaxRepetitionLevel(), defined: c.MaxDefinitionLevel()}
+	}
+}
+
+func (p *plain) begin() int64 { return int64(len(p.chunks)+1) * chunkRange }
+
+func (p *plain) end() int64 { return p.begin() + int64(len(p.footer)) }
+
+// ReadAt implements io.ReaderAt for the decoder.
+func (p *plain) ReadAt(b []byte, at int64) (int, error) {
+	switch i := at/chunkRange - 1; {
+	case at >= p.begin():
+		return bytes.NewReader(p.footer).ReadAt(b, at-p.begin())
+	case i >= 0:
+		return p.chunks[i].readAt(p, b, at%chunkRange)
+	}
+	return copy(b, "PAR1"), nil
+}
+
+// readAt reads what follows the last read, or the start. Unlike an io.ReaderAt it
+// may read less than there is: no page is made before it is asked for.
+func (c *chunk) readAt(p *plain, b []byte, at int64) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at == 0 {
+		if c.pages != nil {
+			c.pages.release()
+		}
+		c.pages = newPages(p, c)
+	}
+	if c.pages == nil || c.pages.at != at {
+		return 0, errors.New("its pages are read out of order")
+	}
+	n, err := c.pages.read(b)
+	if c.pages.left == 0 && len(c.pages.header)+len(c.pages.page) == 0 {
+		c.pages.file = nil // all is read
+	}
+	return n, err
+}
