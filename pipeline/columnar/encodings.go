@@ -318,6 +318,9 @@ func skipDelta(b []byte, n int) (rest []byte, err error) {
 			if width > 64 {
 				return nil, fmt.Errorf("integers of %d bits", width)
 			}
+			if (min(left, each)*uint64(width)+7)/8 > uint64(len(b)) { // the rest may be missing
+				return nil, io.ErrUnexpectedEOF
+			}
 			b = b[min(uint64(len(b)), each*uint64(width)/8):]
 			if left -= min(left, each); left == 0 {
 				break
