@@ -89,6 +89,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Source.MaxField == 0 {
 		c.Source.MaxField = source.DefaultMaxField
 	}
+	if c.Source.TempDir == "" {
+		c.Source.TempDir = c.TempDir
+	}
 	if c.RetryFor == 0 {
 		c.RetryFor = defaultRetryFor
 	}
