@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -48,6 +50,9 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	if len(names) > maxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
+	if err := outside(cfg.Out, names); err != nil {
+		return nil, err
+	}
 	in := &inputs{}
 	defer func() {
 		if err != nil {
@@ -68,6 +73,32 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	}
 	in.unite()
 	return in, nil
+}
+
+// outside refuses inputs that lie in the output folder: the run would replace it
+// with them in it.
+func outside(out string, names []string) error {
+	folder, err := os.Stat(out)
+	if err != nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		path, err := filepath.EvalSymlinks(name)
+		if err == nil {
+			path, err = filepath.Abs(path)
+		}
+		if name == "-" || err != nil {
+			continue // opening it will say what is wrong
+		}
+		for dir := filepath.Dir(path); !seen[dir]; dir = filepath.Dir(dir) {
+			seen[dir] = true
+			if info, err := os.Stat(dir); err == nil && os.SameFile(info, folder) {
+				return &source.UsageError{Input: name, Msg: "lies in the output folder " + out + ", which the run replaces"}
+			}
+		}
+	}
+	return nil
 }
 
 func (in *inputs) close() error {
