@@ -43,8 +43,10 @@ func openSide(path string) (*diffSide, error) {
 	}
 	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)
 	for _, file := range s.manifest.Files {
+		format, isMapping := strings.CutPrefix(file.Name, "mapping.")
+		_, unknown := report.ParseFormat(format)
 		switch {
-		case strings.HasPrefix(file.Name, "mapping."):
+		case isMapping && unknown == nil:
 			s.mapping, s.mappingSHA256, s.rowDigest = filepath.Join(path, file.Name), file.SHA256, file.RowDigest
 		case file.Name == "rejects.csv":
 			s.rejectsPath, s.rejectsSHA256 = filepath.Join(path, file.Name), file.SHA256

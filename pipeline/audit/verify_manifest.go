@@ -79,11 +79,13 @@ func (v *verifier) settle() bool {
 	if base := o.text("base_url"); base != "" {
 		v.run.base = []byte(strings.TrimRight(base, "/") + "/")
 	}
+	read := int64(0)
 	for i, in := range m.Inputs {
-		if in.Records < 0 || in.Records > mostRecords {
-			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43", in.Records)
+		if in.Records < 0 || in.Records > mostRecords-read {
+			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43 of all inputs together", in.Records)
 			continue
 		}
+		read += in.Records
 		if i > 0 && in.Name <= m.Inputs[i-1].Name {
 			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+m.Inputs[i-1].Name, in.Name)
 		}
