@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
+	"unicode"
 )
 
 // checkIdempotent fails if a form is not its own form, or if what scan leaves
@@ -81,6 +83,21 @@ func FuzzIdempotent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, p := range bothProfiles {
 			checkIdempotent(t, p, raw)
+		}
+	})
+}
+
+// Trim takes away what its documentation lists, and no more.
+func FuzzTrim(f *testing.F) {
+	for _, s := range []string{"", " \x00x\u200b", "\ufeffx\u3000", "\xc2x\x85", "\u2028", "x\u0085\xa0"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		want := strings.TrimFunc(string(raw), func(r rune) bool {
+			return r <= 0x20 || unicode.In(r, unicode.White_Space) || r == 0x200b || r == 0xfeff
+		})
+		if got := Trim(raw); string(got) != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package codegen_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -105,24 +106,51 @@ func TestMatchesDefinition(t *testing.T) {
 		return h
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := hash.Draw(t, "a"), hash.Draw(t, "b")
-		scheme, _ := codegen.New(rapid.IntRange(1, 24).Draw(t, "length"))
-		codeA, codeB := string(scheme.AppendCode(nil, a)), string(scheme.AppendCode(nil, b))
-		if want := reference(a, scheme.Length()); codeA != want {
-			t.Fatalf("code %s, want %s", codeA, want)
+		checkDefinition(t, hash.Draw(t, "a"), hash.Draw(t, "b"), rapid.IntRange(1, 24).Draw(t, "length"))
+	})
+}
+
+func FuzzDefinition(f *testing.F) {
+	f.Add(uint64(0), uint64(1), uint64(1)<<63, uint64(0), byte(10))
+	f.Add(^uint64(0), ^uint64(0), ^uint64(0), ^uint64(1), byte(24))
+	f.Fuzz(func(t *testing.T, hiA, loA, hiB, loB uint64, length byte) {
+		checkDefinition(t, codegen.Hash{Hi: hiA, Lo: loA}, codegen.Hash{Hi: hiB, Lo: loB}, int(length)%24+1)
+	})
+}
+
+func checkDefinition(t interface{ Fatalf(string, ...any) }, a, b codegen.Hash, length int) {
+	scheme, _ := codegen.New(length)
+	codeA, codeB := string(scheme.AppendCode(nil, a)), string(scheme.AppendCode(nil, b))
+	if want := reference(a, scheme.Length()); codeA != want {
+		t.Fatalf("code %s, want %s", codeA, want)
+	}
+	rankA, rankB := scheme.Rank(a), scheme.Rank(b)
+	n := min(10, scheme.Length())
+	if got, want := strings.Compare(codeA[:n], codeB[:n]), compare(rankA, rankB); got != want {
+		t.Fatalf("codes %s %s compare as %d, ranks %d %d as %d", codeA, codeB, got, rankA, rankB, want)
+	}
+	if got := scheme.RankOf([]byte(codeA)); got != rankA {
+		t.Fatalf("code %s has rank %d, not %d", codeA, rankA, got)
+	}
+	if scheme.Length() <= 10 {
+		if got := string(scheme.AppendRank(nil, rankA)); got != codeA {
+			t.Fatalf("rank %d gives %s, want %s", rankA, got, codeA)
 		}
-		rankA, rankB := scheme.Rank(a), scheme.Rank(b)
-		n := min(10, scheme.Length())
-		if got, want := strings.Compare(codeA[:n], codeB[:n]), compare(rankA, rankB); got != want {
-			t.Fatalf("codes %s %s compare as %d, ranks %d %d as %d", codeA, codeB, got, rankA, rankB, want)
+	}
+}
+
+// What passes as a workspace makes of a URL and a salt what nothing else does.
+func FuzzInput(f *testing.F) {
+	f.Add([]byte("http://a/"), []byte("w"), []byte("http://a/"), []byte("w|1"), byte(1), byte(0))
+	f.Add([]byte("http://a/"), []byte("\u00e9"), []byte("http://a"), []byte("/|\u00e9"), byte(0), byte(0))
+	f.Fuzz(func(t *testing.T, urlA, wsA, urlB, wsB []byte, saltA, saltB byte) {
+		if codegen.CheckWorkspace(wsA) != nil || codegen.CheckWorkspace(wsB) != nil || bytes.ContainsRune(urlA, '|') || bytes.ContainsRune(urlB, '|') {
+			return
 		}
-		if got := scheme.RankOf([]byte(codeA)); got != rankA {
-			t.Fatalf("code %s has rank %d, not %d", codeA, rankA, got)
-		}
-		if scheme.Length() <= 10 {
-			if got := string(scheme.AppendRank(nil, rankA)); got != codeA {
-				t.Fatalf("rank %d gives %s, want %s", rankA, got, codeA)
-			}
+		same := bytes.Equal(urlA, urlB) && bytes.Equal(wsA, wsB) && saltA == saltB
+		a, b := codegen.AppendInput(nil, urlA, wsA, int(saltA)), codegen.AppendInput(nil, urlB, wsB, int(saltB))
+		if bytes.Equal(a, b) != same {
+			t.Errorf("%q and %q", a, b)
 		}
 	})
 }

@@ -180,6 +180,21 @@ func TestSmall(t *testing.T) {
 	})
 }
 
+func FuzzOrder(f *testing.F) {
+	f.Add([]byte("a b\x01 c\x00\x00 "), byte(2), byte(1))
+	f.Fuzz(func(t *testing.T, data []byte, writers, memory byte) {
+		var recs []rec
+		for i, content := range bytes.Split(data, []byte(" ")) {
+			r := rec{content: string(content) + fmt.Sprint(i)}
+			if len(content) > 1 {
+				r.group, r.key = uint32(content[0]%3), uint64(content[1])<<56
+			}
+			recs = append(recs, r)
+		}
+		check(t, recs, int(writers)%4+1, int64(memory)%2)
+	})
+}
+
 func BenchmarkSort(b *testing.B) {
 	for _, c := range []struct {
 		groups int

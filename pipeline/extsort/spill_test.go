@@ -82,6 +82,43 @@ func TestSpillDamaged(t *testing.T) {
 	}
 }
 
+// An extent of which four bytes side by side are others is an error, unless it is
+// those that say nothing.
+func FuzzSpill(f *testing.F) {
+	f.Add([]byte("some chunk"), []byte("another"), uint16(3), uint32(1))
+	f.Add([]byte{}, []byte("x"), uint16(14), uint32(0xffff))
+	f.Fuzz(func(t *testing.T, a, b []byte, at uint16, change uint32) {
+		p := &spill{dir: t.TempDir()}
+		defer p.close()
+		if len(a)+len(b) == 0 {
+			return
+		}
+		first, err := p.write([][]byte{a, b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := p.write([][]byte{b, a})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunks, err := p.read(first, make([]byte, first.size)); err != nil || string(chunks) != string(a)+string(b) {
+			t.Fatalf("%q, %v", chunks, err)
+		}
+		place := e.offset + int64(at)%int64(e.size)
+		var was, is [4]byte
+		n, _ := p.file.ReadAt(was[:], place)
+		binary.LittleEndian.PutUint32(is[:], binary.LittleEndian.Uint32(was[:])^change)
+		if _, err := p.file.WriteAt(is[:n], place); err != nil {
+			t.Fatal(err)
+		}
+		chunks, err := p.read(e, make([]byte, e.size))
+		same := string(chunks) == string(b)+string(a)
+		if err == nil && !same || err != nil && !errors.Is(err, errDamaged) || err != nil && bytes.Equal(was[:n], is[:n]) {
+			t.Errorf("%q, %v", chunks, err)
+		}
+	})
+}
+
 // A spill that cannot be written is reported by the writer and by Finish.
 func TestSpillFails(t *testing.T) {
 	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: "/nowhere"})

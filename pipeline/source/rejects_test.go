@@ -63,34 +63,55 @@ func TestRejects(t *testing.T) {
 // was in it.
 func TestRejectsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		data := append([]byte("url,b,source\n"), generated(t)...)
-		opts := Options{MaxField: 24, Delimiter: rapid.SampledFrom([]byte{0, ','}).Draw(t, "delimiter"), Header: HeaderYes}
-		in, err := openBytes(data, opts)
-		if err != nil {
-			t.Skip(err)
-		}
-		first, err := collect(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var buf bytes.Buffer
-		w := csv.NewWriter(&buf)
-		w.Write(strings.Split("source,row,byte_offset,reason,detail,url,b,in_source,raw", ","))
-		for _, r := range first {
-			cells := append([]string{"x", fmt.Sprint(r.row), fmt.Sprint(r.offset), r.reason, r.detail}, strings.Split(r.cells, "|")...)
-			if r.reason != "" {
-				cells = append(cells[:5], "", "", "")
-			}
-			w.Write(append(cells, r.raw))
-		}
-		w.Flush()
-		again, err := openBytes(buf.Bytes(), Options{MaxField: 24, Delimiter: opts.Delimiter, Block: rapid.IntRange(1, 300).Draw(t, "block")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := collectBy(again, rapid.IntRange(1, 3).Draw(t, "workers"))
-		if again.Format != "rejects" || !slices.Equal(again.Columns, in.Columns) || !slices.Equal(cellsOf(first), cellsOf(second)) {
-			t.Fatalf("%s %q: %v\n got %q\nwant %q", again.Format, again.Columns, err, cellsOf(second), cellsOf(first))
-		}
+		checkRejects(t, generated(t), rapid.SampledFrom([]byte{0, ','}).Draw(t, "delimiter"),
+			rapid.IntRange(1, 300).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "workers"))
 	})
+}
+
+func FuzzRejects(f *testing.F) {
+	for _, s := range []string{"http://a/,b,c\nx\n", "\"a\n", "a;b;c\n\x00,\"\"\"\",\r\n"} {
+		f.Add([]byte(s), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, comma bool) {
+		checkRejects(t, data, map[bool]byte{true: ','}[comma], 7, 2)
+	})
+}
+
+func checkRejects(t interface {
+	Skip(...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}, data []byte, delimiter byte, block, workers int) {
+	if bytes.IndexByte(data, '|') >= 0 {
+		t.Skip("by which cellsOf joins")
+	}
+	data = append([]byte("url,b,source\n"), data...)
+	opts := Options{MaxField: 24, Delimiter: delimiter, Header: HeaderYes}
+	in, err := openBytes(data, opts)
+	if err != nil {
+		t.Skip(err)
+	}
+	first, err := collect(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf bytes.Buffer
+	w := csv.NewWriter(&buf)
+	w.Write(strings.Split("source,row,byte_offset,reason,detail,url,b,in_source,raw", ","))
+	for _, r := range first {
+		cells := append([]string{"x", fmt.Sprint(r.row), fmt.Sprint(r.offset), r.reason, r.detail}, strings.Split(r.cells, "|")...)
+		if r.reason != "" {
+			cells = append(cells[:5], "", "", "")
+		}
+		w.Write(append(cells, r.raw))
+	}
+	w.Flush()
+	again, err := openBytes(buf.Bytes(), Options{MaxField: 24, Delimiter: opts.Delimiter, Block: block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := collectBy(again, workers)
+	if again.Format != "rejects" || !slices.Equal(again.Columns, in.Columns) || !slices.Equal(cellsOf(first), cellsOf(second)) {
+		t.Fatalf("%s %q: %v\n got %q\nwant %q", again.Format, again.Columns, err, cellsOf(second), cellsOf(first))
+	}
 }
