@@ -28,12 +28,9 @@ soak: postgres ## kill runs and cut connections at many points
 	BULK_SOAK=200 $(GO) test ./cmd/bulk -run Kill -timeout 1h -v
 	$(GO) test ./sink/postgres -run 'Killed|CutAt' -timeout 1h -soak
 
-FUZZTIME ?= 60s
-fuzz: ## fuzz every decoder, each for FUZZTIME (60s)
-	@for pkg in ./canon ./pipeline/source; do \
-	  for name in $$($(GO) test $$pkg -list '^Fuzz' | grep ^Fuzz); do \
-	    echo "$$pkg $$name"; $(GO) test $$pkg -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || exit 1; \
-	  done; done
+FUZZTIME ?= 60
+fuzz: ## fuzz every decoder, each for FUZZTIME seconds (60)
+	@GO='$(GO)' .ci/fuzz $(FUZZTIME)
 
 lint: ## gofmt, vet, staticcheck, and go.mod in order
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'not formatted'; exit 1; }
