@@ -26,6 +26,9 @@ var server = pgtest.New(pgtest.Options{})
 const asCommand = "BULK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(onFullDisk) != "" {
+		os.Exit(fullDisk(os.Args[1:]))
+	}
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

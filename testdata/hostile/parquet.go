@@ -44,7 +44,7 @@ func parquets() map[string][]byte {
 		"index-missing.parquet":   file{pages: []page{dataPage(2, format.RLEDictionary, slices.Concat([]byte{8}, run(2, 0)))}}.bytes(),
 		"dictionary.parquet":      file{pages: []page{dictPage(1<<31-1, values), dataPage(2, format.RLEDictionary, slices.Concat([]byte{8}, run(2, 0)))}}.bytes(),
 		"delta-lengths.parquet":   file{pages: []page{dataPage(2, format.DeltaLengthByteArray, deltas(1<<31-1, 0))}}.bytes(),
-		"delta-count.parquet":     file{pages: []page{dataPage(2, format.DeltaLengthByteArray, binary.AppendUvarint([]byte{0x80, 1, 4}, 1<<40))}}.bytes(),
+		"delta-count.parquet":     file{pages: []page{dataPage(2, format.DeltaLengthByteArray, append(binary.AppendUvarint([]byte{0x80, 1, 4}, 1<<40), 0))}}.bytes(),
 		"delta-prefix.parquet":    file{pages: []page{dataPage(2, format.DeltaByteArray, slices.Concat(deltas(1<<30, 0), deltas(1<<30, 0)))}}.bytes(),
 		"chunk-outside.parquet":   file{pages: []page{honest}, change: func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.DataPageOffset = 1 << 40 }}.bytes(),
 		"chunk-codec.parquet":     file{pages: []page{honest}, change: func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = 77 }}.bytes(),

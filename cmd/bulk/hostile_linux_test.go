@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+)
+
+// apart gives a command mounts of its own.
+func apart(c *child) {
+	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		}
+	}
+}
+
+func mountDisk(dir string) error {
+	return syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.Itoa(diskSize))
+}
+
+// limitFiles bounds every file that this process writes.
+func limitFiles() {
+	signal.Ignore(syscall.SIGXFSZ)
+	syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: diskSize, Max: diskSize})
+}

@@ -1,0 +1,377 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// raced says that the race detector is on, whose memory is its own.
+var raced bool
+
+// mostMemory bounds what a command may take, in bytes: far above the --memory of
+// these tests, and below what their inputs stand for.
+const mostMemory = 400 << 20
+
+// A child is the command as another process.
+type child struct {
+	*exec.Cmd
+	out bytes.Buffer // what it printed
+}
+
+func newChild(t *testing.T, dir string, args ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it hangs
+	t.Cleanup(cancel)
+	c := &child{Cmd: exec.CommandContext(ctx, self, args...)}
+	c.Dir, c.Stdout, c.Stderr = dir, &c.out, &c.out
+	c.Env = append(os.Environ(), asCommand+"=1", "BULK_DB=", "TMPDIR="+dir)
+	return c
+}
+
+// ends waits for the child, which must exit with a code, print something, and
+// have kept within its memory.
+func (c *child) ends(t *testing.T, code int, message string) {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := c.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if got := c.ProcessState.ExitCode(); got != code || !strings.Contains(c.out.String(), message) {
+		t.Errorf("exit code %d, want %d, and in what it printed %q:\n%.2000s", got, code, message, c.out.String())
+	}
+	usage := c.ProcessState.SysUsage().(*syscall.Rusage)
+	if most := usage.Maxrss << 10; runtime.GOOS == "linux" && !raced && most > mostMemory {
+		t.Errorf("it took %d MiB", most>>20)
+	}
+}
+
+func does(t *testing.T, dir string, code int, message string, args ...string) string {
+	t.Helper()
+	c := newChild(t, dir, args...)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.ends(t, code, message)
+	return c.out.String()
+}
+
+var bounded = []string{"--workspace", "w", "--out", "out", "--db", "sqlite:links.db", "--memory", "256MiB", "--workers", "1"}
+
+func runArgs(inputs ...string) []string { return slices.Concat([]string{"run"}, inputs, bounded) }
+
+// leaves checks the names in a folder, without those of the store.
+func leaves(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "links.db") {
+			names = append(names, e.Name())
+		}
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("it left %q, want %q", names, want)
+	}
+}
+
+// hostile lists the files of testdata/hostile. Those that end in 1 are refused as
+// a whole; of the others, that many rows are rejected.
+var hostile = map[string]struct {
+	code     int
+	message  string
+	rejected int
+}{
+	"bomb-line.csv.gz":  {3, "reason=field_too_long", 1},
+	"bomb-line.csv.zst": {3, "reason=field_too_long", 1},
+	"bomb-rows.csv.zst": {0, "read=2 created=2", 0},
+	"field.csv.zst":     {3, "reason=field_too_long", 1},
+	"quote.csv.zst":     {3, "reason=field_too_long", 1},
+	"nul.csv":           {3, "reason=malformed_row", 1},
+	"rejects.csv":       {3, "reason=malformed_row", 1},
+	"utf16.csv":         {3, "reason=missing_scheme", 1},
+	"columns.csv.zst":   {2, "cannot tell the columns: no record in the first", 0},
+	"window.csv.zst":    {1, "window size exceeded", 0},
+	"cut.csv.gz":        {1, "unexpected EOF", 0},
+	"cut.csv.zst":       {1, "unexpected EOF", 0},
+	"checksum.csv.gz":   {1, "gzip: invalid checksum", 0},
+
+	"page-inflated.parquet":   {1, `row group 1: column \"url\": page 1: it has 51 bytes and 2147483647 when decompressed, more than 268435456`, 0},
+	"page-longer.parquet":     {1, `page 1: it cannot be decompressed: it is longer than it says`, 0},
+	"page-compressed.parquet": {1, `page 1: it has 2147483647 bytes, where its column chunk has 48 left`, 0},
+	"page-negative.parquet":   {1, `page 1: it has -5 bytes, where its column chunk has 48 left`, 0},
+	"page-values.parquet":     {1, `page 1: it has 2147483647 values, where 0 to 67108864 may be`, 0},
+	"page-more.parquet":       {1, `page 1: its values: 2 and 0 bytes, where there should be 3`, 0},
+	"page-header.parquet":     {1, `page 1: its header: a length in its metadata is larger than the metadata`, 0},
+	"page-few.parquet":        {1, `after record 2: row group 1: column \"url\" ends before its row group does`, 0},
+	"page-lz4.parquet":        {1, `page 1: it cannot be decompressed: lz4: `, 0},
+	"page-string.parquet":     {1, `page 1: its values: one of 2147483647 bytes, of which there are 6`, 0},
+	"levels-run.parquet":      {1, `page 1: its definition levels: a run of 2147483647 values, where there should be 2`, 0},
+	"levels-long.parquet":     {1, `page 1: its definition levels: 4294967295 bytes in 48`, 0},
+	"index-run.parquet":       {1, `page 2: its values: a run of 2147483647 values, where there should be 2`, 0},
+	"index-packed.parquet":    {1, `page 2: its values: a run of 2147483647 values, where there should be 2`, 0},
+	"index-range.parquet":     {1, `row group 1: it is damaged: column \"url\": runtime error: index out of range [7]`, 0},
+	"index-missing.parquet":   {1, `page 1: its values: there is no dictionary before them`, 0},
+	"dictionary.parquet":      {1, `page 1: it has 2147483647 values, where 0 to 67108864 may be`, 0},
+	"delta-lengths.parquet":   {1, `page 1: its values: 4294967294 bytes in 0`, 0},
+	"delta-count.parquet":     {1, `page 1: its values: 1099511627776 integers in a page of 2 values`, 0},
+	"delta-prefix.parquet":    {1, `page 1: its values: 4294967296 bytes, more than 268435456`, 0},
+	"chunk-outside.parquet":   {1, `row group 1: column 1: 69 bytes from byte 1099511627776 on, in a file of 159`, 0},
+	"chunk-codec.parquet":     {1, `page 1: it cannot be decompressed: CompressionCodec(?) is not supported`, 0},
+	"schema-children.parquet": {1, `its schema has 2147483647 columns in column \"links\", 0 deep, and 2 in all`, 0},
+	"schema-deep.parquet":     {1, `its schema has 1 columns in column \"links\", 100 deep, and 10001 in all`, 0},
+	"schema-width.parquet":    {1, `values of -8 bytes in column \"url\"`, 0},
+	"groups.parquet":          {1, `row group 1 has 2 rows in 0 columns, where there should be 1`, 0},
+	"footer-list.parquet":     {1, `a length in its metadata is larger than the metadata`, 0},
+	"footer-deep.parquet":     {1, `its metadata are nested too deeply`, 0},
+	"footer-length.parquet":   {1, `metadata of 4294967295 bytes in a file of 154`, 0},
+	"cut.parquet":             {1, `the file does not end with PAR1: it is not whole`, 0},
+
+	"offset-past.arrow":       {1, `after record 9: record batch 1: it is damaged: column \"url\": runtime error: slice bounds out of range [:1073741824]`, 0},
+	"offset-back.arrow":       {1, `after record 9: record batch 1: it is damaged: column \"url\": runtime error: slice bounds out of range [117:3]`, 0},
+	"offset-negative.arrow":   {1, `after record 9: record batch 1: it is damaged: column \"url\": runtime error: slice bounds out of range [:-5]`, 0},
+	"buffer-past.arrow":       {1, `record batch 1: a buffer of 1073741824 bytes from byte 312 on, in a body of 1320`, 0},
+	"buffer-negative.arrow":   {1, `record batch 1: a buffer of -8 bytes from byte 312 on, in a body of 1320`, 0},
+	"values-many.arrow":       {1, `record batch 1: an array of 1099511627776 values`, 0},
+	"values-negative.arrow":   {1, `record batch 1: an array of -1 values`, 0},
+	"rows-many.arrow":         {1, `record batch 1: a batch of 4611686018427387904 rows`, 0},
+	"buffer-inflated.arrow":   {1, `record batch 1: it is damaged: a buffer of 2147483648 bytes`, 0},
+	"block-outside.arrow":     {1, `record batch 1: 160 bytes of metadata and 1099511627776 after them, from byte 128 on, in a file of`, 0},
+	"block-negative.arrow":    {1, `record batch 1: 160 bytes of metadata and -64 after them, from byte 128 on, in a file of`, 0},
+	"footer-length.arrow":     {1, `metadata of 268435455 bytes in a file of`, 0},
+	"footer-list.arrow":       {1, `a length in its metadata is larger than the metadata`, 0},
+	"cut.arrow":               {1, `the file does not end with ARROW1: it is not whole`, 0},
+	"body-long.arrows":        {1, `record batch 1: unexpected EOF`, 0},
+	"body-longer.arrows":      {1, `record batch 1: a message with a body of 1099511627776 bytes`, 0},
+	"body-negative.arrows":    {1, `record batch 1: a message with a body of -64 bytes`, 0},
+	"metadata-long.arrows":    {1, `it is no Arrow message`, 0},
+	"metadata-missing.arrows": {1, `unexpected EOF`, 0},
+	"cut.arrows":              {1, `record batch 1: unexpected EOF`, 0},
+}
+
+// Every file of the corpus is met with a message that names it, in a bounded
+// memory. Where it is refused nothing is written and nothing stored; where rows
+// are rejected the others are not lost.
+func TestHostile(t *testing.T) {
+	folder, err := filepath.Abs("../../testdata/hostile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, e := range entries {
+		name, path := e.Name(), filepath.Join(folder, e.Name())
+		if filepath.Ext(name) == ".go" || filepath.Ext(name) == ".md" {
+			continue
+		}
+		seen++
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			want, ok := hostile[name]
+			if !ok {
+				t.Fatal("nobody says what it must be met with")
+			}
+			out := does(t, dir, want.code, want.message, runArgs(path)...)
+			if want.code == exitDone || want.code == exitRejected {
+				leaves(t, dir, "out")
+				does(t, dir, exitDone, fmt.Sprintf("%d rejects, 0 findings", want.rejected),
+					"verify", "out", "--db", "sqlite:links.db", "--inputs", path)
+				return
+			}
+			if !strings.Contains(out, path) {
+				t.Errorf("the message does not name the file:\n%s", out)
+			}
+			leaves(t, dir)
+			write(t, dir, "good.csv", "url\nhttp://example.com/\n")
+			does(t, dir, exitDone, "read=1 created=1", runArgs("good.csv")...)
+			if runs := does(t, dir, exitDone, "\n1,finished,", "runs", "--db", "sqlite:links.db"); strings.Count(runs, "\n") != 2 {
+				t.Errorf("runs of the store:\n%s", runs)
+			}
+		})
+	}
+	if seen != len(hostile) {
+		t.Errorf("%d files, and %d are expected", seen, len(hostile))
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The files of a run that somebody spoilt are findings of verify, and no reason
+// to die.
+func TestHostileReports(t *testing.T) {
+	folder, err := filepath.Abs("../../testdata/hostile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := func(change func(text string) string) func(t *testing.T, out string) {
+		return func(t *testing.T, out string) {
+			data, err := os.ReadFile(filepath.Join(out, "manifest.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := change(string(data))
+			if changed == string(data) {
+				t.Fatal("nothing was changed")
+			}
+			write(t, out, "manifest.json", changed)
+		}
+	}
+	replace := func(old, now string) func(*testing.T, string) {
+		return manifest(func(text string) string { return strings.Replace(text, old, now, 1) })
+	}
+	file := func(name, with string) func(*testing.T, string) {
+		return func(t *testing.T, out string) {
+			data, err := os.ReadFile(filepath.Join(folder, with))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, out, name, string(data))
+		}
+	}
+	text := func(name, text string) func(*testing.T, string) {
+		return func(t *testing.T, out string) { write(t, out, name, text) }
+	}
+	const head = "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\n"
+	for _, tt := range []struct {
+		name, format string
+		spoil        func(t *testing.T, out string)
+		code         int
+		message      string
+	}{
+		{"page", "parquet", file("mapping.parquet", "page-inflated.parquet"), exitDiffers, "damaged,mapping.parquet"},
+		{"footer", "parquet", file("mapping.parquet", "footer-list.parquet"), exitDiffers, "a length in its metadata is larger than the metadata"},
+		{"schema", "parquet", file("mapping.parquet", "schema-children.parquet"), exitDiffers, "its schema has 2147483647 columns"},
+		{"cut", "parquet", file("mapping.parquet", "cut.parquet"), exitDiffers, "it is not whole"},
+		{"block", "arrow", file("mapping.arrow", "block-outside.arrow"), exitDiffers, "1099511627776 after them"},
+		{"buffer", "arrow", file("mapping.arrow", "buffer-negative.arrow"), exitDiffers, "a buffer of -8 bytes"},
+		{"footer", "arrow", file("mapping.arrow", "footer-list.arrow"), exitDiffers, "a length in its metadata is larger than the metadata"},
+		{"cut", "arrow", file("mapping.arrow", "cut.arrow"), exitDiffers, "it is not whole"},
+		{"row", "csv", text("mapping.csv", head+"good.csv,99999999999999999999,w,a,a,a,,created,0\n"), exitDiffers, "damaged,mapping.csv,1,row"},
+		{"salt", "csv", text("mapping.csv", head+"good.csv,1,w,a,a,a,,created,2147483648\n"), exitDiffers, "damaged,mapping.csv,1,salt"},
+		{"quote", "csv", text("mapping.csv", head+"\""+strings.Repeat("a", 1<<20)), exitDiffers, "the file ends within it"},
+		{"rejects", "csv", text("rejects.csv", "source,row,byte_offset,reason,detail,url,raw\ngood.csv,-1,,x,,,\n"), exitDiffers, "damaged,rejects.csv,1,row"},
+		{"collisions", "csv", text("collisions.csv", "workspace_id,canonical_url,salt,code,owner\nw,a,99999999999,a,\n"), exitDiffers, "collisions.csv"},
+		{"another format", "csv", file("mapping.csv", "page-values.parquet"), exitDiffers, "mapping.csv"},
+		{"records", "csv", replace(`"records": 2`, `"records": 9223372036854775807`), exitDiffers, "manifest,manifest.json,,inputs[0].records"},
+		{"negative", "csv", replace(`"records": 2`, `"records": -2`), exitDiffers, "manifest,manifest.json,,inputs[0].records"},
+		{"most records", "csv", replace(`"records": 2`, `"records": 8796093022208`), exitDiffers, "8796093022207 findings"},
+		{"too large", "csv", replace(`"records": 2`, `"records": 1e400`), exitFailed, "read manifest: json"},
+		{"retries", "csv", replace(`"max_retries": 10`, `"max_retries": 2147483647`), exitDiffers, "scheme.max_retries"},
+		{"length", "csv", replace(`"code_length": 10`, `"code_length": -1`), exitDiffers, "scheme.code_length"},
+		{"elsewhere", "csv", replace(`"name": "mapping.csv"`, `"name": "../good.csv"`), exitDiffers, "manifest,manifest.json,,files"},
+		{"nested", "csv", text("manifest.json", strings.Repeat(`{"inputs":[`, 100_000)), exitFailed, "exceeded max depth"},
+		{"null", "csv", text("manifest.json", "null"), exitFailed, "it names no profile"},
+		{"binary", "csv", file("manifest.json", "page-values.parquet"), exitFailed, "read manifest: invalid character"},
+	} {
+		t.Run(tt.format+"/"+tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, "good.csv", "url\nhttp://example.com/\nnonsense\n")
+			does(t, dir, exitRejected, "created=1", append(runArgs("good.csv"), "--report-format", tt.format)...)
+			if err := os.CopyFS(filepath.Join(dir, "other"), os.DirFS(filepath.Join(dir, "out"))); err != nil {
+				t.Fatal(err)
+			}
+			tt.spoil(t, filepath.Join(dir, "out"))
+			does(t, dir, tt.code, tt.message, "verify", "out")
+			if name := "mapping." + tt.format; !same(t, dir, name) {
+				does(t, dir, exitFailed, "out/"+name, "diff", "out/"+name, "other/"+name)
+			}
+		})
+	}
+}
+
+func gzipped(data []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(data)
+	w.Close()
+	return b.Bytes()
+}
+
+func same(t *testing.T, dir, name string) bool {
+	a, err := os.ReadFile(filepath.Join(dir, "out", name))
+	b, err2 := os.ReadFile(filepath.Join(dir, "other", name))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Equal(a, b)
+}
+
+// A FIFO that never ends is read as far as --limit says; without, the memory is
+// bounded even where it is one line, and the run can be stopped.
+func TestHostileFIFO(t *testing.T) {
+	for name, tt := range map[string]struct {
+		piece   string
+		args    []string
+		code    int
+		message string
+	}{
+		"rows":     {strings.Repeat("http://example.com/a\n", 5000), []string{"--limit", "10000"}, exitDone, "read=10000 created=1 existing=0 duplicate=9999"},
+		"one line": {strings.Repeat("a", 1<<17), nil, exitInterrupted, "interrupted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			fifo := filepath.Join(dir, "links.csv")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := newChild(t, dir, append(runArgs("links.csv", "--header", "no"), tt.args...)...)
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			stop := func() { c.Process.Signal(syscall.SIGTERM) }
+			go feed(fifo, tt.piece, stop)
+			c.ends(t, tt.code, tt.message)
+			want := []string{"links.csv"}
+			if tt.code == exitDone {
+				want = append(want, "out")
+			}
+			leaves(t, dir, want...)
+		})
+	}
+}
+
+// feed writes to a FIFO until nobody reads it, and calls stop after more than may be held.
+func feed(fifo, piece string, stop func()) {
+	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer w.Close()
+	io.WriteString(w, "http://example.com/a\n")
+	for n := 0; ; n += len(piece) {
+		if n >= 512<<20 {
+			stop()
+			stop = func() {}
+		}
+		if _, err := io.WriteString(w, piece); err != nil {
+			return
+		}
+	}
+}
