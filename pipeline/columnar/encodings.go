@@ -15,6 +15,10 @@ import (
 // The encodings of Parquet that write something once for many values (Encodings.md
 // of the format) are the ones whose decoders can be made to take any memory.
 
+// plainDictionary is what old writers call the encoding of a dictionary, and of
+// indexes into one.
+const plainDictionary format.Encoding = 2
+
 // A leaf is what a column's pages hold.
 type leaf struct {
 	kind     parquet.Kind
@@ -45,7 +49,7 @@ func (p *pages) check(h *format.PageHeader, page []byte) error {
 	switch h.Type {
 	case format.DictionaryPage:
 		d := &h.DictionaryPageHeader.V
-		if d.Encoding != format.Plain && d.Encoding != format.PlainDictionary {
+		if d.Encoding != format.Plain && d.Encoding != plainDictionary {
 			return fmt.Errorf("a dictionary encoded as %s", d.Encoding)
 		}
 		return p.checkPlain(page, int(d.NumValues))
@@ -146,7 +150,7 @@ func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) erro
 }
 
 func dictionary(e format.Encoding) bool {
-	return e == format.PlainDictionary || e == format.RLEDictionary
+	return e == plainDictionary || e == format.RLEDictionary
 }
 
 func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) error {
