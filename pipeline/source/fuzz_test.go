@@ -169,7 +169,7 @@ func FuzzOpen(f *testing.F) {
 			Cells               []string
 		}
 		read := func(block int) (r result, err error) {
-			in, err := openBytes(data, Options{MaxField: 50, Limit: 1000, block: block, TempDir: t.TempDir()})
+			in, err := openBytes(data, Options{MaxField: 50, Limit: 1000, Block: block, TempDir: t.TempDir()})
 			if err != nil {
 				return r, err
 			}
