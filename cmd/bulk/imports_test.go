@@ -15,23 +15,25 @@ const module = "github.com/linkforge/bulk/"
 
 // layers lists, for each package, what of this module it may import. Imports go
 // one way: cmd, pipeline, {source, assign, extsort, report, sink}, {columnar,
-// canon, codegen}.
+// fsys, canon, codegen}.
 var layers = map[string][]string{
-	"canon":                {},
-	"codegen":              {},
-	"pipeline/assign":      {}, // also for use in a distributed runner
-	"pipeline/extsort":     {}, // knows no URL
-	"pipeline/columnar":    {}, // what source and report both must know of hostile files
-	"pipeline/source":      {"pipeline/columnar"},
-	"pipeline/report":      {"pipeline/columnar"},
-	"sink":                 {},
-	"sink/sqlite":          {"sink"},
-	"sink/postgres":        {"sink"},
-	"sink/postgres/pgtest": {},
-	"sink/sinktest":        {"sink", "codegen"},
-	"pipeline":             {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
-	"pipeline/audit":       {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
-	"cmd/bulk":             {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+	"canon":                  {},
+	"codegen":                {},
+	"pipeline/assign":        {}, // also for use in a distributed runner
+	"pipeline/fsys":          {},
+	"pipeline/fsys/fsystest": {"pipeline/fsys"},
+	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
+	"pipeline/columnar":      {},                // what source and report both must know of hostile files
+	"pipeline/source":        {"pipeline/columnar", "pipeline/fsys"},
+	"pipeline/report":        {"pipeline/columnar", "pipeline/fsys"},
+	"sink":                   {},
+	"sink/sqlite":            {"sink"},
+	"sink/postgres":          {"sink"},
+	"sink/postgres/pgtest":   {},
+	"sink/sinktest":          {"sink", "codegen"},
+	"pipeline":               {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/fsys", "pipeline/source", "pipeline/report", "sink"},
+	"pipeline/audit":         {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
+	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines.

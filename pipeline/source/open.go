@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // peekBytes is how much of an input settles its format and dialect.
@@ -78,14 +80,14 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 		}
 		return in.opts.Stdin, nil
 	}
-	info, err := os.Stat(in.Name)
+	info, err := in.opts.FS.Stat(in.Name)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, errors.Unwrap(err))
 	case info.IsDir():
 		return nil, fmt.Errorf("open %s: is a directory", in.Name)
 	}
-	f, err := openFile(ctx, in.Name, info)
+	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {
 		return nil, err
 	}
@@ -105,21 +107,23 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 
 // openFile opens a file. That of a FIFO waits for its writer, so it is left
 // behind if ctx ends.
-func openFile(ctx context.Context, name string, info fs.FileInfo) (*os.File, error) {
+func openFile(ctx context.Context, files fsys.FS, name string, info fs.FileInfo) (fsys.File, error) {
 	if info.Mode()&fs.ModeNamedPipe == 0 {
-		return os.Open(name)
+		return files.Open(name)
 	}
 	type result struct {
-		f   *os.File
+		f   fsys.File
 		err error
 	}
 	opened := make(chan result)
 	go func() {
-		f, err := os.Open(name)
+		f, err := files.Open(name)
 		select {
 		case opened <- result{f, err}:
 		case <-ctx.Done():
-			f.Close()
+			if err == nil {
+				f.Close()
+			}
 		}
 	}()
 	select {
@@ -131,7 +135,7 @@ func openFile(ctx context.Context, name string, info fs.FileInfo) (*os.File, err
 }
 
 // unchanged checks that f is still the file that was opened first.
-func (in *Input) unchanged(f *os.File) error {
+func (in *Input) unchanged(f fsys.File) error {
 	now, err := f.Stat()
 	if err != nil {
 		return err
@@ -183,7 +187,9 @@ func (in *Input) Close() error {
 		err = in.file.Close()
 	}
 	if in.spool != nil {
-		err = errors.Join(err, in.spool.Close())
+		if e := in.spool.Close(); e != nil {
+			err = errors.Join(err, fmt.Errorf("close the temporary file of %s: %w", in.Name, fsys.Cause(e)))
+		}
 	}
 	in.src, in.file, in.spool = nil, nil, nil
 	return err

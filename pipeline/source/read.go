@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // Read reads the input, once, with up to so many workers at once, and has each
@@ -172,18 +173,18 @@ func (in *Input) random() (random, error) {
 		return random{in.file, in.info.Size(), &in.done}, nil
 	}
 	if in.spool == nil {
-		f, err := os.CreateTemp(in.opts.TempDir, "bulk-*")
+		f, err := in.opts.FS.Temp(in.opts.TempDir)
 		if err != nil {
-			return random{}, err
+			return random{}, fmt.Errorf("make a temporary file: %w", err)
 		}
 		in.spool = f
-		if err := os.Remove(f.Name()); err != nil {
-			return random{}, err
-		}
 		if _, err := io.Copy(f, in.src); err != nil {
-			return random{}, fmt.Errorf("copy to a temporary file: %w", err)
+			return random{}, fmt.Errorf("copy to a temporary file: %w", fsys.Cause(err))
 		}
 	}
-	size, err := in.spool.Seek(0, io.SeekEnd)
-	return random{in.spool, size, new(atomic.Int64)}, err
+	info, err := in.spool.Stat()
+	if err != nil {
+		return random{}, err
+	}
+	return random{in.spool, info.Size(), new(atomic.Int64)}, nil
 }

@@ -45,10 +45,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // A Reason is the stable name of a row error found while reading. The list is
@@ -99,7 +99,8 @@ type Options struct {
 	BatchRows       int    // most records in a batch; 0: 32768
 	Block           int    // bytes of a text that are read at a time; 0: 256 KiB
 	Stdin           io.Reader
-	TempDir         string // for what must be read at random from a stream; "": that of the system
+	FS              fsys.FS // of the files; nil: that of the system
+	TempDir         string  // for what must be read at random from a stream; "": that of the system
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -121,6 +122,7 @@ func (o Options) settled() (Options, error) {
 	set(&o.MaxField, DefaultMaxField)
 	set(&o.BatchRows, defaultBatchRows)
 	set(&o.Block, defaultBlock)
+	o.FS = fsys.Or(o.FS)
 	if o.Quote == 0 {
 		o.Quote = '"'
 	}
@@ -178,8 +180,8 @@ type Input struct {
 	opts    Options
 	info    fs.FileInfo          // as it was when opened; nil: not a regular file
 	src     *window              // what Open left open, or Read opened
-	file    *os.File             // below src; nil: standard input
-	spool   *os.File             // the decompressed bytes, where a format needs them at random
+	file    fsys.File            // below src; nil: standard input
+	spool   fsys.File            // the decompressed bytes, where a format needs them at random
 	anyhow  bool                 // it does need them so
 	drained chan struct{}        // closed when src, which is only hashed, is at its end
 	drain   error                // what stopped that

@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"hash"
 	"io"
-	"os"
+	"io/fs"
 	"sync/atomic"
 	"time"
 
@@ -182,14 +182,19 @@ func (s *stream) following(ctx context.Context) (*block, error) {
 // nothing can interrupt (a standard input that is no pipe of ours).
 func (s *stream) Close() {
 	close(s.stop)
-	f, ok := s.digest.r.(*os.File)
+	f, ok := s.digest.r.(interface {
+		Stat() (fs.FileInfo, error)
+		SetReadDeadline(time.Time) error
+	})
 	if !ok {
 		return
 	}
-	info, err := f.Stat()
-	if err == nil && info.Mode().IsRegular() || f.SetReadDeadline(time.Unix(1, 0)) == nil {
-		<-s.done
+	if f.SetReadDeadline(time.Unix(1, 0)) != nil {
+		if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+			return
+		}
 	}
+	<-s.done
 }
 
 // A digest counts and hashes what is read through it.

@@ -1,0 +1,150 @@
+// Package fsys is all that a run asks of the file system: inputs, spill files
+// and the output folder go through it, so that a test can make the n-th call
+// fail, or be the last one of the process.
+package fsys
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An FS opens files and changes names. Errors are those of package os.
+type FS interface {
+	Stat(path string) (fs.FileInfo, error)
+	Lstat(path string) (fs.FileInfo, error)
+	ReadFile(path string) ([]byte, error)
+	ReadDir(path string) ([]fs.DirEntry, error)
+	Open(path string) (File, error)    // for reading
+	OpenDir(path string) (File, error) // follows no symbolic link
+	Create(path string) (File, error)  // for writing; the file must not exist
+	// Temp makes a file without a name, for reading and writing, in a folder
+	// ("": that of the system). Nothing is left of it once it is closed.
+	Temp(dir string) (File, error)
+	Mkdir(path string) error
+	Remove(path string) error
+	RemoveAll(path string) error
+	Rename(from, to string) error // a folder may take the place of an empty one
+	Exchange(a, b string) error   // ErrUnsupported: the file system cannot
+}
+
+// A File is an open file or folder.
+type File interface {
+	io.ReadWriteCloser
+	io.ReaderAt
+	io.WriterAt
+	Stat() (fs.FileInfo, error)
+	SetReadDeadline(t time.Time) error
+	// Lock takes an exclusive lock that dies with the process. If somebody else
+	// has it, it waits, or fails with EWOULDBLOCK.
+	Lock(wait bool) error
+	Sync() error
+	// StartSync begins to bring a range to the disk and returns at once. It is
+	// advice: what goes wrong is told by Sync.
+	StartSync(offset, n int64)
+}
+
+// OS is the FS of the operating system.
+type OS struct{}
+
+// Or returns f, or OS if there is none.
+func Or(f FS) FS {
+	if f == nil {
+		return OS{}
+	}
+	return f
+}
+
+func (OS) Stat(path string) (fs.FileInfo, error)      { return os.Stat(path) }
+func (OS) Lstat(path string) (fs.FileInfo, error)     { return os.Lstat(path) }
+func (OS) ReadFile(path string) ([]byte, error)       { return os.ReadFile(path) }
+func (OS) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
+func (OS) Mkdir(path string) error                    { return os.Mkdir(path, 0o777) }
+func (OS) Remove(path string) error                   { return os.Remove(path) }
+func (OS) RemoveAll(path string) error                { return os.RemoveAll(path) }
+
+func (OS) Open(path string) (File, error) { return open(path, os.O_RDONLY) }
+
+func (OS) OpenDir(path string) (File, error) {
+	return open(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW)
+}
+
+func (OS) Create(path string) (File, error) {
+	return open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+}
+
+func open(path string, flag int) (File, error) {
+	f, err := os.OpenFile(path, flag, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return file{f}, nil
+}
+
+// Temp makes a file that never has a name where the system can; elsewhere a
+// process that is killed within this call leaves an empty file.
+func (OS) Temp(dir string) (File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	if f, err := unnamed(dir); err == nil {
+		return file{f}, nil
+	}
+	f, err := os.CreateTemp(dir, ".bulk-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return file{f}, nil
+}
+
+// Rename is not os.Rename, which refuses an empty folder as target.
+func (OS) Rename(from, to string) error {
+	return retry(func() error { return unix.Rename(from, to) })
+}
+
+// Exchange swaps two names in one step.
+func (OS) Exchange(a, b string) error {
+	err := retry(func() error { return exchange(a, b) })
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+type file struct{ *os.File }
+
+func (f file) Lock(wait bool) error {
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
+	return retry(func() error { return unix.Flock(int(f.Fd()), how) })
+}
+
+func (f file) StartSync(offset, n int64) { startSync(int(f.Fd()), offset, n) }
+
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Cause strips the operation and the path that package os puts before an error,
+// for callers that name the file as their user did.
+func Cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

@@ -1,0 +1,16 @@
+//go:build !linux && !darwin
+
+package fsys
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func exchange(string, string) error { return unix.ENOSYS }
+
+func startSync(int, int64, int64) {}
+
+func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }
