@@ -3,4 +3,4 @@
 package extsort
 
 // newArena returns free memory.
-func newArena() []byte { return make([]byte, arenaSize) }
+func newArena(size int) []byte { return make([]byte, size) }

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // Config tells a Sorter the order: by group, then key, then content.
@@ -35,6 +37,7 @@ type Config struct {
 	Loads int
 	// TempDir is the folder of the spill file; "": that of the system.
 	TempDir string
+	FS      fsys.FS // nil: that of the system
 }
 
 const (
@@ -51,6 +54,7 @@ const (
 // A Sorter takes records from writers and gives them back in order.
 type Sorter struct {
 	cfg       Config
+	arenaSize int
 	splitters atomic.Pointer[splitters]
 	mu        sync.Mutex // guards writers and the making of splitters
 	writers   []*Writer
@@ -63,7 +67,11 @@ type Sorter struct {
 
 // New returns an empty sorter.
 func New(cfg Config) *Sorter {
-	return &Sorter{cfg: cfg, spill: spill{dir: cfg.TempDir}}
+	arena := int64(mostArena)
+	if cfg.Memory > 0 {
+		arena = min(arena, max(cfg.Memory, chunkSize))
+	}
+	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: spill{fs: fsys.Or(cfg.FS), dir: cfg.TempDir}}
 }
 
 // NewWriter returns a writer for one goroutine. Safe for concurrent use.

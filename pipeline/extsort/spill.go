@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // The spill file is a sequence of extents, in any order. An extent holds chunks
@@ -37,20 +39,17 @@ type extent struct {
 
 // spill is the file, which is made when it is needed.
 type spill struct {
+	fs   fsys.FS
 	dir  string
 	once sync.Once
-	file *os.File
+	file fsys.File
 	err  error
 	size atomic.Int64
 }
 
-// open makes the file and removes its name.
+// open makes the file.
 func (p *spill) open() error {
-	p.once.Do(func() {
-		if p.file, p.err = os.CreateTemp(p.dir, ".bulk-spill-*"); p.err == nil {
-			p.err = os.Remove(p.file.Name())
-		}
-	})
+	p.once.Do(func() { p.file, p.err = p.fs.Temp(p.dir) })
 	return p.err
 }
 
@@ -60,6 +59,9 @@ func (p *spill) close() error {
 	}
 	err := p.file.Close()
 	p.file = nil
+	if err != nil {
+		err = fmt.Errorf("close the spill file: %w", fsys.Cause(err))
+	}
 	return err
 }
 
@@ -82,7 +84,7 @@ func (p *spill) write(chunks [][]byte) (extent, error) {
 	at := e.offset
 	for _, piece := range append([][]byte{head}, chunks...) {
 		if _, err := p.file.WriteAt(piece, at); err != nil {
-			return e, fmt.Errorf("write the spill file in %s: %w", p.folder(), cause(err))
+			return e, fmt.Errorf("write the spill file in %s: %w", p.folder(), fsys.Cause(err))
 		}
 		at += int64(len(piece))
 	}
@@ -99,7 +101,7 @@ func (p *spill) folder() string {
 // read reads an extent into buf, which has its size, and returns the chunks.
 func (p *spill) read(e extent, buf []byte) ([]byte, error) {
 	if _, err := p.file.ReadAt(buf[:e.size], e.offset); err != nil {
-		return nil, fmt.Errorf("%w: read at %d: %w", errDamaged, e.offset, cause(err))
+		return nil, fmt.Errorf("%w: read at %d: %w", errDamaged, e.offset, fsys.Cause(err))
 	}
 	chunks := buf[extentHeader:e.size]
 	if string(buf[:4]) != extentMagic || int(binary.LittleEndian.Uint32(buf[4:])) != len(chunks) ||
@@ -107,13 +109,4 @@ func (p *spill) read(e extent, buf []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: extent at %d", errDamaged, e.offset)
 	}
 	return chunks, nil
-}
-
-// cause strips the name of the spill file, which does not exist.
-func cause(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }

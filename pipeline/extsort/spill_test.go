@@ -74,7 +74,7 @@ func TestSpillDamaged(t *testing.T) {
 			}
 		}
 	}
-	if err := s.spill.file.Truncate(s.Spilled() - 1); err != nil {
+	if err := s.spill.file.(interface{ Truncate(int64) error }).Truncate(s.Spilled() - 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := loadAll(s); !errors.Is(err, errDamaged) {

@@ -143,9 +143,9 @@ const (
 	align        = 8
 	firstChunk   = 1 << 11
 	chunkSize    = 1 << 15
-	chunkClasses = 4 // chunkSize = firstChunk << chunkClasses
-	arenaSize    = 1 << 23
-	offsetBits   = 12 // chunkSize / align
+	chunkClasses = 4       // chunkSize = firstChunk << chunkClasses
+	mostArena    = 1 << 23 // but never more than Config.Memory
+	offsetBits   = 12      // chunkSize / align
 	maxChunks    = 1 << (32 - offsetBits)
 	maxRecordLen = 1<<32 - 1
 )
@@ -205,9 +205,9 @@ func (w *Writer) newChunk(i, size int) []byte {
 		return chunk
 	}
 	if len(w.arena) < capacity {
-		w.arena = newArena()
-		w.arenas += arenaSize
-		w.s.held.Add(arenaSize)
+		w.arena = newArena(w.s.arenaSize)
+		w.arenas += int64(w.s.arenaSize)
+		w.s.held.Add(int64(w.s.arenaSize))
 	}
 	chunk := w.arena[:0:capacity]
 	w.arena = w.arena[capacity:]
@@ -216,7 +216,7 @@ func (w *Writer) newChunk(i, size int) []byte {
 
 // full reports whether one more arena would exceed the memory.
 func (s *Sorter) full() bool {
-	return s.cfg.Memory > 0 && s.held.Load()+arenaSize > s.cfg.Memory
+	return s.cfg.Memory > 0 && s.held.Load()+int64(s.arenaSize) > s.cfg.Memory
 }
 
 // flush spills the full chunks of all ranges, and those being filled too if all
