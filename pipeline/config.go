@@ -13,6 +13,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -39,6 +40,7 @@ type Config struct {
 
 	Out          string // output folder
 	Overwrite    bool
+	NewRun       bool          // start over rather than go on with an unfinished run
 	ReportFormat report.Format // "": CSV
 	BaseURL      string        // of short_url; "": blank
 	ExcelSafe    bool
@@ -51,7 +53,8 @@ type Config struct {
 	TempDir    string    // of what does not fit; "": that of the system
 	Version    string    // of the tool, for the manifest
 
-	spillAt int64 // of tests: budget.records and budget.rejects, whatever Memory says
+	spillAt int64   // of tests: budget.records and budget.rejects, whatever Memory says
+	fs      fsys.FS // of tests: the file system; nil: that of the system
 
 	Logger *slog.Logger // nil: silent
 	Status *Status      // nil: nobody watches

@@ -27,6 +27,8 @@
 //     with another writer, a store that fails for a while and a process that was
 //     killed are all handled alike: settle again, load what is missing, write the
 //     reports anew.
+//   - A folder of output belongs to its run from before the inputs are read until
+//     it has its name (report.Folder.Own): a run of something else is refused.
 //   - read = created + existing + duplicate + rejected, and the numbers as settled
 //     are the numbers as written, or the run fails.
 //

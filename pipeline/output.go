@@ -144,8 +144,8 @@ func (r *run) writeManifest(m *report.Manifest) (string, error) {
 // fingerprint tells runs apart that could have different results. The clock is
 // no part of it: a run that goes on with an unfinished one takes over its as_of.
 func (r *run) fingerprint() (string, error) {
-	m := r.manifest(sink.Counts{}, nil)
-	m.Version, m.Reasons, m.AsOf = "", nil, r.cfg.AsOf
+	m := r.description()
+	m.Version = ""
 	var buf bytes.Buffer
 	if err := report.WriteManifest(&buf, m); err != nil {
 		return "", err

@@ -38,7 +38,7 @@ func (r *run) newRejectSorter() *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
 		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two rejects have one key
-		Memory:        r.budget.rejects, Loads: 2, TempDir: r.cfg.TempDir,
+		Memory:        r.budget.rejects, Loads: 2, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
 	})
 }
 

@@ -27,14 +27,17 @@ type Result struct {
 
 // run is the state of one run. What a stage leaves is read-only afterwards.
 type run struct {
-	cfg       Config
-	scheme    codegen.Scheme
-	workspace []byte // the default
-	started   time.Time
-	asOf      time.Time
-	folder    *report.Folder
-	timings   timings
-	budget    budget
+	cfg        Config
+	scheme     codegen.Scheme
+	workspace  []byte // the default
+	started    time.Time
+	asOf       time.Time
+	folder     *report.Folder
+	killed     *sink.Run // whose output has its name, but which the store does not know as finished
+	asked      bool      // the store was asked for unfinished runs
+	superseded int32     // with NewRun, the last of those that there were then
+	timings    timings
+	budget     budget
 
 	inputs     *inputs
 	workspaces *workspaces
@@ -51,7 +54,7 @@ type run struct {
 
 // Run does the whole job. The result is valid, as far as the run got, also with
 // an error. Errors to tell apart: UsageError and source.UsageError,
-// report.ErrExists and report.ErrBusy (nothing was done); TooManyRejectsError
+// report.ErrExists, ErrUnfinished and ErrBusy (nothing was done); TooManyRejectsError
 // (rejects and manifest are written); sink.ErrRetryable, sink.ErrLocked and the
 // cause of ctx (the same run again finishes the job). Rows that were rejected
 // are no error.
@@ -59,6 +62,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return &Result{}, err
+	}
+	if cfg.fs != nil {
+		cfg.Source.FS = cfg.fs
 	}
 	r := &run{cfg: cfg, started: time.Now(), workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
 	r.freeLinks.New = func() any { return new(linked) }
@@ -82,14 +88,17 @@ func (r *run) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.inputs.close()) }()
-	if r.folder, err = r.claim(ctx); err != nil {
+	if err = r.claim(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.folder.Abandon()) }()
+	if err := r.own(); err != nil {
+		return err
+	}
 
 	r.records = extsort.New(extsort.Config{
 		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, len(r.inputs.carried)),
-		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir,
+		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
 	})
 	r.rejects = r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
@@ -97,30 +106,10 @@ func (r *run) do(ctx context.Context) (err error) {
 		return err
 	}
 	r.accepted = r.records.Len()
+	if err := r.ownRead(); err != nil {
+		return err
+	}
 	return r.store(ctx)
-}
-
-// claim takes the output folder. One that holds the files of a run which was
-// killed before the store knew it as finished may be overwritten.
-func (r *run) claim(ctx context.Context) (*report.Folder, error) {
-	folder, err := report.Claim(r.cfg.Out, r.cfg.Overwrite)
-	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
-		return folder, err
-	}
-	digest, derr := report.ManifestSHA256(r.cfg.Out)
-	if derr != nil {
-		return nil, errors.Join(err, derr)
-	}
-	runs, rerr := r.cfg.Store.Runs(ctx)
-	if rerr != nil {
-		return nil, errors.Join(err, rerr)
-	}
-	for _, run := range runs {
-		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
-			return report.Claim(r.cfg.Out, true)
-		}
-	}
-	return nil, err
 }
 
 // maxResettled is how often a run looks the store up again because another
@@ -200,31 +189,6 @@ func (r *run) open(ctx context.Context) (sink.Session, error) {
 	return r.cfg.Store.Lock(ctx, r.workspaceNames(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
 		r.cfg.Logger.Info("waiting for another run on the same workspace", "holder", holder)
 	}})
-}
-
-// adopt returns the unfinished run that this one goes on with, under its id and
-// its as_of, or a new one.
-func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
-	fingerprint, err := r.fingerprint()
-	if err != nil {
-		return sink.Run{}, err
-	}
-	row := sink.Run{Fingerprint: fingerprint, AsOf: r.asOf, Started: r.started}
-	if session == nil {
-		return row, nil
-	}
-	unfinished, err := session.Unfinished(ctx)
-	if err != nil {
-		return row, err
-	}
-	for _, u := range unfinished {
-		if u.Fingerprint == fingerprint {
-			r.asOf = u.AsOf
-			return u, nil
-		}
-		r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options", "run", u.ID, "started", u.Started)
-	}
-	return row, nil
 }
 
 // recordsRead returns how many records the inputs had.

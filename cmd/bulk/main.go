@@ -138,7 +138,8 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
-	case errors.As(err, &wrong), errors.As(err, &input), errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs):
+	case errors.As(err, &wrong), errors.As(err, &input), errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs),
+		errors.Is(err, report.ErrUnfinished):
 		return exitUsage
 	case errors.Is(err, errRejected):
 		return exitRejected

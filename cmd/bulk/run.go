@@ -39,6 +39,11 @@ of an earlier run, a quoted pattern such as 'links-*.csv', or - for standard inp
 gzip and zstd are recognised. The output folder holds mapping, rejects.csv,
 collisions.csv, manifest.json and timings.json.
 
+The same command again finishes a run that was interrupted. Until then its output
+folder is refused to a run of other inputs, options or version. With --new-run it is
+discarded and a new run starts, to which the links that the old one stored count as
+existing; bulk undo takes those back.
+
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo
   bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --out out/ --db sqlite:links.db`,
@@ -57,6 +62,7 @@ collisions.csv, manifest.json and timings.json.
 	o.store.flags(cmd)
 	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk for links.csv)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output folder")
+	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
 	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
 	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")

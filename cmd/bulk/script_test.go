@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,7 +16,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
+	"github.com/linkforge/bulk/sink/sqlite"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -42,8 +45,9 @@ func (s served) Run() int { return server.Main(s.M) }
 
 // TestScripts runs the command as users do. Beside the usual commands, scripts
 // have "exits CODE COMMAND…", which runs a command that must end so, "interrupt
-// COMMAND…", which sends it SIGTERM after a while, and "sql STATEMENT", which
-// changes the store $DB behind its back.
+// COMMAND…", which sends it SIGTERM after a while, "killed COMMAND…", which sends
+// it SIGKILL when it has read its inputs, and "sql STATEMENT", which changes the
+// store $DB behind its back.
 func TestScripts(t *testing.T) {
 	scripts(t, "testdata/script", func(env *testscript.Env) error {
 		if !strings.HasSuffix(env.WorkDir, "script-postgres") {
@@ -93,6 +97,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"exits":     exits,
 			"interrupt": interrupt,
 			"sql":       tamper,
+			"killed":    killed,
 		},
 	})
 }
@@ -168,5 +173,36 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
+	}
+}
+
+// killed runs a command on workspace demo of bulk.db, whose lock is held, and
+// kills it when it says that it waits.
+func killed(ts *testscript.TestScript, neg bool, args []string) {
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, ts.MkAbs("bulk.db"), sqlite.Options{})
+	ts.Check(err)
+	defer store.Close()
+	session, err := store.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	ts.Check(err)
+	defer session.Close()
+	path, err := exec.LookPath(args[0])
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	stderr, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	waits := false
+	var said []string
+	for lines := bufio.NewScanner(stderr); !waits && lines.Scan(); {
+		said = append(said, lines.Text())
+		waits = strings.Contains(lines.Text(), "waiting for another run")
+	}
+	cmd.Process.Kill()
+	if cmd.Wait(); !waits {
+		ts.Fatalf("the command did not wait: %s", said)
 	}
 }

@@ -62,7 +62,7 @@ func BenchmarkBlockAppend(b *testing.B) {
 func BenchmarkFile(b *testing.B) {
 	for _, size := range []int{100, 1 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
-			f, err := Claim(filepath.Join(b.TempDir(), "out"), false)
+			f, err := Claim(filepath.Join(b.TempDir(), "out"), ClaimOptions{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,109 +1,27 @@
 package report
 
 import (
+	"bytes"
 	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
-
-// faultFS makes one call of the real file system fail: the one at which left
-// counts down to zero. A write that fails has written half.
-type faultFS struct {
-	osFS
-	left *int
-	last *string
-}
-
-func (f faultFS) fails(operation string) bool {
-	if *f.left--; *f.left == 0 {
-		*f.last = operation
-		return true
-	}
-	return false
-}
-
-func (f faultFS) do(operation string, call func() error) error {
-	if f.fails(operation) {
-		return &fs.PathError{Op: operation, Path: "somewhere", Err: syscall.ENOSPC}
-	}
-	return call()
-}
-
-func (f faultFS) open(operation string, call func() (handle, error)) (h handle, err error) {
-	err = f.do(operation, func() error { h, err = call(); return err })
-	return faultFile{h, f}, err
-}
-
-func (f faultFS) Mkdir(p string) error { return f.do("mkdir", func() error { return f.osFS.Mkdir(p) }) }
-func (f faultFS) Remove(p string) error {
-	return f.do("remove", func() error { return f.osFS.Remove(p) })
-}
-func (f faultFS) RemoveAll(p string) error {
-	return f.do("removeall", func() error { return f.osFS.RemoveAll(p) })
-}
-func (f faultFS) Rename(a, b string) error {
-	return f.do("rename", func() error { return f.osFS.Rename(a, b) })
-}
-func (f faultFS) Exchange(a, b string) error {
-	return f.do("exchange", func() error { return f.osFS.Exchange(a, b) })
-}
-func (f faultFS) OpenDir(p string) (handle, error) {
-	return f.open("opendir", func() (handle, error) { return f.osFS.OpenDir(p) })
-}
-func (f faultFS) Create(p string) (handle, error) {
-	return f.open("create", func() (handle, error) { return f.osFS.Create(p) })
-}
-func (f faultFS) ReadFile(p string) (data []byte, err error) {
-	err = f.do("readfile", func() error { data, err = f.osFS.ReadFile(p); return err })
-	return data, err
-}
-func (f faultFS) ReadDir(p string) (entries []fs.DirEntry, err error) {
-	err = f.do("readdir", func() error { entries, err = f.osFS.ReadDir(p); return err })
-	return entries, err
-}
-func (f faultFS) Lstat(p string) (info fs.FileInfo, err error) {
-	err = f.do("lstat", func() error { info, err = f.osFS.Lstat(p); return err })
-	return info, err
-}
-
-type faultFile struct {
-	handle
-	fs faultFS
-}
-
-func (f faultFile) Write(p []byte) (int, error) {
-	if f.fs.fails("write") {
-		n, err := f.handle.Write(p[:len(p)/2])
-		return n, errors.Join(err, syscall.ENOSPC)
-	}
-	return f.handle.Write(p)
-}
-func (f faultFile) Lock(wait bool) error {
-	return f.fs.do("lock", func() error { return f.handle.Lock(wait) })
-}
-func (f faultFile) Sync() error { return f.fs.do("sync", f.handle.Sync) }
-func (f faultFile) Stat() (info fs.FileInfo, err error) {
-	err = f.fs.do("stat", func() error { info, err = f.handle.Stat(); return err })
-	return info, err
-}
-
-// Close closes in any case, as the system does.
-func (f faultFile) Close() error {
-	err := f.handle.Close()
-	return f.fs.do("close", func() error { return err })
-}
 
 // TestFaults fails the n-th call, for every n until a run is clean.
 func TestFaults(t *testing.T) {
-	scenes := map[string]struct{ old, leftover bool }{
+	scenes := map[string]struct{ old, leftover, marked bool }{
 		"nothing there":                     {},
-		"leftovers of a killed run":         {leftover: true},
-		"a finished run, to be overwritten": {old: true, leftover: true},
+		"leftovers of a killed run":         {leftover: true, marked: true},
+		"leftovers without a mark":          {leftover: true},
+		"a finished run, to be overwritten": {old: true, leftover: true, marked: true},
 	}
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
@@ -113,12 +31,10 @@ func TestFaults(t *testing.T) {
 					run(t, out, false, "old")
 				}
 				if scene.leftover {
-					partial := filepath.Join(filepath.Dir(out), ".out.partial")
-					if err := errors.Join(os.Mkdir(partial, 0o777), os.WriteFile(filepath.Join(partial, "left"), nil, 0o666)); err != nil {
-						t.Fatal(err)
-					}
+					leaveBehind(t, out, scene.marked)
 				}
 				operation := faultyRun(t, out, n)
+				checkPartial(t, out, scene.leftover, scene.marked, operation)
 				checkOutput(t, out, scene.old, operation)
 				if operation == "" {
 					t.Logf("%d calls", n-1)
@@ -131,14 +47,44 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// faultyRun runs with a fault at call n and returns what failed, "" if nothing.
-func faultyRun(t *testing.T, out string, n int) string {
+// leaveBehind leaves what a killed run does.
+func leaveBehind(t *testing.T, out string, marked bool) {
 	t.Helper()
-	var operation string
-	fsys := faultFS{left: &n, last: &operation}
-	f, err := claim(fsys, out, true)
+	f, err := Claim(out, ClaimOptions{Overwrite: true})
+	if err == nil && marked {
+		err = f.Own(exampleManifest())
+	}
 	if err == nil {
-		err = writeRun(f, "new")
+		err = errors.Join(os.MkdirAll(f.inner, 0o777), os.WriteFile(filepath.Join(f.inner, "left"), nil, 0o666), f.held.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unread is a manifest before the inputs are read.
+func unread(m *Manifest) *Manifest {
+	for i := range m.Inputs {
+		m.Inputs[i].SHA256, m.Inputs[i].RecordsSHA256 = "", ""
+	}
+	return m
+}
+
+// faultyRun runs with a fault at call n and returns what failed, "" if nothing.
+func faultyRun(t *testing.T, out string, n int) (operation string) {
+	t.Helper()
+	fsys := fsystest.FS{Before: func(op string) error {
+		if n--; n != 0 {
+			return nil
+		}
+		operation = op
+		return syscall.ENOSPC
+	}}
+	f, err := Claim(out, ClaimOptions{FS: fsys, Overwrite: true})
+	if err == nil {
+		if err = f.Own(unread(exampleManifest())); err == nil {
+			err = writeRun(f, "new")
+		}
 		if aerr := f.Abandon(); aerr != nil {
 			err = errors.Join(err, aerr, f.Abandon())
 		}
@@ -152,18 +98,34 @@ func faultyRun(t *testing.T, out string, n int) string {
 	return operation
 }
 
+// checkPartial wants no partial folder, or that of the killed run with its mark.
+func checkPartial(t *testing.T, out string, leftover, marked bool, operation string) {
+	t.Helper()
+	partial := filepath.Join(filepath.Dir(out), ".out.partial")
+	if _, err := os.Stat(partial); errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if !leftover {
+		t.Fatalf("fault at %q: the partial folder is left", operation)
+	}
+	var want bytes.Buffer
+	if err := WriteManifest(&want, exampleManifest()); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := os.ReadFile(filepath.Join(partial, markName))
+	if marked && (err != nil || !bytes.Equal(mark, want.Bytes())) {
+		t.Fatalf("fault at %q: mark %q, %v", operation, mark, err)
+	}
+	if err := os.RemoveAll(partial); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // checkOutput wants the old output, or none, or the new one, whole, and
-// nothing beside it but what an earlier run left and a claim that failed did not
-// come to remove.
+// nothing beside it.
 func checkOutput(t *testing.T, out string, old bool, operation string) {
 	t.Helper()
 	names, _ := list(t, filepath.Dir(out))
-	if i := slices.Index(names, ".out.partial"); i >= 0 {
-		if left, _ := list(t, filepath.Join(filepath.Dir(out), ".out.partial")); !slices.Equal(left, []string{"left"}) {
-			t.Errorf("fault at %q: partial folder holds %q", operation, left)
-		}
-		names = slices.Delete(names, i, i+1)
-	}
 	if len(names) == 0 && !old && operation != "" {
 		return
 	}
@@ -178,9 +140,13 @@ func checkOutput(t *testing.T, out string, old bool, operation string) {
 
 func TestFullDisk(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	var operation string
 	left := 1 << 30
-	f, err := claim(faultFS{left: &left, last: &operation}, out, false)
+	f, err := Claim(out, ClaimOptions{FS: fsystest.FS{Before: func(string) error {
+		if left--; left == 0 {
+			return syscall.ENOSPC
+		}
+		return nil
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,4 +177,145 @@ func TestFullDisk(t *testing.T) {
 	if names, _ := list(t, filepath.Dir(out)); len(names) > 0 {
 		t.Errorf("left %q", names)
 	}
+}
+
+// A folder of an unfinished run is refused to a run that differs, and named is
+// what differs; the folder stays as it is until the same run, or a new one,
+// takes it.
+func TestUnfinishedRunIsOthers(t *testing.T) {
+	text := func(s string) *Text { t := Text(s); return &t }
+	tests := map[string]func(m *Manifest){
+		`version: "1.2.3" then, "1.2.4" now`:                        func(m *Manifest) { m.Version = "1.2.4" },
+		`profile: "linkforge-1" then, "linkforge-1+userinfo"`:       func(m *Manifest) { m.Profile += "+userinfo" },
+		`unicode_version: "15.0.0" then, "16.0.0" now`:              func(m *Manifest) { m.UnicodeVersion = "16.0.0" },
+		`scheme: "sha256-base58" then, "other" now`:                 func(m *Manifest) { m.Scheme.Name = "other" },
+		`code_length: 10 then, 12 now`:                              func(m *Manifest) { m.Scheme.CodeLength = 12 },
+		`max_retries: 10 then, 0 now`:                               func(m *Manifest) { m.Scheme.MaxRetries = 0 },
+		`option carry: true then, false now`:                        func(m *Manifest) { m.Options["carry"] = false },
+		`option limit: 5 then, 6 now`:                               func(m *Manifest) { m.Options["limit"] = int64(6) },
+		`option base_url: "https://sho.rt/?a=1&b=<2>" then, "" now`: func(m *Manifest) { m.Options["base_url"] = "" },
+		`option later: null then, "x" now`:                          func(m *Manifest) { m.Options["later"] = "x" },
+		`as_of: 2026-01-02T02:04:05.678901Z then, not given now`:    func(m *Manifest) { m.AsOf = time.Time{} },
+		"input -: not there now":                                    func(m *Manifest) { m.Inputs = m.Inputs[:1] },
+		"input x.csv: not there then":                               func(m *Manifest) { m.Inputs = append(m.Inputs, Input{Name: "x.csv"}) },
+		"input -: other format":                                     func(m *Manifest) { m.Inputs[1].Format = "csv" },
+		": other compression":                                       func(m *Manifest) { m.Inputs[0].Compression = "" },
+		": other dialect":                                           func(m *Manifest) { m.Inputs[0].Dialect = nil },
+		": other columns":                                           func(m *Manifest) { m.Inputs[0].Columns = m.Inputs[0].Columns[1:] },
+		": other columns of URL or workspace":                       func(m *Manifest) { m.Inputs[0].WorkspaceColumn = text("url") },
+		": other content":                                           func(m *Manifest) { m.Inputs[0].SHA256 = strings.Repeat("00", 32) },
+		"input -: other content":                                    func(m *Manifest) { m.Inputs[1].RecordsSHA256 = strings.Repeat("00", 32) },
+		".csv: other content":                                       func(m *Manifest) { unread(m).Inputs[0].Size++ },
+	}
+	for want, change := range tests {
+		out := filepath.Join(t.TempDir(), "out")
+		leaveBehind(t, out, true)
+		before := tree(t, filepath.Dir(out))
+		f, err := Claim(out, ClaimOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := exampleManifest()
+		change(m)
+		err = f.Own(m)
+		if !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--new-run") || !strings.Contains(err.Error(), out) {
+			t.Errorf("%s: got %v", want, err)
+		}
+		if err := f.Abandon(); err != nil {
+			t.Error(err)
+		}
+		if after := tree(t, filepath.Dir(out)); !slices.Equal(after, before) {
+			t.Errorf("%s: there was %q, now %q", want, before, after)
+		}
+		for _, newRun := range []bool{false, true} {
+			f, err := Claim(out, ClaimOptions{NewRun: newRun})
+			if err == nil && newRun {
+				err = f.Own(m)
+			} else if err == nil {
+				err = f.Own(unread(exampleManifest()))
+			}
+			if err != nil {
+				t.Fatalf("%s: new run %v: %v", want, newRun, err)
+			}
+			if err := f.Abandon(); err != nil {
+				t.Fatal(err)
+			}
+			if names, _ := list(t, filepath.Dir(out)); len(names) != 0 && newRun {
+				t.Errorf("left %q", names)
+			}
+		}
+	}
+}
+
+// A mark that says less, because its run was killed while it read, is met by
+// all that agrees with it.
+func TestMarkOfAnUnreadRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	for _, size := range []int64{1 << 40, 7} {
+		f, err := Claim(out, ClaimOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := unread(exampleManifest())
+		m.Inputs[0].Size = size
+		err = f.Own(m)
+		if refused := size == 7; errors.Is(err, ErrUnfinished) != refused {
+			t.Fatalf("size %d: %v", size, err)
+		}
+		if err := f.held.Close(); err != nil { // as if killed
+			t.Fatal(err)
+		}
+	}
+	run(t, out, false, "x")
+	wantRun(t, out, "x")
+}
+
+// A mark that cannot be read is a reason to ask.
+func TestDamagedMark(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	leaveBehind(t, out, true)
+	mark := filepath.Join(filepath.Dir(out), ".out.partial", markName)
+	if err := os.WriteFile(mark, []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), "--new-run") {
+		t.Error(err)
+	}
+	f, err := Claim(out, ClaimOptions{NewRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := list(t, filepath.Dir(out)); len(names) != 0 {
+		t.Errorf("left %q", names)
+	}
+}
+
+// What an output is that the store does not know as finished: that of its run,
+// whether or not its as_of was asked for.
+func TestOutputOfAnUnfinishedRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	for i, length := range []int{10, 10, 11} {
+		f, err := Claim(out, ClaimOptions{Unfinished: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := exampleManifest()
+		m.AsOf, m.Scheme.CodeLength = time.Time{}, length
+		err = f.Own(m)
+		if errors.Is(err, ErrUnfinished) != (length == 11) {
+			t.Fatal(err)
+		}
+		if err == nil {
+			err = writeRun(f, fmt.Sprint(i))
+		} else {
+			err = f.Abandon()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRun(t, out, "1")
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 const (
@@ -28,7 +30,7 @@ type File struct {
 	name   string
 	path   string // for messages
 
-	h       handle // nil before the first byte and after the last
+	h       fsys.File // nil before the first byte and after the last
 	small   []byte
 	digest  hash.Hash
 	size    int64
@@ -74,7 +76,7 @@ func (w *File) put(p []byte) {
 		return
 	}
 	if w.h == nil {
-		h, err := w.folder.fs.Create(filepath.Join(w.folder.partial, w.name))
+		h, err := w.folder.fs.Create(filepath.Join(w.folder.inner, w.name))
 		if err != nil {
 			w.fail("create", err)
 			return
@@ -139,7 +141,7 @@ func (w *File) SyncTime() time.Duration { return w.synced }
 
 // fail records an error. Errors after the first are joined to it.
 func (w *File) fail(operation string, err error) error {
-	w.err = errors.Join(w.err, fmt.Errorf("%s %s: %w", operation, w.path, cause(err)))
+	w.err = errors.Join(w.err, fmt.Errorf("%s %s: %w", operation, w.path, fsys.Cause(err)))
 	return w.err
 }
 
@@ -160,7 +162,7 @@ func (w *File) discard() error {
 	err := w.h.Close()
 	w.h = nil
 	if err != nil {
-		return fmt.Errorf("close %s: %w", w.path, cause(err))
+		return fmt.Errorf("close %s: %w", w.path, fsys.Cause(err))
 	}
 	return nil
 }

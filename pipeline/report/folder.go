@@ -9,56 +9,70 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"golang.org/x/sys/unix"
 )
 
 // Why a folder could not be claimed. The errors that wrap them name the folder.
 var (
-	ErrBusy    = errors.New("another run is writing it")
-	ErrExists  = errors.New("holds a finished run")
-	ErrNotOurs = errors.New("not the output of a run")
+	ErrBusy       = errors.New("another run is writing it")
+	ErrExists     = errors.New("holds a finished run")
+	ErrNotOurs    = errors.New("not the output of a run")
+	ErrUnfinished = errors.New("belongs to an unfinished run")
 )
 
 // A Folder is the output of one run. It is written under another name beside
-// its own, .NAME.partial, and takes its name whole: whoever looks finds the old
-// output, or none, or the new one.
+// its own and takes its name whole: whoever looks finds the old output, or none,
+// or the new one. Beside NAME lies, as long as its run goes on,
 //
-// The lock on the partial folder dies with the process, so what a killed run
-// left is known and removed by the next.
+//	.NAME.partial/           locked by the process
+//	.NAME.partial/run.json   the mark: whose it is (see Own)
+//	.NAME.partial/files/     becomes NAME
+//
+// The lock dies with the process, so what a killed run left is known. The same
+// run goes on with it; another is refused.
 type Folder struct {
-	fs        fileSystem
+	fs        fsys.FS
 	out       string // as the user named it, for messages
 	target    string // the same, absolute
 	partial   string
+	inner     string // that becomes target
 	overwrite bool
 
-	// held is the locked folder that lies under the name partial; nil when
-	// nothing of ours is there any more.
-	held handle
+	held   fsys.File // the locked partial folder; nil when nothing of ours is there any more
+	mine   bool      // it belongs to this run, which may remove it
+	marked bool      // it has a mark
+	owners []owner   // unfinished runs that the folder belongs to
 
 	mu    sync.Mutex
 	files []*File
 }
 
-// Claim locks the output folder out for this run. Its parent must exist; out
-// itself must not, or be empty, or, with overwrite, hold a finished run and
-// nothing else. An output that another process is writing is ErrBusy, a
-// finished run without overwrite ErrExists, anything else, which is never
-// touched, ErrNotOurs.
-func Claim(out string, overwrite bool) (*Folder, error) {
-	return claim(osFS{}, out, overwrite)
+// ClaimOptions say how a folder is claimed.
+type ClaimOptions struct {
+	FS        fsys.FS // nil: that of the system
+	Overwrite bool    // a finished run may be replaced
+	// Unfinished: what looks like a finished run is one that was killed before
+	// the store knew; it may be replaced by its like.
+	Unfinished bool
+	NewRun     bool // an unfinished run is discarded, whatever it was given
 }
 
-func claim(fsys fileSystem, out string, overwrite bool) (*Folder, error) {
+// Claim locks the output folder out for this run. Its parent must exist; out
+// itself must not, or be empty, or, if it may be replaced, hold a finished run
+// and nothing else. An output that another process is writing is ErrBusy, a
+// finished run ErrExists, anything else, which is never touched, ErrNotOurs.
+func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	target, err := filepath.Abs(out)
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s: %w", out, err)
 	}
 	dir, name := filepath.Split(target)
-	f := &Folder{fs: fsys, out: filepath.Clean(out), target: target, overwrite: overwrite,
-		partial: filepath.Join(dir, "."+name+".partial")}
+	partial := filepath.Join(dir, "."+name+".partial")
+	f := &Folder{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
+		partial: partial, inner: filepath.Join(partial, "files")}
 	if f.held, err = f.lock(); err == nil {
-		err = f.prepare()
+		err = f.prepare(opts)
 	}
 	if err != nil {
 		return nil, f.named(errors.Join(err, f.abandon()))
@@ -75,13 +89,13 @@ func (f *Folder) named(err error) error {
 }
 
 // lock makes the partial folder, or takes that of a killed run, and locks it.
-func (f *Folder) lock() (handle, error) {
+func (f *Folder) lock() (fsys.File, error) {
 	for {
 		mkdir := f.fs.Mkdir(f.partial)
 		if mkdir != nil && !errors.Is(mkdir, fs.ErrExist) {
 			return nil, mkdir
 		}
-		h, err := f.openLocked(f.partial, false)
+		h, err := f.openLocked()
 		switch {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return nil, fmt.Errorf("%w (%s is locked)", ErrBusy, filepath.Base(f.partial))
@@ -90,30 +104,15 @@ func (f *Folder) lock() (handle, error) {
 		case err != nil && mkdir == nil:
 			err = errors.Join(err, f.fs.Remove(f.partial))
 		}
+		f.mine = mkdir == nil
 		return h, err
 	}
 }
 
-// prepare checks what lies under the final name and removes what a killed run
-// left under the partial one.
-func (f *Folder) prepare() error {
-	finished, err := f.inspect()
-	if err != nil {
-		return err
-	}
-	if err := f.clear(); err != nil {
-		return fmt.Errorf("remove what a killed run left: %w", err)
-	}
-	if finished {
-		return f.tryExchange()
-	}
-	return nil
-}
-
-// openLocked opens and locks a folder. Whoever held the lock may have renamed
-// or removed the folder meanwhile: then the error is fs.ErrNotExist.
-func (f *Folder) openLocked(path string, wait bool) (_ handle, err error) {
-	h, err := f.fs.OpenDir(path)
+// openLocked opens and locks the partial folder. Whoever held the lock may have
+// removed the folder meanwhile: then the error is fs.ErrNotExist.
+func (f *Folder) openLocked() (_ fsys.File, err error) {
+	h, err := f.fs.OpenDir(f.partial)
 	if err != nil {
 		return nil, err
 	}
@@ -122,14 +121,14 @@ func (f *Folder) openLocked(path string, wait bool) (_ handle, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if err := h.Lock(wait); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", filepath.Base(path), err)
+	if err := h.Lock(false); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", filepath.Base(f.partial), err)
 	}
 	locked, err := h.Stat()
 	if err != nil {
 		return nil, err
 	}
-	named, err := f.fs.Lstat(path)
+	named, err := f.fs.Lstat(f.partial)
 	if err != nil {
 		return nil, err
 	}
@@ -139,17 +138,46 @@ func (f *Folder) openLocked(path string, wait bool) (_ handle, err error) {
 	return h, nil
 }
 
-// clear removes what the partial folder holds, but not the folder, whose lock
-// keeps others away.
-func (f *Folder) clear() error {
-	entries, err := f.fs.ReadDir(f.partial)
+// prepare checks what lies under the final name and finds out whose the partial
+// folder is.
+func (f *Folder) prepare(opts ClaimOptions) error {
+	finished, err := f.inspect()
 	if err != nil {
 		return err
 	}
-	for _, e := range entries {
-		if err := f.fs.RemoveAll(filepath.Join(f.partial, e.Name())); err != nil {
+	if !opts.NewRun {
+		if err := f.readMark(); err != nil {
 			return err
 		}
+		if finished && opts.Unfinished {
+			if err := f.ownedByOutput(); err != nil {
+				return err
+			}
+		}
+	}
+	if !f.marked {
+		f.mine = true
+		if err := f.clear(); err != nil {
+			return err
+		}
+	}
+	if finished {
+		return f.tryExchange()
+	}
+	return nil
+}
+
+// clear removes what a killed run left but its mark, if that counts, and the
+// folder, whose lock keeps others away.
+func (f *Folder) clear() error {
+	entries, err := f.fs.ReadDir(f.partial)
+	for _, e := range entries {
+		if err == nil && (e.Name() != markName || !f.marked) {
+			err = f.fs.RemoveAll(filepath.Join(f.partial, e.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove what a killed run left: %w", err)
 	}
 	return nil
 }
@@ -159,14 +187,18 @@ func (f *Folder) clear() error {
 func (f *Folder) tryExchange() error {
 	a, b := filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b")
 	for _, dir := range []string{a, b} {
+		if err := f.fs.RemoveAll(dir); err != nil {
+			return err
+		}
 		if err := f.fs.Mkdir(dir); err != nil {
 			return err
 		}
 	}
-	if err := f.fs.Exchange(a, b); err != nil {
-		return fmt.Errorf("cannot overwrite it, for lack of a way to exchange two folders here; name another folder: %w", err)
+	err := f.fs.Exchange(a, b)
+	if err != nil {
+		err = fmt.Errorf("cannot overwrite it, for lack of a way to exchange two folders here; name another folder: %w", err)
 	}
-	return f.clear()
+	return errors.Join(err, f.fs.RemoveAll(a), f.fs.RemoveAll(b))
 }
 
 // Create returns a new file of the folder, which comes into being with its
@@ -176,6 +208,9 @@ func (f *Folder) Create(name string) (*File, error) {
 	defer f.mu.Unlock()
 	if slices.ContainsFunc(f.files, func(o *File) bool { return o.name == name }) {
 		return nil, fmt.Errorf("create %s: %w", filepath.Join(f.out, name), fs.ErrExist)
+	}
+	if err := f.fs.Mkdir(f.inner); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, f.named(fmt.Errorf("make %s: %w", filepath.Base(f.inner), fsys.Cause(err)))
 	}
 	file := newFile(f, name)
 	f.files = append(f.files, file)
@@ -193,16 +228,16 @@ func (f *Folder) Discard(name string) error {
 	}
 	file := f.files[i]
 	f.files = slices.Delete(f.files, i, i+1)
-	if err := errors.Join(file.discard(), f.fs.RemoveAll(filepath.Join(f.partial, name))); err != nil {
-		return fmt.Errorf("remove %s: %w", file.path, cause(err))
+	if err := errors.Join(file.discard(), f.fs.RemoveAll(filepath.Join(f.inner, name))); err != nil {
+		return fmt.Errorf("remove %s: %w", file.path, fsys.Cause(err))
 	}
 	return nil
 }
 
 // Commit gives the folder its name, once all files are closed. After an error
 // either nothing has changed under that name or, where only the folder around
-// it could not be synced or the old output not be removed, all of it. Abandon
-// cleans up in both cases.
+// it could not be synced or what is left beside it not be removed, all of it.
+// Abandon cleans up in both cases.
 func (f *Folder) Commit() error {
 	for _, file := range f.files {
 		if err := file.settled(); err != nil {
@@ -216,54 +251,38 @@ func (f *Folder) commit() error {
 	if f.held == nil {
 		return fs.ErrClosed
 	}
-	if err := f.held.Sync(); err != nil {
-		return fmt.Errorf("sync it: %w", cause(err))
+	if err := f.sync(f.inner); err != nil {
+		return fmt.Errorf("sync it: %w", fsys.Cause(err))
 	}
 	finished, err := f.inspect() // again: hours may have passed
 	if err != nil {
 		return err
 	}
 	if finished {
-		return f.exchange()
-	}
-	if err := f.fs.Rename(f.partial, f.target); err != nil {
+		if err := f.fs.Exchange(f.inner, f.target); err != nil {
+			return fmt.Errorf("overwrite it: %w", err)
+		}
+	} else if err := f.fs.Rename(f.inner, f.target); err != nil {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
-	lock := f.held
-	f.held = nil
-	return errors.Join(f.syncParent(), lock.Close())
-}
-
-// exchange puts the folder in the place of a finished run, and removes that.
-// Its lock, taken before it lies under the partial name, keeps others from
-// claiming that name until it is gone.
-func (f *Folder) exchange() error {
-	old, err := f.openLocked(f.target, true)
-	if err != nil {
-		return fmt.Errorf("overwrite it: %w", err)
-	}
-	if err := f.fs.Exchange(f.partial, f.target); err != nil {
-		return errors.Join(fmt.Errorf("overwrite it: %w", err), old.Close())
-	}
-	lock := f.held
-	f.held = old
-	return errors.Join(f.syncParent(), lock.Close(), f.abandon())
-}
-
-func (f *Folder) syncParent() error {
-	parent, err := f.fs.OpenDir(filepath.Dir(f.target))
-	if err == nil {
-		err = errors.Join(parent.Sync(), parent.Close())
-	}
-	if err != nil {
+	if err := f.sync(filepath.Dir(f.target)); err != nil {
 		return fmt.Errorf("sync the folder around it: %w", err)
 	}
-	return nil
+	return f.abandon()
 }
 
-// Abandon removes the partial folder and everything in it. It does nothing
-// after Commit, and may be called again, also to try once more after an error.
-// Nobody may be writing a file.
+// sync brings the names in a folder to the disk.
+func (f *Folder) sync(dir string) error {
+	h, err := f.fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.Sync(), h.Close())
+}
+
+// Abandon removes the partial folder and everything in it, unless that still
+// belongs to an unfinished run. It does nothing after Commit, and may be called
+// again, also to try once more after an error. Nobody may be writing a file.
 func (f *Folder) Abandon() error { return f.named(f.abandon()) }
 
 func (f *Folder) abandon() error {
@@ -274,8 +293,10 @@ func (f *Folder) abandon() error {
 	for _, file := range f.files {
 		errs = append(errs, file.discard())
 	}
-	if err := f.fs.RemoveAll(f.partial); err != nil {
-		return errors.Join(append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), cause(err)))...)
+	if f.mine {
+		if err := f.fs.RemoveAll(f.partial); err != nil {
+			return errors.Join(append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))...)
+		}
 	}
 	errs = append(errs, f.held.Close())
 	f.held = nil

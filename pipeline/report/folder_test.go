@@ -21,6 +21,9 @@ import (
 // writeRun makes the files of a run, the manifest too, and commits them.
 func writeRun(f *Folder, content string) error {
 	m := exampleManifest()
+	if err := f.Own(m); err != nil {
+		return err
+	}
 	m.Files = nil
 	for _, name := range []string{"mapping.csv", "rejects.csv"} {
 		file, err := f.Create(name)
@@ -64,7 +67,7 @@ func list(t *testing.T, dir string) (names []string, mapping string) {
 
 func run(t *testing.T, out string, overwrite bool, content string) {
 	t.Helper()
-	f, err := Claim(out, overwrite)
+	f, err := Claim(out, ClaimOptions{Overwrite: overwrite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +92,7 @@ func wantRun(t *testing.T, out, content string) {
 
 func TestFolderLife(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "links.bulk")
-	f, err := Claim(out+"/", false)
+	f, err := Claim(out+"/", ClaimOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func TestFolderLife(t *testing.T) {
 		t.Errorf("second commit: %v", err)
 	}
 
-	_, err = Claim(out, false)
+	_, err = Claim(out, ClaimOptions{})
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--overwrite") || !strings.Contains(err.Error(), out) {
 		t.Errorf("claim of a finished run: %v", err)
 	}
@@ -138,7 +141,7 @@ func TestFolderTakesAnEmptyOne(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	run(t, out, false, "old")
-	f, err := Claim(out, true)
+	f, err := Claim(out, ClaimOptions{Overwrite: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +198,7 @@ func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := tree(t, filepath.Dir(out))
-			_, err := Claim(out, overwrite)
+			_, err := Claim(out, ClaimOptions{Overwrite: overwrite})
 			if !errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), out) {
 				t.Errorf("%s: got %v", want, err)
 			}
@@ -230,7 +233,7 @@ func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
 	}
 	for name, test := range tests {
 		out := filepath.Join(t.TempDir(), "out")
-		f, err := Claim(out, false)
+		f, err := Claim(out, ClaimOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +253,7 @@ func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
 }
 
 func TestParentMustExist(t *testing.T) {
-	if _, err := Claim(filepath.Join(t.TempDir(), "no", "out"), false); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Claim(filepath.Join(t.TempDir(), "no", "out"), ClaimOptions{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -262,7 +265,7 @@ func TestOneOfManyClaims(t *testing.T) {
 		folders, errs := make([]*Folder, 8), make([]error, 8)
 		var wg sync.WaitGroup
 		for i := range folders {
-			wg.Go(func() { folders[i], errs[i] = Claim(out, true) })
+			wg.Go(func() { folders[i], errs[i] = Claim(out, ClaimOptions{Overwrite: true}) })
 		}
 		wg.Wait()
 		winner := slices.Index(errs, nil)
@@ -289,7 +292,7 @@ func TestManyRuns(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for done := 0; done < 20; {
-				f, err := Claim(out, true)
+				f, err := Claim(out, ClaimOptions{Overwrite: true})
 				if errors.Is(err, ErrBusy) {
 					continue
 				}
@@ -324,7 +327,7 @@ func TestKilledRun(t *testing.T) {
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "writing\n" {
 		t.Fatalf("child says %q, %v", line, err)
 	}
-	if _, err := Claim(out, false); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
+	if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
 		t.Errorf("claim of a folder in use: %v", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -333,7 +336,7 @@ func TestKilledRun(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("child was not killed")
 	}
-	if names, _ := list(t, filepath.Join(filepath.Dir(out), ".out.partial")); !slices.Equal(names, []string{"leftover.csv"}) {
+	if names, _ := list(t, filepath.Join(filepath.Dir(out), ".out.partial", "files")); !slices.Equal(names, []string{"leftover.csv"}) {
 		t.Errorf("the child left %q", names)
 	}
 	run(t, out, false, "new")
@@ -345,7 +348,7 @@ func TestHelperWrites(t *testing.T) {
 	if out == "" {
 		t.Skip("is run by TestKilledRun")
 	}
-	f, err := Claim(out, false)
+	f, err := Claim(out, ClaimOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +367,8 @@ func TestHelperWrites(t *testing.T) {
 func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	run(t, out, false, "old")
-	if err := os.Rename(out, filepath.Join(filepath.Dir(out), ".out.partial")); err != nil {
+	partial := filepath.Join(filepath.Dir(out), ".out.partial")
+	if err := errors.Join(os.Mkdir(partial, 0o777), os.Rename(out, filepath.Join(partial, "files"))); err != nil {
 		t.Fatal(err)
 	}
 	run(t, out, false, "new")
@@ -372,7 +376,7 @@ func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), false)
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +402,7 @@ func TestFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile(filepath.Join(f.partial, "x"))
+	got, err := os.ReadFile(filepath.Join(f.inner, "x"))
 	if err != nil || !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("other content (%v)", err)
 	}
@@ -418,7 +422,7 @@ func TestFile(t *testing.T) {
 
 func TestFileWithoutBytesIsNotCreated(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	f, err := Claim(out, false)
+	f, err := Claim(out, ClaimOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +442,7 @@ func TestFileWithoutBytesIsNotCreated(t *testing.T) {
 }
 
 func TestCommitWantsClosedFiles(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), false)
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // The names of the files that every run leaves.
@@ -32,7 +35,7 @@ func (f *Folder) occupied() (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, cause(err)
+		return false, fsys.Cause(err)
 	}
 	if !info.IsDir() {
 		return false, fmt.Errorf("%w: it is no folder", ErrNotOurs)
@@ -46,7 +49,7 @@ func (f *Folder) occupied() (bool, error) {
 	}
 	entries, err := f.fs.ReadDir(f.target)
 	if err != nil || len(entries) == 0 {
-		return false, cause(err)
+		return false, fsys.Cause(err)
 	}
 	return true, f.ours(entries)
 }
@@ -75,4 +78,9 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 		}
 	}
 	return nil
+}
+
+// device tells on which file system a file lies.
+func device(info fs.FileInfo) uint64 {
+	return uint64(info.Sys().(*syscall.Stat_t).Dev)
 }

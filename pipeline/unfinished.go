@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// claim takes the output folder. One that holds the files of a run which was
+// killed before the store knew it as finished may be overwritten by its like.
+func (r *run) claim(ctx context.Context) (err error) {
+	opts := report.ClaimOptions{FS: r.cfg.fs, Overwrite: r.cfg.Overwrite, NewRun: r.cfg.NewRun}
+	r.folder, err = report.Claim(r.cfg.Out, opts)
+	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
+		return err
+	}
+	digest, derr := report.ManifestSHA256(r.cfg.Out)
+	if derr != nil {
+		return errors.Join(err, derr)
+	}
+	runs, rerr := r.cfg.Store.Runs(ctx)
+	if rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	for _, run := range runs {
+		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
+			opts.Unfinished, r.killed = true, &run
+			r.folder, err = report.Claim(r.cfg.Out, opts)
+			return err
+		}
+	}
+	return err
+}
+
+// own makes the folder that of this run, as far as that is known before the
+// inputs are read.
+func (r *run) own() error {
+	m := r.description()
+	for i, in := range r.inputs.list {
+		m.Inputs[i].Size = 0
+		if _, size := in.Progress(); size > 0 && r.cfg.Limit == 0 && in.Name != "-" {
+			m.Inputs[i].Size = size
+		}
+	}
+	return r.folder.Own(m)
+}
+
+// ownRead makes it that of this run now that the inputs are read.
+func (r *run) ownRead() error {
+	if err := r.folder.Own(r.description()); err != nil || r.killed == nil || r.cfg.NewRun {
+		return err
+	}
+	fingerprint, err := r.fingerprint()
+	if err == nil && fingerprint != r.killed.Fingerprint { // which as_of is part of
+		err = report.Unfinished(r.cfg.Out, fmt.Sprintf("as_of: another request then, which gave %s", r.killed.AsOf.Format(time.RFC3339Nano)))
+	}
+	return err
+}
+
+// description is the manifest as far as the run is given it, without what comes
+// of it.
+func (r *run) description() *report.Manifest {
+	m := r.manifest(sink.Counts{}, nil)
+	m.Reasons, m.AsOf = nil, r.cfg.AsOf
+	return m
+}
+
+// adopt returns the unfinished run that this one goes on with, under its id and
+// its as_of, or a new one. With NewRun it goes on with none that there was
+// before; without, of those of one fingerprint with the last.
+func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
+	fingerprint, err := r.fingerprint()
+	if err != nil {
+		return sink.Run{}, err
+	}
+	row := sink.Run{Fingerprint: fingerprint, AsOf: r.asOf, Started: r.started}
+	if session == nil {
+		return row, nil
+	}
+	unfinished, err := session.Unfinished(ctx)
+	if err != nil {
+		return row, err
+	}
+	if n := len(unfinished); r.cfg.NewRun && !r.asked && n > 0 {
+		r.superseded = unfinished[n-1].ID
+	}
+	r.asked = true
+	for _, u := range unfinished {
+		switch {
+		case u.Fingerprint != fingerprint:
+			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options", "run", u.ID, "started", u.Started)
+		case u.ID <= r.superseded:
+			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)
+		default:
+			row, r.asOf = u, u.AsOf
+		}
+	}
+	return row, nil
+}
