@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -192,7 +193,17 @@ func TestSpilledDuplicates(t *testing.T) {
 				dir = t.TempDir()
 				cfg.Store = openStore(t, dir)
 				cfg.SpillAt(1)
+				spills := newCountdown(1, func() error { return nil })
+				cfg.UseFS(fsystest.FS{Before: func(operation string) error {
+					if operation == "writeat" {
+						return spills.call(operation)
+					}
+					return nil
+				}})
 				got, _ := job(t, cfg, inputs)
+				if spills.left.Load() > 0 {
+					t.Error("nothing was spilled")
+				}
 				sameReports(t, got, want, reports...)
 				if !slices.Equal(dump(t, dir), links) {
 					t.Fatal("the store differs")

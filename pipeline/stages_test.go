@@ -1,0 +1,208 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/parquet-go/parquet-go"
+)
+
+type inputRow struct {
+	URL  string `parquet:"url"`
+	Team string `parquet:"team"`
+	Note string `parquet:"note"`
+}
+
+// inputRows are n rows with duplicates and what is refused.
+func inputRows(n int) []inputRow {
+	list := make([]inputRow, n)
+	for i := range list {
+		list[i] = inputRow{fmt.Sprintf(spellings[i%len(spellings)], i%2), []string{"red", "blue", "a|b"}[i*31%97%3], fmt.Sprint(i)}
+	}
+	return list
+}
+
+func asCSV(t *testing.T, list []inputRow) []byte {
+	var b bytes.Buffer
+	b.WriteString("url,team,note\n")
+	for _, r := range list {
+		fmt.Fprintf(&b, "%s,%s,%s\n", r.URL, r.Team, r.Note)
+	}
+	return b.Bytes()
+}
+
+func asParquet(t *testing.T, list []inputRow) []byte {
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[inputRow](&b, parquet.MaxRowsPerRowGroup(int64(len(list)/2)))
+	_, err := w.Write(list)
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func asArrow(t *testing.T, list []inputRow) []byte {
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "url", Type: arrow.BinaryTypes.Binary}, {Name: "team", Type: arrow.BinaryTypes.Binary}, {Name: "note", Type: arrow.BinaryTypes.Binary},
+	}, nil)
+	var out bytes.Buffer
+	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+	for _, half := range [][]inputRow{list[:len(list)/2], list[len(list)/2:]} {
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)
+		for _, r := range half {
+			for i, cell := range []string{r.URL, r.Team, r.Note} {
+				b.Field(i).(*array.BinaryBuilder).AppendString(cell)
+			}
+		}
+		if err := w.Write(b.NewRecord()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func asGzip(of func(*testing.T, []inputRow) []byte) func(*testing.T, []inputRow) []byte {
+	return func(t *testing.T, list []inputRow) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		w.Write(of(t, list))
+		w.Close()
+		return b.Bytes()
+	}
+}
+
+// scenes are runs that meet every stage: each kind of input, read in order or at
+// random, in memory or spilled.
+var scenes = []struct {
+	name  string
+	data  func(*testing.T, []inputRow) []byte
+	spill bool
+}{
+	{"a.csv.gz", asGzip(asCSV), true},
+	{"a.parquet", asParquet, false},
+	{"a.parquet.gz", asGzip(asParquet), false},
+	{"a.arrow", asArrow, true},
+}
+
+// atEveryCall runs each scene with a hook at the n-th call, of the file system
+// or of the store, for every n until a run is through without one; after each it
+// checks that nothing is left, and that the next run leaves what an undisturbed
+// one does.
+func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *countdown) error) {
+	for _, scene := range scenes {
+		t.Run(fmt.Sprintf("%s/spill=%v", scene.name, scene.spill), func(t *testing.T) {
+			cfg := base(1)
+			cfg.SpillAt(1 << 20)
+			if scene.spill {
+				cfg.SpillAt(1)
+			}
+			filled := t.TempDir()
+			cfg.Store = openStore(t, filled)
+			job(t, cfg, map[string]string{"before.csv": string(asCSV(t, inputRows(30)))})
+			if err := cfg.Store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			cfg, want, links := faultJobOn(t, scene.name, scene.data(t, inputRows(450)), cfg, filled)
+			cfg.TempDir = t.TempDir()
+			goroutines := runtime.NumGoroutine()
+			seen := map[string]int{}
+			for n := int64(1); ; n++ {
+				var opened atomic.Int64
+				dir := copyStore(t, filled)
+				c := newCountdown(n, nil)
+				store := openStore(t, dir)
+				cfg := cfg
+				cfg.Store = &faultyStore{store, c}
+				cfg.UseFS(fsystest.FS{Before: c.call, Opened: &opened})
+				err := test(t, cfg, c)
+				operation, hit := c.operation.Load().(string)
+				waitForGoroutines(t, goroutines)
+				if n := opened.Load(); n != 0 {
+					t.Errorf("%s at call %d: %d files are open", operation, n, n)
+				}
+				if left, lerr := os.ReadDir(cfg.TempDir); lerr != nil || len(left) > 0 {
+					t.Errorf("%s at call %d: temporary files %v, %v", operation, n, left, lerr)
+				}
+				if operation != "removeall" {
+					clean(t)
+				}
+				seen[operation]++
+				if err != nil {
+					if _, staterr := os.Stat("out"); staterr == nil && len(dump(t, dir)) != len(links) {
+						t.Fatalf("%s at call %d: the output is there but not the links", operation, n)
+					}
+					c.left.Store(0)
+					_, err = pipeline.Run(context.Background(), cfg)
+					if finished := operation == "close" && errors.Is(err, report.ErrExists); err != nil && !finished {
+						t.Fatalf("%s at call %d, again: %v", operation, n, err)
+					}
+				}
+				checkRun(t, dir, want, links)
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+				if !hit {
+					t.Logf("%d calls: %v", n-1, seen)
+					return
+				}
+			}
+		})
+	}
+}
+
+// harmless are the operations whose failure need not fail a run: they give back
+// what was only read, or read ahead what is read again.
+var harmless = map[string]bool{"close": true, "fstat": true, "read": true}
+
+// Whatever call of the file system or of the store fails, the run says so and
+// leaves no part of an output, and no file beside it; then the next run leaves
+// what an undisturbed one does.
+func TestFaults(t *testing.T) {
+	atEveryCall(t, func(t *testing.T, cfg pipeline.Config, c *countdown) error {
+		c.hit = func() error { return syscall.EIO }
+		clear := regexp.MustCompile(`output folder out|out/\w+\.\w+:|` + cfg.Inputs[0] + `|spill file|temporary file|^input/output error$`) // that of the store
+		_, err := pipeline.Run(context.Background(), cfg)
+		switch operation, hit := c.operation.Load().(string); {
+		case err == nil && hit && !harmless[operation]:
+			t.Errorf("%s failed, and the run did not", operation)
+		case err != nil && !(errors.Is(err, syscall.EIO) && clear.MatchString(err.Error())):
+			t.Errorf("%s failed: %v", operation, err)
+		}
+		return err
+	})
+}
+
+// A run that is cancelled at any call, of the file system or of the store, ends
+// with the cause, all its goroutines and no file.
+func TestCancel(t *testing.T) {
+	cause := errors.New("enough")
+	atEveryCall(t, func(t *testing.T, cfg pipeline.Config, c *countdown) error {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		c.hit = func() error { cancel(cause); return nil }
+		_, err := pipeline.Run(ctx, cfg)
+		if err != nil && !errors.Is(err, cause) {
+			t.Errorf("cancelled at %v: %v", c.operation.Load(), err)
+		}
+		return err
+	})
+}

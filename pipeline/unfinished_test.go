@@ -1,0 +1,151 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// interrupted makes a run end at an operation of the store, and returns its
+// configuration.
+func interrupted(t *testing.T, dir, operation string) pipeline.Config {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.csv", []byte(csvFile(rows(8, 500))), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(2)
+	cfg.Inputs, cfg.Out, cfg.Store = []string{"a.csv"}, "out", openStore(t, dir)
+	fault := errors.New("fault")
+	failing := cfg
+	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
+	store.at, store.hit = operation, func() error { return fault }
+	failing.Store = store
+	if _, err := pipeline.Run(context.Background(), failing); !errors.Is(err, fault) {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// The same command goes on with an interrupted run, under its id and its as_of;
+// a new run leaves it alone, and its links count as existing.
+func TestNewRun(t *testing.T) {
+	dir := t.TempDir()
+	cfg := interrupted(t, dir, "loaded")
+	links := dump(t, dir)
+	fresh := cfg
+	fresh.NewRun = true
+	for id := int32(2); id < 4; id++ {
+		result, err := pipeline.Run(context.Background(), fresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Resumed || result.RunID != id || result.Counts.Created != 0 || result.Counts.Existing != int64(len(links)) {
+			t.Errorf("new run: %+v", result)
+		}
+		if err := os.RemoveAll("out"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, err := pipeline.Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !result.Resumed || result.RunID != 1 || result.Counts.Created != int64(len(links)) {
+		t.Errorf("the run that goes on: %+v", result)
+	}
+}
+
+// A new run that fails for a while goes on with itself.
+func TestNewRunRetries(t *testing.T) {
+	dir := t.TempDir()
+	cfg := interrupted(t, dir, "start")
+	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
+	store.at, store.hit = "loaded", func() error { store.at = ""; return sink.ErrRetryable }
+	cfg.Store, cfg.NewRun = store, true
+	result, err := pipeline.Run(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := cfg.Store.Runs(context.Background())
+	if err != nil || len(runs) != 1 || runs[0].State != sink.Finished || result.Counts.Created == 0 {
+		t.Errorf("%+v, %v, %v", result, runs, err)
+	}
+}
+
+// An output that has its name, but whose run the store does not know as
+// finished, is replaced by the same run and refused to another.
+func TestLoadedRunOwnsItsOutput(t *testing.T) {
+	tests := map[string]struct {
+		change func(cfg *pipeline.Config)
+		want   string
+	}{
+		"same":      {func(cfg *pipeline.Config) {}, ""},
+		"option":    {func(cfg *pipeline.Config) { cfg.BaseURL = "" }, `option base_url: "https://sho.rt" then, "" now`},
+		"as_of":     {func(cfg *pipeline.Config) { cfg.AsOf = asOf }, "as_of:"},
+		"new run":   {func(cfg *pipeline.Config) { cfg.BaseURL, cfg.NewRun = "", true }, ""},
+		"overwrite": {func(cfg *pipeline.Config) { cfg.BaseURL, cfg.Overwrite = "", true }, ""},
+		"content": {func(*pipeline.Config) {
+			data, err := os.ReadFile("a.csv")
+			if err == nil {
+				err = os.WriteFile("a.csv", append(data[:len(data)-3], "x\n"...), 0o666)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "input a.csv: other content"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg := interrupted(t, dir, "finish")
+			before, links := readReports(t), dump(t, dir)
+			test.change(&cfg)
+			_, err := pipeline.Run(context.Background(), cfg)
+			clean(t)
+			if test.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !errors.Is(err, report.ErrUnfinished) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--new-run") {
+				t.Errorf("error %v", err)
+			}
+			sameReports(t, readReports(t), before, reports...)
+			if len(dump(t, dir)) != len(links) {
+				t.Error("the store has changed")
+			}
+		})
+	}
+}
+
+// A given as_of is part of what was asked for.
+func TestLoadedRunWithAsOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.csv", []byte("url\nhttp://example.com/\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	store := &faultyStore{Store: openStore(t, t.TempDir()), countdown: newCountdown(0, nil)}
+	fault := errors.New("fault")
+	store.at, store.hit = "finish", func() error { return fault }
+	cfg := pipeline.Config{Workspace: "demo", Inputs: []string{"a.csv"}, Out: "out", AsOf: asOf, Store: store}
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
+		t.Fatal(err)
+	}
+	store.at, cfg.AsOf = "", time.Time{}
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, report.ErrUnfinished) || !strings.Contains(err.Error(), "as_of") {
+		t.Fatal(err)
+	}
+	cfg.AsOf = asOf
+	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed {
+		t.Fatal(result, err)
+	}
+}
