@@ -24,8 +24,8 @@ test: postgres ## run all tests
 race: postgres ## run all tests under the race detector
 	$(GO) test -race ./...
 
-soak: postgres ## kill runs and cut connections at many points
-	BULK_SOAK=200 $(GO) test ./cmd/bulk -run Kill -timeout 1h -v
+soak: postgres ## kill runs at many moments, calls and chunks; cut connections
+	BULK_SOAK=200 $(GO) test ./cmd/bulk ./pipeline -run TestKill -timeout 2h -v
 	$(GO) test ./sink/postgres -run 'Killed|CutAt' -timeout 1h -soak
 
 FUZZTIME ?= 60

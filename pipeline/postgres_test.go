@@ -19,7 +19,16 @@ import (
 
 var server = pgtest.New(pgtest.Options{})
 
-func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+func TestMain(m *testing.M) {
+	if point := os.Getenv(killAt); point != "" {
+		if err := killedRun(point, os.Getenv(killDB)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(server.Main(m))
+}
 
 // An online service that hammers the workspace of a run takes codes that it
 // wants, and URLs that it has, all the while. In the end no constraint is

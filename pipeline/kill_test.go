@@ -1,0 +1,304 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres"
+	"github.com/linkforge/bulk/sink/sqlite"
+)
+
+// killAt makes the test binary a run of a.csv over the store that killDB names.
+// The run kills itself "before N", before its N-th call of the file system or of
+// the store, "after N", after it, or "chunk N", once N chunks are committed. With
+// N = 0 it does not, and leaves the numbers of all three in the file "calls".
+const (
+	killAt = "BULK_PIPELINE_TEST_KILL"
+	killDB = "BULK_PIPELINE_TEST_DB"
+)
+
+var kinds = []string{"before", "after", "chunk"}
+
+// killedRun is the process that is killed.
+func killedRun(point, dsn string) error {
+	when, digits, _ := strings.Cut(point, " ")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return err
+	}
+	die := func() error {
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // not a step further
+	}
+	counts := map[string]*countdown{}
+	for _, kind := range kinds {
+		counts[kind] = newCountdown(0, die)
+	}
+	counts[when].left.Store(n)
+	store, err := openKillable(dsn)
+	if err != nil {
+		return err
+	}
+	cfg := base(3)
+	cfg.Inputs, cfg.Out, cfg.AsOf, cfg.Workers, cfg.TempDir = []string{"a.csv"}, "out", asOf, 2, "tmp"
+	cfg.SpillAt(64 << 10)
+	cfg.UseFS(fsystest.FS{Before: counts["before"].call, After: func(operation string) { counts["after"].call(operation) }})
+	cfg.Store = &committing{&faultyStore{store, counts["before"]}, counts}
+	_, err = pipeline.Run(context.Background(), cfg)
+	var calls string
+	for _, kind := range kinds {
+		calls += fmt.Sprintln(-counts[kind].left.Load())
+	}
+	return errors.Join(err, store.Close(), os.WriteFile("calls", []byte(calls), 0o666))
+}
+
+func openKillable(dsn string) (sink.Store, error) {
+	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
+		return sqlite.Open(context.Background(), file, sqlite.Options{})
+	}
+	return postgres.Open(context.Background(), dsn, postgres.Options{})
+}
+
+// committing is a store that commits each chunk, and counts the calls that are
+// done.
+type committing struct {
+	sink.Store
+	counts map[string]*countdown
+}
+
+func (c *committing) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	s, err := c.Store.Lock(ctx, workspaces, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &committingSession{s, c.counts}, c.counts["after"].call("lock")
+}
+
+type committingSession struct {
+	sink.Session
+	counts map[string]*countdown
+}
+
+func (s *committingSession) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
+	run, err := s.Session.Start(ctx, run)
+	return run, errors.Join(err, s.counts["after"].call("start"))
+}
+
+func (s *committingSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+	for links, err := range chunks {
+		if err != nil {
+			return err
+		}
+		for part := range slices.Chunk(links, 1000) {
+			if err := s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) { yield(part, nil) }); err != nil {
+				return err
+			}
+			if err := s.counts["chunk"].call("chunk"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *committingSession) Loaded(ctx context.Context, run sink.Run) error {
+	return errors.Join(s.Session.Loaded(ctx, run), s.counts["after"].call("loaded"))
+}
+
+func (s *committingSession) Finish(ctx context.Context, run sink.Run) error {
+	return errors.Join(s.Session.Finish(ctx, run), s.counts["after"].call("finish"))
+}
+
+// A killableStore can be made, and its links be looked at.
+type killableStore struct {
+	name  string
+	fresh func(t *testing.T) (dsn string)
+	links func(t *testing.T, dsn string) []string
+}
+
+var killableStores = []killableStore{
+	{"sqlite", func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "links.db") },
+		func(t *testing.T, dsn string) []string {
+			return dump(t, filepath.Dir(strings.TrimPrefix(dsn, "sqlite:")))
+		}},
+	{"postgres", func(t *testing.T) string { return server.Database(t) }, dumpPostgres},
+}
+
+func dumpPostgres(t *testing.T, dsn string) []string {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, `SELECT concat_ws('|', workspace_id, short_code, url_key, canonical_url, original_url, run_id,
+		created_at, updated_at) FROM links ORDER BY workspace_id, short_code`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// content returns the links and the runs of a store, but when these ran.
+func (k killableStore) content(t *testing.T, dsn string) []string {
+	t.Helper()
+	store, err := openKillable(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.Runs(context.Background())
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := k.links(t, dsn)
+	for _, r := range runs {
+		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256))
+	}
+	return lines
+}
+
+// A run that is killed before or after any call, of the file system or of the
+// store, or once any chunk is committed, and repeated leaves the reports, the
+// links and the runs of an undisturbed one: into an empty store, and into one
+// that has a part of the links.
+func TestKill(t *testing.T) {
+	points := 6
+	if v := os.Getenv("BULK_SOAK"); v != "" {
+		var err error
+		if points, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, store := range killableStores {
+		for _, filled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/filled=%v", store.name, filled), func(t *testing.T) {
+				if store.name == "postgres" {
+					server.Need(t)
+				}
+				testKill(t, store, filled, points)
+			})
+		}
+	}
+}
+
+func testKill(t *testing.T, store killableStore, filled bool, points int) {
+	t.Chdir(t.TempDir())
+	fill := func() string {
+		dsn := store.fresh(t)
+		for _, rows := range []int{2000, 9000} {
+			if err := errors.Join(os.RemoveAll("out"), os.MkdirAll("tmp", 0o777)); err != nil {
+				t.Fatal(err)
+			}
+			killInput(t, rows)
+			if rows == 2000 && filled {
+				execKilled(t, "before 0", dsn)
+			}
+		}
+		return dsn
+	}
+	dsn := fill()
+	execKilled(t, "before 0", dsn)
+	want, content, calls := readReports(t), store.content(t, dsn), readCalls(t)
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	killed := 0
+	for i := range points {
+		kind := i % len(kinds)
+		point := fmt.Sprintf("%s %d", kinds[kind], 1+rnd.IntN(calls[kind]))
+		dsn := fill()
+		if execKilled(t, point, dsn) {
+			killed++
+			execKilled(t, "before 0", dsn)
+		}
+		where := fmt.Sprintf("killed %s (seed %d)", point, seed)
+		for name, text := range readReports(t) {
+			if text != want[name] {
+				t.Fatalf("%s: %s differs: %s, want %s", where, name, firstDifference(text, want[name]), firstDifference(want[name], text))
+			}
+		}
+		if got := store.content(t, dsn); !slices.Equal(got, content) {
+			t.Fatalf("%s: the store has %d lines, want %d", where, len(got), len(content))
+		}
+		if left, err := os.ReadDir("tmp"); err != nil || len(left) > 0 {
+			t.Fatalf("%s: temporary files %v, %v", where, left, err)
+		}
+		clean(t)
+	}
+	if killed < points/2 {
+		t.Errorf("only %d of %d runs were killed", killed, points)
+	}
+	t.Logf("%v calls, %d of %d runs were killed", calls, killed, points)
+}
+
+// killInput writes a.csv.
+func killInput(t *testing.T, n int) {
+	t.Helper()
+	list := rows(8, 300)
+	for i := range n {
+		list = append(list, fmt.Sprintf("http://example.com/%d,%s,", i*7919%(n*8/9), []string{"", "red"}[i%2]))
+	}
+	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readCalls returns the number of calls of each kind.
+func readCalls(t *testing.T) (calls []int) {
+	t.Helper()
+	data, err := os.ReadFile("calls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Fields(string(data)) {
+		n, err := strconv.Atoi(line)
+		if err != nil || n < 2 {
+			t.Fatalf("calls %q", data)
+		}
+		calls = append(calls, n)
+	}
+	return calls
+}
+
+// execKilled runs the job in a process of its own, and reports whether it was
+// killed; if not, it must succeed, or find that it had.
+func execKilled(t *testing.T, point, dsn string) bool {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), killAt+"="+point, killDB+"="+dsn)
+	output, err := cmd.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
+		return true
+	}
+	if !strings.Contains(string(output), report.ErrExists.Error()) {
+		t.Fatalf("%s: %v: %s", point, err, output)
+	}
+	return false
+}
