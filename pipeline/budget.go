@@ -5,7 +5,7 @@ package pipeline
 //
 //	fixed    48 MiB          program, blocks of the reader, writer and cache of the store
 //	workers  w · 24 MiB      batches and formatted pieces under way
-//	groups   96 MiB          row group under way, if the mapping is Parquet or Arrow
+//	groups   160 MiB         row groups or batches under way: one is gathered, one encoded
 //	rejects  1/16 of the rest
 //	contest  3/16 of the rest: URLs that have to share a code
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
@@ -19,7 +19,7 @@ type budget struct {
 const (
 	fixedMemory  = 48 << 20
 	workerMemory = 24 << 20
-	groupMemory  = 96 << 20
+	groupMemory  = 160 << 20
 	leastRecords = 32 << 20
 )
 

@@ -100,7 +100,7 @@ func BenchmarkMapping(b *testing.B) {
 	for _, test := range []struct {
 		format  Format
 		workers int
-	}{{CSV, 1}, {Parquet, 1}, {Parquet, 2}, {Arrow, 1}} {
+	}{{CSV, 1}, {Parquet, 1}, {Parquet, 2}, {Arrow, 1}, {Arrow, 2}} {
 		b.Run(fmt.Sprintf("rows=1M/format=%s/workers=%d", test.format, test.workers), func(b *testing.B) {
 			b.ReportAllocs()
 			start := cpuTime()

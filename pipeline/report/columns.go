@@ -8,7 +8,10 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -56,7 +59,7 @@ func (c *cells) addNullable(cell []byte) {
 
 func (c *cells) cell(i int) []byte { return c.data[c.ends[i]:c.ends[i+1]] }
 
-// appendFrom appends cells from to to of another column.
+// appendFrom appends the cells [from, to) of another column.
 func (c *cells) appendFrom(o *cells, from, to int) {
 	shift := int32(len(c.data)) - o.ends[from]
 	c.data = append(c.data, o.data[o.ends[from]:o.ends[to]]...)
@@ -90,20 +93,16 @@ func newTable(carried int) table {
 
 func (t *table) len() int { return len(t.row) }
 
-func (t *table) appendFrom(o *table, from, to int) {
-	shift := t.size() - o.sizeBefore(from)
-	for i := range t.cells {
-		t.cells[i].appendFrom(&o.cells[i], from, to)
-	}
+// appendNumbers appends what is not in cells of the rows [from, to) of another table.
+func (t *table) appendNumbers(o *table, from, to int) {
 	t.row = append(t.row, o.row[from:to]...)
 	t.outcome = append(t.outcome, o.outcome[from:to]...)
 	t.salt = append(t.salt, o.salt[from:to]...)
-	for _, n := range o.bytes[from:to] {
-		t.bytes = append(t.bytes, n+shift)
-	}
 }
 
-func (t *table) size() int64 { return t.sizeBefore(t.len()) }
+func (t *table) resetNumbers() {
+	t.row, t.outcome, t.salt, t.bytes = t.row[:0], t.outcome[:0], t.salt[:0], t.bytes[:0]
+}
 
 func (t *table) sizeBefore(row int) int64 {
 	if row == 0 {
@@ -116,7 +115,7 @@ func (t *table) reset() {
 	for i := range t.cells {
 		t.cells[i].reset()
 	}
-	t.row, t.outcome, t.salt, t.bytes = t.row[:0], t.outcome[:0], t.salt[:0], t.bytes[:0]
+	t.resetNumbers()
 }
 
 // A columnBlock gathers the rows of one goroutine.
@@ -173,24 +172,68 @@ func (b *columnBlock) Size() int {
 	return n
 }
 
-// A columnMapping regroups the rows of blocks into groups of a constant size
-// and has each encoded.
+// A group is the rows of a row group or a batch, where they lie.
+type group struct {
+	parts []part
+	rows  int
+	bytes int64 // of all cells
+}
+
+// A part is the rows [from, to) of a block.
+type part struct {
+	block    *columnBlock
+	from, to int
+}
+
+func (g *group) add(p part) {
+	g.parts = append(g.parts, p)
+	g.rows += p.to - p.from
+	g.bytes += p.block.sizeBefore(p.to) - p.block.sizeBefore(p.from)
+}
+
+// each visits the rows [from, to) of the group, in order.
+func (g *group) each(from, to int, visit func(t *table, from, to int)) {
+	for _, p := range g.parts {
+		n := p.to - p.from
+		if first, end := max(from, 0), min(to, n); first < end {
+			visit(&p.block.table, p.from+first, p.from+end)
+		}
+		from, to = from-n, to-n
+	}
+}
+
+// A columnMapping cuts the rows of blocks into groups of a constant size. While
+// one group is gathered, goroutines encode the one before, so that two groups and
+// what they are encoded to are held, however many goroutines there are. What is
+// written depends on the rows alone.
 type columnMapping struct {
-	encoder groupEncoder
-	rows    int // of a group
-	group   table
-	blocks  sync.Pool
-	err     error
+	encoder  groupEncoder
+	rows     int // of a group
+	workers  int
+	gathered group
+	encoding *encoding // nil: none
+	blocks   sync.Pool
+	err      error
 }
 
 // A groupEncoder writes groups of rows in a columnar format.
 type groupEncoder interface {
-	encode(*table) error // of at least one row; the table is the caller's again
+	// encode returns the work of encoding a group of at least one row, in pieces
+	// that any goroutines do in any order, and what then writes the result. Only
+	// one group is being encoded at a time.
+	encode(g *group) (pieces []func() error, write func() error)
 	close() error
 }
 
+// An encoding is a group whose pieces are being worked on.
+type encoding struct {
+	group
+	work  errgroup.Group
+	write func() error
+}
+
 func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapping {
-	m := &columnMapping{encoder: e, rows: rows, group: newTable(len(opts.Carried))}
+	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers)}
 	m.blocks.New = func() any {
 		return &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
 	}
@@ -201,40 +244,78 @@ func (m *columnMapping) Block() Block { return m.blocks.Get().(*columnBlock) }
 
 func (m *columnMapping) Write(b Block) error {
 	block := b.(*columnBlock)
-	m.err = errors.Join(m.err, block.err)
+	if m.err = errors.Join(m.err, block.err); block.len() == 0 {
+		m.free(block)
+	}
 	for from := 0; from < block.len() && m.err == nil; {
 		to := m.fits(&block.table, from)
-		m.group.appendFrom(&block.table, from, to)
-		if from = to; m.full() {
+		m.gathered.add(part{block, from, to})
+		if from = to; m.gathered.rows == m.rows || m.gathered.bytes >= groupBytes {
 			m.flush()
 		}
 	}
-	block.reset()
-	m.blocks.Put(block)
 	return m.err
 }
 
 // fits returns the end of the rows of t from from on that the group takes.
 func (m *columnMapping) fits(t *table, from int) int {
-	most := min(t.len()-from, m.rows-m.group.len())
-	limit := groupBytes - m.group.size() + t.sizeBefore(from)
+	most := min(t.len()-from, m.rows-m.gathered.rows)
+	limit := groupBytes - m.gathered.bytes + t.sizeBefore(from)
 	last := sort.Search(most, func(i int) bool { return t.bytes[from+i] >= limit })
 	return from + min(most, last+1)
 }
 
-func (m *columnMapping) full() bool {
-	return m.group.len() == m.rows || m.group.size() >= groupBytes
+// flush has the group encoded that is gathered.
+func (m *columnMapping) flush() {
+	m.finish()
+	if m.gathered.rows == 0 || m.err != nil {
+		return
+	}
+	e := &encoding{group: m.gathered}
+	m.gathered = group{}
+	var pieces []func() error
+	pieces, e.write = m.encoder.encode(&e.group)
+	var next atomic.Int64
+	for range min(m.workers, len(pieces)) {
+		e.work.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
+				if err := pieces[i](); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	m.encoding = e
 }
 
-func (m *columnMapping) flush() {
-	if m.group.len() > 0 && m.err == nil {
-		m.err = m.encoder.encode(&m.group)
+// finish waits for the group that is being encoded, and writes it.
+func (m *columnMapping) finish() {
+	e := m.encoding
+	if e == nil {
+		return
 	}
-	m.group.reset()
+	m.encoding = nil
+	m.err = errors.Join(m.err, e.work.Wait())
+	for _, p := range e.parts {
+		if p.to == p.block.len() {
+			m.free(p.block)
+		}
+	}
+	if m.err == nil {
+		m.err = e.write()
+	}
+}
+
+func (m *columnMapping) free(b *columnBlock) {
+	b.reset()
+	m.blocks.Put(b)
 }
 
 func (m *columnMapping) Close() error {
-	if m.flush(); m.err == nil {
+	m.flush()
+	m.finish()
+	if m.err == nil {
 		m.err = m.encoder.close()
 	}
 	return m.err

@@ -30,7 +30,7 @@ type MappingOptions struct {
 	Carried   []string // names of the carried columns, already made unique by CarriedNames
 	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
-	Workers   int      // Parquet only: goroutines that encode a row group, within Write; 0: one
+	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.

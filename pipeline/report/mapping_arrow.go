@@ -20,10 +20,11 @@ type arrowEncoder struct {
 	w        *ipc.FileWriter
 	err      error
 	outcomes arrow.Array // the dictionary of the column outcome
+	batch    table       // of the group in hand
 }
 
 func newArrowMapping(w io.Writer, opts MappingOptions) Mapping {
-	e := &arrowEncoder{schema: arrowSchema(columnNames(opts))}
+	e := &arrowEncoder{schema: arrowSchema(columnNames(opts)), batch: newTable(len(opts.Carried))}
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	for o := Created; o <= Duplicate; o++ {
 		b.Append(o.String())
@@ -61,11 +62,30 @@ func outcomeType() arrow.DataType {
 	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint8, ValueType: arrow.BinaryTypes.String}
 }
 
-// encode wraps the table's memory; the writer copies nothing and keeps nothing.
-func (e *arrowEncoder) encode(t *table) error {
+// encode makes a piece of each column, which puts its cells together.
+func (e *arrowEncoder) encode(g *group) (pieces []func() error, write func() error) {
+	piece := func(reset func(), add func(t *table, from, to int)) {
+		pieces = append(pieces, func() error {
+			reset()
+			g.each(0, g.rows, add)
+			return nil
+		})
+	}
+	t := &e.batch
+	for i := range t.cells {
+		c := &t.cells[i]
+		piece(c.reset, func(o *table, from, to int) { c.appendFrom(&o.cells[i], from, to) })
+	}
+	piece(t.resetNumbers, t.appendNumbers)
+	return pieces, e.write
+}
+
+// write wraps the memory of the batch; the writer copies nothing and keeps nothing.
+func (e *arrowEncoder) write() error {
 	if e.err != nil {
 		return e.err
 	}
+	t := &e.batch
 	n := t.len()
 	dictionary := array.NewDataWithDictionary(outcomeType(), n,
 		[]*memory.Buffer{nil, memory.NewBufferBytes(t.outcome)}, 0, 0, e.outcomes.Data().(*array.Data))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 var errFull = errors.New("full")
@@ -256,11 +258,64 @@ func TestMappingDoesNotDependOnBlocks(t *testing.T) {
 	}
 }
 
+// A reader that looks for a code or a row finds in the footer where it can be.
+func TestParquetBounds(t *testing.T) {
+	rows := benchRows(parquetRows + 100)
+	slices.SortFunc(rows, func(a, b Row) int { return bytes.Compare(a.Code, b.Code) })
+	for i := range rows {
+		rows[i].Workspace = fmt.Appendf(nil, "ws%d", i/parquetRows)
+		if i%3 == 0 {
+			rows[i].Salt = -1
+		}
+	}
+	data := mapping(t, Parquet, MappingOptions{Workers: 3}, rows, 1000)
+	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := file.Metadata()
+	if len(meta.RowGroups) != 2 {
+		t.Fatalf("%d row groups", len(meta.RowGroups))
+	}
+	for i, group := range slices.Collect(slices.Chunk(rows, parquetRows)) {
+		least, most, nulls := group[0].Row, group[0].Row, int64(0)
+		for _, r := range group {
+			least, most = min(least, r.Row), max(most, r.Row)
+			if r.Salt < 0 {
+				nulls++
+			}
+		}
+		statistics := func(column int) format.Statistics { return meta.RowGroups[i].Columns[column].MetaData.Statistics }
+		number := func(n int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(n)) }
+		for column, want := range map[int][2][]byte{
+			0: {[]byte("links.csv"), []byte("links.csv")},
+			1: {number(least), number(most)},
+			2: {group[0].Workspace, group[0].Workspace},
+			5: {group[0].Code, group[len(group)-1].Code},
+		} {
+			if got := statistics(column); !bytes.Equal(got.MinValue, want[0]) || !bytes.Equal(got.MaxValue, want[1]) {
+				t.Errorf("row group %d, column %d: bounds %q, %q, want %q", i, column, got.MinValue, got.MaxValue, want)
+			}
+		}
+		if got := statistics(8).NullCount; got != nulls {
+			t.Errorf("row group %d: %d salts are null, want %d", i, got, nulls)
+		}
+		if got := statistics(6).NullCount; got != int64(len(group)) {
+			t.Errorf("row group %d: %d short URLs are null, want %d", i, got, len(group))
+		}
+		if got := meta.RowGroups[i].NumRows; got != int64(len(group)) {
+			t.Errorf("row group %d: %d rows, want %d", i, got, len(group))
+		}
+	}
+}
+
 // groupSizes is an encoder that only notes the rows of each group.
 type groupSizes []int
 
-func (g *groupSizes) encode(t *table) error { *g = append(*g, t.len()); return nil }
-func (g *groupSizes) close() error          { return nil }
+func (g *groupSizes) encode(of *group) ([]func() error, func() error) {
+	return nil, func() error { *g = append(*g, of.rows); return nil }
+}
+func (g *groupSizes) close() error { return nil }
 
 func TestGroupsAreCutByBytesToo(t *testing.T) {
 	const rows = 50

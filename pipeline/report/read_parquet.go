@@ -21,6 +21,9 @@ type parquetRowReader struct {
 	columns []*parquetColumn
 }
 
+// parquetStep is how many values a column gives at a time.
+const parquetStep = 1 << 10
+
 // parquetColumn gives the values of a column of a row group.
 type parquetColumn struct {
 	pages  parquet.Pages
