@@ -1,5 +1,7 @@
 package pipeline
 
+import "github.com/linkforge/bulk/pipeline/report"
+
 // budget divides Config.Memory, in bytes; all of it is zero where there is no
 // bound. With w workers,
 //
@@ -10,8 +12,9 @@ package pipeline
 //	contest  3/16 of the rest: URLs that have to share a code
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
 //	         afterwards for the buckets that are loaded
+//	placed   half of that of records, if the mapping is in the order of the input
 type budget struct {
-	records, rejects, contested int64
+	records, rejects, contested, placed int64
 
 	loads int // buckets that are loaded at once
 }
@@ -34,7 +37,13 @@ func (c *Config) overhead() int64 {
 
 // leastMemory is the smallest bound that a run can keep: each worker needs a
 // chunk of every range.
-func (c *Config) leastMemory() int64 { return c.overhead() + int64(c.Workers+1)*leastRecords }
+func (c *Config) leastMemory() int64 {
+	least := int64(c.Workers+1) * leastRecords
+	if c.ReportOrder == report.InputOrder {
+		least *= 2
+	}
+	return c.overhead() + least
+}
 
 func (c *Config) budget() budget {
 	b := budget{loads: 2*c.Workers + 4}
@@ -44,8 +53,12 @@ func (c *Config) budget() budget {
 		b.contested = 3 * rest / 16
 		b.records = rest - b.rejects - b.contested
 	}
+	if c.ReportOrder == report.InputOrder {
+		b.placed = b.records / 2
+		b.records -= b.placed
+	}
 	if c.spillAt > 0 {
-		b.records, b.rejects = c.spillAt, c.spillAt
+		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
 	}
 	return b
 }

@@ -42,6 +42,7 @@ type Config struct {
 	Overwrite    bool
 	NewRun       bool          // start over rather than go on with an unfinished run
 	ReportFormat report.Format // "": CSV
+	ReportOrder  report.Order  // "": SortOrder
 	BaseURL      string        // of short_url; "": blank
 	ExcelSafe    bool
 	NoCarry      bool // leave the other columns of the input out of the mapping
@@ -100,6 +101,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ReportFormat == "" {
 		c.ReportFormat = report.CSV
+	}
+	if c.ReportOrder == "" {
+		c.ReportOrder = report.SortOrder
 	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)

@@ -12,7 +12,8 @@
 // or a reject in a sort of its own. Settle visits the sorted records once,
 // looks the store up, and decides the code of every URL (see settlement); what
 // contests a code goes to package assign. Emit visits them again, writes mapping
-// and collisions and loads the links, all in the order of the sort.
+// and collisions and loads the links, all in the order of the sort; if the mapping
+// is wanted in that of the input, its rows go through one more sort.
 //
 // # Invariants
 //
@@ -38,7 +39,8 @@
 // about r + 60 bytes in the sort: r of canonical URL, original URL (where it
 // differs) and carried cells, 16 of its entry, the rest of its head and padding.
 // Rows past the bound lie in a spill file without a name in Config.TempDir, which
-// needs as much room, and of a list with few URLs and very many rows twice that.
+// needs as much room, of a list with few URLs and very many rows twice that, and for
+// a mapping in the order of the input as much again.
 // URLs that contest a code stay in memory, at 400 bytes each and their canonical
 // form: if they are too many the run ends before it has stored anything. Outside
 // of the bound are the URLs that the store has under another code than that of

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"sync"
@@ -24,10 +25,10 @@ type piece struct {
 	bucket     *sharedBucket
 	start, end int
 
-	block report.Block
+	block report.Block // nil: its rows are only put in the order of the input
 	*linked
 	collisions []report.Collision
-	rows       [3]int64 // by report.Outcome
+	rows       [3]int64 // of the block, by report.Outcome
 	done       chan struct{}
 }
 
@@ -41,7 +42,9 @@ type sharedBucket struct {
 // finished tells that a piece is written and, if it is to be, loaded. Its links
 // and their codes may be used again.
 func (p *piece) finished(free *sync.Pool) {
-	free.Put(p.linked)
+	if p.linked != nil {
+		free.Put(p.linked)
+	}
 	if p.bucket.pieces.Add(-1) == 0 {
 		p.bucket.Release()
 	}
@@ -53,43 +56,56 @@ type linked struct {
 	codes []byte // never grown, since links refer to it
 }
 
-// emit writes mapping and collisions and loads the links. Workers format pieces;
-// one goroutine writes them in order and hands their links on to the store. At
-// most two pieces a worker are under way, and two buckets are loaded ahead.
-func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (*written, error) {
-	r.cfg.Status.enter(StageWrite)
-	r.cfg.Status.Written.Store(0)
+// emit writes mapping and collisions and loads the links, all in the order of the
+// sort. If the mapping is wanted in that of the input, its rows only go into
+// another sort, and are written when that is complete.
+func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *written, err error) {
 	out, err := r.openReports()
 	if err != nil {
 		return nil, err
 	}
+	if r.cfg.ReportOrder != report.InputOrder {
+		err := r.timings.time("write", func() error { return r.emitSorted(ctx, StageWrite, out, nil, session, row) })
+		return out, err
+	}
+	placed := r.newPlaced()
+	defer func() { err = errors.Join(err, placed.Close()) }()
+	if err := r.timings.time("order", func() error {
+		if err := r.emitSorted(ctx, StageOrder, out, placed, session, row); err != nil {
+			return err
+		}
+		return placed.Finish()
+	}); err != nil {
+		return nil, err
+	}
+	return out, r.timings.time("write", func() error { return r.emitPlaced(ctx, out, placed) })
+}
+
+// emitSorted goes over the records: their rows are written, or placed if they are
+// to be in another order.
+func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed *extsort.Sorter, session sink.Session, row sink.Run) error {
+	r.cfg.Status.enter(stage)
 	g, ctx := errgroup.WithContext(ctx)
-	buckets := make(chan *loading, 2)
-	tasks := make(chan *piece, r.cfg.Workers)
-	order := make(chan *piece, r.cfg.Workers)
 	loads := make(chan *piece)
 	load := session != nil && !r.cfg.DryRun && r.settled.toLoad() > 0
-	g.Go(func() error {
-		defer close(buckets)
-		return r.loadBuckets(ctx, g, buckets)
-	})
-	g.Go(func() error {
-		defer close(tasks)
-		defer close(order)
-		return cut(ctx, buckets, tasks, order)
-	})
-	for range r.cfg.Workers {
-		g.Go(func() error {
-			f := formatter{run: r, load: load}
-			for p := range tasks {
+	order := r.inPieces(ctx, g, r.records, func(pieces <-chan *piece) error {
+		f := formatter{run: r, load: load}
+		if placed != nil {
+			f.placed = placed.NewWriter()
+		}
+		for p := range pieces {
+			if placed == nil {
 				p.block = out.mapping.Block()
-				f.format(p)
-				close(p.done)
 			}
-			out.digested(&f.digest)
-			return nil
-		})
-	}
+			f.format(p)
+			close(p.done)
+			if placed != nil && f.placed.Err() != nil {
+				return f.placed.Err()
+			}
+		}
+		out.digested(&f.digest)
+		return nil
+	})
 	g.Go(func() error {
 		defer close(loads)
 		return r.write(ctx, out, order, loads, load)
@@ -97,10 +113,30 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (*wr
 	if load {
 		g.Go(func() error { return session.Load(ctx, row, chunks(ctx, loads, &r.freeLinks)) })
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	return g.Wait()
+}
+
+// inPieces loads the buckets of a sorter, a few ahead of their use, cuts them into
+// pieces, and has the workers work on these. It returns the pieces in order; each
+// is done when its channel says so. At most two pieces a worker are under way, and
+// two buckets are loaded ahead.
+func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, work func(pieces <-chan *piece) error) <-chan *piece {
+	buckets := make(chan *loading, 2)
+	tasks := make(chan *piece, r.cfg.Workers)
+	order := make(chan *piece, r.cfg.Workers)
+	g.Go(func() error {
+		defer close(buckets)
+		return loadBuckets(ctx, g, s, buckets)
+	})
+	g.Go(func() error {
+		defer close(tasks)
+		defer close(order)
+		return cut(ctx, buckets, tasks, order)
+	})
+	for range r.cfg.Workers {
+		g.Go(func() error { return work(tasks) })
 	}
-	return out, nil
+	return order
 }
 
 // A loading is a bucket that somebody is loading.
@@ -112,8 +148,8 @@ type loading struct {
 }
 
 // loadBuckets loads all buckets, a few ahead of their use.
-func (r *run) loadBuckets(ctx context.Context, g *errgroup.Group, buckets chan<- *loading) error {
-	for i := range r.records.Buckets() {
+func loadBuckets(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, buckets chan<- *loading) error {
+	for i := range s.Buckets() {
 		l := &loading{number: i, done: make(chan struct{})}
 		select {
 		case buckets <- l:
@@ -122,7 +158,7 @@ func (r *run) loadBuckets(ctx context.Context, g *errgroup.Group, buckets chan<-
 		}
 		g.Go(func() error {
 			defer close(l.done)
-			l.bucket, l.err = r.records.Load(l.number)
+			l.bucket, l.err = s.Load(l.number)
 			return nil // cut meets the error
 		})
 	}
@@ -156,6 +192,7 @@ func cut(ctx context.Context, buckets <-chan *loading, tasks, order chan<- *piec
 
 // write takes the pieces in order as they are formatted.
 func (r *run) write(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece, load bool) error {
+	r.cfg.Status.Written.Store(0)
 	for p := range order {
 		select {
 		case <-p.done:
@@ -166,7 +203,7 @@ func (r *run) write(ctx context.Context, out *written, order <-chan *piece, load
 			return err
 		}
 		r.cfg.Status.Written.Add(int64(p.end - p.start))
-		if !load || len(p.links) == 0 {
+		if !load || p.linked == nil || len(p.links) == 0 {
 			p.finished(&r.freeLinks)
 			continue
 		}
@@ -205,9 +242,11 @@ func chunks(ctx context.Context, loads <-chan *piece, free *sync.Pool) iter.Seq2
 
 // A formatter turns records into rows and links, for one goroutine.
 type formatter struct {
-	run  *run
-	row  report.Row
-	load bool // links are wanted
+	run    *run
+	row    report.Row
+	load   bool            // links are wanted
+	placed *extsort.Writer // of the rows in the order of the input; nil: they are formatted
+	buf    []byte
 
 	digest report.RowDigest
 
@@ -223,18 +262,26 @@ func (f *formatter) format(p *piece) {
 	p.linked = f.run.freeLinks.Get().(*linked)
 	p.links, p.codes = p.links[:0], slices.Grow(p.codes[:0], (p.end-p.start)*f.run.scheme.Length())
 	first := firstOf(b, p.start)
-	touched := p.start
-	for i := p.start; i < p.end; {
-		if i+touchAhead/2 > touched {
-			f.touched += b.Touch(touched, touched+touchAhead)
-			touched += touchAhead
-		}
+	f.walk(p, func(i int) (next int) {
 		end := i + 1
 		for end < p.end && sameURL(b, i, end) {
 			end++
 		}
 		f.url(p, first, i, end)
-		i, first = end, end
+		first = end
+		return end
+	})
+}
+
+// walk visits records of the piece in order, each where the visit before says. Their
+// memory is asked for ahead.
+func (f *formatter) walk(p *piece, visit func(i int) (next int)) {
+	touched := p.start
+	for i := p.start; i < p.end; i = visit(i) {
+		if i+touchAhead/2 > touched {
+			f.touched += p.bucket.Touch(touched, touched+touchAhead)
+			touched += touchAhead
+		}
 	}
 }
 
@@ -281,7 +328,8 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		f.row.Code = p.codes[start:len(p.codes):len(p.codes)]
 	}
 	for i := from; i < to; i++ {
-		r := decode(b.Record(i))
+		rec := b.Record(i)
+		r := decode(rec)
 		f.row.Outcome = report.Duplicate
 		if i == first {
 			f.row.Outcome = outcome
@@ -292,7 +340,11 @@ func (f *formatter) url(p *piece, first, from, to int) {
 				p.collisions = append(p.collisions, f.run.settled.collisions[hash.Key()]...)
 			}
 		}
-		f.add(p, &r)
+		if f.placed != nil {
+			f.place(b.Group(i), rec, &r)
+		} else {
+			f.add(p, &r)
+		}
 	}
 }
 

@@ -56,8 +56,10 @@ func (r *run) openReports() (*written, error) {
 
 // add writes a piece. The caller gives the pieces in order.
 func (w *written) add(p *piece) error {
-	if err := w.mapping.Write(p.block); err != nil {
-		return err
+	if p.block != nil {
+		if err := w.mapping.Write(p.block); err != nil {
+			return err
+		}
 	}
 	for i := range p.collisions {
 		if err := w.collisions.Append(&p.collisions[i]); err != nil {
@@ -98,7 +100,7 @@ func closeReport(w io.Closer, file *report.File, rows int64) (report.FileSum, er
 // options are those that can change a result, as manifest and fingerprint hold them.
 func (c *Config) options() report.Options {
 	return report.Options{
-		"report_format": string(c.ReportFormat), "base_url": c.BaseURL,
+		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
 		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
 		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
 		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),

@@ -29,9 +29,11 @@ type rejectWriter struct {
 
 func (w *rejectWriter) file(at place, rej reject) {
 	w.buf = appendReject(w.buf[:0], at.offset, rej)
-	key := uint64(at.source)<<rowBits | uint64(at.row)
-	copy(w.sorted.Reserve(0, key, len(w.buf)), w.buf)
+	copy(w.sorted.Reserve(0, at.key(), len(w.buf)), w.buf)
 }
+
+// key orders rows by source and row.
+func (p place) key() uint64 { return uint64(p.source)<<rowBits | uint64(p.row) }
 
 // newRejectSorter returns a sorter whose one group is that of all rejects.
 func (r *run) newRejectSorter() *extsort.Sorter {

@@ -227,11 +227,8 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 		row.ID = started.ID
 		r.result.RunID = row.ID
 	}
-	var out *written
-	if err := r.timings.time("write", func() (err error) {
-		out, err = r.emit(ctx, session, row)
-		return err
-	}); err != nil {
+	out, err := r.emit(ctx, session, row)
+	if err != nil {
 		return err
 	}
 	r.cfg.Status.enter(StageFinish)

@@ -46,6 +46,13 @@ func openStore(t *testing.T, dir string) sink.Store {
 // between runs. It returns the reports by name.
 func job(t *testing.T, cfg pipeline.Config, inputs map[string]string) (map[string]string, *pipeline.Result) {
 	t.Helper()
+	result := run(t, cfg, inputs)
+	return readReports(t), result
+}
+
+// run is job for a mapping of any format.
+func run(t *testing.T, cfg pipeline.Config, inputs map[string]string) *pipeline.Result {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, content := range inputs {
 		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
@@ -61,7 +68,7 @@ func job(t *testing.T, cfg pipeline.Config, inputs map[string]string) (map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return readReports(t), result
+	return result
 }
 
 func readReports(t *testing.T) map[string]string {

@@ -10,12 +10,13 @@ const (
 	StageRead
 	StageWait // for another run's lock
 	StageSettle
+	StageOrder // rows go into the order of the input; links are loaded
 	StageWrite
 	StageFinish
 )
 
 func (s Stage) String() string {
-	return [...]string{"opening", "reading", "waiting", "settling", "writing", "finishing"}[s]
+	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing"}[s]
 }
 
 // Status lets another goroutine watch a run. All values only grow within a
@@ -27,7 +28,7 @@ type Status struct {
 	Read       atomic.Int64 // rows
 	Rejected   atomic.Int64 // rows, as far as known
 	Settled    atomic.Int64 // accepted rows whose code is known
-	Written    atomic.Int64 // accepted rows that are in the mapping
+	Written    atomic.Int64 // accepted rows that are in the mapping, or put in its order
 }
 
 // Stage returns what the run is doing.

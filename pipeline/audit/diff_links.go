@@ -272,7 +272,7 @@ func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
-func appendCell(dst []byte, cell string) []byte {
+func appendCell[T string | []byte](dst []byte, cell T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
 }
 

@@ -113,7 +113,7 @@ func (d *differ) manifests() error {
 			"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
 		}
 		for name, value := range m.Options {
-			if !slices.Contains([]string{"report_format", "excel_safe", "dry_run", "max_rejects"}, name) {
+			if !slices.Contains([]string{"report_format", "report_order", "excel_safe", "dry_run", "max_rejects"}, name) {
 				settings[i][name] = fmt.Sprint(value)
 			}
 		}

@@ -36,7 +36,7 @@ type VerifyConfig struct {
 const (
 	defaultSortMemory  = 256 << 20
 	defaultMaxFindings = 1000
-	sorters            = 4 // that share VerifyConfig.Memory: claims, stored, and rows or two of verifyStore
+	sorters            = 5 // that share VerifyConfig.Memory: claims, sorted, stored, and rows or two of verifyStore
 )
 
 // Verified is what Verify found.
@@ -72,6 +72,7 @@ type verifier struct {
 	rows       *extsort.Sorter // sums of both sides of each row; nil: they are only added up
 	runTotal   atomic.Uint64   // of sums
 	inputTotal atomic.Uint64
+	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in that of the sort
 	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
 	created    atomic.Uint64   // sum of the links that it must have as the run created them
 	broken     atomic.Bool     // a file could not be read to the end
@@ -89,6 +90,7 @@ type runOptions struct {
 	base      []byte // of short_url; nil: blank
 	excelSafe bool
 	carry     bool
+	order     report.Order
 }
 
 // Verify recomputes all that the files of a run say, as far as they tell, and
@@ -98,7 +100,8 @@ type runOptions struct {
 //
 // It holds a few blocks of rows a worker, a bit for each row of the inputs, and
 // VerifyConfig.Memory for what it sorts: the codes that were contested and, where
-// inputs that are replayed differ from the run, a few bytes a row.
+// inputs that are replayed differ from the run, a few bytes a row. A mapping that
+// is in the order of the input is sorted whole.
 func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -125,6 +128,11 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 		v.stored = v.newClaims()
 		defer func() { err = errors.Join(err, v.stored.Close()) }()
 	}
+	defer func() {
+		if v.sorted != nil {
+			err = errors.Join(err, v.sorted.Close())
+		}
+	}()
 	if v.settle() {
 		if err := v.checkFolder(); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 
@@ -148,7 +149,11 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	s := &slotChecker{verifier: v, links: &linkCursor{w: v.newChecker(m), m: m}, saltOf: v.newChecker(m).saltOf}
+	links := &linkCursor{w: v.newChecker(m), rows: m}
+	if v.sorted != nil {
+		links.w.defused, links.rows = false, v.newSortedReader(m)
+	}
+	s := &slotChecker{verifier: v, links: links, saltOf: v.newChecker(m).saltOf}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
@@ -174,11 +179,13 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 
 // A linkCursor moves over the links of the mapping that have their code of salt 0.
 type linkCursor struct {
-	w   *checker
-	m   *report.MappingReader
-	at  *link // nil: before the first, or at the end
-	end bool
-	row link
+	w     *checker
+	rows  rowReader
+	block report.MappingBlock
+	i     int   // the next row of the block
+	at    *link // nil: before the first, or at the end
+	end   bool
+	row   link
 }
 
 // seek moves to the first link that is not before a code, and reports whether it
@@ -199,13 +206,18 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 
 func (c *linkCursor) next() error {
 	for {
-		r, err := c.m.Next()
-		if again, err := c.w.unreadable(err); err != nil || !again {
-			c.at, c.end = nil, true
-			return err
+		if c.i == c.block.Len() {
+			c.i = 0
+			if err := c.rows.Read(&c.block); err != nil {
+				c.at, c.end = nil, true
+				return eof(err)
+			}
 		}
-		if err == nil && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
-			c.row.MappingRow = *r
+		r := &c.row.MappingRow
+		c.block.Row(c.i, r)
+		c.i++
+		faulty := slices.ContainsFunc(c.block.Faults, func(f *report.CellError) bool { return f.Row == r.Number }) // a finding already
+		if !faulty && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
 			c.w.resolve(&c.row)
 			c.at = &c.row
 			return nil

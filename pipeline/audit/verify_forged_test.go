@@ -8,11 +8,14 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // A forgery in which every row is right by itself, and every digest and number
 // fits, is found by what the rows are to each other.
-func TestVerifyForged(t *testing.T) {
+func TestVerifyForged(t *testing.T) { inOrders(t, testVerifyForged) }
+
+func testVerifyForged(t *testing.T, order report.Order) {
 	scheme, err := codegen.New(1)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +30,7 @@ func TestVerifyForged(t *testing.T) {
 			urls = append(urls, url)
 		}
 	}
-	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1}, map[string]string{"a.txt": strings.Join(urls, "\n") + "\nftp://x\n"})
+	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1, ReportOrder: order}, map[string]string{"a.txt": strings.Join(urls, "\n") + "\nftp://x\n"})
 	clean(t, audit.VerifyConfig{})
 	mapping, collisions := lines(t, "mapping.csv"), lines(t, "collisions.csv")
 	forge := func(salts ...int) (rows, owned []string) {

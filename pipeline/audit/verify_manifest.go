@@ -57,7 +57,7 @@ func (v *verifier) settle() bool {
 	v.run = runOptions{
 		profile: canon.Profile{MaxLength: int(o.number("max_url_length"))}, retries: m.Scheme.MaxRetries,
 		mostSalt: max(m.Scheme.MaxRetries, 10), workspace: []byte(o.text("workspace")),
-		excelSafe: o.flag("excel_safe"), carry: o.flag("carry"),
+		excelSafe: o.flag("excel_safe"), carry: o.flag("carry"), order: report.SortOrder,
 	}
 	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
 	if m.Profile != v.run.profile.Name() {
@@ -75,6 +75,11 @@ func (v *verifier) settle() bool {
 	}
 	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > 1<<20 {
 		bad("scheme.max_retries", "0 to 1048576", m.Scheme.MaxRetries)
+	}
+	if order := o.text("report_order"); order != "" { // a version that had no choice did not say
+		if v.run.order, err = report.ParseOrder(order); err != nil {
+			bad("options.report_order", "sort or input", order)
+		}
 	}
 	if base := o.text("base_url"); base != "" {
 		v.run.base = []byte(strings.TrimRight(base, "/") + "/")

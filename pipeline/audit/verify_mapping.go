@@ -32,8 +32,13 @@ func (v *verifier) openMapping() (*report.MappingReader, error) {
 	return nil, err
 }
 
-// verifyMapping checks every row of the mapping. One goroutine reads; workers
-// check a block each, so at most two blocks a worker are under way.
+// A rowReader reads rows of the mapping block by block; at the end the error is
+// io.EOF.
+type rowReader interface {
+	Read(b *report.MappingBlock) error
+}
+
+// verifyMapping checks every row of the mapping, in the order of the sort.
 func (v *verifier) verifyMapping(ctx context.Context) error {
 	m, err := v.openMapping()
 	if m == nil || err != nil {
@@ -41,6 +46,23 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	}
 	defer m.Close()
 	v.checkColumns(v.mapping, m.Carried, v.carriedNames(m))
+	rows := rowReader(m)
+	if v.run.order == report.InputOrder {
+		if rows, err = v.sortMapping(ctx, m); err != nil {
+			return err
+		}
+	}
+	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
+	if err != nil {
+		return err
+	}
+	v.countRows(m, checkers)
+	return nil
+}
+
+// eachStretch has workers visit all rows. One goroutine reads; each worker has a
+// checker and a block, so at most two blocks a worker are under way.
+func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, stretch)) ([]*checker, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	queue := make(chan stretch)
 	free := make(chan *report.MappingBlock, 2*v.cfg.Workers)
@@ -49,25 +71,22 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		defer close(queue)
-		return v.readMapping(gctx, m, free, queue)
+		return v.readRows(gctx, rows, free, queue)
 	})
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
 		w := v.newChecker(m)
+		w.defused = w.defused && rows == rowReader(m)
 		checkers[i] = w
 		g.Go(func() error {
 			for s := range queue {
-				w.check(s)
+				visit(w, s)
 				free <- s.block
 			}
-			return w.claims.Err()
+			return w.err()
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	v.countRows(m, checkers)
-	return nil
+	return checkers, g.Wait()
 }
 
 // countRows adds up what the workers have counted and digested.
@@ -91,8 +110,8 @@ func (v *verifier) countRows(m *report.MappingReader, checkers []*checker) {
 	}
 }
 
-// readMapping cuts the mapping into stretches.
-func (v *verifier) readMapping(ctx context.Context, m *report.MappingReader, free <-chan *report.MappingBlock, queue chan<- stretch) error {
+// readRows cuts the mapping into stretches.
+func (v *verifier) readRows(ctx context.Context, rows rowReader, free <-chan *report.MappingBlock, queue chan<- stretch) error {
 	var before *report.MappingRow
 	for {
 		var block *report.MappingBlock
@@ -101,7 +120,7 @@ func (v *verifier) readMapping(ctx context.Context, m *report.MappingReader, fre
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		err := m.Read(block)
+		err := rows.Read(block)
 		if err == io.EOF {
 			return nil
 		}
@@ -128,6 +147,12 @@ func (v *verifier) readMapping(ctx context.Context, m *report.MappingReader, fre
 func lastOf(b *report.MappingBlock) *report.MappingRow {
 	r := new(report.MappingRow)
 	b.Row(b.Len()-1, r)
+	keep(r)
+	return r
+}
+
+// keep gives a row memory of its own.
+func keep(r *report.MappingRow) {
 	r.Source = strings.Clone(r.Source)
 	for _, cell := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
 		*cell = bytes.Clone(*cell)
@@ -136,7 +161,6 @@ func lastOf(b *report.MappingBlock) *report.MappingRow {
 	for i := range r.Carried {
 		r.Carried[i] = bytes.Clone(r.Carried[i])
 	}
-	return r
 }
 
 // carriedNames returns the names that the carried columns must have.

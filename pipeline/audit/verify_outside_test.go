@@ -155,7 +155,7 @@ func must[T any](v T, err error) T {
 // What the files alone cannot tell, the inputs do: carried cells, offsets, the
 // details and raw lines of rows that were not split.
 func TestVerifyAgainstInputs(t *testing.T) {
-	tampered(t, report.CSV, 1)
+	tampered(t, report.CSV, report.SortOrder, 1)
 	inputs := audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}
 	clean(t, inputs)
 	mapping, rejects := lines(t, "mapping.csv"), lines(t, "rejects.csv")

@@ -14,10 +14,12 @@ import (
 type checker struct {
 	*verifier
 	csv      bool // the mapping cannot tell null from empty
+	defused  bool // its cells are as Defuse made them
 	sources  map[string]int
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not looked at
 	created  uint64          // sum of the links that must be in the store as the run created them
+	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *summer         // nil: the inputs are not replayed
 	outcomes [report.Duplicate + 1]int64
 	digest   report.RowDigest
@@ -26,6 +28,10 @@ type checker struct {
 	code     []byte
 	input    []byte
 	ok       string // the last workspace that is one
+
+	grouped   bool // what follows is known
+	groupName string
+	groupID   uint32
 }
 
 // A link is a row of the mapping with what follows from it.
@@ -38,17 +44,28 @@ type link struct {
 }
 
 func (v *verifier) newChecker(m *report.MappingReader) *checker {
-	w := &checker{verifier: v, csv: m.Format == report.CSV, claims: v.claims.NewWriter(), sources: map[string]int{}}
+	w := &checker{verifier: v, csv: m.Format == report.CSV, defused: m.Format == report.CSV && v.run.excelSafe, claims: v.claims.NewWriter(), sources: map[string]int{}}
 	if v.stored != nil && !v.dryRun() {
 		w.wanted = v.stored.NewWriter()
 	}
 	if v.inputs != nil {
 		w.sums = v.newSummer()
 	}
+	if v.sorted != nil {
+		w.filed = v.sorted.NewWriter()
+	}
 	for i, in := range v.manifest.Inputs {
 		w.sources[m.Text(string(in.Name))] = i
 	}
 	return w
+}
+
+// err returns what went wrong with what the checker sorts.
+func (w *checker) err() error {
+	if w.filed != nil {
+		return cmp.Or(w.claims.Err(), w.filed.Err())
+	}
+	return w.claims.Err()
 }
 
 // check checks the rows of a stretch.
@@ -88,7 +105,7 @@ func (w *checker) derive(l *link) {
 
 // resolve finds the input of a row, and undoes what Defuse did.
 func (w *checker) resolve(l *link) {
-	if w.csv && w.run.excelSafe {
+	if w.defused {
 		undefuse(&l.Row)
 		l.ShortURL = report.Undefuse(l.ShortURL)
 	}
@@ -245,27 +262,32 @@ func (w *checker) saltOf(canonical, workspace, code []byte, most int) int {
 // checkOrder checks that the row in hand comes after the one before.
 func (w *checker) checkOrder(r *link, same bool) {
 	old := &w.old
-	if !old.known {
+	if !old.known || w.run.order == report.InputOrder {
 		return
 	}
 	c := 0
 	if !same {
 		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
 	}
-	sure := true
 	if c == 0 {
-		c = bytes.Compare(old.Original, r.Original)
+		c = w.compareSame(old, r)
 	}
+	if c > 0 {
+		w.mixed.Store(true)
+		w.found(BadOrder, "", "after the row before", string(r.Canonical))
+	}
+}
+
+// compareSame compares two rows of one URL as the sort does; 0: it is not sure.
+func (w *checker) compareSame(old, r *link) int {
+	c, sure := bytes.Compare(old.Original, r.Original), true
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
 	}
 	if c == 0 && sure && w.run.carry { // without them nobody knows what the carried cells were
 		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
 	}
-	if c > 0 {
-		w.mixed.Store(true)
-		w.found(BadOrder, "", "after the row before", string(r.Canonical))
-	}
+	return c
 }
 
 // compareCells compares carried cells, null first. It is not sure where CSV does

@@ -47,9 +47,9 @@ func put(t *testing.T, name string, list []string) {
 
 // tampered is a run with collisions and existing links and, if the codes have one
 // character, exhausted rows.
-func tampered(t *testing.T, format report.Format, length int) {
+func tampered(t *testing.T, format report.Format, order report.Order, length int) {
 	cfg := base(length)
-	cfg.MaxRetries = 4
+	cfg.MaxRetries, cfg.ReportOrder = 4, order
 	cfg.Store = openStore(t, t.TempDir())
 	rows := 500 * length * length
 	job(t, cfg, map[string]string{"a.csv": table(5, rows/8, "url,team,note")})
@@ -61,10 +61,19 @@ func tampered(t *testing.T, format report.Format, length int) {
 	}
 }
 
+// inOrders runs a test on mappings of both orders.
+func inOrders(t *testing.T, test func(t *testing.T, order report.Order)) {
+	for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
+		t.Run("order="+string(order), func(t *testing.T) { test(t, order) })
+	}
+}
+
 // Records removed, doubled or swapped are found although the digests and the
 // numbers of rows are made to fit.
-func TestVerifyRecords(t *testing.T) {
-	tampered(t, report.CSV, 1)
+func TestVerifyRecords(t *testing.T) { inOrders(t, testVerifyRecords) }
+
+func testVerifyRecords(t *testing.T, order report.Order) {
+	tampered(t, report.CSV, order, 1)
 	for file, wants := range map[string][3]audit.Kind{
 		"mapping.csv":    {audit.RowMissing, audit.RowRepeated, audit.BadOrder},
 		"rejects.csv":    {audit.RowMissing, audit.RowRepeated, audit.BadOrder},
@@ -94,8 +103,10 @@ func TestVerifyRecords(t *testing.T) {
 // A byte changed in any column of a report in CSV is found, and named, although
 // the digests are made to fit. What only the input can tell is left out: offsets,
 // cells that are carried, and details and raw lines of rows that were not split.
-func TestVerifyBytes(t *testing.T) {
-	tampered(t, report.CSV, 2)
+func TestVerifyBytes(t *testing.T) { inOrders(t, testVerifyBytes) }
+
+func testVerifyBytes(t *testing.T, order report.Order) {
+	tampered(t, report.CSV, order, 2)
 	for file, columns := range map[string]map[int][]audit.Kind{
 		"mapping.csv": {
 			0: {audit.BadSource, audit.RowMissing}, 1: {audit.RowMissing}, 2: {audit.BadOrder, audit.BadCode}, 3: {audit.BadCanonical},
@@ -126,6 +137,41 @@ func TestVerifyBytes(t *testing.T) {
 	}
 }
 
+// Another row than the first in the sort that says it is the link of its URL is
+// found, in whatever order the mapping is.
+func TestVerifyLinks(t *testing.T) { inOrders(t, testVerifyLinks) }
+
+func testVerifyLinks(t *testing.T, order report.Order) {
+	tampered(t, report.CSV, order, 2)
+	good := lines(t, "mapping.csv")
+	type url struct{ source, workspace, canonical string }
+	links, swaps := map[url][]int{}, 0
+	for i, line := range good[1:] {
+		if cells := strings.Split(line, ","); !strings.Contains(line, `"`) {
+			key := url{cells[0], cells[2], cells[4]}
+			links[key] = append(links[key], 1+i)
+		}
+	}
+	for _, at := range links {
+		link := slices.IndexFunc(at, func(i int) bool { return strings.Contains(good[i], ",created,") })
+		if link < 0 || len(at) == 1 || swaps == 20 {
+			continue
+		}
+		swaps++
+		i, j := at[link], at[(link+1)%len(at)]
+		bad := slices.Clone(good)
+		bad[i] = strings.Replace(bad[i], ",created,", ",duplicate,", 1)
+		bad[j] = strings.Replace(bad[j], ",duplicate,", ",created,", 1)
+		put(t, "mapping.csv", bad)
+		if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.BadOutcome] == 0 {
+			t.Errorf("%s instead of %s: found %v", good[j], good[i], kinds(v))
+		}
+	}
+	if swaps == 0 {
+		t.Fatal("no URL has two rows")
+	}
+}
+
 // changed returns a line with another byte in the middle of a cell.
 func changed(cells []string, column int) string {
 	cells = slices.Clone(cells)
@@ -148,7 +194,9 @@ func changed(cells []string, column int) string {
 }
 
 // A mapping in a columnar format is tampered with as a whole: it is written anew.
-func TestVerifyColumnar(t *testing.T) {
+func TestVerifyColumnar(t *testing.T) { inOrders(t, testVerifyColumnar) }
+
+func testVerifyColumnar(t *testing.T, order report.Order) {
 	changes := map[string]struct {
 		want   audit.Kind
 		change func(r *report.MappingRow)
@@ -164,7 +212,7 @@ func TestVerifyColumnar(t *testing.T) {
 		"removed":       {audit.RowMissing, nil},
 	}
 	for _, format := range []report.Format{report.Parquet, report.Arrow} {
-		tampered(t, format, 1)
+		tampered(t, format, order, 1)
 		path := "out/mapping." + string(format)
 		good, err := os.ReadFile(path)
 		if err != nil {
@@ -239,7 +287,7 @@ func rewrite(t *testing.T, path string, format report.Format, at int64, change f
 
 // Every number of the manifest that says something about the files is checked.
 func TestVerifyManifest(t *testing.T) {
-	tampered(t, report.CSV, 1)
+	tampered(t, report.CSV, report.SortOrder, 1)
 	good := *readManifest(t)
 	for name, c := range map[string]struct {
 		want   audit.Kind
@@ -253,6 +301,8 @@ func TestVerifyManifest(t *testing.T) {
 		"retries":    {audit.BadSalt, func(m *report.Manifest) { m.Scheme.MaxRetries = 0 }},
 		"base":       {audit.BadShortURL, func(m *report.Manifest) { m.Options["base_url"] = "https://sho.ru" }},
 		"longest":    {audit.BadCanonical, func(m *report.Manifest) { m.Options["max_url_length"] = int64(20) }},
+		"order":      {audit.BadOrder, func(m *report.Manifest) { m.Options["report_order"] = "input" }},
+		"no order":   {audit.BadManifest, func(m *report.Manifest) { m.Options["report_order"] = "random" }},
 		"carry":      {audit.BadColumns, func(m *report.Manifest) { m.Options["carry"] = false }},
 		"input":      {audit.BadSource, func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }},
 		"inputs":     {audit.BadManifest, func(m *report.Manifest) { m.Inputs[0].Name = "c.csv" }},
@@ -286,9 +336,11 @@ func TestVerifyManifest(t *testing.T) {
 
 // The digest of the rows is that of the cells before they were made safe for a
 // spreadsheet, also of those that had apostrophes of their own.
-func TestVerifyExcelSafe(t *testing.T) {
+func TestVerifyExcelSafe(t *testing.T) { inOrders(t, testVerifyExcelSafe) }
+
+func testVerifyExcelSafe(t *testing.T, order report.Order) {
 	cfg := base(10)
-	cfg.ExcelSafe = true
+	cfg.ExcelSafe, cfg.ReportOrder = true, order
 	job(t, cfg, twoInputs())
 	for _, change := range [][2]string{{",'=1+1\n", ",''=1+1\n"}, {",''=1+1\n", ",'=1+1\n"}, {",x\n", ",y\n"}} {
 		clean(t, audit.VerifyConfig{})
@@ -308,7 +360,7 @@ func TestVerifyExcelSafe(t *testing.T) {
 
 // A file that is not there, or is no report, is a finding like any other.
 func TestVerifyMissing(t *testing.T) {
-	tampered(t, report.CSV, 1)
+	tampered(t, report.CSV, report.SortOrder, 1)
 	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
 		good, err := os.ReadFile("out/" + name)
 		if err != nil {
@@ -334,7 +386,7 @@ func TestVerifyMissing(t *testing.T) {
 // for a FIFO. A link to the file is as good as the file. Of one that the manifest
 // does not know it is said that nothing vouches for it, which is no fault.
 func TestVerifyFolder(t *testing.T) {
-	tampered(t, report.CSV, 1)
+	tampered(t, report.CSV, report.SortOrder, 1)
 	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
 		path := "out/" + name
 		if err := os.Rename(path, "kept"); err != nil {

@@ -124,6 +124,8 @@ func TestVerifyClean(t *testing.T) {
 		"keep-userinfo": func(c *pipeline.Config) { c.Profile.KeepUserinfo = true },
 		"max-length":    func(c *pipeline.Config) { c.Profile.MaxLength = 28 },
 		"no-carry":      func(c *pipeline.Config) { c.NoCarry = true },
+		"input order":   func(c *pipeline.Config) { c.ReportOrder = report.InputOrder },
+		"input, excel":  func(c *pipeline.Config) { c.ReportOrder, c.ExcelSafe = report.InputOrder, true },
 		"limit":         func(c *pipeline.Config) { c.Limit = 811 },
 		"dry-run":       func(c *pipeline.Config) { c.DryRun = true },
 		"no base URL":   func(c *pipeline.Config) { c.BaseURL = "" },

@@ -25,6 +25,24 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("unknown report format %q: want csv, parquet or arrow", name)
 }
 
+// An Order is that of the rows of the mapping.
+type Order string
+
+// The orders of the mapping.
+const (
+	SortOrder  Order = "sort"  // by workspace, code at salt 0, canonical and original URL, carried cells, source, row
+	InputOrder Order = "input" // by source, in the order of names, and row
+)
+
+// ParseOrder checks the name of an order.
+func ParseOrder(name string) (Order, error) {
+	switch o := Order(name); o {
+	case SortOrder, InputOrder:
+		return o, nil
+	}
+	return "", fmt.Errorf("unknown report order %q: want sort or input", name)
+}
+
 // MappingOptions say what a mapping holds.
 type MappingOptions struct {
 	Carried   []string // names of the carried columns, already made unique by CarriedNames

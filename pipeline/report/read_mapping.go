@@ -24,6 +24,37 @@ type MappingBlock struct {
 	// Faults are cells that no run writes, by row. What Row says of their
 	// columns is meaningless.
 	Faults []*CellError
+
+	numbers []int64 // of rows that were appended; empty: First and those after it
+}
+
+// Reset empties a block for rows with so many carried cells.
+func (b *MappingBlock) Reset(carried int) {
+	if len(b.cells) != carriedCells+carried {
+		b.table = newTable(carried)
+	}
+	b.table.reset()
+	b.Faults, b.numbers = b.Faults[:0], b.numbers[:0]
+}
+
+// Append adds a row, whose cells it copies and whose number it keeps. Either all
+// rows of a block are appended or none.
+func (b *MappingBlock) Append(r *MappingRow) {
+	c := b.cells
+	c[sourceCells].add(bytesOf(r.Source))
+	for i, cell := range [...][]byte{workspaceCells: r.Workspace, originalCells: r.Original, canonicalCells: r.Canonical,
+		codeCells: r.Code, shortURLCells: r.ShortURL} {
+		if i != sourceCells {
+			c[i].addNullable(cell)
+		}
+	}
+	for i, cell := range r.Carried {
+		c[carriedCells+i].addNullable(cell)
+	}
+	b.row = append(b.row, r.Row.Row)
+	b.outcome = append(b.outcome, byte(r.Outcome))
+	b.salt = append(b.salt, int32(r.Salt))
+	b.numbers = append(b.numbers, r.Number)
 }
 
 // Len returns the number of rows.
@@ -35,6 +66,9 @@ func (b *MappingBlock) Len() int { return b.len() }
 func (b *MappingBlock) Row(i int, r *MappingRow) {
 	source := b.cells[sourceCells].cell(i)
 	r.Number = b.First + int64(i)
+	if len(b.numbers) > 0 {
+		r.Number = b.numbers[i]
+	}
 	r.Source, r.Row.Row = unsafe.String(unsafe.SliceData(source), len(source)), b.row[i]
 	r.Workspace = b.cells[workspaceCells].nullable(i)
 	r.Original = b.cells[originalCells].nullable(i)
@@ -134,11 +168,8 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 // block is empty; any other error, such as a *DamageError, ends the reading, and
 // of CSV the block then holds the rows before.
 func (m *MappingReader) Read(b *MappingBlock) error {
-	if len(b.cells) != carriedCells+len(m.Carried) {
-		b.table = newTable(len(m.Carried))
-	}
-	b.table.reset()
-	b.First, b.Faults = m.read+1, b.Faults[:0]
+	b.Reset(len(m.Carried))
+	b.First = m.read + 1
 	err := m.safely(func() error { return m.rows.readInto(b, readRows) })
 	if err != nil && m.Format != CSV {
 		b.table.reset() // its columns may have different lengths

@@ -1,0 +1,245 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"unsafe"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// Layout of a row of a mapping that is not in the order of the sort, on its way
+// there: the group is the workspace, the key the first 8 bytes of the code at salt
+// 0; the content, in which text is a length and bytes, nullable text has the length
+// + 1 (0: null), and lengths and numbers are uvarints,
+//
+//	text code at salt 0 | text canonical | 1 if the row is a duplicate | number in the mapping
+//	| outcome | salt + 1 | row | text source
+//	| nullable workspace, original, code, short URL, each carried cell
+//	| for each fault: text column, text found
+//
+// So of the rows of a URL those that say they are its link come first.
+func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []byte {
+	dst = appendCell(dst, l.code0)
+	dst = appendCell(dst, l.Canonical)
+	dst = append(dst, byte(btoi(l.Outcome == report.Duplicate)))
+	dst = binary.AppendUvarint(dst, uint64(l.Number))
+	dst = append(dst, byte(l.Outcome))
+	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
+	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
+	dst = appendCell(dst, l.Source)
+	for _, cell := range [...][]byte{l.Workspace, l.Original, l.Code, l.ShortURL} {
+		dst = appendNullable(dst, cell)
+	}
+	for _, cell := range l.Carried {
+		dst = appendNullable(dst, cell)
+	}
+	for _, f := range faults {
+		dst = appendCell(appendCell(dst, f.Column), f.Found)
+	}
+	return dst
+}
+
+func appendNullable(dst, cell []byte) []byte {
+	if cell == nil {
+		return append(dst, 0)
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(cell))+1), cell...)
+}
+
+func cutNullable(rec []byte) (cell, rest []byte) {
+	n, size := binary.Uvarint(rec)
+	if n == 0 {
+		return nil, rec[size:]
+	}
+	end := size + int(n) - 1
+	return rec[size:end:end], rec[end:]
+}
+
+func compareRows(a, b []byte) int {
+	for range 2 {
+		var textA, textB []byte
+		textA, a = cutBytes(a)
+		textB, b = cutBytes(b)
+		if c := bytes.Compare(textA, textB); c != 0 {
+			return c
+		}
+	}
+	numberA, _ := binary.Uvarint(a[1:])
+	numberB, _ := binary.Uvarint(b[1:])
+	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(numberA, numberB))
+}
+
+// sortMapping checks that the mapping is in the order of the input, and returns its
+// rows in that of the sort, so far as the rows tell.
+func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
+	v.sorted = extsort.New(extsort.Config{
+		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
+		Compare:       compareRows, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+	})
+	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
+		return nil, err
+	}
+	if err := v.sorted.Finish(); err != nil {
+		return nil, err
+	}
+	r := v.newSortedReader(m)
+	r.checks = true
+	return r, nil
+}
+
+// sort files the rows of a stretch, and checks that each comes after the one before.
+func (w *checker) sort(s stretch) {
+	w.old.known = false
+	if s.before != nil {
+		w.old.MappingRow = *s.before
+		w.derive(&w.old)
+	}
+	faults := s.block.Faults
+	for i := range s.block.Len() {
+		r := &w.row
+		s.block.Row(i, &r.MappingRow)
+		w.derive(r)
+		n := 0
+		for n < len(faults) && faults[n].Row == r.Number {
+			n++
+		}
+		rec := w.appendRow(w.input[:0], r, faults[:n])
+		copy(w.filed.Reserve(w.group(r.Workspace), codeKey(r.code0), len(rec)), rec)
+		w.input, faults = rec, faults[n:]
+		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
+			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
+		}
+		w.row, w.old = w.old, w.row
+		w.old.known = true
+	}
+}
+
+// The size of a block that a sortedReader fills: in rows and, past the row with
+// which it is reached, in bytes.
+const (
+	sortedRows  = 1 << 12
+	sortedBytes = 4 << 20
+)
+
+// group returns the number of a workspace, which often is that of the last one.
+func (w *checker) group(workspace []byte) uint32 {
+	if !w.grouped || string(workspace) != w.groupName {
+		w.grouped, w.groupName, w.groupID = true, string(workspace), w.groups.id(workspace)
+	}
+	return w.groupID
+}
+
+// A sortedReader reads the rows that sort filed. If it checks, it also sees that
+// no row of a URL comes before its link in the order of the sort.
+type sortedReader struct {
+	w       *checker // its row is that in hand, its old one the first of the URL
+	checks  bool
+	carried int
+	buckets int // loaded so far
+	bucket  *extsort.Bucket
+	i       int    // the next record of the bucket
+	group   uint32 // of the old row
+}
+
+func (v *verifier) newSortedReader(m *report.MappingReader) *sortedReader {
+	w := v.newChecker(m)
+	w.defused = false // sort saw to that
+	return &sortedReader{w: w, carried: len(m.Carried)}
+}
+
+// Read implements rowReader.
+func (s *sortedReader) Read(b *report.MappingBlock) error {
+	b.Reset(s.carried)
+	for size := 0; b.Len() < sortedRows && size < sortedBytes; s.i++ {
+		if err := s.load(); err != nil {
+			if b.Len() > 0 {
+				err = eof(err)
+			}
+			return err
+		}
+		rec := s.bucket.Record(s.i)
+		s.decode(rec, b)
+		if s.checks {
+			s.check(s.bucket.Group(s.i))
+		}
+		size += len(rec)
+	}
+	return nil
+}
+
+// load makes sure that the bucket has a next record.
+func (s *sortedReader) load() (err error) {
+	for s.bucket == nil || s.i == s.bucket.Len() {
+		if s.bucket != nil {
+			keep(&s.w.old.MappingRow)
+			s.bucket.Release()
+		}
+		s.bucket, s.i = nil, 0
+		if s.buckets == s.w.sorted.Buckets() {
+			return io.EOF
+		}
+		if s.bucket, err = s.w.sorted.Load(s.buckets); err != nil {
+			return err
+		}
+		s.buckets++
+	}
+	return nil
+}
+
+// decode adds the row that appendRow wrote to a block.
+func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
+	r := &s.w.row.MappingRow
+	number := func() int {
+		n, size := binary.Uvarint(rec)
+		rec = rec[size:]
+		return int(n)
+	}
+	var source []byte
+	_, rec = cutBytes(rec)
+	r.Canonical, rec = cutBytes(rec)
+	rec = rec[1:]
+	r.Number = int64(number())
+	r.Outcome = report.Outcome(number())
+	r.Salt = number() - 1
+	r.Row.Row = int64(number())
+	source, rec = cutBytes(rec)
+	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
+	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
+		*cell, rec = cutNullable(rec)
+	}
+	r.Carried = r.Carried[:0]
+	for range s.carried {
+		var cell []byte
+		cell, rec = cutNullable(rec)
+		r.Carried = append(r.Carried, cell)
+	}
+	b.Append(r)
+	for len(rec) > 0 {
+		var column, found []byte
+		column, rec = cutBytes(rec)
+		found, rec = cutBytes(rec)
+		b.Faults = append(b.Faults, &report.CellError{File: s.w.mapping, Row: r.Number, Column: string(column), Found: string(found)})
+	}
+}
+
+// check compares the row in hand with the link of its URL.
+func (s *sortedReader) check(group uint32) {
+	w := s.w
+	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) {
+		w.row, w.old, s.group = w.old, w.row, group
+		w.old.known = true
+		return
+	}
+	w.resolve(&w.old)
+	w.resolve(&w.row)
+	if w.old.Outcome != report.Duplicate && w.row.Outcome == report.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
+		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
+	}
+}

@@ -1,0 +1,98 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// In the order of the input the mapping has the same rows, and neither workers nor
+// memory show in it; the other reports are the same.
+func TestReportOrder(t *testing.T) {
+	inputs := map[string]string{"b.csv": csvFile(rows(1, 3000)), "a.csv": "link,extra,team\n" + strings.Join(rows(2, 500), "\n")}
+	for _, length := range []int{2, 10} {
+		for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
+			t.Run(fmt.Sprintf("length=%d/format=%s", length, format), func(t *testing.T) {
+				cfg, mapping := base(length), "out/mapping."+string(format)
+				cfg.ReportFormat, cfg.Store = format, openStore(t, t.TempDir())
+				run(t, cfg, inputs)
+				want, _ := mappingRows(t, mapping)
+				rejects, collisions, digest := read(t, "out/rejects.csv"), read(t, "out/collisions.csv"), manifest(t).Files[0].RowDigest
+				var first string
+				for _, workers := range []int{1, 3} {
+					for _, spill := range []int64{0, 1} {
+						cfg := cfg
+						cfg.ReportOrder, cfg.Workers, cfg.Store = report.InputOrder, workers, openStore(t, t.TempDir())
+						cfg.SpillAt(spill)
+						run(t, cfg, inputs)
+						if first == "" {
+							first = read(t, mapping)
+						}
+						if read(t, mapping) != first {
+							t.Errorf("%d workers, spilling at %d: other bytes", workers, spill)
+						}
+						if read(t, "out/rejects.csv") != rejects || read(t, "out/collisions.csv") != collisions {
+							t.Error("rejects or collisions differ")
+						}
+						if m := manifest(t); m.Files[0].RowDigest != digest || m.Options["report_order"] != report.Text("input") {
+							t.Errorf("manifest: %+v", m)
+						}
+					}
+				}
+				got, places := mappingRows(t, mapping)
+				if !slices.IsSorted(places) {
+					t.Error("not in the order of the input")
+				}
+				slices.Sort(want)
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Error("other rows")
+				}
+			})
+		}
+	}
+}
+
+// mappingRows reads a mapping: its rows as text, and their places.
+func mappingRows(t *testing.T, path string) (rows, places []string) {
+	t.Helper()
+	m, err := report.OpenMapping(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for {
+		r, err := m.Next()
+		if err == io.EOF {
+			return rows, places
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, fmt.Sprintf("%s %08d", r.Source, r.Row.Row))
+		rows = append(rows, fmt.Sprintf("%s %q %q %q %q %q %v %d %q", places[len(places)-1], r.Workspace, r.Original,
+			r.Canonical, r.Code, r.ShortURL, r.Outcome, r.Salt, r.Carried))
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func manifest(t *testing.T) *report.Manifest {
+	t.Helper()
+	m, err := report.ReadManifest(strings.NewReader(read(t, "out/manifest.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
