@@ -109,7 +109,9 @@ func (s *Sorter) Finish() error {
 func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) {
 	var errs []error
 	for _, w := range writers {
-		w.distribute(split)
+		w.distribute(split) // may be the first to spill
+	}
+	for _, w := range writers {
 		if s.Spilled() > 0 {
 			w.flush(true)
 			s.held.Add(-w.arenas)

@@ -231,3 +231,18 @@ func BenchmarkSort(b *testing.B) {
 		})
 	}
 }
+
+// Where the first to spill is a writer that still had all its records to
+// distribute when the writing ended, the records of those before it are not lost.
+func TestSpillingBeginsAtTheEnd(t *testing.T) {
+	large := strings.Repeat("x", 20_000)
+	var recs []rec
+	for i := range 1800 {
+		content := fmt.Sprint(i)
+		if i%3 == 2 {
+			content += large
+		}
+		recs = append(recs, rec{uint32(i % 5), uint64(i*7919) % 100_003, content})
+	}
+	check(t, recs, 3, 1<<20)
+}
