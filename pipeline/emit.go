@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
@@ -65,12 +66,17 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		return nil, err
 	}
 	if r.cfg.ReportOrder != report.InputOrder {
-		err := r.timings.time("write", func() error { return r.emitSorted(ctx, StageWrite, out, nil, session, row) })
+		err := r.timings.time("write", func(s *report.Stage) error {
+			err := r.emitSorted(ctx, StageWrite, out, nil, session, row)
+			s.Rows = r.cfg.Status.Written.Load()
+			return err
+		})
 		return out, err
 	}
 	placed := r.newPlaced()
 	defer func() { err = errors.Join(err, placed.Close()) }()
-	if err := r.timings.time("order", func() error {
+	if err := r.timings.time("order", func(s *report.Stage) error {
+		s.Rows = r.accepted
 		if err := r.emitSorted(ctx, StageOrder, out, placed, session, row); err != nil {
 			return err
 		}
@@ -78,7 +84,13 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	return out, r.timings.time("write", func() error { return r.emitPlaced(ctx, out, placed) })
+	err = r.timings.time("write", func(s *report.Stage) error {
+		err := r.emitPlaced(ctx, out, placed)
+		s.Rows = r.cfg.Status.Written.Load()
+		return err
+	})
+	r.sorted, r.spilled = r.sorted+placed.Size(), r.spilled+placed.Spilled()
+	return out, err
 }
 
 // emitSorted goes over the records: their rows are written, or placed if they are
@@ -97,7 +109,9 @@ func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed 
 			if placed == nil {
 				p.block = out.mapping.Block()
 			}
+			start := time.Now()
 			f.format(p)
+			r.timings.worked(start)
 			close(p.done)
 			if placed != nil && f.placed.Err() != nil {
 				return f.placed.Err()

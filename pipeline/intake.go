@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/linkforge/bulk/canon"
@@ -120,6 +121,7 @@ func (r *run) newWorker() *worker {
 
 // batch does the rows of a batch of an input, known by its number.
 func (w *worker) batch(number int, b *source.Batch) {
+	defer w.run.timings.worked(time.Now())
 	in := w.run.inputs.list[number]
 	w.columns = w.columns[:0]
 	for _, column := range b.Record.Columns() {

@@ -44,7 +44,7 @@ func (r *run) openReports() (*written, error) {
 		}
 		w.files[i] = file
 	}
-	opts := report.MappingOptions{BaseURL: r.cfg.BaseURL, ExcelSafe: r.cfg.ExcelSafe, Workers: r.cfg.Workers}
+	opts := report.MappingOptions{BaseURL: r.cfg.BaseURL, ExcelSafe: r.cfg.ExcelSafe, Workers: r.cfg.Workers, Worked: r.timings.worked}
 	if !r.cfg.NoCarry {
 		opts.Carried = report.CarriedNames(report.MappingColumns(), r.inputs.carried)
 	}
@@ -78,7 +78,9 @@ func (r *run) createReport(name string) (*report.File, error) {
 	if err := r.folder.Discard(name); err != nil {
 		return nil, err
 	}
-	return r.folder.Create(name)
+	file, err := r.folder.Create(name)
+	r.files[name] = file
+	return file, err
 }
 
 // close ends both files and describes them.

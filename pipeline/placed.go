@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -56,12 +57,14 @@ func (r *run) emitPlaced(ctx context.Context, out *written, placed *extsort.Sort
 	order := r.inPieces(ctx, g, placed, func(pieces <-chan *piece) error {
 		f := formatter{run: r}
 		for p := range pieces {
+			start := time.Now()
 			p.block = out.mapping.Block()
 			f.walk(p, func(i int) (next int) {
 				rec := f.replace(p.bucket.Record(i))
 				f.add(p, &rec)
 				return i + 1
 			})
+			r.timings.worked(start)
 			close(p.done)
 		}
 		out.digested(&f.digest)

@@ -33,10 +33,14 @@ type run struct {
 	started    time.Time
 	asOf       time.Time
 	folder     *report.Folder
-	killed     *sink.Run // whose output has its name, but which the store does not know as finished
-	asked      bool      // the store was asked for unfinished runs
-	superseded int32     // with NewRun, the last of those that there were then
+	files      map[string]*report.File // of the folder, by name
+	killed     *sink.Run               // whose output has its name, but which the store does not know as finished
+	asked      bool                    // the store was asked for unfinished runs
+	superseded int32                   // with NewRun, the last of those that there were then
 	timings    timings
+	finishing  time.Time // since when the last stage runs
+	sorted     int64     // bytes, by sorters that are closed
+	spilled    int64     // of these
 	budget     budget
 
 	inputs     *inputs
@@ -67,6 +71,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		cfg.Source.FS = cfg.fs
 	}
 	r := &run{cfg: cfg, started: time.Now(), workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
+	r.files, r.timings.workers = map[string]*report.File{}, cfg.Workers
 	r.freeLinks.New = func() any { return new(linked) }
 	r.scheme, _ = codegen.New(cfg.CodeLength)
 	r.asOf = cfg.AsOf
@@ -102,7 +107,11 @@ func (r *run) do(ctx context.Context) (err error) {
 	})
 	r.rejects = r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
-	if err := r.timings.time("read", func() error { return r.intake(ctx) }); err != nil {
+	if err := r.timings.time("read", func(s *report.Stage) error {
+		err := r.intake(ctx)
+		s.Rows, s.Bytes = r.recordsRead(), r.cfg.Status.Bytes.Load()
+		return err
+	}); err != nil {
 		return err
 	}
 	r.accepted = r.records.Len()
@@ -165,7 +174,10 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.timings.time("settle", func() error { return r.settle(ctx, session, row.ID) }); err != nil {
+	if err := r.timings.time("settle", func(s *report.Stage) error {
+		s.Rows = r.accepted
+		return r.settle(ctx, session, row.ID)
+	}); err != nil {
 		return err
 	}
 	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
@@ -201,6 +213,7 @@ func (r *run) recordsRead() (n int64) {
 
 // refuse ends a run with more rejects than allowed.
 func (r *run) refuse(row sink.Run) error {
+	r.enterFinish()
 	rejects, err := r.writeRejects()
 	if err != nil {
 		return err
@@ -231,11 +244,12 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 	if err != nil {
 		return err
 	}
-	r.cfg.Status.enter(StageFinish)
+	r.enterFinish()
 	files, err := out.close()
 	if err != nil {
 		return err
 	}
+	r.timings.wrote(out.files[:]...)
 	rejects, err := r.writeRejects()
 	if err != nil {
 		return err
@@ -257,6 +271,12 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 	}
 	r.named = &row
 	return session.Finish(ctx, row)
+}
+
+// enterFinish begins the last stage.
+func (r *run) enterFinish() {
+	r.cfg.Status.enter(StageFinish)
+	r.finishing = time.Now()
 }
 
 // balance compares the books as settled with what was read and written.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
@@ -110,7 +111,10 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 		for to = from + 1; to < buckets && r.records.Joined(to); {
 			to++
 		}
-		g.Go(func() error { return s.visit(gctx, from, to) })
+		g.Go(func() error {
+			defer r.timings.worked(time.Now())
+			return s.visit(gctx, from, to)
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err

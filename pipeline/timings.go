@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"errors"
+	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/report"
@@ -9,15 +11,28 @@ import (
 )
 
 // timings collects how long the stages took.
-type timings struct{ stages []report.Stage }
+type timings struct {
+	workers int
+	stages  []report.Stage
+	busy    atomic.Int64 // nanoseconds of the stage in hand
+}
 
-// time does a stage and notes how long it took.
-func (t *timings) time(name string, stage func() error) error {
-	start := time.Now()
-	err := stage()
-	t.stages = append(t.stages, report.Stage{Name: name, Seconds: time.Since(start).Seconds()})
+// time does a stage and notes how long it took; the stage itself may note rows and
+// bytes.
+func (t *timings) time(name string, stage func(s *report.Stage) error) error {
+	t.busy.Store(0)
+	s, start := report.Stage{Name: name}, time.Now()
+	err := stage(&s)
+	s.Seconds = time.Since(start).Seconds()
+	if s.Busy = time.Duration(t.busy.Load()).Seconds(); s.Busy > 0 {
+		s.Waiting = max(0, float64(t.workers)*s.Seconds-s.Busy)
+	}
+	t.stages = append(t.stages, s)
 	return err
 }
+
+// worked notes that a worker was busy since then. Safe for concurrent use.
+func (t *timings) worked(since time.Time) { t.busy.Add(int64(time.Since(since))) }
 
 // writeTimings writes all that may differ between two equal runs.
 func (r *run) writeTimings(row sink.Run) error {
@@ -25,7 +40,9 @@ func (r *run) writeTimings(row sink.Run) error {
 	t := &report.Timings{
 		RunID: row.ID, Fingerprint: row.Fingerprint, Store: r.cfg.StoreName,
 		Started: r.started, Finished: now, Seconds: now.Sub(r.started).Seconds(),
-		Workers: r.cfg.Workers, Stages: r.timings.stages,
+		Workers: r.cfg.Workers, Memory: r.cfg.Memory, PeakMemory: peakMemory(),
+		Sorted: r.records.Size() + r.rejects.Size() + r.sorted, Spilled: r.records.Spilled() + r.rejects.Spilled() + r.spilled,
+		GC: collected(), Stages: append(r.timings.stages, r.finished(now)...),
 	}
 	if r.cfg.Store != nil {
 		t.Details = r.cfg.Store.Stats()
@@ -35,4 +52,30 @@ func (r *run) writeTimings(row sink.Run) error {
 		return err
 	}
 	return errors.Join(report.WriteTimings(file, t), file.Close())
+}
+
+// wrote notes how much the stage before wrote, once its files are closed.
+func (t *timings) wrote(files ...*report.File) {
+	for _, file := range files {
+		t.stages[len(t.stages)-1].Bytes += file.Size()
+	}
+}
+
+// finished returns the last stages, which writing the timings is a part of.
+func (r *run) finished(now time.Time) []report.Stage {
+	finish, fsync := report.Stage{Name: "finish", Seconds: now.Sub(r.finishing).Seconds()}, report.Stage{Name: "fsync"}
+	for _, file := range r.files {
+		finish.Bytes += file.Size()
+		fsync.Seconds += file.SyncTime().Seconds()
+	}
+	return []report.Stage{finish, fsync}
+}
+
+// collected returns what the garbage collector has done so far.
+func collected() report.GC {
+	samples := []metrics.Sample{
+		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/gc/heap/allocs:bytes"},
+	}
+	metrics.Read(samples)
+	return report.GC{Cycles: samples[0].Value.Uint64(), CPUSeconds: samples[1].Value.Float64(), Allocated: samples[2].Value.Uint64()}
 }

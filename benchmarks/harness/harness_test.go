@@ -104,3 +104,27 @@ func TestWrite(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a run tells of itself is in the sample, the time for the disk apart.
+func TestBulkOutput(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"manifest.json": `{"counts": {"read": 7}, "files": [{"name": "mapping.csv", "sha256": "abc"}]}`,
+		"timings.json": `{"stages": [{"name": "read", "seconds": 1.5, "busy_seconds": 2}, {"name": "write", "seconds": 1},
+			{"name": "write", "seconds": 2}, {"name": "fsync", "seconds": 0.25}], "details": {"batches": 3, "path": "x"}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Sample{Usage: Usage{Seconds: 5}}
+	if err := s.BulkOutput(folder); err != nil {
+		t.Fatal(err)
+	}
+	if s.Rows != 7 || s.Digest != "abc" || s.Fsync != 0.25 || s.Work() != 4.75 || s.Total() != 5 {
+		t.Errorf("%+v", s)
+	}
+	if s.Stages["write"] != 3 || s.Stages["batches"] != 3 || fsync([]Sample{s}) != "0.250" {
+		t.Errorf("stages %v", s.Stages)
+	}
+}

@@ -61,6 +61,7 @@ type Sorter struct {
 	spill     spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
 	buffers   sync.Pool    // *[]byte that buckets are read into
+	size      int64        // of what was written
 	buckets   []Bucket
 	bounds    []bound // bounds[i] is the lowest position that belongs to buckets[i+1]
 }
@@ -89,6 +90,10 @@ func (s *Sorter) Close() error { return s.spill.close() }
 // Spilled returns the number of bytes that were written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill.size.Load() }
 
+// Size returns the number of bytes of all records, with their heads, once they are
+// written.
+func (s *Sorter) Size() int64 { return s.size }
+
 // Finish ends the writing and forms the buckets. No writer may be used any more.
 // The error is that of the spill file.
 func (s *Sorter) Finish() error {
@@ -101,6 +106,12 @@ func (s *Sorter) Finish() error {
 	s.writers = nil
 	if err != nil {
 		return err
+	}
+	for i := range ranges {
+		s.size += ranges[i].bytes
+		for _, chunk := range ranges[i].chunks {
+			s.size += int64(len(chunk))
+		}
 	}
 	return s.form(ranges, split.bounds)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
@@ -210,6 +211,7 @@ type columnMapping struct {
 	encoder  groupEncoder
 	rows     int // of a group
 	workers  int
+	worked   func(since time.Time)
 	gathered group
 	encoding *encoding // nil: none
 	blocks   sync.Pool
@@ -233,7 +235,10 @@ type encoding struct {
 }
 
 func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapping {
-	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers)}
+	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers), worked: opts.Worked}
+	if m.worked == nil {
+		m.worked = func(time.Time) {}
+	}
 	m.blocks.New = func() any {
 		return &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
 	}
@@ -279,9 +284,11 @@ func (m *columnMapping) flush() {
 	for range min(m.workers, len(pieces)) {
 		e.work.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
+				start := time.Now()
 				if err := pieces[i](); err != nil {
 					return err
 				}
+				m.worked(start)
 			}
 			return nil
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -49,6 +50,8 @@ type MappingOptions struct {
 	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
+
+	Worked func(since time.Time) // is told when a piece of that was begun, at its end; safe for concurrent use; may be nil
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Timings is what may differ between two equal runs, for people to read.
+// Timings is what may differ between two equal runs, for people to read. Sizes
+// are in bytes.
 type Timings struct {
 	RunID       int32          `json:"run_id,omitempty"`
 	Fingerprint string         `json:"fingerprint,omitempty"`
@@ -16,18 +17,42 @@ type Timings struct {
 	Finished    time.Time      `json:"finished"`
 	Seconds     float64        `json:"seconds"`
 	Workers     int            `json:"workers"`
-	Memory      int64          `json:"memory,omitempty"` // bytes allowed; 0: no bound
+	Memory      int64          `json:"memory,omitempty"`      // allowed; 0: no bound
+	PeakMemory  int64          `json:"peak_memory,omitempty"` // resident, of the process so far; 0: the system does not tell
+	Sorted      int64          `json:"sorted"`                // records, rejects and rows, with their heads in the sort
+	Spilled     int64          `json:"spilled"`               // went to --tmp; what is divided once more counts twice
+	GC          GC             `json:"gc"`
 	Stages      []Stage        `json:"stages"`
-	Details     map[string]any `json:"details,omitempty"`
+	Details     map[string]any `json:"details,omitempty"` // what the store tells
 }
 
-// Stage is a part of the work. Stages overlap, so their seconds may add up to
-// more than those of the run.
+// Stage is a part of the work:
+//
+//	read    of the inputs, canonical forms, hashes; bytes are those of the inputs as they lie
+//	settle  every URL gets its code; the store is looked up
+//	order   rows go into the order of the input, if the mapping is to have it; links are loaded
+//	write   mapping and collisions, bytes are theirs; links are loaded
+//	finish  rejects, manifest, and the files reach the disk; bytes are those of all files
+//	fsync   the part of finish that waits for the disk
+//
+// A stage that was done again, after a conflict or a failure of the store, is there
+// as often. Busy and waiting seconds are those of all workers together, measured a
+// batch, bucket or piece at a time; waiting is for the reader, the disk or the
+// store, and none where encoding, which others do, is counted in too.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
+	Busy    float64 `json:"busy_seconds,omitempty"`
+	Waiting float64 `json:"waiting_seconds,omitempty"`
 	Rows    int64   `json:"rows,omitempty"`
 	Bytes   int64   `json:"bytes,omitempty"`
+}
+
+// GC is what the memory of the process so far has cost.
+type GC struct {
+	Cycles     uint64  `json:"cycles"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	Allocated  uint64  `json:"allocated"` // in all
 }
 
 // WriteTimings writes t as indented JSON with a newline at the end.

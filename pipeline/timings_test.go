@@ -1,0 +1,75 @@
+package pipeline_test
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// longCells makes a list so large that its records, of one worker, do not fit in
+// the least memory of a sort.
+func longCells(list string) string {
+	return strings.ReplaceAll(list, ",x\n", ","+strings.Repeat("x", 20_000)+"\n")
+}
+
+// timings.json tells what each stage read, sorted, spilled and wrote.
+func TestTimings(t *testing.T) {
+	input := longCells(csvFile(rows(1, 3000)))
+	for order, stages := range map[report.Order][]string{
+		report.SortOrder:  {"read", "settle", "write", "finish", "fsync"},
+		report.InputOrder: {"read", "settle", "order", "write", "finish", "fsync"},
+	} {
+		cfg := base(10)
+		cfg.ReportOrder, cfg.Workers = order, 1
+		cfg.SpillAt(1)
+		_, result := job(t, cfg, map[string]string{"a.csv": input})
+		var got report.Timings
+		if err := json.Unmarshal([]byte(read(t, "out/timings.json")), &got); err != nil {
+			t.Fatal(err)
+		}
+		size := func(names ...string) (n int64) {
+			for _, name := range names {
+				info, err := os.Stat("out/" + name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += info.Size()
+			}
+			return n
+		}
+		var names []string
+		at := map[string]report.Stage{}
+		for _, s := range got.Stages {
+			names = append(names, s.Name)
+			at[s.Name] = s
+		}
+		if !slices.Equal(names, stages) {
+			t.Fatalf("stages %v, want %v", names, stages)
+		}
+		accepted := result.Counts.Read - result.Counts.Rejected
+		for stage, want := range map[string][2]int64{
+			"read":   {result.Counts.Read, int64(len(input))},
+			"settle": {accepted, 0},
+			"write":  {accepted, size("mapping.csv", "collisions.csv")},
+			"finish": {0, size(reports...)},
+		} {
+			if s := at[stage]; s.Rows != want[0] || s.Bytes != want[1] {
+				t.Errorf("%s: %s: %d rows, %d bytes, want %v", order, stage, s.Rows, s.Bytes, want)
+			}
+		}
+		if at["read"].Busy == 0 || at["write"].Busy == 0 {
+			t.Errorf("nobody was busy: %+v", got.Stages)
+		}
+		if got.Sorted < size("mapping.csv") || got.Spilled < got.Sorted {
+			t.Errorf("%s: sorted %d bytes and spilled %d, for a mapping of %d", order, got.Sorted, got.Spilled, size("mapping.csv"))
+		}
+		if got.PeakMemory == 0 && runtime.GOOS == "linux" || got.GC.Allocated == 0 {
+			t.Errorf("peak memory %d, %+v", got.PeakMemory, got.GC)
+		}
+	}
+}
