@@ -54,8 +54,11 @@ type Config struct {
 	TempDir    string    // of what does not fit; "": that of the system
 	Version    string    // of the tool, for the manifest
 
-	spillAt int64   // of tests: budget.records and budget.rejects, whatever Memory says
-	fs      fsys.FS // of tests: the file system; nil: that of the system
+	// Of tests: budget.records, rejects and placed, whatever Memory says; the file
+	// system and the room in a folder, nil: as the system has them.
+	spillAt  int64
+	fs       fsys.FS
+	freeRoom func(dir string) (bytes int64, err error)
 
 	Logger *slog.Logger // nil: silent
 	Status *Status      // nil: nobody watches
@@ -107,6 +110,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.freeRoom == nil {
+		c.freeRoom = freeRoom
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -73,6 +73,11 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		})
 		return out, err
 	}
+	if size := r.records.Size(); r.budget.placed > 0 && size > r.budget.placed {
+		if err := r.needRoom(size); err != nil {
+			return nil, err
+		}
+	}
 	placed := r.newPlaced()
 	defer func() { err = errors.Join(err, placed.Close()) }()
 	if err := r.timings.time("order", func(s *report.Stage) error {

@@ -82,7 +82,7 @@ func (r *run) read(ctx context.Context, i int, workers []*worker) error {
 		r.progress(in)
 		w := workers[n]
 		w.batch(i, b)
-		return cmp.Or(w.records.Err(), w.rejects.sorted.Err())
+		return cmp.Or(w.records.Err(), w.rejects.sorted.Err(), r.checkRoom())
 	})
 	r.progress(in)
 	return cmp.Or(err, in.Close())

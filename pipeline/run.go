@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/linkforge/bulk/codegen"
@@ -49,7 +50,8 @@ type run struct {
 	workers    []*worker
 	records    *extsort.Sorter
 	rejects    *extsort.Sorter
-	accepted   int64 // rows
+	nextRoom   atomic.Int64 // spilled bytes past which the room is looked at
+	accepted   int64        // rows
 	settled    *settlement
 	freeLinks  sync.Pool // *linked
 	named      *sink.Run // once the folder has its name: what the store is still to be told

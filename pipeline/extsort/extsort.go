@@ -94,6 +94,9 @@ func (s *Sorter) Spilled() int64 { return s.spill.size.Load() }
 // written.
 func (s *Sorter) Size() int64 { return s.size }
 
+// Held returns about how many bytes of memory its records take.
+func (s *Sorter) Held() int64 { return s.held.Load() }
+
 // Finish ends the writing and forms the buckets. No writer may be used any more.
 // The error is that of the spill file.
 func (s *Sorter) Finish() error {

@@ -1,0 +1,8 @@
+//go:build !linux && !darwin
+
+package pipeline
+
+import "errors"
+
+// freeRoom returns how many bytes can be written to a folder.
+func freeRoom(string) (int64, error) { return 0, errors.ErrUnsupported }
