@@ -229,7 +229,7 @@ func TestHostileFullDisk(t *testing.T) {
 			write(t, dir, "big.csv", "url\n"+big.String())
 			write(t, dir, "bad.csv", "url\n"+bad.String())
 			must(t, os.WriteFile(filepath.Join(dir, "links.parquet.gz"), gzipped(append([]byte("PAR1"), make([]byte, 2*diskSize)...)), 0o666))
-			c := newChild(t, dir, append(tt.args, "--workspace", "w", "--memory", "256MiB", "--workers", "1")...)
+			c := newChild(t, dir, append(tt.args, "--workspace", "w", "--memory", "320MiB", "--workers", "1")...)
 			c.Env = append(c.Env, onFullDisk+"=1")
 			apart(c)
 			must(t, c.Start())

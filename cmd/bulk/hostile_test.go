@@ -72,7 +72,7 @@ func does(t *testing.T, dir string, code int, message string, args ...string) st
 	return c.out.String()
 }
 
-var bounded = []string{"--workspace", "w", "--out", "out", "--db", "sqlite:links.db", "--memory", "256MiB", "--workers", "1"}
+var bounded = []string{"--workspace", "w", "--out", "out", "--db", "sqlite:links.db", "--memory", "320MiB", "--workers", "1"}
 
 func runArgs(inputs ...string) []string { return slices.Concat([]string{"run"}, inputs, bounded) }
 

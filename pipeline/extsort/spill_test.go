@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // spilled returns a sorter whose records are all on disk.
@@ -88,7 +90,7 @@ func FuzzSpill(f *testing.F) {
 	f.Add([]byte("some chunk"), []byte("another"), uint16(3), uint32(1))
 	f.Add([]byte{}, []byte("x"), uint16(14), uint32(0xffff))
 	f.Fuzz(func(t *testing.T, a, b []byte, at uint16, change uint32) {
-		p := &spill{dir: t.TempDir()}
+		p := &spill{fs: fsys.Or(nil), dir: t.TempDir()}
 		defer p.close()
 		if len(a)+len(b) == 0 {
 			return
