@@ -215,7 +215,33 @@ type columnMapping struct {
 	gathered group
 	encoding *encoding // nil: none
 	blocks   sync.Pool
+	full     atomic.Pointer[blockSize] // of the largest block so far; nil: none
 	err      error
+}
+
+// A blockSize is how many rows a block has, and how many bytes of each column of
+// cells: with room for as many, a new block need not grow.
+type blockSize struct {
+	rows  int
+	cells []int
+}
+
+func (t *table) blockSize() *blockSize {
+	s := &blockSize{rows: t.len(), cells: make([]int, len(t.cells))}
+	for i := range t.cells {
+		s.cells[i] = len(t.cells[i].data)
+	}
+	return s
+}
+
+// grow makes room for s.
+func (t *table) grow(s *blockSize) {
+	for i := range t.cells {
+		c := &t.cells[i]
+		c.data, c.ends = slices.Grow(c.data, s.cells[i]), slices.Grow(c.ends, s.rows)
+	}
+	t.row, t.outcome = slices.Grow(t.row, s.rows), slices.Grow(t.outcome, s.rows)
+	t.salt, t.bytes = slices.Grow(t.salt, s.rows), slices.Grow(t.bytes, s.rows)
 }
 
 // A groupEncoder writes groups of rows in a columnar format.
@@ -240,7 +266,11 @@ func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapp
 		m.worked = func(time.Time) {}
 	}
 	m.blocks.New = func() any {
-		return &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
+		b := &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
+		if full := m.full.Load(); full != nil {
+			b.grow(full)
+		}
+		return b
 	}
 	return m
 }
@@ -251,6 +281,9 @@ func (m *columnMapping) Write(b Block) error {
 	block := b.(*columnBlock)
 	if m.err = errors.Join(m.err, block.err); block.len() == 0 {
 		m.free(block)
+	}
+	if full := m.full.Load(); full == nil || full.rows < block.len() {
+		m.full.Store(block.blockSize())
 	}
 	for from := 0; from < block.len() && m.err == nil; {
 		to := m.fits(&block.table, from)
