@@ -13,6 +13,7 @@
 package codegen
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -30,6 +31,9 @@ const (
 	MaxLength     = 24
 	DefaultLength = 10
 )
+
+// DefaultRetries is the highest salt that is tried when lower codes are taken.
+const DefaultRetries = 10
 
 // MaxDigits is the most digits that a Hash can have.
 const MaxDigits = 22
@@ -159,6 +163,24 @@ func (s Scheme) AppendRank(dst []byte, rank uint64) []byte {
 		rank /= 58
 	}
 	return append(dst, code[:s.length]...)
+}
+
+// SaltOf returns the lowest salt, up to most, that gives a URL a code, at the
+// length of that code; -1: none does.
+func SaltOf(canonical, workspace, code []byte, most int) int {
+	scheme, err := New(len(code))
+	if err != nil {
+		return -1
+	}
+	var input [256]byte // longer ones are allocated
+	var made [MaxLength]byte
+	for salt := range most + 1 {
+		h := Sum(AppendInput(input[:0], canonical, workspace, salt))
+		if bytes.Equal(scheme.AppendCode(made[:0], h), code) {
+			return salt
+		}
+	}
+	return -1
 }
 
 // digits returns all 22 digits of h, most significant first.

@@ -217,3 +217,28 @@ func BenchmarkHashAndCode(b *testing.B) {
 		})
 	}
 }
+
+func TestSaltOf(t *testing.T) {
+	canonical, workspace := []byte("https://example.com/"+strings.Repeat("a", 300)), []byte("demo")
+	for _, length := range []int{6, 10, 24} {
+		scheme, err := codegen.New(length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for salt := range 4 {
+			code := scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, canonical, workspace, salt)))
+			want := salt
+			if salt > 2 {
+				want = -1
+			}
+			if got := codegen.SaltOf(canonical, workspace, code, 2); got != want {
+				t.Errorf("salt of %s, of salt %d = %d, want %d", code, salt, got, want)
+			}
+		}
+	}
+	for _, code := range []string{"", "0", strings.Repeat("1", codegen.MaxLength+1)} {
+		if got := codegen.SaltOf(canonical, workspace, []byte(code), 100); got != -1 {
+			t.Errorf("salt of %q = %d, want -1", code, got)
+		}
+	}
+}

@@ -16,21 +16,6 @@ func (r *run) hash(canonical, workspace []byte, salt int) codegen.Hash {
 	return codegen.Sum(codegen.AppendInput(nil, canonical, workspace, salt))
 }
 
-// saltOf returns the lowest salt that gives a stored link its code, at the
-// length of that code; -1: none does.
-func (r *run) saltOf(canonical, workspace, code []byte) int {
-	scheme, err := codegen.New(len(code))
-	if err != nil {
-		return -1
-	}
-	for salt := 0; salt <= max(r.cfg.MaxRetries, defaultRetries); salt++ {
-		if string(scheme.AppendCode(nil, r.hash(canonical, workspace, salt))) == string(code) {
-			return salt
-		}
-	}
-	return -1
-}
-
 // explainSalts finds out, for every link of the batch with a salt above 0, who
 // has each of the lower codes once the batch is stored.
 func (s *settlement) explainSalts(ctx context.Context) error {
@@ -67,7 +52,7 @@ func (s *settlement) lowerCodes(d *decision) []report.Collision {
 	workspace := s.run.workspaceName(d.url.Workspace)
 	scheme, err := codegen.New(len(d.code))
 	if err != nil {
-		return nil // saltOf found no salt for such a code
+		return nil // codegen.SaltOf found no salt for such a code
 	}
 	list := make([]report.Collision, d.salt)
 	for salt := range list {

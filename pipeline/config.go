@@ -67,10 +67,7 @@ type Config struct {
 // NoRetries is the MaxRetries that allows salt 0 only.
 const NoRetries = -1
 
-const (
-	defaultRetries  = 10
-	defaultRetryFor = 2 * time.Minute
-)
+const defaultRetryFor = 2 * time.Minute
 
 // A UsageError is a run that cannot start as it was asked for.
 type UsageError struct{ Err error }
@@ -86,7 +83,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch c.MaxRetries {
 	case 0:
-		c.MaxRetries = defaultRetries
+		c.MaxRetries = codegen.DefaultRetries
 	case NoRetries:
 		c.MaxRetries = 0
 	}

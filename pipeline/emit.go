@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -386,27 +385,8 @@ func (f *formatter) link(r *record) sink.Link {
 	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: r.hash.Key(), Canonical: r.canonical}
 	if r.flags&flagSame == 0 {
 		if original := canon.Trim(r.original); !bytes.Equal(original, r.canonical) {
-			l.Original = escapeInvalid(original)
+			l.Original = report.EscapeInvalid(original)
 		}
 	}
 	return l
-}
-
-// escapeInvalid writes the bytes that are not UTF-8 as %XX.
-func escapeInvalid(text []byte) []byte {
-	if utf8.Valid(text) {
-		return text
-	}
-	const digits = "0123456789ABCDEF"
-	var out []byte
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			out = append(out, '%', digits[text[0]>>4], digits[text[0]&15])
-		} else {
-			out = append(out, text[:n]...)
-		}
-		text = text[n:]
-	}
-	return out
 }

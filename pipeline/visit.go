@@ -184,7 +184,7 @@ func (v *visit) decide(u assign.URL, probe *sink.Probe, f sink.Found) {
 	if f.Run == v.runID {
 		d.outcome = loaded
 	}
-	d.salt = v.run.saltOf(probe.Canonical, probe.Workspace, f.Code)
+	d.salt = codegen.SaltOf(probe.Canonical, probe.Workspace, f.Code, max(v.run.cfg.MaxRetries, codegen.DefaultRetries))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.special[probe.Key] = d

@@ -40,7 +40,7 @@ exhausted if the codes of all its salts have owners; a run would reject it.
 	f.Int64Var(&load.Links, "links", 0, "number of new links (required)")
 	f.Int64Var(&load.Existing, "existing", 0, "number of links that the workspace has")
 	f.IntVar(&load.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
-	f.IntVar(&load.MaxRetries, "max-retries", 10, "highest salt tried when codes are taken")
+	f.IntVar(&load.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt tried when codes are taken")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

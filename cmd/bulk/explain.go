@@ -61,7 +61,7 @@ printable UTF-8 is shown in quotes, with escapes.
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each URL")
 	f.IntSliceVar(&o.salts, "salt", []int{0}, "salt of the code; several as 0,1,2")
 	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", 10, "highest salt of which --db shows the owner")
+	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt of which --db shows the owner")
 	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
 	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "longest canonical URL in bytes")
 	o.store.flags(cmd)

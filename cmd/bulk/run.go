@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -72,8 +73,8 @@ existing; bulk undo takes those back.
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more rows (N) or more of them (P%) are rejected")
 	f.StringVar(&o.asOf, "as-of", "", "time recorded for the links, RFC 3339 or a date (default: now)")
 	f.Int64Var(&o.Limit, "limit", 0, "read only the first N records")
-	f.IntVar(&o.CodeLength, "code-length", 10, "characters of a code, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", 10, "highest salt tried when codes are taken")
+	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
+	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt tried when codes are taken")
 	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
 	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "longest canonical URL in bytes")
 	f.StringVar(&o.delimiter, "delimiter", "", `CSV delimiter, one character or "tab" (default: detected)`)

@@ -171,7 +171,7 @@ func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.R
 func cutCell(b []byte) (cell, rest []byte) {
 	n, size := binary.Uvarint(b)
 	end := size + int(n)
-	return b[size:end], b[end:]
+	return b[size:end:end], b[end:]
 }
 
 // linkDiff compares rows as they come in order.

@@ -170,19 +170,11 @@ func (r *Rules) decide(s *Standing, canonical []byte) {
 // exhaustedReason is the reason of rejects whose codes all have owners.
 const exhaustedReason = "code_space_exhausted"
 
-// saltOf returns the lowest salt that gives a code, which may be of another
-// length than the scheme's; nil: none does.
+// saltOf returns the lowest salt that gives a code; nil: none does.
 func (r *Rules) saltOf(canonical []byte, code string) *int {
-	const defaultRetries = 10 // links may have been made with more retries than there are now
-	scheme, err := codegen.New(len(code))
-	if err != nil {
-		return nil
-	}
-	for salt := range max(r.MaxRetries, defaultRetries) + 1 {
-		h := codegen.Sum(codegen.AppendInput(nil, canonical, []byte(r.Workspace), salt))
-		if string(scheme.AppendCode(nil, h)) == code {
-			return &salt
-		}
+	most := max(r.MaxRetries, codegen.DefaultRetries) // links may have been made with more than there are now
+	if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(code), most); salt >= 0 {
+		return &salt
 	}
 	return nil
 }

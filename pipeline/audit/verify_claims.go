@@ -52,19 +52,13 @@ func (c *claim) append(dst []byte) []byte {
 
 // decodeClaim splits the content of a claim, to which the result refers.
 func decodeClaim(rec []byte) (c claim) {
-	c.code, rec = cutBytes(rec)
+	c.code, rec = cutCell(rec)
 	c.what, c.created, rec = claimKind(rec[0]), rec[1] == 1, rec[2:]
 	salt, n := binary.Uvarint(rec)
 	row, m := binary.Uvarint(rec[n:])
 	c.salt, c.row = int(salt), int64(row)
-	c.canonical, c.owner = cutBytes(rec[n+m:])
+	c.canonical, c.owner = cutCell(rec[n+m:])
 	return c
-}
-
-func cutBytes(rec []byte) (cell, rest []byte) {
-	n, size := binary.Uvarint(rec)
-	end := size + int(n)
-	return rec[size:end:end], rec[end:]
 }
 
 func codeKey(code []byte) uint64 {
@@ -74,8 +68,8 @@ func codeKey(code []byte) uint64 {
 }
 
 func compareClaims(a, b []byte) int {
-	codeA, restA := cutBytes(a)
-	codeB, restB := cutBytes(b)
+	codeA, restA := cutCell(a)
+	codeB, restB := cutCell(b)
 	return cmp.Or(bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
 }
 
@@ -153,7 +147,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.sorted != nil {
 		links.w.defused, links.rows = false, v.newSortedReader(m)
 	}
-	s := &slotChecker{verifier: v, links: links, saltOf: v.newChecker(m).saltOf}
+	s := &slotChecker{verifier: v, links: links}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}

@@ -70,11 +70,7 @@ func (w *checker) err() error {
 
 // check checks the rows of a stretch.
 func (w *checker) check(s stretch) {
-	w.old.known = false
-	if s.before != nil {
-		w.old.MappingRow = *s.before
-		w.derive(&w.old)
-	}
+	w.begin(s)
 	faults := s.block.Faults
 	for i := range s.block.Len() {
 		s.block.Row(i, &w.row.MappingRow)
@@ -92,6 +88,15 @@ func (w *checker) check(s stretch) {
 		}
 		w.row, w.old = w.old, w.row
 		w.old.known = true
+	}
+}
+
+// begin makes the row before a stretch the old one.
+func (w *checker) begin(s stretch) {
+	w.old.known = false
+	if s.before != nil {
+		w.old.MappingRow = *s.before
+		w.derive(&w.old)
 	}
 }
 
@@ -232,7 +237,7 @@ func (w *checker) checkCode(r *link) {
 	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
-	salt := w.saltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
+	salt := codegen.SaltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
 	switch created := r.Outcome == report.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
@@ -247,17 +252,6 @@ func (w *checker) checkCode(r *link) {
 // saltOfAny is the highest salt that is tried to explain a link of the store, which
 // a run with more retries may have made.
 const saltOfAny = 1000
-
-// saltOf returns the lowest salt, up to most, that gives a URL a code; -1: none.
-func (w *checker) saltOf(canonical, workspace, code []byte, most int) int {
-	scheme, err := codegen.New(len(code))
-	for salt := 0; salt <= most && err == nil; salt++ {
-		if w.code = scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, salt)); bytes.Equal(w.code, code) {
-			return salt
-		}
-	}
-	return -1
-}
 
 // checkOrder checks that the row in hand comes after the one before.
 func (w *checker) checkOrder(r *link, same bool) {

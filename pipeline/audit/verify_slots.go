@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -19,7 +20,6 @@ func eof(err error) error {
 type slotChecker struct {
 	*verifier
 	links  *linkCursor
-	saltOf func(canonical, workspace, code []byte, most int) int
 	wanted *extsort.Writer // of codes whose owners must be in the store; nil: it is not looked at
 
 	group  uint32
@@ -156,7 +156,7 @@ func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
 		f.Kind, f.Expected = Unexplained, "an owner of "+report.Text(s.code)
 		s.open.add(f)
 		return
-	case s.saltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
+	case codegen.SaltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
 		if s.wanted != nil {
 			s.file(s.wanted, []byte(workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 		}

@@ -65,8 +65,8 @@ func cutNullable(rec []byte) (cell, rest []byte) {
 func compareRows(a, b []byte) int {
 	for range 2 {
 		var textA, textB []byte
-		textA, a = cutBytes(a)
-		textB, b = cutBytes(b)
+		textA, a = cutCell(a)
+		textB, b = cutCell(b)
 		if c := bytes.Compare(textA, textB); c != 0 {
 			return c
 		}
@@ -96,11 +96,7 @@ func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (ro
 
 // sort files the rows of a stretch, and checks that each comes after the one before.
 func (w *checker) sort(s stretch) {
-	w.old.known = false
-	if s.before != nil {
-		w.old.MappingRow = *s.before
-		w.derive(&w.old)
-	}
+	w.begin(s)
 	faults := s.block.Faults
 	for i := range s.block.Len() {
 		r := &w.row
@@ -202,14 +198,14 @@ func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
 		return int(n)
 	}
 	var source []byte
-	_, rec = cutBytes(rec)
-	r.Canonical, rec = cutBytes(rec)
+	_, rec = cutCell(rec)
+	r.Canonical, rec = cutCell(rec)
 	rec = rec[1:]
 	r.Number = int64(number())
 	r.Outcome = report.Outcome(number())
 	r.Salt = number() - 1
 	r.Row.Row = int64(number())
-	source, rec = cutBytes(rec)
+	source, rec = cutCell(rec)
 	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
 	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
 		*cell, rec = cutNullable(rec)
@@ -223,8 +219,8 @@ func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
 	b.Append(r)
 	for len(rec) > 0 {
 		var column, found []byte
-		column, rec = cutBytes(rec)
-		found, rec = cutBytes(rec)
+		column, rec = cutCell(rec)
+		found, rec = cutCell(rec)
 		b.Faults = append(b.Faults, &report.CellError{File: s.w.mapping, Row: r.Number, Column: string(column), Found: string(found)})
 	}
 }

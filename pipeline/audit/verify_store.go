@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -233,34 +231,16 @@ func storedAs(r *link) []byte {
 	if bytes.Equal(text, r.Canonical) {
 		return nil
 	}
-	return escapeInvalid(text)
+	return report.EscapeInvalid(text)
 }
 
 // sumCreated returns the sum of a link as the run created it.
 func (w *checker) sumCreated(workspace, code, canonical, original []byte) uint64 {
 	w.input = w.input[:0]
 	for _, cell := range [...][]byte{workspace, code, canonical, original} {
-		w.input = append(binary.AppendUvarint(w.input, uint64(len(cell))), cell...)
+		w.input = appendCell(w.input, cell)
 	}
 	return maphash.Bytes(w.seed, w.input)
-}
-
-// escapeInvalid writes the bytes that are not UTF-8 as %XX, as the store has them.
-func escapeInvalid(text []byte) []byte {
-	if utf8.Valid(text) {
-		return text
-	}
-	var out []byte
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			out = fmt.Appendf(out, "%%%02X", text[0])
-		} else {
-			out = append(out, text[:n]...)
-		}
-		text = text[n:]
-	}
-	return out
 }
 
 // meet meets a link of the store with the wanted ones.
@@ -372,7 +352,7 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	if c.code = c.checker.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
 		return
 	}
-	salt := c.saltOf(l.Canonical, l.Workspace, l.Code, max(c.checker.run.mostSalt, saltOfAny))
+	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.checker.run.mostSalt, saltOfAny))
 	if salt < 0 {
 		wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}

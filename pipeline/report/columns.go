@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -372,18 +371,29 @@ func columnNames(opts MappingOptions) []string {
 	return slices.Concat(names, CarriedNames(names, carried))
 }
 
-// validUTF8 writes each byte that is not UTF-8 as %XX.
+// validUTF8 is EscapeInvalid for a string.
 func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-	var b strings.Builder
-	for i, r := range s {
-		if _, n := utf8.DecodeRuneInString(s[i:]); r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, "%%%02X", s[i])
-		} else {
-			b.WriteRune(r)
-		}
+	return string(EscapeInvalid([]byte(s)))
+}
+
+// EscapeInvalid writes each byte that is not UTF-8 as %XX, as text columns and the
+// store have it. Text that is UTF-8 is returned as it is.
+func EscapeInvalid(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
 	}
-	return b.String()
+	var out []byte
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n == 1 {
+			out = fmt.Appendf(out, "%%%02X", text[0])
+		} else {
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
 }
