@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"time"
@@ -18,11 +17,7 @@ import (
 
 // newPlaced returns a sorter for such rows.
 func (r *run) newPlaced() *extsort.Sorter {
-	return extsort.New(extsort.Config{
-		CompareGroups: func(_, _ uint32) int { return 0 },
-		Compare:       bytes.Compare, // as of rejects
-		Memory:        r.budget.placed, Loads: r.budget.loads, TempDir: r.cfg.TempDir,
-	})
+	return r.newPlaceSorter(r.budget.placed, r.budget.loads)
 }
 
 // place files the row in hand, of which rec is the record and r what it decodes to.

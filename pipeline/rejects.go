@@ -35,12 +35,16 @@ func (w *rejectWriter) file(at place, rej reject) {
 // key orders rows by source and row.
 func (p place) key() uint64 { return uint64(p.source)<<rowBits | uint64(p.row) }
 
-// newRejectSorter returns a sorter whose one group is that of all rejects.
 func (r *run) newRejectSorter() *extsort.Sorter {
+	return r.newPlaceSorter(r.budget.rejects, 2)
+}
+
+// newPlaceSorter returns a sorter of rows by their place, all in one group.
+func (r *run) newPlaceSorter(memory int64, loads int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
-		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two rejects have one key
-		Memory:        r.budget.rejects, Loads: 2, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
+		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two have one key
+		Memory:        memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
 	})
 }
 

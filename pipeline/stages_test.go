@@ -91,16 +91,17 @@ func asGzip(of func(*testing.T, []inputRow) []byte) func(*testing.T, []inputRow)
 }
 
 // scenes are runs that meet every stage: each kind of input, read in order or at
-// random, in memory or spilled.
+// random, in memory or spilled, and each order of the mapping.
 var scenes = []struct {
 	name  string
 	data  func(*testing.T, []inputRow) []byte
 	spill bool
+	order report.Order
 }{
-	{"a.csv.gz", asGzip(asCSV), true},
-	{"a.parquet", asParquet, false},
-	{"a.parquet.gz", asGzip(asParquet), false},
-	{"a.arrow", asArrow, true},
+	{"a.csv.gz", asGzip(asCSV), true, report.SortOrder},
+	{"a.parquet", asParquet, false, report.InputOrder},
+	{"a.parquet.gz", asGzip(asParquet), false, report.SortOrder},
+	{"a.arrow", asArrow, true, report.InputOrder},
 }
 
 // atEveryCall runs each scene with a hook at the n-th call, of the file system
@@ -111,6 +112,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 	for _, scene := range scenes {
 		t.Run(fmt.Sprintf("%s/spill=%v", scene.name, scene.spill), func(t *testing.T) {
 			cfg := base(1)
+			cfg.ReportOrder = scene.order
 			cfg.SpillAt(1 << 20)
 			if scene.spill {
 				cfg.SpillAt(1)
