@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,9 +45,21 @@ type File interface {
 	// has it, it waits, or fails with EWOULDBLOCK.
 	Lock(wait bool) error
 	Sync() error
-	// StartSync begins to bring a range to the disk and returns at once. It is
-	// advice: what goes wrong is told by Sync.
-	StartSync(offset, n int64)
+	// Direct asks that writes go past the page cache, or through it again. Past it
+	// they need a place, a length and memory that are multiples of BlockAlign.
+	// Where the file system cannot, they go through it.
+	Direct(on bool)
+}
+
+// BlockAlign. ErrUnsupported: the file system cannot.
+const BlockAlign = 4096
+
+// NewBlock returns a block of no bytes that has room for n, aligned for
+// File.Direct.
+func NewBlock(n int) []byte {
+	b := make([]byte, n+BlockAlign)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (BlockAlign - 1)
+	return b[skip : skip : skip+n]
 }
 
 // OS is the FS of the operating system.
@@ -129,7 +142,17 @@ func (f file) Lock(wait bool) error {
 	return retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
 
-func (f file) StartSync(offset, n int64) { startSync(int(f.Fd()), offset, n) }
+func (f file) Direct(on bool) { _ = direct(int(f.Fd()), on) }
+
+// Write goes through the page cache if the file system tells only now that it
+// needs that.
+func (f file) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	if n == 0 && errors.Is(err, unix.EINVAL) && direct(int(f.Fd()), false) == nil {
+		return f.File.Write(p)
+	}
+	return n, err
+}
 
 func retry(call func() error) error {
 	for {

@@ -11,6 +11,6 @@ func exchange(a, b string) error {
 	return unix.RenamexNp(a, b, unix.RENAME_SWAP)
 }
 
-func startSync(int, int64, int64) {}
+func direct(int, bool) error { return errors.ErrUnsupported }
 
 func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -10,8 +10,17 @@ func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }
 
-func startSync(fd int, offset, n int64) {
-	_ = unix.SyncFileRange(fd, offset, n, unix.SYNC_FILE_RANGE_WRITE)
+func direct(fd int, on bool) error {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	flags &^= unix.O_DIRECT
+	if on {
+		flags |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+	return err
 }
 
 func unnamed(dir string) (*os.File, error) {

@@ -11,6 +11,6 @@ import (
 
 func exchange(string, string) error { return unix.ENOSYS }
 
-func startSync(int, int64, int64) {}
+func direct(int, bool) error { return errors.ErrUnsupported }
 
 func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -130,6 +130,9 @@ func CarriedNames(taken, columns []string) []string {
 	return names
 }
 
+// csvStep is from how many bytes on lines are written.
+const csvStep = 64 << 10
+
 // csvWriter gathers the lines of a file that one goroutine writes.
 type csvWriter struct {
 	csvCells
@@ -149,7 +152,7 @@ func (c *csvWriter) number(n int64) {
 // endLine ends the line in place of its last comma.
 func (c *csvWriter) endLine() error {
 	c.buf[len(c.buf)-1] = '\n'
-	if len(c.buf) >= smallWrite {
+	if len(c.buf) >= csvStep {
 		c.flush()
 	}
 	return c.err

@@ -173,7 +173,7 @@ func TestCollisions(t *testing.T) {
 func TestRejectsKeepTheFirstError(t *testing.T) {
 	w := &failingWriter{after: 1}
 	r := NewRejects(w, nil)
-	reject := &Reject{Raw: make([]byte, smallWrite)}
+	reject := &Reject{Raw: make([]byte, csvStep)}
 	if err := r.Append(reject); err != nil {
 		t.Fatal(err)
 	}

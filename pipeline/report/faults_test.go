@@ -156,9 +156,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	left = 3 // create, write, write
 	want := "write " + filepath.Join(out, "mapping.csv") + ": no space left on device"
-	big := make([]byte, smallWrite)
-	if _, err := file.Write(big); err != nil {
-		t.Fatal(err)
+	big := make([]byte, fileBlock)
+	for range 2 { // the second is written while the next one comes
+		if _, err := file.Write(big); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for range 2 {
 		if _, err := file.Write(big); err == nil || err.Error() != want {

@@ -13,31 +13,34 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-const (
-	// smallWrite is the size in bytes from which a piece is written as it is
-	// rather than gathered with others.
-	smallWrite = 64 << 10
-	// syncStep is how much is written before the disk is told to begin with it,
-	// so that little is left for the sync at the end.
-	syncStep = 16 << 20
-)
+// fileBlock is how many bytes of a file are written at once.
+const fileBlock = 1 << 20
 
-// A File is a file of a [Folder]. It counts and digests what it is given, and
-// gathers small pieces. It is for one goroutine at a time. Its first error is
-// final: every later call returns it.
+// A File is a file of a [Folder]. It gathers what it is given into blocks; a full
+// one is written and digested while the next one fills. It is for one goroutine at
+// a time. Its first error is final: every later call that meets it returns it.
+//
+// Blocks go past the page cache, if the file system can do that: a run reads no
+// output again and waits for the disk at its end, so the copy would only cost
+// time, and the cache of whatever else runs there.
 type File struct {
 	folder *Folder
 	name   string
 	path   string // for messages
 
-	h       fsys.File // nil before the first byte and after the last
-	small   []byte
-	digest  hash.Hash
-	size    int64
-	started int64 // what the disk was told to begin with
-	synced  time.Duration
-	closed  bool
-	err     error
+	block   []byte        // what was given last; nil before the first byte
+	given   int64         // bytes in all
+	spare   []byte        // for the next block
+	writing chan struct{} // closed when the block before is written; nil: none was
+
+	// Of the goroutine that writes, until writing is closed.
+	h      fsys.File // nil before the first byte and after the last
+	direct bool      // past the page cache
+	digest hash.Hash
+	err    error
+
+	synced time.Duration
+	closed bool
 }
 
 func newFile(f *Folder, name string) *File {
@@ -46,35 +49,55 @@ func newFile(f *Folder, name string) *File {
 
 // Write implements io.Writer. It does not keep p.
 func (w *File) Write(p []byte) (int, error) {
-	if w.closed && w.err == nil {
-		return 0, w.fail("write", fs.ErrClosed)
-	}
-	if len(p) < smallWrite && w.err == nil {
-		w.small = append(w.small, p...)
-		if len(w.small) >= smallWrite {
-			w.flush()
+	if w.closed {
+		w.await()
+		if w.err == nil {
+			w.fail("write", fs.ErrClosed)
 		}
-		return len(p), w.err
-	}
-	w.flush()
-	w.put(p)
-	if w.err != nil {
 		return 0, w.err
 	}
-	return len(p), nil
-}
-
-func (w *File) flush() {
-	w.put(w.small)
-	w.small = w.small[:0]
-}
-
-// put writes a piece and digests it meanwhile: each takes about as long as the
-// other, and both know the bytes only until they return.
-func (w *File) put(p []byte) {
-	if len(p) == 0 || w.err != nil {
-		return
+	n := len(p)
+	w.given += int64(n)
+	for len(p) > 0 {
+		if w.block == nil {
+			w.block = fsys.NewBlock(fileBlock)
+		}
+		free := w.block[len(w.block):cap(w.block)]
+		copied := copy(free, p)
+		w.block, p = w.block[:len(w.block)+copied], p[copied:]
+		if len(w.block) == cap(w.block) {
+			if err := w.writeBlock(); err != nil {
+				return n - len(p), err
+			}
+		}
 	}
+	return n, nil
+}
+
+// writeBlock begins to write the full block, once the one before is written.
+func (w *File) writeBlock() error {
+	if w.await(); w.err != nil {
+		return w.err
+	}
+	full, done := w.block, make(chan struct{})
+	w.block, w.spare, w.writing = w.spare[:0], full, done
+	go func() {
+		defer close(done)
+		w.put(full)
+	}()
+	return nil
+}
+
+// await waits for the block that is being written.
+func (w *File) await() {
+	if w.writing != nil {
+		<-w.writing
+		w.writing = nil
+	}
+}
+
+// put writes a block and digests it meanwhile.
+func (w *File) put(p []byte) {
 	if w.h == nil {
 		h, err := w.folder.fs.Create(filepath.Join(w.folder.inner, w.name))
 		if err != nil {
@@ -82,6 +105,10 @@ func (w *File) put(p []byte) {
 			return
 		}
 		w.h = h
+	}
+	if direct := len(p) == fileBlock; direct != w.direct {
+		w.direct = direct
+		w.h.Direct(direct)
 	}
 	digested := make(chan struct{})
 	go func() {
@@ -92,12 +119,6 @@ func (w *File) put(p []byte) {
 	<-digested
 	if err != nil {
 		w.fail("write", err)
-		return
-	}
-	w.size += int64(len(p))
-	if w.size-w.started >= syncStep {
-		w.h.StartSync(w.started, w.size-w.started)
-		w.started = w.size
 	}
 }
 
@@ -107,8 +128,12 @@ func (w *File) Close() error {
 	if w.closed {
 		return w.err
 	}
-	w.flush()
 	w.closed = true
+	w.await()
+	if len(w.block) > 0 && w.err == nil {
+		w.put(w.block)
+	}
+	w.block, w.spare = nil, nil
 	if w.h == nil {
 		return w.err
 	}
@@ -133,8 +158,8 @@ func (w *File) Name() string { return w.name }
 // is closed.
 func (w *File) SHA256() string { return hex.EncodeToString(w.digest.Sum(nil)) }
 
-// Size is the number of bytes written so far.
-func (w *File) Size() int64 { return w.size + int64(len(w.small)) }
+// Size is the number of bytes given so far.
+func (w *File) Size() int64 { return w.given }
 
 // SyncTime is how long Close waited for the disk.
 func (w *File) SyncTime() time.Duration { return w.synced }
@@ -156,6 +181,7 @@ func (w *File) settled() error {
 // discard closes the file, whose content nobody wants any more.
 func (w *File) discard() error {
 	w.closed = true
+	w.await()
 	if w.h == nil {
 		return nil
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // writeRun makes the files of a run, the manifest too, and commits them.
@@ -375,19 +377,52 @@ func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
 	wantRun(t, out, "new")
 }
 
+// A directFS counts what is written past the page cache and through it.
+type directFS struct {
+	fsys.OS
+	direct, cached int64 // bytes
+}
+
+type directFile struct {
+	fsys.File
+	fs *directFS
+	on bool
+}
+
+func (f *directFS) Create(path string) (fsys.File, error) {
+	h, err := f.OS.Create(path)
+	return &directFile{File: h, fs: f}, err
+}
+
+func (f *directFile) Direct(on bool) {
+	f.on = on
+	f.File.Direct(on)
+}
+
+func (f *directFile) Write(p []byte) (int, error) {
+	if f.on {
+		f.fs.direct += int64(len(p))
+	} else {
+		f.fs.cached += int64(len(p))
+	}
+	return f.File.Write(p)
+}
+
 func TestFile(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
+	files := &directFS{}
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{FS: files})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Abandon()
+	files.cached = 0
 	var want bytes.Buffer
 	file, err := f.Create("x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int{0, 1, 100, smallWrite - 1, smallWrite, 3, syncStep + 5, 40_000, 40_000, 7} {
-		piece := bytes.Repeat([]byte{byte(size)}, size)
+	for i, size := range []int{0, 1, 100, fileBlock - 101, fileBlock, 3, 2*fileBlock + 5, 40_000, 40_000, 7} {
+		piece := bytes.Repeat([]byte{byte(i)}, size)
 		want.Write(piece)
 		if n, err := file.Write(piece); n != size || err != nil {
 			t.Fatalf("write of %d: %d, %v", size, n, err)
@@ -408,6 +443,10 @@ func TestFile(t *testing.T) {
 	}
 	if sum := sha256.Sum256(want.Bytes()); file.SHA256() != hex.EncodeToString(sum[:]) {
 		t.Errorf("other digest")
+	}
+	tail := file.Size() % fileBlock
+	if files.direct != file.Size()-tail || files.cached != tail {
+		t.Errorf("%d bytes past the cache, %d through it, of %d", files.direct, files.cached, file.Size())
 	}
 	if _, err := f.Create("x"); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("second file of a name: %v", err)

@@ -1,0 +1,50 @@
+package fsys_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
+)
+
+// What is written past the page cache, through it, or could only be written
+// through it, lies in the file.
+func TestDirect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	f, err := fsys.OS{}.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	write := func(b []byte) {
+		t.Helper()
+		if n, err := f.Write(b); n != len(b) || err != nil {
+			t.Fatalf("%d of %d bytes: %v", n, len(b), err)
+		}
+		want.Write(b)
+	}
+	block := fsys.NewBlock(3 * fsys.BlockAlign)
+	if len(block) != 0 {
+		t.Fatalf("a new block has %d bytes", len(block))
+	}
+	block = block[:cap(block)]
+	for i := range block {
+		block[i] = byte(i / 7)
+	}
+	f.Direct(true)
+	write(block)
+	write(block[:fsys.BlockAlign])
+	f.Direct(false)
+	write([]byte("some bytes"))
+	f.Direct(true)
+	write(block[1:100]) // at no multiple, of no multiple, from memory at none
+	write(block)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%d bytes, want %d (%v)", len(got), want.Len(), err)
+	}
+}
