@@ -106,7 +106,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 		return err
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(r.cfg.Workers)
+	g.SetLimit(s.visitors())
 	for from, to := 0, 0; from < buckets; from = to {
 		for to = from + 1; to < buckets && r.records.Joined(to); {
 			to++
@@ -124,6 +124,15 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 	}
 	r.settled = s
 	return s.explainSalts(ctx)
+}
+
+// visitors is how many buckets are visited at once: as many as there are workers,
+// and twice as many where half of them wait for the store.
+func (s *settlement) visitors() int {
+	if slices.Contains(s.populated, true) {
+		return 2 * s.run.cfg.Workers
+	}
+	return s.run.cfg.Workers
 }
 
 func (s *settlement) askPopulated(ctx context.Context) error {

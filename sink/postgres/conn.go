@@ -15,8 +15,9 @@ import (
 // address names something else.
 const appName = "bulk run"
 
-// maxIdle connections are kept for the next use.
-const maxIdle = 4
+// maxIdle connections are kept for the next use, and as many look links up at
+// once: a server has a hundred or so for everybody.
+const maxIdle = 16
 
 // dial opens a connection without any setting changed: behind a pooler the
 // change would stay with whoever gets the server's connection next.

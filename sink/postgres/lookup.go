@@ -60,6 +60,10 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 	if s.missing || len(probes) == 0 {
 		return nil
 	}
+	if err := s.store.lookups.Acquire(ctx, 1); err != nil {
+		return context.Cause(ctx)
+	}
+	defer s.store.lookups.Release(1)
 	var conn *pgx.Conn
 	err := s.store.retry(ctx, "connect to look up links", func(ctx context.Context) (err error) {
 		conn, err = s.store.acquire(ctx)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/semaphore"
 )
 
 // Options of a store. The zero value is ready to use.
@@ -74,6 +75,7 @@ type Store struct {
 	config     *pgx.ConnConfig
 	names      names
 	batchBytes int // smaller in tests
+	lookups    *semaphore.Weighted
 
 	mu     sync.Mutex // guards all below
 	idle   []idleConn
@@ -97,7 +99,8 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts.withDefaults(), config: config, batchBytes: batchBytes, stats: map[string]any{}}
+	s := &Store{opts: opts.withDefaults(), config: config, batchBytes: batchBytes,
+		lookups: semaphore.NewWeighted(maxIdle), stats: map[string]any{}}
 	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
 		conn, err := s.dial(ctx)
 		if err != nil {
