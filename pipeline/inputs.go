@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,12 +76,14 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	return in, nil
 }
 
-// outside refuses inputs that lie in the output folder: the run would replace it
-// with them in it.
+// outside refuses inputs that lie in the output folder, or in that where the output
+// is written: the run would replace it with them in it.
 func outside(out string, names []string) error {
-	folder, err := os.Stat(out)
-	if err != nil {
-		return nil
+	var folders []fs.FileInfo
+	for _, folder := range []string{out, report.PartialOf(out)} {
+		if info, err := os.Stat(folder); err == nil {
+			folders = append(folders, info)
+		}
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -93,7 +96,8 @@ func outside(out string, names []string) error {
 		}
 		for dir := filepath.Dir(path); !seen[dir]; dir = filepath.Dir(dir) {
 			seen[dir] = true
-			if info, err := os.Stat(dir); err == nil && os.SameFile(info, folder) {
+			info, err := os.Stat(dir)
+			if err == nil && slices.ContainsFunc(folders, func(folder fs.FileInfo) bool { return os.SameFile(info, folder) }) {
 				return &source.UsageError{Input: name, Msg: "lies in the output folder " + out + ", which the run replaces"}
 			}
 		}

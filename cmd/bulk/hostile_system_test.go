@@ -67,6 +67,11 @@ func TestHostileLinks(t *testing.T) {
 			must(t, os.CopyFS(in("out"), os.DirFS(in("other"))))
 			link(t, "out/mapping.csv", in("in.csv"))
 		}, []string{"in.csv", "--url-column", "canonical_url"}, exitUsage, "in.csv: lies in the output folder out, which the run replaces"},
+		"from the input to where the output is written": {func(t *testing.T, in func(string) string) {
+			must(t, os.Mkdir(in(".out.partial"), 0o777))
+			must(t, os.Rename(in("good.csv"), in(".out.partial/x.csv")))
+			link(t, ".out.partial/x.csv", in("good.csv"))
+		}, nil, exitUsage, "good.csv: lies in the output folder out, which the run replaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

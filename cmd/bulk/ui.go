@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/schollz/progressbar/v3"
@@ -89,14 +90,32 @@ func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (m *messages) WithGroup(string) slog.Handler { return m }
 
-// print writes a line above the progress line.
-func (u *ui) print(line string) {
+// print writes lines above the progress line. Control characters, as names of
+// files may have them, are shown: a terminal would obey them.
+func (u *ui) print(lines string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.bar != nil {
 		u.bar.Clear()
 	}
-	fmt.Fprintln(u.stderr, line)
+	fmt.Fprintln(u.stderr, visible(lines))
+}
+
+// visible writes control characters as \x1b, but for tabs and ends of lines.
+func visible(text string) string {
+	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+	if !strings.ContainsFunc(text, control) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if control(r) {
+			fmt.Fprintf(&b, `\x%02x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // fail reports the error that ends the command.

@@ -67,8 +67,7 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s: %w", out, err)
 	}
-	dir, name := filepath.Split(target)
-	partial := filepath.Join(dir, "."+name+".partial")
+	partial := PartialOf(target)
 	f := &Folder{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
 		partial: partial, inner: filepath.Join(partial, "files")}
 	if f.held, err = f.lock(); err == nil {
@@ -78,6 +77,12 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 		return nil, f.named(errors.Join(err, f.abandon()))
 	}
 	return f, nil
+}
+
+// PartialOf names the folder where an output is written.
+func PartialOf(out string) string {
+	dir, name := filepath.Split(filepath.Clean(out))
+	return filepath.Join(dir, "."+name+".partial")
 }
 
 // named says which folder an error is about.
