@@ -105,19 +105,29 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 	if err := s.askPopulated(ctx); err != nil {
 		return err
 	}
+	visits := make(chan *visit, s.visitors())
+	for range cap(visits) {
+		visits <- &visit{settlement: s}
+	}
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.visitors())
+	g.SetLimit(cap(visits))
 	for from, to := 0, 0; from < buckets; from = to {
 		for to = from + 1; to < buckets && r.records.Joined(to); {
 			to++
 		}
 		g.Go(func() error {
 			defer r.timings.worked(time.Now())
-			return s.visit(gctx, from, to)
+			v := <-visits
+			defer func() { visits <- v }()
+			return v.do(gctx, from, to)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	for range cap(visits) {
+		v := <-visits
+		s.urls, s.existing, s.ours = s.urls+v.distinct, s.existing+v.stored, s.ours+v.own
 	}
 	if err := s.contest(ctx); err != nil {
 		return err

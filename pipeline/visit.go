@@ -14,12 +14,13 @@ import (
 const maxProbes = 1 << 16
 
 // A visit is the work of one goroutine on one bucket, or on several joined ones,
-// in which URLs and slots may go on from one bucket to the next.
+// in which URLs and slots may go on from one bucket to the next; then on others.
 type visit struct {
 	*settlement
-	bucket   int
-	records  *extsort.Bucket
-	distinct int64
+	bucket  int
+	records *extsort.Bucket
+
+	distinct, stored, own int64 // URLs; of them those that the store has, from before and of this run
 
 	probes []sink.Probe
 	firsts []int // the record of each probe
@@ -56,15 +57,15 @@ type rival struct {
 	rows      int64
 }
 
-// visit settles the URLs of the buckets [from, to) among themselves and with the
+// do settles the URLs of the buckets [from, to) among themselves and with the
 // store, or leaves them to the contest.
-func (s *settlement) visit(ctx context.Context, from, to int) error {
-	v := &visit{settlement: s}
+func (v *visit) do(ctx context.Context, from, to int) error {
+	v.last, v.lastHead = spot{}, head{}
 	for i := from; i < to; i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		b, err := s.run.records.Load(i)
+		b, err := v.run.records.Load(i)
 		if err != nil {
 			return err
 		}
@@ -77,11 +78,8 @@ func (s *settlement) visit(ctx context.Context, from, to int) error {
 		if err != nil {
 			return err
 		}
-		s.run.cfg.Status.Settled.Add(int64(b.Len()))
+		v.run.cfg.Status.Settled.Add(int64(b.Len()))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.urls += v.distinct
 	return nil
 }
 
@@ -169,12 +167,10 @@ func (v *visit) have(first int, as verdict, own bool) {
 		as = ours
 	}
 	v.mark(v.bucket, first, as)
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	if own {
-		v.ours++
+		v.own++
 	} else {
-		v.existing++
+		v.stored++
 	}
 }
 
