@@ -11,7 +11,7 @@ import (
 )
 
 // maxProbes is the most URLs that the store is asked about at once.
-const maxProbes = 1 << 16
+const maxProbes = 1 << 14
 
 // A visit is the work of one goroutine on one bucket, or on several joined ones,
 // in which URLs and slots may go on from one bucket to the next; then on others.
