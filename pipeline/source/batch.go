@@ -53,16 +53,18 @@ func newBatcher(ctx context.Context, cancel context.CancelCauseFunc, in *Input, 
 	for i, name := range in.Columns {
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: true}
 	}
-	b := &batcher{in: in, worker: worker, ctx: ctx, cancel: cancel, emit: emit, schema: arrow.NewSchema(fields, nil)}
+	b := batcher{in: in, worker: worker, ctx: ctx, cancel: cancel, emit: emit, schema: arrow.NewSchema(fields, nil)}
 	return b.another()
 }
 
-// another returns a batcher with memory of its own for the same worker.
+// another returns an empty batcher, with memory of its own, for the same worker.
 func (b *batcher) another() *batcher {
-	c := *b
-	c.cols = make([]column, len(b.in.Columns))
+	c := &batcher{
+		in: b.in, worker: b.worker, ctx: b.ctx, cancel: b.cancel, emit: b.emit, schema: b.schema,
+		cols: make([]column, len(b.in.Columns)),
+	}
 	c.reset()
-	return &c
+	return c
 }
 
 // reset forgets the records of the batch.

@@ -44,8 +44,13 @@ func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, bloc
 		}
 		return nil
 	}
-	b, g := newBatcher(ctx, cancel, in, 0, emit), newBatcher(ctx, cancel, in, 1, emit)
-	for err = l.finish(w, b); err == nil; blocks++ {
+	if err := w.look(1); err != nil { // as for the header
+		return nil, 0, 0, err
+	}
+	b := newBatcher(ctx, cancel, in, 0, emit)
+	err = l.finish(w, b)
+	g := b.another()
+	for g.worker = 1; err == nil; blocks++ {
 		blk, e := w.following(ctx)
 		if blk == nil {
 			err = e
@@ -93,6 +98,18 @@ func TestWorkers(t *testing.T) {
 			Block:     rapid.IntRange(1, 80).Draw(t, "block"),
 		})
 	})
+}
+
+// What was guessed and what was read before it share no memory: errors and full
+// batches on both sides of a block's start keep their rows.
+func TestGuessIsApart(t *testing.T) {
+	var rows []string
+	for i := range 400 {
+		rows = append(rows, []string{"a,b", "too,many,fields", "\"two\nlines\",b", "x\"y,b"}[i%7%4])
+	}
+	for block := 1; block < 200; block++ {
+		checkWorkers(t, []byte(strings.Join(rows, "\n")), ',', 2, Options{BatchRows: 7, Block: block})
+	}
 }
 
 // Of well-formed input nearly all guesses are right, quoted lines or not, and all
