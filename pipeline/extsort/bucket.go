@@ -15,7 +15,17 @@ type Bucket struct {
 	count   int
 	entries []entry // one for each record; in order once sorted
 	sorted  bool
-	buf     *[]byte // that the extents were read into
+	room    *room // that it was loaded into
+}
+
+// A room is the memory that buckets are sorted in, and loaded into, one after the
+// other.
+type room struct {
+	buf     []byte
+	chunks  [][]byte
+	entries []entry
+	out     []entry // of sortByKey
+	ends    []int32
 }
 
 // An entry stands for a record: 16 bytes that are sorted in its place.
@@ -71,42 +81,61 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 	if b.sorted {
 		return b, nil
 	}
+	r := s.takeRoom()
 	if b.extents == nil {
-		b.sort()
+		b.enter(nil)
+		b.sort(r)
 		b.sorted = true
+		s.giveBack(r)
 		return b, nil
 	}
-	loaded := &Bucket{s: s, count: b.count, buf: s.buffer(b.bytes)}
-	free := *loaded.buf
+	loaded := &Bucket{s: s, count: b.count, room: r, chunks: r.chunks[:0]}
+	free := r.bytes(int(b.bytes))
 	for _, e := range b.extents {
 		records, err := s.spill.read(e, free)
 		if err != nil {
+			s.giveBack(r)
 			return nil, err
 		}
 		free = free[e.size:]
 		loaded.chunks = appendChunks(loaded.chunks, records)
 	}
-	loaded.sort()
+	loaded.enter(r.entries)
+	r.chunks, r.entries = loaded.chunks, loaded.entries
+	loaded.sort(r)
 	return loaded, nil
 }
 
 // Release gives back what Load needed. Records may not be used any more.
 func (b *Bucket) Release() {
-	if b.buf != nil {
-		b.s.buffers.Put(b.buf)
-		b.buf = nil
+	if b.room != nil {
+		b.s.giveBack(b.room)
+		b.room = nil
 	}
 }
 
-// buffer returns a buffer of n bytes.
-func (s *Sorter) buffer(n int64) *[]byte {
-	buf, ok := s.buffers.Get().(*[]byte)
-	if !ok || int64(cap(*buf)) < n {
-		made := make([]byte, n)
-		buf = &made
+func (s *Sorter) takeRoom() *room {
+	select {
+	case r := <-s.rooms:
+		return r
+	default:
+		return &room{}
 	}
-	*buf = (*buf)[:n]
-	return buf
+}
+
+func (s *Sorter) giveBack(r *room) {
+	select {
+	case s.rooms <- r:
+	default:
+	}
+}
+
+// bytes returns n bytes.
+func (r *room) bytes(n int) []byte {
+	if cap(r.buf) < n {
+		r.buf = make([]byte, n+n/8) // the next bucket may be a little larger
+	}
+	return r.buf[:n]
 }
 
 // appendChunks cuts an extent into pieces within which an entry can point.
@@ -126,12 +155,12 @@ func appendChunks(chunks [][]byte, records []byte) [][]byte {
 // scan visits the chunks of a bucket on disk, each valid during the call.
 func (b *Bucket) scan(visit func(chunk []byte)) error {
 	for _, e := range b.extents {
-		buf := b.s.buffer(int64(e.size))
-		records, err := b.s.spill.read(e, *buf)
+		r := b.s.takeRoom()
+		records, err := b.s.spill.read(e, r.bytes(e.size))
 		if err == nil {
 			visit(records)
 		}
-		b.s.buffers.Put(buf)
+		b.s.giveBack(r)
 		if err != nil {
 			return err
 		}
@@ -147,12 +176,16 @@ func (b *Bucket) join(next *Bucket) {
 	b.count += next.count
 }
 
-// enter makes the entries.
-func (b *Bucket) enter() {
+// enter makes the entries, in this memory if it is enough. Those of a bucket that
+// was split are there.
+func (b *Bucket) enter(entries []entry) {
+	if b.entries != nil {
+		return
+	}
 	if len(b.chunks) > maxChunks {
 		panic("extsort: a bucket of over 32 GiB")
 	}
-	b.entries = make([]entry, 0, b.count)
+	b.entries = slices.Grow(entries[:0], b.count)
 	for c, chunk := range b.chunks {
 		for at := 0; at < len(chunk); {
 			h, content := record(chunk[at:])
@@ -165,7 +198,7 @@ func (b *Bucket) enter() {
 // split divides the bucket into at most n of about the same size, with the
 // bounds between them.
 func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
-	b.enter()
+	b.enter(nil)
 	sample := make([]bound, 0, 64*n)
 	for i := 0; i < len(b.entries); i += max(len(b.entries)/(64*n), 1) {
 		sample = append(sample, b.entries[i].bound())

@@ -60,7 +60,7 @@ type Sorter struct {
 	writers   []*Writer
 	spill     spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
-	buffers   sync.Pool    // *[]byte that buckets are read into
+	rooms     chan *room   // that no bucket is in
 	size      int64        // of what was written
 	buckets   []Bucket
 	bounds    []bound // bounds[i] is the lowest position that belongs to buckets[i+1]
@@ -72,7 +72,8 @@ func New(cfg Config) *Sorter {
 	if cfg.Memory > 0 {
 		arena = min(arena, max(cfg.Memory, chunkSize))
 	}
-	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: spill{fs: fsys.Or(cfg.FS), dir: cfg.TempDir}}
+	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: spill{fs: fsys.Or(cfg.FS), dir: cfg.TempDir},
+		rooms: make(chan *room, max(cfg.Loads, 1))}
 }
 
 // NewWriter returns a writer for one goroutine. Safe for concurrent use.

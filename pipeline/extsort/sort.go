@@ -3,18 +3,16 @@ package extsort
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 )
 
 // sort puts the entries in order: by group and key first, which need not touch
 // the records, then stretches of equal ones by content. Both are stable, so the
 // records of a URL that repeats by the million come to the second as they were
 // written, which is in a few ascending runs.
-func (b *Bucket) sort() {
-	if b.entries == nil {
-		b.enter()
-	}
+func (b *Bucket) sort(r *room) {
 	if oneGroup(b.entries) {
-		sortByKey(b.entries)
+		sortByKey(b.entries, r)
 	} else {
 		mergeRuns(b.entries, func(x, y *entry) int { return b.s.compareBounds(x.bound(), y.bound()) })
 	}
@@ -42,7 +40,7 @@ func oneGroup(entries []entry) bool {
 
 // sortByKey sorts by key alone: one counting pass puts each entry about where it
 // belongs, as the keys of a bucket are spread evenly, then each cell is sorted.
-func sortByKey(entries []entry) {
+func sortByKey(entries []entry, r *room) {
 	n := len(entries)
 	if n < 2 {
 		return
@@ -55,14 +53,17 @@ func sortByKey(entries []entry) {
 		return
 	}
 	shift := max(bits.Len64(hi-lo)-bits.Len(uint(n)), 0) // at most 2n cells
-	ends := make([]int32, (hi-lo)>>shift+2)
+	cells := int((hi-lo)>>shift) + 1
+	ends := slices.Grow(r.ends[:0], cells+1)[:cells+1]
+	clear(ends)
 	for i := range entries {
 		ends[(entries[i].key-lo)>>shift+1]++
 	}
 	for i := range ends[1:] {
 		ends[i+1] += ends[i]
 	}
-	out := make([]entry, n)
+	out := slices.Grow(r.out[:0], n)[:n]
+	r.out, r.ends = out, ends
 	for i := range entries {
 		c := (entries[i].key - lo) >> shift
 		out[ends[c]] = entries[i]
