@@ -120,7 +120,8 @@ func (s *Sorter) Finish() error {
 	return s.form(ranges, split.bounds)
 }
 
-// collect takes the ranges out of some writers. If anything was spilled, all is.
+// collect takes the ranges out of some writers, whose memory then is nobody's but
+// the ranges'. If anything was spilled, all is.
 func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) {
 	var errs []error
 	for _, w := range writers {
@@ -143,6 +144,9 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 			r.count += w.parts[i].count
 			r.bytes += w.parts[i].spilled
 		}
+	}
+	for _, w := range writers {
+		*w = Writer{err: w.err}
 	}
 	return ranges, errors.Join(errs...)
 }

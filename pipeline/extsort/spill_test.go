@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -119,6 +120,30 @@ func FuzzSpill(f *testing.F) {
 			t.Errorf("%q, %v", chunks, err)
 		}
 	})
+}
+
+// A writer that somebody still knows keeps no memory once all is spilled.
+func TestWriterGivesUpMemory(t *testing.T) {
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 64 << 20, TempDir: t.TempDir()})
+	defer s.Close()
+	held := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := held()
+	w := s.NewWriter()
+	for i := range uint64(1 << 20) {
+		w.Reserve(0, i*7919, 100)
+	}
+	if err := s.Finish(); err != nil || s.Spilled() == 0 {
+		t.Fatalf("%d bytes were spilled: %v", s.Spilled(), err)
+	}
+	if more := held() - before; more > 8<<20 {
+		t.Errorf("%d bytes are held", more)
+	}
+	runtime.KeepAlive(w)
 }
 
 // A spill that cannot be written is reported by the writer and by Finish.
