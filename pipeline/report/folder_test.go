@@ -151,7 +151,8 @@ func TestAbandon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+	// The second block waits until the first is written.
+	if _, err := file.Write(make([]byte, 2*fileBlock)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -358,7 +359,8 @@ func TestHelperWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+	// The second block waits until the first is written.
+	if _, err := file.Write(make([]byte, 2*fileBlock)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("writing")
