@@ -280,6 +280,7 @@ func (m *columnMapping) Write(b Block) error {
 	block := b.(*columnBlock)
 	if m.err = errors.Join(m.err, block.err); block.len() == 0 {
 		m.free(block)
+		return m.err
 	}
 	if full := m.full.Load(); full == nil || full.rows < block.len() {
 		m.full.Store(block.blockSize())

@@ -383,6 +383,48 @@ func TestBlocksAreFilledByMany(t *testing.T) {
 	}
 }
 
+// A block without rows is at once another's: Write does not look at it again. The
+// race detector sees it if it does.
+func TestEmptyBlocks(t *testing.T) {
+	const filled = 3000
+	row := randomRows(1)[0]
+	for _, f := range formats() {
+		var out bytes.Buffer
+		m, err := NewMapping(&out, f, MappingOptions{Carried: []string{"x", "y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := make(chan Block, 4)
+		var filling sync.WaitGroup
+		for range 3 {
+			filling.Go(func() {
+				for i := range 2 * filled {
+					b := m.Block()
+					if i%2 == 0 {
+						b.Append(&row)
+					}
+					blocks <- b
+				}
+			})
+		}
+		go func() {
+			filling.Wait()
+			close(blocks)
+		}()
+		for b := range blocks {
+			if err := m.Write(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, rows := readMapping(t, f, out.Bytes()); len(rows) != 3*filled {
+			t.Errorf("%s: %d rows of %d", f, len(rows), 3*filled)
+		}
+	}
+}
+
 func TestMappingTellsOfWriteErrors(t *testing.T) {
 	rows := randomRows(2000)
 	for _, f := range formats() {
