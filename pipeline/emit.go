@@ -125,8 +125,7 @@ func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed 
 		return nil
 	})
 	g.Go(func() error {
-		defer close(loads)
-		return r.write(ctx, out, order, loads, load)
+		return ended(loads, r.write(ctx, out, order, loads, load))
 	})
 	if load {
 		g.Go(func() error { return session.Load(ctx, row, chunks(ctx, loads, &r.freeLinks)) })
@@ -143,13 +142,11 @@ func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter
 	tasks := make(chan *piece, r.cfg.Workers)
 	order := make(chan *piece, r.cfg.Workers)
 	g.Go(func() error {
-		defer close(buckets)
-		return loadBuckets(ctx, g, s, buckets)
+		return ended(buckets, loadBuckets(ctx, g, s, buckets))
 	})
 	g.Go(func() error {
 		defer close(tasks)
-		defer close(order)
-		return cut(ctx, buckets, tasks, order)
+		return ended(order, cut(ctx, buckets, tasks, order))
 	})
 	for range r.cfg.Workers {
 		g.Go(func() error { return work(tasks) })
@@ -186,9 +183,12 @@ func loadBuckets(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, buck
 // cut sends the stretches of all buckets to the workers and, in order, to the
 // writer.
 func cut(ctx context.Context, buckets <-chan *loading, tasks, order chan<- *piece) error {
-	for l := range buckets {
-		<-l.done
-		if l.err != nil {
+	for {
+		l, ok, err := receive(ctx, buckets)
+		if !ok {
+			return err
+		}
+		if <-l.done; l.err != nil {
 			return l.err
 		}
 		n := l.bucket.Len()
@@ -205,17 +205,18 @@ func cut(ctx context.Context, buckets <-chan *loading, tasks, order chan<- *piec
 			}
 		}
 	}
-	return nil
 }
 
 // write takes the pieces in order as they are formatted.
 func (r *run) write(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece, load bool) error {
 	r.cfg.Status.Written.Store(0)
-	for p := range order {
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	for {
+		p, ok, err := receive(ctx, order)
+		if !ok {
+			return err
+		}
+		if _, _, err := receive(ctx, p.done); err != nil {
+			return err
 		}
 		if err := out.add(p); err != nil {
 			return err
@@ -231,30 +232,41 @@ func (r *run) write(ctx context.Context, out *written, order <-chan *piece, load
 			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // chunks yields the links of the pieces for sink.Session.Load.
 func chunks(ctx context.Context, loads <-chan *piece, free *sync.Pool) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		for {
-			select {
-			case p, ok := <-loads:
-				if !ok {
-					if ctx.Err() != nil {
-						yield(nil, context.Cause(ctx))
-					}
-					return
-				}
-				if !yield(p.links, nil) {
-					return
-				}
-				p.finished(free)
-			case <-ctx.Done():
-				yield(nil, context.Cause(ctx))
+			p, ok, err := receive(ctx, loads)
+			if err != nil {
+				yield(nil, err)
+			}
+			if !ok || !yield(p.links, nil) {
 				return
 			}
+			p.finished(free)
 		}
+	}
+}
+
+// ended closes a channel that has been sent all there is. After an error it stays
+// open, so that nobody takes a part for the whole: who receives meets the end of
+// the context.
+func ended[T any](to chan<- T, err error) error {
+	if err == nil {
+		close(to)
+	}
+	return err
+}
+
+// receive receives from a channel, or returns what ended the context.
+func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool, err error) {
+	select {
+	case v, ok = <-from:
+		return v, ok, nil
+	case <-ctx.Done():
+		return v, false, context.Cause(ctx)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -219,6 +220,61 @@ func TestStoreFaults(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// endStore tells whether what its Load is given has an end, rather than an error.
+type endStore struct {
+	sink.Store
+	ended atomic.Bool
+}
+
+type endSession struct {
+	sink.Session
+	s *endStore
+}
+
+func (s *endStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	session, err := s.Store.Lock(ctx, workspaces, opts)
+	return &endSession{session, s}, err
+}
+
+func (s *endSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+	return s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
+		for links, err := range chunks {
+			if !yield(links, err) || err != nil {
+				return
+			}
+		}
+		s.s.ended.Store(true)
+	})
+}
+
+// A store that is being loaded when a bucket cannot be read learns of it: it does
+// not take the links so far for all.
+func TestLoadIsBrokenOff(t *testing.T) {
+	cfg, _, _ := faultJob(t)
+	cfg.SpillAt(1)
+	for n, hit := int64(1), true; hit; n += 9 {
+		hit = false
+		reads := newCountdown(n, func() error { hit = true; return errors.New("disk on fire") })
+		cfg.UseFS(fsystest.FS{Before: func(operation string) error {
+			if operation == "readat" {
+				return reads.call(operation)
+			}
+			return nil
+		}})
+		store := &endStore{Store: openStore(t, t.TempDir())}
+		cfg.Store = store
+		if _, err := pipeline.Run(context.Background(), cfg); (err != nil) != hit {
+			t.Fatalf("read %d: %v", n, err)
+		}
+		if store.ended.Load() == hit {
+			t.Fatalf("read %d: the links ended: %v", n, store.ended.Load())
+		}
+		if err := errors.Join(store.Close(), os.RemoveAll("out")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
