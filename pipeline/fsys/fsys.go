@@ -45,9 +45,9 @@ type File interface {
 	// has it, it waits, or fails with EWOULDBLOCK.
 	Lock(wait bool) error
 	Sync() error
-	// Direct asks that writes go past the page cache, or through it again. Past it
-	// they need a place, a length and memory that are multiples of BlockAlign.
-	// Where the file system cannot, they go through it.
+	// Direct asks that reads and writes go past the page cache, or through it again.
+	// Past it they need a place, a length and memory that are multiples of
+	// BlockAlign. Where the file system cannot, they go through it.
 	Direct(on bool)
 }
 
@@ -145,11 +145,24 @@ func (f file) Lock(wait bool) error {
 func (f file) Direct(on bool) { _ = direct(int(f.Fd()), on) }
 
 // Write goes through the page cache if the file system tells only now that it
-// needs that.
+// needs that, and so do WriteAt and ReadAt.
 func (f file) Write(p []byte) (int, error) {
-	n, err := f.File.Write(p)
+	return f.cached(func() (int, error) { return f.File.Write(p) })
+}
+
+func (f file) WriteAt(p []byte, off int64) (int, error) {
+	return f.cached(func() (int, error) { return f.File.WriteAt(p, off) })
+}
+
+func (f file) ReadAt(p []byte, off int64) (int, error) {
+	return f.cached(func() (int, error) { return f.File.ReadAt(p, off) })
+}
+
+// cached makes a call again through the page cache, if it cannot be made past it.
+func (f file) cached(call func() (int, error)) (int, error) {
+	n, err := call()
 	if n == 0 && errors.Is(err, unix.EINVAL) && direct(int(f.Fd()), false) == nil {
-		return f.File.Write(p)
+		return call()
 	}
 	return n, err
 }

@@ -41,10 +41,24 @@ func TestDirect(t *testing.T) {
 	f.Direct(true)
 	write(block[1:100]) // at no multiple, of no multiple, from memory at none
 	write(block)
+	if n, err := f.WriteAt([]byte("X"), 5); n != 1 || err != nil {
+		t.Fatalf("%d bytes: %v", n, err)
+	}
+	want.Bytes()[5] = 'X'
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%d bytes, want %d (%v)", len(got), want.Len(), err)
+	}
+	if f, err = (fsys.OS{}).Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.Direct(true)
+	for _, n := range []int{fsys.BlockAlign, 5000} {
+		if _, err := f.ReadAt(block[:n], fsys.BlockAlign); err != nil || !bytes.Equal(block[:n], want.Bytes()[fsys.BlockAlign:][:n]) {
+			t.Errorf("%d bytes read: %v", n, err)
+		}
 	}
 }
