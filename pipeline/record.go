@@ -25,6 +25,7 @@ type record struct {
 }
 
 const (
+	recordKey  = 16 // bytes of the url_key
 	recordHead = 18 // bytes before the canonical URL
 
 	flagSame   byte = 1 << iota // original is byte for byte the canonical URL
@@ -74,7 +75,7 @@ type place struct {
 }
 
 // hashOf returns the hash of a record without decoding the rest.
-func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([16]byte(rec[:16])) }
+func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([recordKey]byte(rec)) }
 
 func canonicalOf(rec []byte) []byte {
 	n := int(binary.LittleEndian.Uint16(rec[16:]))

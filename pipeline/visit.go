@@ -60,6 +60,11 @@ type rival struct {
 // do settles the URLs of the buckets [from, to) among themselves and with the
 // store, or leaves them to the contest.
 func (v *visit) do(ctx context.Context, from, to int) error {
+	if to == from+1 {
+		if alone, err := v.alone(from); alone || err != nil {
+			return err
+		}
+	}
 	v.last, v.lastHead = spot{}, head{}
 	for i := from; i < to; i++ {
 		if ctx.Err() != nil {
@@ -81,6 +86,28 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		v.run.cfg.Status.Settled.Add(int64(b.Len()))
 	}
 	return nil
+}
+
+// alone reports whether no URL of a bucket has anything to do with another one or
+// with the store. Then they are settled, and of a bucket on disk only the heads
+// were read.
+func (v *visit) alone(bucket int) (bool, error) {
+	b, err := v.run.records.LoadHeads(bucket)
+	if err != nil {
+		return false, err
+	}
+	defer b.Release()
+	n := int64(0)
+	for first, end := range urls(b) {
+		group := b.Group(first)
+		if v.populated[group] || end < b.Len() && b.Group(end) == group && b.Key(end) == b.Key(first) {
+			return false, nil
+		}
+		n++
+	}
+	v.distinct += n
+	v.run.cfg.Status.Settled.Add(int64(b.Len()))
+	return true, nil
 }
 
 // askStore finds what the store has of the URLs of the bucket.

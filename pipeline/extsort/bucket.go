@@ -1,8 +1,11 @@
 package extsort
 
 import (
+	"math"
 	"slices"
 	"sort"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // A Bucket is a stretch of the order. It belongs to its sorter, and between Load
@@ -11,6 +14,7 @@ type Bucket struct {
 	s       *Sorter
 	chunks  [][]byte // in memory
 	extents []extent // on disk: all of it, or nothing
+	heads   []extent // of the same records, if wanted
 	bytes   int64    // of the extents
 	count   int
 	entries []entry // one for each record; in order once sorted
@@ -81,26 +85,54 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 	if b.sorted {
 		return b, nil
 	}
-	r := s.takeRoom()
 	if b.extents == nil {
-		b.enter(nil)
+		r := s.takeRoom()
+		b.enterAll()
 		b.sort(r)
+		b.sortEqual()
 		b.sorted = true
 		s.giveBack(r)
 		return b, nil
 	}
-	loaded := &Bucket{s: s, count: b.count, room: r, chunks: r.chunks[:0]}
-	free := r.bytes(int(b.bytes))
-	for _, e := range b.extents {
-		records, err := s.spill.read(e, free)
+	loaded, err := b.read(b.extents)
+	if err == nil {
+		loaded.sortEqual()
+	}
+	return loaded, err
+}
+
+// LoadHeads is Load of a bucket of which only Config.Head bytes of each record are
+// needed: much less is read of one on disk. Its records are in order but for those
+// of one group and key, whose order is not known.
+func (s *Sorter) LoadHeads(i int) (*Bucket, error) {
+	b := &s.buckets[i]
+	if b.extents == nil {
+		return s.Load(i)
+	}
+	return b.read(b.heads)
+}
+
+// read loads these extents of the bucket, in order by group and key.
+func (b *Bucket) read(extents []extent) (*Bucket, error) {
+	size := 0
+	for _, e := range extents {
+		size += e.size
+	}
+	r := b.s.takeRoom()
+	buf := r.bytes(size)
+	loaded := &Bucket{s: b.s, count: b.count, room: r, chunks: r.chunks[:0], entries: slices.Grow(r.entries[:0], b.count)}
+	for at := 0; at < size; at += chunkSize {
+		loaded.chunks = append(loaded.chunks, buf[at:]) // so references are offsets in buf
+	}
+	for at, i := 0, 0; i < len(extents); i++ {
+		records, err := b.s.spill.read(extents[i], buf[at:])
 		if err != nil {
-			s.giveBack(r)
+			b.s.giveBack(r)
 			return nil, err
 		}
-		free = free[e.size:]
-		loaded.chunks = appendChunks(loaded.chunks, records)
+		loaded.enter((at+extentHeader)/align, records)
+		at += extents[i].size
 	}
-	loaded.enter(r.entries)
 	r.chunks, r.entries = loaded.chunks, loaded.entries
 	loaded.sort(r)
 	return loaded, nil
@@ -133,23 +165,9 @@ func (s *Sorter) giveBack(r *room) {
 // bytes returns n bytes.
 func (r *room) bytes(n int) []byte {
 	if cap(r.buf) < n {
-		r.buf = make([]byte, n+n/8) // the next bucket may be a little larger
+		r.buf = fsys.NewBlock(n + n/8) // the next bucket may be a little larger
 	}
 	return r.buf[:n]
-}
-
-// appendChunks cuts an extent into pieces within which an entry can point.
-func appendChunks(chunks [][]byte, records []byte) [][]byte {
-	start, at := 0, 0
-	for at < len(records) {
-		_, content := record(records[at:])
-		if at-start >= chunkSize {
-			chunks = append(chunks, records[start:at])
-			start = at
-		}
-		at += recordSize(len(content))
-	}
-	return append(chunks, records[start:])
 }
 
 // scan visits the chunks of a bucket on disk, each valid during the call.
@@ -172,33 +190,39 @@ func (b *Bucket) scan(visit func(chunk []byte)) error {
 func (b *Bucket) join(next *Bucket) {
 	b.chunks = append(b.chunks, next.chunks...)
 	b.extents = append(b.extents, next.extents...)
+	b.heads = append(b.heads, next.heads...)
 	b.bytes += next.bytes
 	b.count += next.count
 }
 
-// enter makes the entries, in this memory if it is enough. Those of a bucket that
-// was split are there.
-func (b *Bucket) enter(entries []entry) {
+// enterAll makes the entries of a bucket in memory. Those of one that was split are
+// there.
+func (b *Bucket) enterAll() {
 	if b.entries != nil {
 		return
 	}
-	if len(b.chunks) > maxChunks {
-		panic("extsort: a bucket of over 32 GiB")
-	}
-	b.entries = slices.Grow(entries[:0], b.count)
+	b.entries = make([]entry, 0, b.count)
 	for c, chunk := range b.chunks {
-		for at := 0; at < len(chunk); {
-			h, content := record(chunk[at:])
-			b.entries = append(b.entries, entry{h.key, h.group, uint32(c<<offsetBits | at/align)})
-			at += recordSize(len(content))
-		}
+		b.enter(c<<offsetBits, chunk)
+	}
+}
+
+// enter appends the entries of records, of which the first has this reference.
+func (b *Bucket) enter(ref int, records []byte) {
+	for at := 0; at < len(records); {
+		h, content := record(records[at:])
+		b.entries = append(b.entries, entry{h.key, h.group, uint32(ref + at/align)})
+		at += recordSize(len(content))
+	}
+	if uint64(ref)+uint64(len(records)/align) > math.MaxUint32 {
+		panic("extsort: a bucket of over 32 GiB")
 	}
 }
 
 // split divides the bucket into at most n of about the same size, with the
 // bounds between them.
 func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
-	b.enter(nil)
+	b.enterAll()
 	sample := make([]bound, 0, 64*n)
 	for i := 0; i < len(b.entries); i += max(len(b.entries)/(64*n), 1) {
 		sample = append(sample, b.entries[i].bound())

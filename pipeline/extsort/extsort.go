@@ -5,8 +5,8 @@
 // are taken from a sample of the first records, so that afterwards each bucket
 // is sorted by itself, by any goroutine, and the buckets follow each other in
 // order. Past Config.Memory the chunks that hold the records move to a spill
-// file; there is no merge. Neither the splitters nor the number of writers nor
-// the memory show in the order.
+// file, while the writing goes on; there is no merge. Neither the splitters nor
+// the number of writers nor the memory show in the order.
 //
 // The life of a sorter: [New]; a [Writer] for each goroutine; Finish; then Load
 // and Release of each bucket, as often as wanted; Close.
@@ -14,7 +14,6 @@ package extsort
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,6 +28,9 @@ type Config struct {
 	// Compare orders the contents of records of one group and key. It must be
 	// safe for concurrent use, and total: no two records may be equal.
 	Compare func(a, b []byte) int
+	// Head is how many bytes of its content a record has in what LoadHeads loads;
+	// 0: it is not called.
+	Head int
 
 	// Memory is how many bytes of records are held before they spill, and how
 	// many bytes the buckets may have that are loaded at once; 0: no bound.
@@ -58,7 +60,7 @@ type Sorter struct {
 	splitters atomic.Pointer[splitters]
 	mu        sync.Mutex // guards writers and the making of splitters
 	writers   []*Writer
-	spill     spill
+	spill     *spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
 	rooms     chan *room   // that no bucket is in
 	size      int64        // of what was written
@@ -72,7 +74,7 @@ func New(cfg Config) *Sorter {
 	if cfg.Memory > 0 {
 		arena = min(arena, max(cfg.Memory, chunkSize))
 	}
-	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: spill{fs: fsys.Or(cfg.FS), dir: cfg.TempDir},
+	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: newSpill(fsys.Or(cfg.FS), cfg.TempDir),
 		rooms: make(chan *room, max(cfg.Loads, 1))}
 }
 
@@ -82,6 +84,7 @@ func (s *Sorter) NewWriter() *Writer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writers = append(s.writers, w)
+	s.spill.direct.Store(s.cfg.Memory >= int64(len(s.writers))*rangeBuckets*directExtent)
 	return w
 }
 
@@ -123,32 +126,30 @@ func (s *Sorter) Finish() error {
 // collect takes the ranges out of some writers, whose memory then is nobody's but
 // the ranges'. If anything was spilled, all is.
 func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) {
-	var errs []error
 	for _, w := range writers {
 		w.distribute(split) // may be the first to spill
 	}
+	ranges := make([]Bucket, len(split.bounds)+1)
 	for _, w := range writers {
-		if s.Spilled() > 0 {
-			w.flush(true)
+		spilled := s.Spilled() > 0
+		if spilled {
 			s.held.Add(-w.arenas)
 		}
-		errs = append(errs, w.err)
-	}
-	ranges := make([]Bucket, len(split.bounds)+1)
-	for i := range ranges {
-		r := &ranges[i]
-		r.s = s
-		for _, w := range writers {
-			r.chunks = append(r.chunks, w.parts[i].chunks...)
-			r.extents = append(r.extents, w.parts[i].extents...)
-			r.count += w.parts[i].count
-			r.bytes += w.parts[i].spilled
+		for i := range ranges {
+			r, t := &ranges[i], &w.parts[i]
+			if spilled {
+				w.spill(t, len(t.chunks))
+			}
+			r.s = s
+			r.chunks = append(r.chunks, t.chunks...)
+			r.extents = append(r.extents, t.extents...)
+			r.heads = append(r.heads, t.heads...)
+			r.count += t.count
+			r.bytes += t.spilled
 		}
+		*w = Writer{s: s}
 	}
-	for _, w := range writers {
-		*w = Writer{err: w.err}
-	}
-	return ranges, errors.Join(errs...)
+	return ranges, s.spill.wait()
 }
 
 // form makes buckets of a convenient size: small neighbours are joined, and a

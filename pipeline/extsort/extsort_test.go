@@ -17,6 +17,9 @@ import (
 	"pgregory.net/rapid"
 )
 
+// head is the number of bytes that the tests ask heads to have.
+const head = 2
+
 type rec struct {
 	group   uint32
 	key     uint64
@@ -33,7 +36,7 @@ func compareRecs(a, b rec) int {
 
 // write gives the records to as many writers as asked, each in a goroutine.
 func write(t testingT, recs []rec, writers int, memory int64) *extsort.Sorter {
-	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory, Loads: 2})
+	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Head: head, Memory: memory, Loads: 2})
 	var wg sync.WaitGroup
 	for i := range writers {
 		w := s.NewWriter()
@@ -74,10 +77,38 @@ func check(t testingT, recs []rec, writers int, memory int64) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("%d records of %d writers are not in order (%d came back)", len(recs), writers, len(got))
 	}
+	checkHeads(t, s)
 	for i := 0; i < len(recs); i += 1 + len(recs)/100 {
 		if !found(t, s, recs[i]) {
 			t.Fatalf("record %v is not where Locate and Search look", recs[i])
 		}
+	}
+}
+
+// checkHeads compares the heads of each bucket with its records.
+func checkHeads(t testingT, s *extsort.Sorter) {
+	for i := range s.Buckets() {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		h, err := s.LoadHeads(i)
+		if err != nil {
+			t.Fatalf("load heads: %v", err)
+		}
+		var want, got []rec
+		for j := range b.Len() {
+			want = append(want, rec{b.Group(j), b.Key(j), string(b.Record(j)[:min(head, len(b.Record(j)))])})
+			got = append(got, rec{h.Group(j), h.Key(j), string(h.Record(j)[:min(head, len(h.Record(j)))])})
+		}
+		inOrder := slices.IsSortedFunc(got, func(a, b rec) int { return cmp.Or(byGroup(a.group, b.group), cmp.Compare(a.key, b.key)) })
+		slices.SortFunc(want, compareRecs)
+		slices.SortFunc(got, compareRecs)
+		if h.Len() != b.Len() || !inOrder || !slices.Equal(got, want) {
+			t.Fatalf("bucket %d: the heads of %d records are not those of its %d", i, h.Len(), b.Len())
+		}
+		h.Release()
+		b.Release()
 	}
 }
 

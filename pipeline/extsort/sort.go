@@ -6,16 +6,19 @@ import (
 	"slices"
 )
 
-// sort puts the entries in order: by group and key first, which need not touch
-// the records, then stretches of equal ones by content. Both are stable, so the
-// records of a URL that repeats by the million come to the second as they were
-// written, which is in a few ascending runs.
+// sort puts the entries in order by group and key, which need not touch the
+// records. It and sortEqual are stable, so the records of a URL that repeats by the
+// million come to the second as they were written, which is in a few ascending runs.
 func (b *Bucket) sort(r *room) {
 	if oneGroup(b.entries) {
 		sortByKey(b.entries, r)
 	} else {
 		mergeRuns(b.entries, func(x, y *entry) int { return b.s.compareBounds(x.bound(), y.bound()) })
 	}
+}
+
+// sortEqual sorts stretches of one group and key by content.
+func (b *Bucket) sortEqual() {
 	byContent := func(x, y *entry) int { return b.s.cfg.Compare(b.content(*x), b.content(*y)) }
 	for i := 0; i < len(b.entries); {
 		end := i + 1

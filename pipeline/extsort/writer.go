@@ -17,7 +17,7 @@ type Writer struct {
 	arena  []byte                     // free memory that chunks are cut from
 	arenas int64                      // bytes of all arenas
 	free   [chunkClasses + 1][][]byte // chunks whose content was spilled, by size
-	err    error                      // the first of the spill file
+	turn   int                        // the range that is spilled next
 }
 
 // groupSpan caches splitters.span of a group, and a way to find keys in it.
@@ -29,9 +29,9 @@ type groupSpan struct {
 	shift int
 }
 
-// Err returns the first error of writing records to disk. From then on the
-// records are lost.
-func (w *Writer) Err() error { return w.err }
+// Err returns the first error of writing records to disk so far, by any writer.
+// From then on records are lost.
+func (w *Writer) Err() error { return w.s.spill.err() }
 
 // Reserve adds a record and returns the n bytes that its content goes to, to be
 // filled before the next call.
@@ -146,7 +146,6 @@ const (
 	chunkClasses = 4       // chunkSize = firstChunk << chunkClasses
 	mostArena    = 1 << 23 // but never more than Config.Memory
 	offsetBits   = 12      // chunkSize / align
-	maxChunks    = 1 << (32 - offsetBits)
 	maxRecordLen = 1<<32 - 1
 )
 
@@ -160,8 +159,9 @@ type header struct {
 type stretch struct {
 	chunks  [][]byte
 	extents []extent
-	spilled int64 // bytes of the extents
-	count   int   // records
+	heads   []extent // of the records in extents, in their order; nil without Config.Head
+	spilled int64    // bytes of the extents
+	count   int      // records
 }
 
 func (t *stretch) reserve(w *Writer, h header, n int) []byte {
@@ -180,10 +180,7 @@ func (t *stretch) reserve(w *Writer, h header, n int) []byte {
 	chunk = chunk[:at+size]
 	t.chunks[last] = chunk
 	t.count++
-	binary.LittleEndian.PutUint32(chunk[at:], h.group)
-	binary.LittleEndian.PutUint32(chunk[at+4:], uint32(n))
-	binary.LittleEndian.PutUint64(chunk[at+8:], h.key)
-	return chunk[at+headerSize : at+headerSize+n : at+headerSize+n]
+	return putRecord(chunk[at:], h, n)
 }
 
 // newChunk returns an empty chunk for at least size bytes, number i of its
@@ -197,7 +194,7 @@ func (w *Writer) newChunk(i, size int) []byte {
 		return make([]byte, 0, size)
 	}
 	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full() {
-		w.flush(false)
+		w.makeRoom(class)
 	}
 	if last := len(w.free[class]) - 1; last >= 0 {
 		chunk := w.free[class][last]
@@ -219,46 +216,49 @@ func (s *Sorter) full() bool {
 	return s.cfg.Memory > 0 && s.held.Load()+int64(s.arenaSize) > s.cfg.Memory
 }
 
-// flush spills the full chunks of all ranges, and those being filled too if all
-// is asked for.
-func (w *Writer) flush(all bool) {
-	for i := range w.parts {
-		t := &w.parts[i]
-		keep := 1
-		if all {
-			keep = 0
-		}
-		for len(t.chunks) > keep && w.err == nil {
-			w.spill(t, len(t.chunks)-keep)
+// makeRoom spills the full chunks of ranges in turn, until a chunk of a class is
+// free. So a range is spilled when it has twice the mean, and the disk writes all
+// the while.
+func (w *Writer) makeRoom(class int) {
+	for range w.parts {
+		t := &w.parts[w.turn]
+		w.turn = (w.turn + 1) % len(w.parts)
+		if w.spill(t, len(t.chunks)-1); len(w.free[class]) > 0 {
+			return
 		}
 	}
 }
 
-// spill writes at most n of the first chunks of a stretch as one extent.
+// spill writes the first n chunks of a stretch.
 func (w *Writer) spill(t *stretch, n int) {
-	size := 0
-	for i, chunk := range t.chunks[:n] {
-		if size += len(chunk); size > extentMax && i > 0 {
-			n = i
-			break
+	for n > 0 && w.Err() == nil {
+		size, now := 0, 0
+		for now < n && (now == 0 || size+len(t.chunks[now]) <= extentMax) {
+			size += len(t.chunks[now])
+			now++
 		}
+		records, heads := w.s.spill.write(t.chunks[:now], w.s.cfg.Head)
+		t.extents = append(t.extents, records)
+		t.spilled += int64(records.size)
+		if w.s.cfg.Head > 0 {
+			t.heads = append(t.heads, heads)
+		}
+		for _, chunk := range t.chunks[:now] {
+			w.reuse(chunk)
+		}
+		t.chunks = append(t.chunks[:0], t.chunks[now:]...)
+		n -= now
 	}
-	e, err := w.s.spill.write(t.chunks[:n])
-	if err != nil {
-		w.err = err
+}
+
+// reuse takes back a chunk.
+func (w *Writer) reuse(chunk []byte) {
+	if cap(chunk) > chunkSize {
+		w.s.held.Add(-int64(cap(chunk)))
 		return
 	}
-	t.extents = append(t.extents, e)
-	t.spilled += int64(e.size)
-	for _, chunk := range t.chunks[:n] {
-		if cap(chunk) > chunkSize {
-			w.s.held.Add(-int64(cap(chunk)))
-			continue
-		}
-		class := bits.Len(uint(cap(chunk)/firstChunk)) - 1
-		w.free[class] = append(w.free[class], chunk[:0])
-	}
-	t.chunks = append(t.chunks[:0], t.chunks[n:]...)
+	class := bits.Len(uint(cap(chunk)/firstChunk)) - 1
+	w.free[class] = append(w.free[class], chunk[:0])
 }
 
 // each calls f with every record of a chunk, in the order they were added.
@@ -272,6 +272,14 @@ func each(chunk []byte, f func(h header, content []byte)) {
 
 // recordSize is what a record of n bytes takes in a chunk.
 func recordSize(n int) int { return (headerSize + n + align - 1) &^ (align - 1) }
+
+// putRecord begins b with a record of n bytes, and returns the place of its content.
+func putRecord(b []byte, h header, n int) (content []byte) {
+	binary.LittleEndian.PutUint32(b, h.group)
+	binary.LittleEndian.PutUint32(b[4:], uint32(n))
+	binary.LittleEndian.PutUint64(b[8:], h.key)
+	return b[headerSize : headerSize+n : headerSize+n]
+}
 
 // record decodes the record that b begins with.
 func record(b []byte) (header, []byte) {
