@@ -60,15 +60,15 @@ type rival struct {
 // do settles the URLs of the buckets [from, to) among themselves and with the
 // store, or leaves them to the contest.
 func (v *visit) do(ctx context.Context, from, to int) error {
-	if to == from+1 {
-		if alone, err := v.alone(from); alone || err != nil {
-			return err
-		}
-	}
 	v.last, v.lastHead = spot{}, head{}
 	for i := from; i < to; i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if to == from+1 {
+			if alone, err := v.alone(i); alone || err != nil {
+				return err
+			}
 		}
 		b, err := v.run.records.Load(i)
 		if err != nil {

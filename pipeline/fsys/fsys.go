@@ -51,7 +51,7 @@ type File interface {
 	Direct(on bool)
 }
 
-// BlockAlign. ErrUnsupported: the file system cannot.
+// BlockAlign suits every file system that can go past the page cache.
 const BlockAlign = 4096
 
 // NewBlock returns a block of no bytes that has room for n, aligned for
