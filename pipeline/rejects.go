@@ -64,14 +64,14 @@ func appendReject(dst []byte, offset int64, rej reject) []byte {
 
 // writeRejects writes all rejects in order: those of the intake and the rows
 // whose URL found no code.
-func (r *run) writeRejects() (report.FileSum, error) {
+func (r *run) writeRejects() (_ report.FileSum, err error) {
 	file, err := r.createReport("rejects.csv")
 	if err != nil {
 		return report.FileSum{}, err
 	}
 	w := report.NewRejects(file, r.inputs.columns)
 	late := r.newRejectSorter()
-	defer late.Close()
+	defer func() { err = errors.Join(err, late.Close()) }()
 	if err := r.rejectExhausted(late); err != nil {
 		return report.FileSum{}, err
 	}
