@@ -166,10 +166,8 @@ type loading struct {
 func loadBuckets(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, buckets chan<- *loading) error {
 	for i := range s.Buckets() {
 		l := &loading{number: i, done: make(chan struct{})}
-		select {
-		case buckets <- l:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := send(ctx, buckets, l); err != nil {
+			return err
 		}
 		g.Go(func() error {
 			defer close(l.done)
@@ -197,10 +195,8 @@ func cut(ctx context.Context, buckets <-chan *loading, tasks, order chan<- *piec
 		for start := 0; start < n; start += pieceRows {
 			p := &piece{bucket: b, start: start, end: min(start+pieceRows, n), done: make(chan struct{})}
 			for _, to := range []chan<- *piece{tasks, order} {
-				select {
-				case to <- p:
-				case <-ctx.Done():
-					return context.Cause(ctx)
+				if err := send(ctx, to, p); err != nil {
+					return err
 				}
 			}
 		}
@@ -226,10 +222,8 @@ func (r *run) write(ctx context.Context, out *written, order <-chan *piece, load
 			p.finished(&r.freeLinks)
 			continue
 		}
-		select {
-		case loads <- p:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := send(ctx, loads, p); err != nil {
+			return err
 		}
 	}
 }
@@ -258,6 +252,16 @@ func ended[T any](to chan<- T, err error) error {
 		close(to)
 	}
 	return err
+}
+
+// send sends to a channel, or returns what ended the context.
+func send[T any](ctx context.Context, to chan<- T, v T) error {
+	select {
+	case to <- v:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // receive receives from a channel, or returns what ended the context.
