@@ -5,7 +5,7 @@ import "github.com/linkforge/bulk/pipeline/report"
 // budget divides Config.Memory, in bytes; all of it is zero where there is no
 // bound. With w workers,
 //
-//	fixed    48 MiB          program, blocks of the reader, writer and cache of the store
+//	fixed    48 MiB          program, blocks of the reader and of spills, writer and cache of the store
 //	workers  w · 24 MiB      batches and formatted pieces under way
 //	groups   160 MiB         row groups or batches under way: one is gathered, one encoded
 //	rejects  1/16 of the rest

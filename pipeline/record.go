@@ -25,8 +25,8 @@ type record struct {
 }
 
 const (
-	recordKey  = 16 // bytes of the url_key
-	recordHead = 18 // bytes before the canonical URL
+	recordKey  = 16            // bytes of the url_key
+	recordHead = recordKey + 2 // bytes before the canonical URL
 
 	flagSame   byte = 1 << iota // original is byte for byte the canonical URL
 	flagNullWS                  // the cell of the workspace column was null and a default stood in
@@ -44,7 +44,7 @@ func finishRecord(rec []byte, h codegen.Hash, original []byte, flags byte) []byt
 	canonical := rec[recordHead:]
 	binary.BigEndian.PutUint64(rec, h.Hi)
 	binary.BigEndian.PutUint64(rec[8:], h.Lo)
-	binary.LittleEndian.PutUint16(rec[16:], uint16(len(canonical)))
+	binary.LittleEndian.PutUint16(rec[recordKey:], uint16(len(canonical)))
 	if bytes.Equal(canonical, original) {
 		return append(rec, flags|flagSame)
 	}
@@ -78,7 +78,7 @@ type place struct {
 func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([recordKey]byte(rec)) }
 
 func canonicalOf(rec []byte) []byte {
-	n := int(binary.LittleEndian.Uint16(rec[16:]))
+	n := int(binary.LittleEndian.Uint16(rec[recordKey:]))
 	return rec[recordHead : recordHead+n : recordHead+n]
 }
 

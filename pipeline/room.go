@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 )
@@ -32,10 +33,7 @@ func (r *run) checkRoom() error {
 // needRoom returns an error if the folder of what is spilled has not so many bytes
 // left. Where the system does not tell, it has.
 func (r *run) needRoom(need int64) error {
-	dir := r.cfg.TempDir
-	if dir == "" {
-		dir = os.TempDir()
-	}
+	dir := cmp.Or(r.cfg.TempDir, os.TempDir())
 	free, err := r.cfg.freeRoom(dir)
 	if err != nil || need <= free {
 		return nil

@@ -102,11 +102,11 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 }
 
 // LoadHeads is Load of a bucket of which only Config.Head bytes of each record are
-// needed: much less is read of one on disk. Its records are in order but for those
-// of one group and key, whose order is not known.
+// needed: much less is read of one that has heads on disk. Its records are in order
+// but for those of one group and key, whose order is not known.
 func (s *Sorter) LoadHeads(i int) (*Bucket, error) {
 	b := &s.buckets[i]
-	if b.extents == nil {
+	if b.heads == nil {
 		return s.Load(i)
 	}
 	return b.read(b.heads)

@@ -28,8 +28,7 @@ type Config struct {
 	// Compare orders the contents of records of one group and key. It must be
 	// safe for concurrent use, and total: no two records may be equal.
 	Compare func(a, b []byte) int
-	// Head is how many bytes of its content a record has in what LoadHeads loads;
-	// 0: it is not called.
+	// Head is how many bytes of their contents are kept apart for LoadHeads; 0: none.
 	Head int
 
 	// Memory is how many bytes of records are held before they spill, and how
@@ -129,9 +128,9 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 	for _, w := range writers {
 		w.distribute(split) // may be the first to spill
 	}
+	spilled := s.Spilled() > 0
 	ranges := make([]Bucket, len(split.bounds)+1)
 	for _, w := range writers {
-		spilled := s.Spilled() > 0
 		if spilled {
 			s.held.Add(-w.arenas)
 		}

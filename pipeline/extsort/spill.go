@@ -1,6 +1,7 @@
 package extsort
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (p *spill) err() error {
 }
 
 func (p *spill) fail(doing string, err error) {
-	err = fmt.Errorf("%s the spill file in %s: %w", doing, p.folder(), fsys.Cause(err))
+	err = fmt.Errorf("%s the spill file in %s: %w", doing, cmp.Or(p.dir, os.TempDir()), fsys.Cause(err))
 	p.failed.CompareAndSwap(nil, &err)
 }
 
@@ -164,13 +165,6 @@ func seal(block []byte, start int) []byte {
 	block = block[:end+-end&(fsys.BlockAlign-1)]
 	clear(block[end:])
 	return block
-}
-
-func (p *spill) folder() string {
-	if p.dir == "" {
-		return os.TempDir()
-	}
-	return p.dir
 }
 
 // read reads an extent into buf, which has its size and the alignment of a block,

@@ -4,6 +4,7 @@
 package fsys
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -102,9 +103,7 @@ func open(path string, flag int) (File, error) {
 // Temp makes a file that never has a name where the system can; elsewhere a
 // process that is killed within this call leaves an empty file.
 func (OS) Temp(dir string) (File, error) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
+	dir = cmp.Or(dir, os.TempDir())
 	if f, err := unnamed(dir); err == nil {
 		return file{f}, nil
 	}
