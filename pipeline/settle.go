@@ -54,6 +54,8 @@ type settlement struct {
 	runID     int32        // of an unfinished run that this one continues; 0: none
 	populated []bool       // workspaces, by number, that have links in the store
 
+	anyPopulated bool // one of them has
+
 	verdicts [][]verdict // by bucket, then by the URL's first record; nil: all fresh
 	heads    []head      // of each bucket, where the URL of its first record begins if in an earlier one
 
@@ -139,7 +141,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 // visitors is how many buckets are visited at once: as many as there are workers,
 // and twice as many where half of them wait for the store.
 func (s *settlement) visitors() int {
-	if slices.Contains(s.populated, true) {
+	if s.anyPopulated {
 		return 2 * s.run.cfg.Workers
 	}
 	return s.run.cfg.Workers
@@ -157,6 +159,7 @@ func (s *settlement) askPopulated(ctx context.Context) error {
 	}
 	for i, id := range s.run.order {
 		s.populated[id] = populated[i]
+		s.anyPopulated = s.anyPopulated || populated[i]
 	}
 	return nil
 }

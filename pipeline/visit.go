@@ -65,7 +65,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if to == from+1 {
+		if to == from+1 && !v.anyPopulated {
 			if alone, err := v.alone(i); alone || err != nil {
 				return err
 			}
@@ -88,9 +88,9 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// alone reports whether no URL of a bucket has anything to do with another one or
-// with the store. Then they are settled, and of a bucket on disk only the heads
-// were read.
+// alone reports whether no URL of a bucket has anything to do with another one, where
+// the store has none of them. Then they are settled, and of a bucket on disk only the
+// heads were read.
 func (v *visit) alone(bucket int) (bool, error) {
 	b, err := v.run.records.LoadHeads(bucket)
 	if err != nil {
@@ -99,8 +99,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 	defer b.Release()
 	n := int64(0)
 	for first, end := range urls(b) {
-		group := b.Group(first)
-		if v.populated[group] || end < b.Len() && b.Group(end) == group && b.Key(end) == b.Key(first) {
+		if end < b.Len() && b.Group(end) == b.Group(first) && b.Key(end) == b.Key(first) {
 			return false, nil
 		}
 		n++
