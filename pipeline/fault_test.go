@@ -47,6 +47,7 @@ func (c *countdown) call(operation string) error {
 type faultyStore struct {
 	sink.Store
 	*countdown
+	ended atomic.Bool // the chunks of a Load had an end, not an error
 }
 
 func (f *faultyStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
@@ -107,6 +108,7 @@ func (s *faultySession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2
 				return
 			}
 		}
+		s.f.ended.Store(true)
 	})
 }
 
@@ -198,7 +200,7 @@ func TestStoreFaults(t *testing.T) {
 			for n, hit := int64(1), true; hit; n++ {
 				hit = false
 				dir := t.TempDir()
-				cfg.Store = &faultyStore{openStore(t, dir), newCountdown(n, func() error { hit = true; return fault })}
+				cfg.Store = &faultyStore{Store: openStore(t, dir), countdown: newCountdown(n, func() error { hit = true; return fault })}
 				_, err := pipeline.Run(context.Background(), cfg)
 				if name == "fatal" && hit {
 					if !errors.Is(err, fault) {
@@ -223,39 +225,18 @@ func TestStoreFaults(t *testing.T) {
 	}
 }
 
-// endStore tells whether what its Load is given has an end, rather than an error.
-type endStore struct {
-	sink.Store
-	ended atomic.Bool
-}
-
-type endSession struct {
-	sink.Session
-	s *endStore
-}
-
-func (s *endStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	session, err := s.Store.Lock(ctx, workspaces, opts)
-	return &endSession{session, s}, err
-}
-
-func (s *endSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	return s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
-		for links, err := range chunks {
-			if !yield(links, err) || err != nil {
-				return
-			}
-		}
-		s.s.ended.Store(true)
-	})
-}
-
 // A store that is being loaded when a bucket cannot be read learns of it: it does
 // not take the links so far for all.
 func TestLoadIsBrokenOff(t *testing.T) {
-	cfg, _, _ := faultJob(t)
+	note := strings.Repeat("so that records spill ", 100)
+	var list []string
+	for i := range 3000 {
+		list = append(list, fmt.Sprintf("http://example.com/%d,,%s", i, note))
+	}
+	cfg, _, _ := faultJobOn(t, "a.csv", []byte(csvFile(list)), base(10), t.TempDir())
 	cfg.SpillAt(1)
-	for n, hit := int64(1), true; hit; n += 9 {
+	broken := 0
+	for n, hit := int64(1), true; hit; n += 97 {
 		hit = false
 		reads := newCountdown(n, func() error { hit = true; return errors.New("disk on fire") })
 		cfg.UseFS(fsystest.FS{Before: func(operation string) error {
@@ -264,7 +245,10 @@ func TestLoadIsBrokenOff(t *testing.T) {
 			}
 			return nil
 		}})
-		store := &endStore{Store: openStore(t, t.TempDir())}
+		began := false
+		loading := newCountdown(0, func() error { began = true; return nil })
+		loading.at = "chunk"
+		store := &faultyStore{Store: openStore(t, t.TempDir()), countdown: loading}
 		cfg.Store = store
 		if _, err := pipeline.Run(context.Background(), cfg); (err != nil) != hit {
 			t.Fatalf("read %d: %v", n, err)
@@ -272,9 +256,15 @@ func TestLoadIsBrokenOff(t *testing.T) {
 		if store.ended.Load() == hit {
 			t.Fatalf("read %d: the links ended: %v", n, store.ended.Load())
 		}
+		if began && hit {
+			broken++
+		}
 		if err := errors.Join(store.Close(), os.RemoveAll("out")); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if broken == 0 {
+		t.Error("no load was broken off")
 	}
 }
 

@@ -59,7 +59,7 @@ func killedRun(point, dsn string) error {
 	cfg.Inputs, cfg.Out, cfg.AsOf, cfg.Workers, cfg.TempDir = []string{"a.csv"}, "out", asOf, 2, "tmp"
 	cfg.SpillAt(64 << 10)
 	cfg.UseFS(fsystest.FS{Before: counts["before"].call, After: func(operation string) { counts["after"].call(operation) }})
-	cfg.Store = &committing{&faultyStore{store, counts["before"]}, counts}
+	cfg.Store = &committing{&faultyStore{Store: store, countdown: counts["before"]}, counts}
 	_, err = pipeline.Run(context.Background(), cfg)
 	var calls string
 	for _, kind := range kinds {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -142,7 +143,8 @@ func base(codeLength int) pipeline.Config {
 	}
 }
 
-// Neither workers nor batches nor blocks nor memory show in any output.
+// Neither workers nor batches nor blocks nor the size of arenas show in any output.
+// (So few rows do not spill: TestSpilledDuplicates.)
 func TestSameBytes(t *testing.T) {
 	for _, length := range []int{1, 2, 10, 24} {
 		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
@@ -182,14 +184,15 @@ func TestSameBytes(t *testing.T) {
 }
 
 // Many rows of few URLs, and of one, on disk: URLs and slots that no bucket can
-// hold give the same as in memory.
+// hold give the same as in memory, and so do rows of as many URLs.
 func TestSpilledDuplicates(t *testing.T) {
-	for _, urls := range []int{1, 3, 40} {
+	for _, urls := range []int{1, 3, 40, 6000} {
 		for _, length := range []int{1, 2, 10, 12} {
 			t.Run(fmt.Sprintf("urls=%d/length=%d", urls, length), func(t *testing.T) {
 				var list []string
 				for i := range 6000 {
-					list = append(list, fmt.Sprintf("http://example.com/%d?b&a#%d,,%d", i%urls, i%7, i%11))
+					note := strings.Repeat(strconv.Itoa(i%11), 1+2000*urls/6000) // so that of many, too, some fill a chunk
+					list = append(list, fmt.Sprintf("http://example.com/%d?b&a#%d,,%s", i%urls, i%7, note))
 				}
 				inputs := map[string]string{"a.csv": csvFile(list)}
 				cfg, dir := base(length), t.TempDir()

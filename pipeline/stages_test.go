@@ -133,7 +133,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 				c := newCountdown(n, nil)
 				store := openStore(t, dir)
 				cfg := cfg
-				cfg.Store = &faultyStore{store, c}
+				cfg.Store = &faultyStore{Store: store, countdown: c}
 				cfg.UseFS(fsystest.FS{Before: c.call, Opened: &opened})
 				err := test(t, cfg, c)
 				operation, hit := c.operation.Load().(string)

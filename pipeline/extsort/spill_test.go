@@ -17,7 +17,7 @@ import (
 // through it.
 func spilled(t *testing.T, direct bool) *Sorter {
 	t.Helper()
-	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: t.TempDir()})
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Head: 8, Memory: 1 << 20, TempDir: t.TempDir()})
 	t.Cleanup(func() { s.Close() })
 	w := s.NewWriter()
 	s.spill.direct.Store(direct)
@@ -36,7 +36,17 @@ func spilled(t *testing.T, direct bool) *Sorter {
 
 func loadAll(s *Sorter) error {
 	for i := range s.Buckets() {
-		b, err := s.Load(i)
+		if err := load(s, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load loads a bucket, then its heads.
+func load(s *Sorter, i int) error {
+	for _, load := range []func(int) (*Bucket, error){s.Load, s.LoadHeads} {
+		b, err := load(i)
 		if err != nil {
 			return err
 		}
@@ -62,26 +72,32 @@ func TestSpillDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		block := fsys.NewBlock(fsys.BlockAlign)[:fsys.BlockAlign]
-		first := s.buckets[0].extents[0].offset
-		for _, at := range []int{0, 5, 9, 20, 200} {
-			for _, damaged := range []bool{true, false} {
-				if _, err := s.spill.file.ReadAt(block, first); err != nil {
-					t.Fatal(err)
-				}
-				block[at] ^= 0x10
-				if _, err := s.spill.file.WriteAt(block, first); err != nil {
-					t.Fatal(err)
-				}
-				if err := loadAll(s); damaged != errors.Is(err, errDamaged) {
-					t.Fatalf("byte %d, damaged: %v: %v", at, damaged, err)
+		for _, i := range []int{0, s.Buckets() / 2, s.Buckets() - 1} {
+			b := &s.buckets[i]
+			for _, e := range []extent{b.extents[0], b.extents[len(b.extents)-1], b.heads[0]} {
+				for _, at := range []int{0, 5, 9, 20, 50} {
+					for _, damaged := range []bool{true, false} {
+						if _, err := s.spill.file.ReadAt(block, e.offset); err != nil {
+							t.Fatal(err)
+						}
+						block[at] ^= 0x10
+						if _, err := s.spill.file.WriteAt(block, e.offset); err != nil {
+							t.Fatal(err)
+						}
+						if err := load(s, i); damaged != errors.Is(err, errDamaged) {
+							t.Fatalf("byte %d of the extent at %d, damaged: %v: %v", at, e.offset, damaged, err)
+						}
+					}
 				}
 			}
 		}
-		if err := s.spill.file.(interface{ Truncate(int64) error }).Truncate(s.Spilled() - 1); err != nil {
-			t.Fatal(err)
-		}
-		if err := loadAll(s); !errors.Is(err, errDamaged) {
-			t.Fatalf("truncated: %v", err)
+		for _, at := range []int64{s.Spilled() / 2, s.Spilled() - 1} {
+			if err := s.spill.file.(interface{ Truncate(int64) error }).Truncate(at); err != nil {
+				t.Fatal(err)
+			}
+			if err := loadAll(s); !errors.Is(err, errDamaged) {
+				t.Fatalf("truncated at %d: %v", at, err)
+			}
 		}
 	}
 }

@@ -151,8 +151,7 @@ func TestAbandon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second block waits until the first is written.
-	if _, err := file.Write(make([]byte, 2*fileBlock)); err != nil {
+	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
