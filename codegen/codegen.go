@@ -2,8 +2,8 @@
 // code. It is pure: no files, no stores, no goroutines, and no allocation.
 //
 // The scheme is sha256-base58 of canonicalization.md, "Code". [AppendInput]
-// writes what is hashed, [Sum] hashes it, and a [Scheme] cuts the code of its
-// length out of the [Hash]:
+// writes what is hashed, [Sum] hashes it (a [Hasher] does both, for many), and a
+// [Scheme] cuts the code of its length out of the [Hash]:
 //
 //	input := codegen.AppendInput(nil, canonical, workspace, 0)
 //	code := scheme.AppendCode(nil, codegen.Sum(input))
@@ -45,13 +45,7 @@ const Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 // AppendInput appends "canonical|workspace", and "|salt" for a salt of 1 or
 // more, to dst.
 func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
-	return AppendSuffix(append(dst, canonical...), workspace, salt)
-}
-
-// AppendSuffix makes a hash input of a dst that already ends with the
-// canonical URL.
-func AppendSuffix(dst, workspace []byte, salt int) []byte {
-	dst = append(append(dst, '|'), workspace...)
+	dst = append(append(append(dst, canonical...), '|'), workspace...)
 	if salt > 0 {
 		dst = strconv.AppendInt(append(dst, '|'), int64(salt), 10)
 	}
@@ -158,9 +152,13 @@ func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
 // AppendRank appends the code that a rank stands for, if RankIsCode.
 func (s Scheme) AppendRank(dst []byte, rank uint64) []byte {
 	var code [rankDigits]byte
-	for i := s.length - 1; i >= 0; i-- {
-		code[i] = Alphabet[rank%58]
-		rank /= 58
+	i := s.length
+	for ; i >= 2; i -= 2 {
+		*(*[2]byte)(code[i-2:]) = pairs[rank%(58*58)]
+		rank /= 58 * 58
+	}
+	if i == 1 {
+		code[0] = Alphabet[rank%58]
 	}
 	return append(dst, code[:s.length]...)
 }
@@ -213,6 +211,14 @@ func (h Hash) numDigits() int {
 func (h Hash) less(o Hash) bool {
 	return h.Hi < o.Hi || h.Hi == o.Hi && h.Lo < o.Lo
 }
+
+// pairs[n] is n in two digits.
+var pairs = func() (p [58 * 58][2]byte) {
+	for n := range p {
+		p[n] = [2]byte{Alphabet[n/58], Alphabet[n%58]}
+	}
+	return p
+}()
 
 // powers[i] is 58^i.
 var powers = func() (p [MaxDigits]Hash) {

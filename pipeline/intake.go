@@ -103,6 +103,7 @@ type worker struct {
 	records    *extsort.Writer
 	rejects    rejectWriter
 	workspaces workspaceCache
+	hasher     *codegen.Hasher
 	counted    map[string]int64 // rejects by reason
 	cells      [][]byte
 	buf        []byte // of the record
@@ -113,6 +114,7 @@ func (r *run) newWorker() *worker {
 	w := &worker{
 		run: r, records: r.records.NewWriter(), rejects: rejectWriter{sorted: r.rejects.NewWriter()},
 		workspaces: workspaceCache{all: r.workspaces, ids: map[string]uint32{}},
+		hasher:     codegen.NewHasher(),
 		counted:    map[string]int64{},
 	}
 	r.workers = append(r.workers, w)
@@ -162,10 +164,8 @@ func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	if err != nil {
 		return BadWorkspace, fmt.Sprintf("%v: %q", err, workspace)
 	}
-	end := len(rec)
-	rec = codegen.AppendSuffix(rec, workspace, 0)
-	h := codegen.Sum(rec[recordHead:])
-	rec = finishRecord(rec[:end], h, original, flags)
+	h := w.hasher.Sum(rec[recordHead:], workspace, 0)
+	rec = finishRecord(rec, h, original, flags)
 	for _, c := range in.carried {
 		rec = appendCell(rec, w.cell(c, i))
 	}
