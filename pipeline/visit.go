@@ -158,7 +158,7 @@ func (v *visit) probe(first int) {
 	v.probes = append(v.probes, sink.Probe{
 		Workspace: v.run.workspaceName(v.records.Group(first)),
 		Code:      v.codes[start:len(v.codes):len(v.codes)],
-		Key:       h.Key(), Canonical: canonicalOf(rec),
+		Key:       h.Key(), Canonical: canonicalOf(rec), WantRun: v.runID != 0,
 	})
 }
 
@@ -176,9 +176,9 @@ func (v *visit) ask(ctx context.Context) error {
 			}
 			v.taken[first] = true
 		case string(f.Code) == string(probe.Code):
-			v.have(first, existing, f.Run == v.runID)
+			v.have(first, existing, v.isOwn(f))
 		default:
-			v.have(first, special, f.Run == v.runID)
+			v.have(first, special, v.isOwn(f))
 			v.decide(v.url(first), probe, f)
 		}
 		return nil
@@ -186,6 +186,9 @@ func (v *visit) ask(ctx context.Context) error {
 	v.probes, v.firsts, v.codes = v.probes[:0], v.firsts[:0], v.codes[:0]
 	return err
 }
+
+// isOwn reports whether an earlier attempt of this run created a link.
+func (v *visit) isOwn(f sink.Found) bool { return v.runID != 0 && f.Run == v.runID }
 
 // have notes that the store has a URL.
 func (v *visit) have(first int, as verdict, own bool) {
@@ -203,7 +206,7 @@ func (v *visit) have(first int, as verdict, own bool) {
 // decide notes under which other code the store has a URL.
 func (v *visit) decide(u assign.URL, probe *sink.Probe, f sink.Found) {
 	d := decision{outcome: found, url: u, code: string(f.Code)}
-	if f.Run == v.runID {
+	if v.isOwn(f) {
 		d.outcome = loaded
 	}
 	d.salt = codegen.SaltOf(probe.Canonical, probe.Workspace, f.Code, max(v.run.cfg.MaxRetries, codegen.DefaultRetries))

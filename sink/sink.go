@@ -37,6 +37,7 @@ type Probe struct {
 	Code      []byte
 	Key       Key    // zero with a nil Canonical: only the owner of the code is asked for
 	Canonical []byte // nil: only the owner of the code is asked for
+	WantRun   bool   // the run of the link is asked for too
 }
 
 // A Found is a link that answers a Probe. Its byte slices are valid only
@@ -46,7 +47,7 @@ type Found struct {
 	Same      bool   // the link is the one of the probe's own URL
 	Code      []byte // differs from the probe's code only if Same
 	Canonical []byte // the owner's; may be nil if Same
-	Run       int32  // the run that created it
+	Run       int32  // the run that created it; if the probe does not want it, perhaps 0
 }
 
 // State of a run.

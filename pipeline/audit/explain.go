@@ -127,7 +127,7 @@ func (r *Rules) Ask(ctx context.Context, session sink.Session, canonical string)
 	}
 	probes := make([]sink.Probe, 0, len(byCode))
 	for code := range byCode {
-		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code)}
+		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), WantRun: true}
 		if code == s.Owners[0].Code {
 			p.Key, p.Canonical = own, []byte(canonical)
 		}

@@ -82,7 +82,11 @@ func (l fakeSession) Lookup(_ context.Context, probes []sink.Probe, visit func(s
 		last = string(p.Code)
 		for code, owner := range l.owners {
 			if same := owner == string(p.Canonical); same || code == last {
-				if err := visit(sink.Found{Probe: i, Same: same, Code: []byte(code), Canonical: []byte(owner), Run: 3}); err != nil {
+				f := sink.Found{Probe: i, Same: same, Code: []byte(code), Canonical: []byte(owner)}
+				if p.WantRun {
+					f.Run = 3
+				}
+				if err := visit(f); err != nil {
 					return err
 				}
 			}

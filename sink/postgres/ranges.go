@@ -48,7 +48,7 @@ func (l *lookup) keyRanges(order []int) [][]byte {
 			continue
 		}
 		last := l.probes[order[n-1]].Key[:]
-		if binary.BigEndian.Uint64(key)-binary.BigEndian.Uint64(last) > 2*min(l.near, 1<<62) {
+		if binary.BigEndian.Uint64(key)-binary.BigEndian.Uint64(last) > l.near {
 			high.add(last)
 			low.add(key)
 		}

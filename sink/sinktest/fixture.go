@@ -201,7 +201,7 @@ func followed(seq iter.Seq2[[]sink.Link, error], end error) iter.Seq2[[]sink.Lin
 
 // probe asks for the URL of a link and its code.
 func probe(l sink.Link) sink.Probe {
-	return sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical}
+	return sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical, WantRun: true}
 }
 
 // probes asks for many links.

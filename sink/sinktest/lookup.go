@@ -42,11 +42,21 @@ func testLookupKinds(t *testing.T, db *database) {
 		{"prefix", other("https://x.example/", "AAA"), nil},
 		{"longer", other("https://x.example/", "AAAAA"), nil},
 	}
+	unwanted := other("https://a.example/", "CCCC")
+	unwanted.WantRun = false
 	db.peek(func(s sink.Session) {
 		for _, c := range table {
 			t.Run(c.name, func(t *testing.T) { equal(t, look(t, s, c.probe), c.want...) })
 		}
 		equal(t, look(t, s))
+		of := look(t, s, unwanted)
+		for i := range of {
+			if run := of[i].Run; run != 0 && run != int32(i+1) {
+				t.Errorf("link %d is of run %d", i, run)
+			}
+			of[i].Run = 0
+		}
+		equal(t, of, found{0, true, "AAAA", "", 0}, found{0, false, "CCCC", "https://c.example/", 0})
 		equal(t, look(t, s, other("https://b.example/", "AAAA"), other("https://a.example/", "BBBB")),
 			found{0, true, "BBBB", "", 1}, found{0, false, "AAAA", "https://a.example/", 1},
 			found{1, true, "AAAA", "", 1}, found{1, false, "BBBB", "https://b.example/", 1})
@@ -83,7 +93,7 @@ func testLookupCodeOnly(t *testing.T, db *database) {
 	db.load([]sink.Link{a, zero}, "w")
 	w := []byte("w")
 	db.peek(func(s sink.Session) {
-		equal(t, look(t, s, sink.Probe{Workspace: w, Code: []byte("AAAA")}, sink.Probe{Workspace: w, Code: []byte("BBBB")}),
+		equal(t, look(t, s, sink.Probe{Workspace: w, Code: []byte("AAAA"), WantRun: true}, sink.Probe{Workspace: w, Code: []byte("BBBB"), WantRun: true}),
 			found{0, false, "AAAA", "https://a.example/", 1})
 	})
 }

@@ -108,7 +108,7 @@ func missing(t *testing.T, s sink.Session, all []sink.Link, run int32) (rest []s
 	t.Helper()
 	probes := make([]sink.Probe, len(all))
 	for i, l := range all {
-		probes[i] = sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical}
+		probes[i] = sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical, WantRun: true}
 	}
 	found := make([]bool, len(all))
 	noError(t, s.Lookup(context.Background(), probes, func(f sink.Found) error {
