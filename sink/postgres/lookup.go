@@ -93,6 +93,7 @@ type lookup struct {
 	visit  func(sink.Found) error
 	stop   error  // of the visitor
 	same   []bool // of each probe: its URL was found
+	loaded byte   // of no meaning
 	near   uint64 // distance of two keys, in their first 8 bytes, with nearby links between
 }
 
@@ -117,7 +118,11 @@ func (l *lookup) byCode(ctx context.Context) error {
 	at := 0
 	more := !bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) ||
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
+	ahead := 0
 	return l.query(ctx, l.names.codesInRanges(more), l.codeRanges(), func(row [][]byte) error {
+		if ahead < at+touchAhead/2 {
+			ahead += l.touch(ahead)
+		}
 		for at < len(l.probes) && compareCode(&l.probes[at], row) < 0 {
 			at++
 		}
@@ -131,6 +136,21 @@ func (l *lookup) byCode(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// touchAhead is the number of probes whose URLs are asked for at once.
+const touchAhead = 16
+
+// touch reads a little of the URLs of the next probes, and returns how many these
+// are. Cache misses that do not wait for each other cost less.
+func (l *lookup) touch(from int) int {
+	next := l.probes[from:min(from+touchAhead, len(l.probes))]
+	for i := range next {
+		if url := next[i].Canonical; len(url) > 0 {
+			l.loaded += url[0] + url[min(64, len(url)-1)] + url[len(url)-1]
+		}
+	}
+	return len(next)
 }
 
 // compareCode compares a probe with a row of codesInRanges: those without a
