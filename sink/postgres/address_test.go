@@ -3,13 +3,16 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sys/unix"
 )
 
 // What the address does not say comes from libpq's variables, its service file
@@ -87,5 +90,30 @@ func TestApplicationName(t *testing.T) {
 		}
 		session.Close()
 		s.Close()
+	}
+}
+
+// More of a COPY is under way to a local server than by default.
+func TestSendBuffer(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{RetryFor: -1})
+	defer s.Close()
+	ours, err := s.dial(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close(context.Background())
+	size := func(conn *pgx.Conn) (n int) {
+		raw, err := conn.PgConn().Conn().(*net.UnixConn).SyscallConn()
+		if err == nil {
+			err = raw.Control(func(fd uintptr) { n, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if ours, usual := size(ours), size(connect(t, dsn)); ours <= usual {
+		t.Errorf("send buffer of %d bytes, usual are %d", ours, usual)
 	}
 }
