@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/linkforge/bulk/canon"
@@ -85,6 +84,7 @@ func (r *run) read(ctx context.Context, i int, workers []*worker) error {
 		return cmp.Or(w.records.Err(), w.rejects.sorted.Err(), r.checkRoom())
 	})
 	r.progress(in)
+	r.timings.busy.Add(int64(in.Busy()))
 	return cmp.Or(err, in.Close())
 }
 
@@ -123,7 +123,6 @@ func (r *run) newWorker() *worker {
 
 // batch does the rows of a batch of an input, known by its number.
 func (w *worker) batch(number int, b *source.Batch) {
-	defer w.run.timings.worked(time.Now())
 	in := w.run.inputs.list[number]
 	w.columns = w.columns[:0]
 	for _, column := range b.Record.Columns() {

@@ -36,9 +36,11 @@ type Timings struct {
 //	fsync   the part of finish that waits for the disk
 //
 // A stage that was done again, after a conflict or a failure of the store, is there
-// as often. Busy and waiting seconds are those of all workers together, measured a
-// batch, bucket or piece at a time; waiting is for the reader, the disk or the
-// store, and none where encoding, which others do, is counted in too.
+// as often. Busy and waiting seconds are those of all workers together. While they
+// read, they are busy with all but reading the file and decompressing it, which a
+// goroutine of its own does, and wait for its bytes. Later they are busy with
+// buckets and pieces, and wait for each other, the disk or the store; none waits
+// where encoding, which others do, is counted in too.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`

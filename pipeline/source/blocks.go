@@ -1,6 +1,9 @@
 package source
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Text is read in blocks by all workers at once. What a splitter finds depends
 // on the bytes of a record alone, so a worker reads its block before it knows
@@ -39,7 +42,9 @@ func (in *Input) openLines(start int64, newLines func() *lines) {
 func (l *lines) blocks(s *stream, b *batcher) error {
 	g := b.another()
 	for !b.in.cut {
+		start := time.Now()
 		blk, err := s.following(b.ctx)
+		b.in.waited(start)
 		if blk == nil {
 			return err
 		}
@@ -48,8 +53,10 @@ func (l *lines) blocks(s *stream, b *batcher) error {
 		case w = <-blk.turn:
 		default:
 			guess = l.guess(blk, g)
+			start := time.Now()
 			select {
 			case w = <-blk.turn:
+				b.in.waited(start)
 			case <-b.ctx.Done():
 				return context.Cause(b.ctx)
 			}

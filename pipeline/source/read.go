@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
@@ -77,7 +78,11 @@ type reading struct {
 func (r *reading) share(work func(*batcher) error) error {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	errs := make([]error, r.workers)
-	do := func(worker int) { errs[worker] = work(newBatcher(ctx, cancel, r.in, worker, r.emit)) }
+	do := func(worker int) {
+		start := time.Now()
+		errs[worker] = work(newBatcher(ctx, cancel, r.in, worker, r.emit))
+		r.in.busy.Add(int64(time.Since(start)))
+	}
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer cancel(nil) // also if emit panics

@@ -46,6 +46,7 @@ import (
 	"io"
 	"io/fs"
 	"sync/atomic"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -192,6 +193,7 @@ type Input struct {
 	cut     bool
 	sums    hash.Hash // of the records; nil without a limit
 	sum     [sha256.Size]byte
+	busy    atomic.Int64 // nanoseconds; see Busy
 	done    atomic.Int64 // raw bytes read so far
 	total   int64        // raw bytes, -1: unknown
 }
@@ -212,6 +214,13 @@ func (in *Input) SHA256() [32]byte { return in.sum }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }
+
+// Busy is how long the workers of Read, all together, were at work: parsing, or in
+// emit. The rest of their time they waited for bytes or for one another.
+func (in *Input) Busy() time.Duration { return time.Duration(in.busy.Load()) }
+
+// waited takes what a worker has waited off the time that it was busy.
+func (in *Input) waited(since time.Time) { in.busy.Add(-int64(time.Since(since))) }
 
 // Cut says that Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // cells yields the cells of a column, one a call; false is a null. A cell is
@@ -27,7 +28,9 @@ type table struct {
 
 // read takes rows, as many as b holds.
 func (t *table) read(b *batcher) error {
+	start := time.Now()
 	t.mu.Lock()
+	b.in.waited(start)
 	defer t.mu.Unlock()
 	n := t.left.Load()
 	if b.base = t.first + t.rows - n; n == 0 || t.broken {
@@ -123,7 +126,9 @@ func (s *tables) work(b *batcher) error {
 // take returns a table that has rows left, be it another worker's; nil: there is
 // none. What follows the first error is not read.
 func (s *tables) take(worker int) *table {
+	start := time.Now()
 	s.mu.Lock()
+	s.in.waited(start)
 	defer s.mu.Unlock()
 	mine := worker % len(s.open)
 	for s.next != nil && (s.open[mine] == nil || s.open[mine].left.Load() == 0) {
