@@ -61,17 +61,22 @@ func appendHost(dst, host []byte) ([]byte, error) {
 // appendDecoded appends host with its escapes decoded, once, and its ASCII
 // letters in lower case, and reports whether that is ASCII.
 func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
+	n := len(dst)
+	dst = append(dst, host...)
 	var all byte
-	for len(host) > 0 {
-		c, n := unescape(host)
-		host = host[n:]
+	for i := 0; i < len(host); n++ {
+		c, size := host[i], 1
+		if c == '%' {
+			c, size = unescape(host[i:])
+		}
+		i += size
 		if c-'A' <= 'Z'-'A' {
 			c |= 0x20
 		}
 		all |= c
-		dst = append(dst, c)
+		dst[n] = c
 	}
-	return dst, all < utf8.RuneSelf
+	return dst[:n], all < utf8.RuneSelf
 }
 
 // mapSharpS maps U+1E9E, the one character whose form depends on the tables:

@@ -1,6 +1,9 @@
 package canon
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // A split URL is the raw input cut at the borders of its parts, each with its
 // own delimiters, so that all parts in order are the input.
@@ -22,7 +25,7 @@ func split(s []byte) (u splitURL, err error) {
 		return u, MissingScheme
 	}
 	u.scheme = s[:n]
-	if !bytes.EqualFold(u.scheme, []byte("http")) && !bytes.EqualFold(u.scheme, []byte("https")) {
+	if !isHTTP(u.scheme) {
 		return u, UnsupportedScheme
 	}
 	if len(s) < n+3 || !isSlashOrBackslash(s[n+1]) || !isSlashOrBackslash(s[n+2]) {
@@ -40,6 +43,13 @@ func split(s []byte) (u splitURL, err error) {
 	colon := portColon(authority)
 	u.host, u.port = authority[:colon], authority[colon:]
 	return u, nil
+}
+
+// isHTTP reports whether a scheme is "http" or "https" in any case.
+func isHTTP(scheme []byte) bool {
+	const http, https = 0x70747468, 's' // least byte first
+	return (len(scheme) == 4 || len(scheme) == 5 && scheme[4]|0x20 == https) &&
+		binary.LittleEndian.Uint32(scheme)|0x20202020 == http
 }
 
 // schemeLen returns the length of the well-formed scheme before the first
@@ -61,6 +71,12 @@ func isSlashOrBackslash(c byte) bool { return c == '/' || c == '\\' }
 // of hostport.
 func portColon(hostport []byte) int {
 	colon, inside := len(hostport), false
+	if bytes.IndexByte(hostport, '[') < 0 { // the usual case
+		if i := bytes.LastIndexByte(hostport, ':'); i >= 0 {
+			colon = i
+		}
+		return colon
+	}
 	for i, c := range hostport {
 		switch c {
 		case '[':
