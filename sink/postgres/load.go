@@ -41,6 +41,7 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 	if s.conn == nil {
 		return errPeek
 	}
+	s.near.Store(0)
 	begun := time.Now()
 	reason, err := s.openFirst(ctx, run.ID)
 	if err != nil {

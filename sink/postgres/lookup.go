@@ -78,7 +78,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		return err
 	}
 	defer s.store.release(conn)
-	l := &lookup{names: s.store.names, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
+	l := &lookup{session: s, names: s.store.names, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
 	if err = l.run(ctx); l.stop != nil {
 		return l.stop
 	}
@@ -87,17 +87,32 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 
 // A lookup is one call of Lookup.
 type lookup struct {
-	names  names
-	conn   *pgx.Conn
-	probes []sink.Probe
-	visit  func(sink.Found) error
-	stop   error  // of the visitor
-	same   []bool // of each probe: its URL was found
-	loaded byte   // of no meaning
-	near   uint64 // distance of two keys, in their first 8 bytes, with nearby links between
+	session *session
+	names   names
+	conn    *pgx.Conn
+	probes  []sink.Probe
+	visit   func(sink.Found) error
+	stop    error  // of the visitor
+	same    []bool // of each probe: its URL was found
+	loaded  byte   // of no meaning
+	near    uint64 // distance of two keys, in their first 8 bytes, with nearby links between
 }
 
 func (l *lookup) run(ctx context.Context) error {
+	if err := l.estimate(ctx); err != nil {
+		return err
+	}
+	if err := l.byCode(ctx); err != nil {
+		return err
+	}
+	return l.byKey(ctx)
+}
+
+// estimate settles what is near, once a session and after each load.
+func (l *lookup) estimate(ctx context.Context) error {
+	if l.near = l.session.near.Load(); l.near > 0 {
+		return nil
+	}
 	// The planner's own estimate: links a page when last counted, pages now.
 	var links float64
 	err := l.conn.QueryRow(ctx, `SELECT (CASE WHEN relpages > 0 AND reltuples > 0 THEN reltuples / relpages ELSE 40 END
@@ -107,10 +122,8 @@ func (l *lookup) run(ctx context.Context) error {
 		return err
 	}
 	l.near = uint64(0x1p63 / max(links, 2*nearby) * 2 * nearby)
-	if err := l.byCode(ctx); err != nil {
-		return err
-	}
-	return l.byKey(ctx)
+	l.session.near.Store(l.near)
+	return nil
 }
 
 // byCode finds the owners of the probes' codes.

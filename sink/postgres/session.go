@@ -18,8 +18,9 @@ type session struct {
 	store   *Store
 	missing bool // the tables are not there: only of a session that can only look
 	locks   []lock
-	token   int64       // the key of a lock that only this session holds
-	lost    atomic.Bool // the locks are known to be gone, whatever conn looks like
+	token   int64         // the key of a lock that only this session holds
+	lost    atomic.Bool   // the locks are known to be gone, whatever conn looks like
+	near    atomic.Uint64 // of lookups; 0: not known
 
 	mu sync.Mutex // only one goroutine of a load mends conn
 	// conn holds the locks; nil if the session can only look. It is used by one
