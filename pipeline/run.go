@@ -120,6 +120,9 @@ func (r *run) do(ctx context.Context) (err error) {
 	if err := r.ownRead(); err != nil {
 		return err
 	}
+	if r.records.Spilled() > 0 {
+		defer spareThreads()()
+	}
 	return r.store(ctx)
 }
 
