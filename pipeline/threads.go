@@ -15,9 +15,8 @@ var spare struct {
 // spareThreads lets two more threads run Go code, until its result is called. What
 // reads or writes past the page cache keeps its share of the scheduler for a while,
 // though it computes nothing; of a run that spilled there is one of each under way,
-// and the workers would go without. (30 million rows within 512 MiB, two processors: 27.6 s rather
-// than 31.2.)
-// Who sets GOMAXPROCS knows better.
+// and the workers would go without. (30 million rows within 512 MiB on two
+// processors: 27.6 s rather than 31.2.) Who sets GOMAXPROCS knows better.
 func spareThreads() (restore func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return func() {}
