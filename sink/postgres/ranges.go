@@ -7,9 +7,9 @@ import (
 
 // codeRanges makes the parameters of codesInRanges: workspaces, lowest and
 // highest codes, ascending. A range goes on while the workspace is the same and
-// the next key is near, or the code the same. The few keys that are smaller than one before (hashes
-// with fewer digits) say nothing about the distance: each starts a range, which
-// the next ordinary key continues.
+// the next key is near, or the code the same. The few keys that are smaller than
+// one before (hashes with fewer digits) say nothing about the distance: each starts
+// a range, which the next ordinary key continues.
 func (l *lookup) codeRanges() [][]byte {
 	var workspaces, low, high array
 	var last uint64 // highest key in the workspace so far
