@@ -47,8 +47,9 @@ func Redact(dsn string) string {
 }
 
 // redactURL hides what lies between the first colon and the last @, since a
-// password with unescaped delimiters can reach anywhere, and the values of
-// secret parameters.
+// password with unescaped delimiters can reach anywhere, or, where there is no @,
+// from the first port on that is not a number: a host may have been forgotten. Of
+// the parameters it hides the secret values and what else mentions a secret.
 func redactURL(s string) string {
 	hidden := make([]bool, len(s))
 	hide := func(from, to int) {
@@ -56,13 +57,19 @@ func redactURL(s string) string {
 			hidden[i] = true
 		}
 	}
-	if colon := strings.IndexByte(s, ':'); colon >= 0 {
-		hide(colon+1, strings.LastIndexByte(s, '@'))
+	if at := strings.LastIndexByte(s, '@'); at < 0 {
+		hide(badPort(s), len(s))
+	} else if colon := strings.IndexByte(s, ':'); colon >= 0 {
+		hide(colon+1, at)
 	}
 	for from := strings.IndexByte(s, '?') + 1; from > 0 && from < len(s); {
 		to := from + strings.IndexByte(s[from:]+"&", '&')
-		if key, _, ok := strings.Cut(s[from:to], "="); ok && secret(key) {
+		key, value, ok := strings.Cut(s[from:to], "=")
+		switch {
+		case ok && (secret(key) || secret(value) && key != "passfile"):
 			hide(from+len(key)+1, to)
+		case secret(key):
+			hide(from, to)
 		}
 		from = to + 1
 	}
@@ -77,8 +84,29 @@ func redactURL(s string) string {
 	return out.String()
 }
 
-// secret tells whether the value of a parameter must not be shown. The key may
-// be percent-escaped.
+// badPort returns where the first port of a list of hosts begins that is not a
+// number, or the length of s.
+func badPort(s string) int {
+	inBrackets := false
+	for i := 0; i < len(s) && !strings.ContainsRune("/?#", rune(s[i])); i++ {
+		switch s[i] {
+		case '[', ']':
+			inBrackets = s[i] == '['
+		case ':':
+			port := s[i+1:]
+			if end := strings.IndexAny(port, ",/?#"); end >= 0 {
+				port = port[:end]
+			}
+			if !inBrackets && strings.Trim(port, "0123456789") != "" {
+				return i + 1
+			}
+		}
+	}
+	return len(s)
+}
+
+// secret tells whether a parameter of this key, which may be percent-escaped, must
+// not be shown.
 func secret(key string) bool {
 	if plain, err := url.QueryUnescape(key); err == nil {
 		key = plain
