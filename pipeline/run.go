@@ -126,35 +126,49 @@ func (r *run) do(ctx context.Context) (err error) {
 	return r.store(ctx)
 }
 
-// maxResettled is how often a run looks the store up again because another
-// writer took a code or a URL meanwhile.
-const maxResettled = 20
+const (
+	// maxResettled is how often a run looks the store up again because another
+	// writer took a code or a URL meanwhile.
+	maxResettled = 20
+	// maxLong is how often an attempt that lasted longer than Config.RetryFor, and
+	// so may have got far, begins that time anew.
+	maxLong = 3
+)
 
 // store settles, loads and reports, as often as other writers or a store that
 // fails for a while make it necessary.
 func (r *run) store(ctx context.Context) error {
-	var failing time.Time // since when the store fails; zero: it does not
+	var failing time.Time // since when the store does nothing but fail; zero: it does not
 	pause := 100 * time.Millisecond
-	for resettled := 0; ; {
+	for resettled, long := 0, 0; ; {
 		start := time.Now()
 		err := r.attempt(ctx)
-		if failing.IsZero() || time.Since(start) > r.cfg.RetryFor {
-			failing = time.Now()
-		}
 		switch {
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, sink.ErrConflict) && resettled < maxResettled:
 			resettled++
+			failing = time.Time{}
 			r.cfg.Logger.Warn("another writer took a code or a URL; settling again", "time", resettled, "error", err)
 			continue
-		case errors.Is(err, sink.ErrRetryable) && !errors.Is(err, sink.ErrGaveUp) && time.Since(failing) < r.cfg.RetryFor:
-			r.cfg.Logger.Warn("the store failed; trying again", "pause", pause, "error", err)
-		default:
+		case !errors.Is(err, sink.ErrRetryable) || errors.Is(err, sink.ErrGaveUp):
 			return err
 		}
+		if time.Since(start) > r.cfg.RetryFor && long < maxLong {
+			long++
+			failing = time.Time{}
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		left := r.cfg.RetryFor - time.Since(failing)
+		if left <= 0 {
+			return err
+		}
+		wait := min(pause/2+rand.N(pause/2), left)
+		r.cfg.Logger.Warn("the store failed; trying again", "pause", wait, "error", err)
 		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-time.After(wait):
 			pause = min(2*pause, 10*time.Second)
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -1,0 +1,80 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/sink"
+)
+
+// lockFails is a store that cannot be locked: each try takes a while.
+type lockFails struct {
+	sink.Store
+	takes time.Duration
+	with  func(try int) error
+	tries int
+}
+
+func (s *lockFails) Lock(context.Context, []string, sink.LockOptions) (sink.Session, error) {
+	time.Sleep(s.takes)
+	s.tries++
+	return nil, s.with(s.tries)
+}
+
+// A store that fails is tried for RetryFor, which begins with its first failure after
+// it did something: conflicts do, and attempts that last longer may, but not for ever.
+func TestRetryFor(t *testing.T) {
+	const retryFor = time.Minute
+	fatal := errors.New("disk on fire")
+	always := func(err error) func(int) error { return func(int) error { return err } }
+	after := func(n int, first, then error) func(int) error {
+		return func(try int) error {
+			if try <= n {
+				return first
+			}
+			return then
+		}
+	}
+	for name, test := range map[string]struct {
+		takes       time.Duration
+		with        func(int) error
+		least, most time.Duration // until the run gives up
+		tries       int           // 0: any number
+		want        error
+	}{
+		"fatal":                 {time.Second, always(fatal), time.Second, time.Second, 1, fatal},
+		"given up":              {time.Second, always(errors.Join(sink.ErrRetryable, sink.ErrGaveUp)), time.Second, time.Second, 1, sink.ErrGaveUp},
+		"down":                  {time.Second, always(sink.ErrRetryable), retryFor, retryFor + 2*time.Second, 0, sink.ErrRetryable},
+		"fatal after a while":   {time.Second, after(3, sink.ErrRetryable, fatal), 3 * time.Second, 10 * time.Second, 4, fatal},
+		"down after conflicts":  {10 * time.Second, after(9, sink.ErrConflict, sink.ErrRetryable), 100*time.Second + retryFor, 100*time.Second + retryFor + 10*time.Second, 0, sink.ErrRetryable},
+		"conflicts without end": {time.Second, always(sink.ErrConflict), 21 * time.Second, 21 * time.Second, 21, sink.ErrConflict},
+		"long attempts":         {2 * retryFor, always(sink.ErrRetryable), 8 * retryFor, 8*retryFor + 10*time.Second, 4, sink.ErrRetryable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			input := filepath.Join(dir, "a.txt")
+			if err := os.WriteFile(input, []byte("http://example.com/1\n"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				store := &lockFails{takes: test.takes, with: test.with}
+				begun := time.Now()
+				_, err := pipeline.Run(t.Context(), pipeline.Config{
+					Inputs: []string{input}, Out: filepath.Join(dir, "out"), Workspace: "ws", Store: store, RetryFor: retryFor,
+				})
+				if took := time.Since(begun); took < test.least || took > test.most || test.tries > 0 && store.tries != test.tries {
+					t.Errorf("gave up after %v and %d tries", took, store.tries)
+				}
+				if !errors.Is(err, test.want) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+			})
+		})
+	}
+}
