@@ -52,6 +52,7 @@ type Config struct {
 	Workers    int       // 0: as many as processors
 	Memory     int64     // bytes that the run may use, see budget; 0: no bound
 	TempDir    string    // of what does not fit; "": that of the system
+	Spilled    func()    // called when all is read, if rows did not fit in memory; may be nil
 	Version    string    // of the tool, for the manifest
 
 	// Of tests: budget.records, rejects and placed, whatever Memory says; the file

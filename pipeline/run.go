@@ -120,8 +120,8 @@ func (r *run) do(ctx context.Context) (err error) {
 	if err := r.ownRead(); err != nil {
 		return err
 	}
-	if r.records.Spilled() > 0 {
-		defer spareThreads()()
+	if r.cfg.Spilled != nil && r.records.Spilled() > 0 {
+		r.cfg.Spilled()
 	}
 	return r.store(ctx)
 }

@@ -107,6 +107,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	}
 	o.Store, o.StoreName, o.Version, o.RetryFor = store.Store, store.name, version, o.store.postgres.RetryFor
 	o.Logger, o.Status = ui.log, new(pipeline.Status)
+	o.Spilled = spareThreads
 	debug.SetMemoryLimit(o.Memory)
 	stop, err := o.profiles.start()
 	if err != nil {
