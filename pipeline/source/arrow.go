@@ -50,7 +50,7 @@ func (in *Input) openArrow(file bool) error {
 	if err := in.checkWidth(len(names)); err != nil {
 		return err
 	}
-	in.Columns = unique(names)
+	in.nameColumns(names)
 	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
 			if err := open(); err != nil {

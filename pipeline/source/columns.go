@@ -30,6 +30,9 @@ func fold(name string) string {
 	}, strings.ToLower(name))
 }
 
+// nameColumns takes the cells of a header.
+func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }
+
 // unique makes column names of header cells: no name becomes column_N, the
 // second of a name becomes name_2.
 func unique(cells []string) []string {
@@ -74,7 +77,7 @@ func (in *Input) settleColumns() (err error) {
 		in.URLs = []int{i}
 		return err
 	}
-	for i, name := range in.Columns {
+	for i, name := range in.header {
 		if isURLName(name) {
 			in.URLs = append(in.URLs, i)
 		}
@@ -88,22 +91,24 @@ func (in *Input) settleColumns() (err error) {
 		in.URLs = []int{0}
 		return nil
 	case in.Dialect != nil && !in.Dialect.Header:
-		return in.usage("there is no header with a known name for the URL column; " +
-			"choose a column with --url-column N (or say --header yes; if each line is one URL, --delimiter tab)")
+		return in.usage("the first record has no known name for URLs; choose a column with --url-column NAME if it is a header, " +
+			"or else with --url-column N (if each line is one URL: --delimiter tab)")
 	}
 	return in.usage("no column has a known name for URLs; choose one with --url-column NAME or N")
 }
 
-// column finds the column that an option names: by its very name, by its name
-// without case and such, or by number.
+// column finds the column that an option names: by its name in the header, as it is
+// or as it was made unique, by that without case and such, or by number.
 func (in *Input) column(want, option string) (int, error) {
-	for _, same := range []func(string) bool{
-		func(name string) bool { return name == want },
-		func(name string) bool { return fold(name) == fold(want) },
-	} {
+	same := func(name string) bool { return name == want }
+	alike := func(name string) bool { return fold(name) == fold(want) }
+	for _, try := range []struct {
+		names []string
+		fits  func(name string) bool
+	}{{in.header, same}, {in.Columns, same}, {in.header, alike}} {
 		found := -1
-		for i, name := range in.Columns {
-			if !same(name) {
+		for i, name := range try.names {
+			if !try.fits(name) {
 				continue
 			}
 			if found >= 0 {
@@ -121,13 +126,19 @@ func (in *Input) column(want, option string) (int, error) {
 	return 0, in.usage(fmt.Sprintf("there is no column %q for %s", want, option))
 }
 
-// usage makes a usage error that lists the columns.
+// usage makes a usage error that lists the columns, or the first record.
 func (in *Input) usage(msg string) error {
 	const most = 50
-	var list strings.Builder
-	for i, name := range in.Columns {
+	names, list := in.Columns, strings.Builder{}
+	list.WriteString("columns: ")
+	if in.first != nil && !in.Dialect.Header {
+		names = in.first
+		list.Reset()
+		list.WriteString("first record: ")
+	}
+	for i, name := range names {
 		if i == most {
-			fmt.Fprintf(&list, ", and %d more", len(in.Columns)-most)
+			fmt.Fprintf(&list, ", and %d more", len(names)-most)
 			break
 		}
 		if i > 0 {
@@ -138,5 +149,5 @@ func (in *Input) usage(msg string) error {
 	if len(in.skipped) > 0 {
 		fmt.Fprintf(&list, "; repeated, so no use: %q", in.skipped[:min(most, len(in.skipped))])
 	}
-	return &UsageError{in.Name, msg + "; columns: " + list.String()}
+	return &UsageError{in.Name, msg + "; " + list.String()}
 }

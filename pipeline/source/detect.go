@@ -74,7 +74,8 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 		length = s.end
 		copy(cells, s.first)
 	}
-	in.Columns = unique(cells)
+	in.nameColumns(cells)
+	in.first = s.first
 	if s.first == nil { // no record that can be split: any column will do
 		in.URLs = []int{0}
 		return length, nil

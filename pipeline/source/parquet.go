@@ -31,7 +31,8 @@ func (in *Input) openParquet() error {
 	if err := in.checkWidth(len(names)); err != nil {
 		return err
 	}
-	in.Columns, in.skipped = unique(names), skipped
+	in.nameColumns(names)
+	in.skipped = skipped
 	return in.settleColumns()
 }
 

@@ -14,8 +14,8 @@ const (
 )
 
 // A restorer makes of the rejects of an earlier run the input that they came
-// from. A row that could be split then is in its cells; of another there is the
-// raw line, which is split again. The lines underneath allow NUL bytes, since
+// from. A row that could be split then, or that somebody has split since, is in its
+// cells; of another there is the raw line, which is split again. The lines underneath allow NUL bytes, since
 // cells and raw may have them.
 type restorer struct {
 	again []*splitter // of raw lines: one for each delimiter that they may have
@@ -44,7 +44,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	}
 	in.Format = "rejects"
 	in.Dialect = &Dialect{Delimiter: ",", Quote: `"`, Header: true, Encoding: w.encoding, BOM: start > 0}
-	in.Columns = unique(restored(header))
+	in.nameColumns(restored(header))
 	in.openLines(int64(next), func() *lines {
 		r := &restorer{}
 		for _, delim := range []byte(in.candidates()) {
@@ -82,7 +82,8 @@ func (r *restorer) append(b *batcher, offset int64, fields [][]byte) {
 	last := len(fields) - 1
 	cells, raw := fields[rejectsLead:last], fields[last]
 	f := fault{Reason(fields[3]), string(fields[4])}
-	if len(raw) == 0 {
+	mended := slices.ContainsFunc(cells, func(cell []byte) bool { return len(cell) > 0 })
+	if len(raw) == 0 || mended {
 		b.append(offset, cells)
 		return
 	}

@@ -29,6 +29,8 @@ func TestRejects(t *testing.T) {
 			"[url team] [0]", []string{`1@50 malformed_row (3 fields where there should be 2) "a;x,b,c"`}},
 		{"NUL in raw", head + "url,raw\na,8,20,malformed_row,NUL byte in field 1,,a\x00b\nb,1,0,userinfo,,c,\n", Options{},
 			"[url] [0]", []string{`1@45 malformed_row (NUL byte in field 1) "a\x00b"`, `2@91 "c"`}},
+		{"mended in the cells", head + "url,team,raw\na,8,20,malformed_row,3 fields where there should be 2,http://b/,x,\"http://b/,x,y\"\na,9,40,field_too_long,long,http://c/,,http://a/\n", Options{},
+			"[url team] [0]", []string{`1@50 "http://b/|x"`, `2@132 "http://c/|"`}},
 		{"a part of a line", head + "url,raw\na,8,20,field_too_long,long,,http://a/\n", Options{},
 			"[url] [0]", []string{`1@45 field_too_long (long) "http://a/"`}},
 		{"names restored", head + "in_source,link,in_raw,in_x,in_link,raw\na,1,0,r,,1,2,3,4,5,\n", Options{URLColumn: "2"},

@@ -179,6 +179,8 @@ type Input struct {
 	Limit       int64    // most records that Read yields, from Options.Limit, may be lowered before Read; 0: all
 
 	opts    Options
+	header  []string             // the names of Columns as they are there
+	first   []string             // record of a CSV, which may be the header
 	info    fs.FileInfo          // as it was when opened; nil: not a regular file
 	src     *window              // what Open left open, or Read opened
 	file    fsys.File            // below src; nil: standard input
