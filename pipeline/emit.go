@@ -138,15 +138,13 @@ func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed 
 // is done when its channel says so. At most two pieces a worker are under way, and
 // two buckets are loaded ahead.
 func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, work func(pieces <-chan *piece) error) <-chan *piece {
-	buckets := make(chan *loading, 2)
 	tasks := make(chan *piece, r.cfg.Workers)
 	order := make(chan *piece, r.cfg.Workers)
 	g.Go(func() error {
-		return ended(buckets, loadBuckets(ctx, g, s, buckets))
-	})
-	g.Go(func() error {
 		defer close(tasks)
-		return ended(order, cut(ctx, buckets, tasks, order))
+		return ended(order, s.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
+			return cut(ctx, &sharedBucket{Bucket: b, number: i}, tasks, order)
+		}))
 	})
 	for range r.cfg.Workers {
 		g.Go(func() error { return work(tasks) })
@@ -154,53 +152,19 @@ func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter
 	return order
 }
 
-// A loading is a bucket that somebody is loading.
-type loading struct {
-	number int
-	bucket *extsort.Bucket
-	err    error
-	done   chan struct{}
-}
-
-// loadBuckets loads all buckets, a few ahead of their use.
-func loadBuckets(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, buckets chan<- *loading) error {
-	for i := range s.Buckets() {
-		l := &loading{number: i, done: make(chan struct{})}
-		if err := send(ctx, buckets, l); err != nil {
-			return err
-		}
-		g.Go(func() error {
-			defer close(l.done)
-			l.bucket, l.err = s.Load(l.number)
-			return nil // cut meets the error
-		})
-	}
-	return nil
-}
-
-// cut sends the stretches of all buckets to the workers and, in order, to the
-// writer.
-func cut(ctx context.Context, buckets <-chan *loading, tasks, order chan<- *piece) error {
-	for {
-		l, ok, err := receive(ctx, buckets)
-		if !ok {
-			return err
-		}
-		if <-l.done; l.err != nil {
-			return l.err
-		}
-		n := l.bucket.Len()
-		b := &sharedBucket{Bucket: l.bucket, number: l.number}
-		b.pieces.Store(int32((n + pieceRows - 1) / pieceRows))
-		for start := 0; start < n; start += pieceRows {
-			p := &piece{bucket: b, start: start, end: min(start+pieceRows, n), done: make(chan struct{})}
-			for _, to := range []chan<- *piece{tasks, order} {
-				if err := send(ctx, to, p); err != nil {
-					return err
-				}
+// cut sends the stretches of a bucket to the workers and, in order, to the writer.
+func cut(ctx context.Context, b *sharedBucket, tasks, order chan<- *piece) error {
+	n := b.Len()
+	b.pieces.Store(int32((n + pieceRows - 1) / pieceRows))
+	for start := 0; start < n; start += pieceRows {
+		p := &piece{bucket: b, start: start, end: min(start+pieceRows, n), done: make(chan struct{})}
+		for _, to := range []chan<- *piece{tasks, order} {
+			if err := send(ctx, to, p); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // write takes the pieces in order as they are formatted.

@@ -1,6 +1,7 @@
 package extsort
 
 import (
+	"context"
 	"math"
 	"slices"
 	"sort"
@@ -99,6 +100,46 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 		loaded.sortEqual()
 	}
 	return loaded, err
+}
+
+// InOrder visits all buckets in order, while others are loaded, at most ahead of them.
+// The visitor releases the bucket. Its error ends the visits, and so does that of the
+// spill file or the end of the context, whose cause it then is.
+func (s *Sorter) InOrder(ctx context.Context, ahead int, visit func(i int, b *Bucket) error) error {
+	type loaded struct {
+		bucket *Bucket
+		err    error
+	}
+	var loading []chan loaded
+	defer func() {
+		for _, l := range loading {
+			if l := <-l; l.err == nil {
+				l.bucket.Release()
+			}
+		}
+	}()
+	for i, begun := 0, 0; i < s.Buckets(); i++ {
+		for ; begun < min(i+1+ahead, s.Buckets()); begun++ {
+			number, done := begun, make(chan loaded, 1)
+			loading = append(loading, done)
+			go func() {
+				b, err := s.Load(number)
+				done <- loaded{b, err}
+			}()
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		l := <-loading[0]
+		loading = loading[1:]
+		if l.err != nil {
+			return l.err
+		}
+		if err := visit(i, l.bucket); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // LoadHeads is Load of a bucket of which only Config.Head bytes of each record are

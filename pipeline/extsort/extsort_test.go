@@ -3,7 +3,9 @@ package extsort_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -57,15 +59,18 @@ type testingT interface{ Fatalf(string, ...any) }
 
 func read(t testingT, s *extsort.Sorter) []rec {
 	recs := []rec{}
-	for i := range s.Buckets() {
-		b, err := s.Load(i)
-		if err != nil {
-			t.Fatalf("load: %v", err)
+	err := s.InOrder(context.Background(), 2, func(i int, b *extsort.Bucket) error {
+		if b.Len() != s.Count(i) {
+			t.Fatalf("bucket %d has %d records, not %d", i, b.Len(), s.Count(i))
 		}
 		for j := range b.Len() {
 			recs = append(recs, rec{b.Group(j), b.Key(j), string(b.Record(j))})
 		}
 		b.Release()
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("load: %v", err)
 	}
 	return recs
 }
@@ -276,4 +281,33 @@ func TestSpillingBeginsAtTheEnd(t *testing.T) {
 		recs = append(recs, rec{uint32(i % 5), uint64(i*7919) % 100_003, content})
 	}
 	check(t, recs, 3, 1<<20)
+}
+
+// Visits end with the error of the visitor, or with the cause of the context.
+func TestInOrderEnds(t *testing.T) {
+	var recs []rec
+	for i := range 40_000 {
+		recs = append(recs, rec{key: uint64(i) << 48})
+	}
+	s := write(t, recs, 1, 1<<20)
+	defer s.Close()
+	enough := errors.New("enough")
+	for _, cancelled := range []bool{false, true} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		visits := 0
+		err := s.InOrder(ctx, 3, func(_ int, b *extsort.Bucket) error {
+			defer b.Release()
+			if visits++; visits < 3 {
+				return nil
+			}
+			if cancelled {
+				cancel(enough)
+				return nil
+			}
+			return enough
+		})
+		if cancel(nil); err != enough || visits != 3 {
+			t.Errorf("cancelled %t: %v after %d visits", cancelled, err, visits)
+		}
+	}
 }

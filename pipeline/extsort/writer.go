@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sort"
 )
 
 // A Writer takes records on behalf of one goroutine. It stages the first ones
@@ -59,15 +60,7 @@ func (w *Writer) add(h header, content []byte) {
 
 // rangeOf finds the range of a record where contents divide some of them.
 func (p *splitters) rangeOf(s *Sorter, at bound) int {
-	i, n := 0, len(p.bounds)
-	for i < n {
-		if half := (i + n) / 2; s.compareAll(p.bounds[half], at) <= 0 {
-			i = half + 1
-		} else {
-			n = half
-		}
-	}
-	return i
+	return sort.Search(len(p.bounds), func(i int) bool { return s.compareAll(p.bounds[i], at) > 0 })
 }
 
 // share returns the sorter's splitters, which this writer makes if it is the first.
@@ -145,7 +138,7 @@ const (
 	chunkSize    = 1 << 15
 	chunkClasses = 4       // chunkSize = firstChunk << chunkClasses
 	mostArena    = 1 << 23 // but never more than Config.Memory
-	offsetBits   = 12      // chunkSize / align
+	offsetBits   = 12      // chunkSize / align is 1 << offsetBits
 	maxRecordLen = 1<<32 - 1
 )
 
