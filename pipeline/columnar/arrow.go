@@ -232,7 +232,7 @@ func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
 }
 
 // An Allocator gives memory to the decoder of Arrow, and panics rather than
-// exceed [MostBatch] from one Reset to the next: the length of a compressed buffer
+// exceed [mostBatch] from one Reset to the next: the length of a compressed buffer
 // is known from the buffer alone. It is for one goroutine.
 type Allocator struct {
 	memory.Allocator
@@ -261,7 +261,7 @@ func (a *Allocator) take(n, had int) {
 	if n < 0 || n > mostBuffer {
 		panic(fmt.Sprintf("a buffer of %d bytes", n))
 	}
-	if a.taken += int64(max(n-had, 0)); a.taken > MostBatch {
-		panic(fmt.Sprintf("a record batch of more than %d bytes", int64(MostBatch)))
+	if a.taken += int64(max(n-had, 0)); a.taken > mostBatch {
+		panic(fmt.Sprintf("a record batch of more than %d bytes", int64(mostBatch)))
 	}
 }

@@ -22,9 +22,9 @@ import (
 // Limits of what is read.
 const (
 	MostMetadata = 256 << 20 // bytes of the description of a file, and of an Arrow message
-	MostPage     = 256 << 20 // bytes of a Parquet page, decompressed
-	MostValues   = 1 << 26   // values of a Parquet page
-	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
+	mostPage     = 256 << 20 // bytes of a Parquet page, decompressed
+	mostValues   = 1 << 26   // values of a Parquet page
+	mostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
 )
 
 var errLength = errors.New("a length in its metadata is larger than the metadata")

@@ -54,52 +54,58 @@ func (p *pages) check(h *format.PageHeader, page []byte) error {
 		}
 		return p.checkPlain(page, int(d.NumValues))
 	case format.DataPage:
-		d := &h.DataPageHeader.V
-		n := int(d.NumValues)
-		if p.repeated > 0 {
-			levels, rest, err := prefixed(page)
-			if err == nil {
-				_, err = p.checkLevels(levels, d.RepetitionLevelEncoding, p.repeated, n)
-			}
-			if err != nil {
-				return fmt.Errorf("its repetition levels: %w", err)
-			}
-			page = rest
-		}
-		values := n
-		if p.defined > 0 {
-			levels, rest, err := prefixed(page)
-			if err == nil {
-				values, err = p.checkLevels(levels, d.DefinitionLevelEncoding, p.defined, n)
-			}
-			if err != nil {
-				return fmt.Errorf("its definition levels: %w", err)
-			}
-			page = rest
-		}
-		return p.checkValues(d.Encoding, page, values)
+		return p.checkDataPage(&h.DataPageHeader.V, page)
 	case format.DataPageV2:
-		d := &h.DataPageHeaderV2.V
-		n, values := int(d.NumValues), int(d.NumValues-d.NumNulls)
-		repeated, page := page[:d.RepetitionLevelsByteLength], page[d.RepetitionLevelsByteLength:]
-		defined, page := page[:d.DefinitionLevelsByteLength], page[d.DefinitionLevelsByteLength:]
-		if p.repeated > 0 {
-			if _, err := p.checkLevels(repeated, format.RLE, p.repeated, n); err != nil {
-				return fmt.Errorf("its repetition levels: %w", err)
-			}
-		}
-		if p.defined > 0 {
-			there, err := p.checkLevels(defined, format.RLE, p.defined, n)
-			if err == nil && there != values {
-				err = fmt.Errorf("%d values, where there should be %d", there, values)
-			}
-			if err != nil {
-				return fmt.Errorf("its definition levels: %w", err)
-			}
-		}
-		return p.checkValues(d.Encoding, page, values)
+		return p.checkDataPageV2(&h.DataPageHeaderV2.V, page)
 	}
 	return nil
+}
+
+func (p *pages) checkDataPage(h *format.DataPageHeader, page []byte) error {
+	n := int(h.NumValues)
+	values := n
+	if p.repeated > 0 {
+		levels, rest, err := prefixed(page)
+		if err == nil {
+			_, err = p.checkLevels(levels, h.RepetitionLevelEncoding, p.repeated, n)
+		}
+		if err != nil {
+			return fmt.Errorf("its repetition levels: %w", err)
+		}
+		page = rest
+	}
+	if p.defined > 0 {
+		levels, rest, err := prefixed(page)
+		if err == nil {
+			values, err = p.checkLevels(levels, h.DefinitionLevelEncoding, p.defined, n)
+		}
+		if err != nil {
+			return fmt.Errorf("its definition levels: %w", err)
+		}
+		page = rest
+	}
+	return p.checkValues(h.Encoding, page, values)
+}
+
+func (p *pages) checkDataPageV2(h *format.DataPageHeaderV2, page []byte) error {
+	n, values := int(h.NumValues), int(h.NumValues-h.NumNulls)
+	repeated, page := page[:h.RepetitionLevelsByteLength], page[h.RepetitionLevelsByteLength:]
+	defined, page := page[:h.DefinitionLevelsByteLength], page[h.DefinitionLevelsByteLength:]
+	if p.repeated > 0 {
+		if _, err := p.checkLevels(repeated, format.RLE, p.repeated, n); err != nil {
+			return fmt.Errorf("its repetition levels: %w", err)
+		}
+	}
+	if p.defined > 0 {
+		there, err := p.checkLevels(defined, format.RLE, p.defined, n)
+		if err == nil && there != values {
+			err = fmt.Errorf("%d values, where there should be %d", there, values)
+		}
+		if err != nil {
+			return fmt.Errorf("its definition levels: %w", err)
+		}
+	}
+	return p.checkValues(h.Encoding, page, values)
 }
 
 // checkLevels checks levels of n values and returns how many have the highest:
@@ -140,7 +146,7 @@ func (p *pages) checkPlain(values []byte, n int) error {
 // checkValues checks the values of a data page, of which there are n.
 func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) error {
 	err := p.checkEncoding(encoding, values, n)
-	if err == nil && !dictionary(encoding) && int64(n)*int64(p.width) > 4*MostPage {
+	if err == nil && !dictionary(encoding) && int64(n)*int64(p.width) > 4*mostPage {
 		err = fmt.Errorf("%d of %d bytes", n, p.width)
 	}
 	if err != nil {
@@ -193,8 +199,8 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 			return err
 		}
 		_, suffixes, err := lengths(rest, n)
-		if err == nil && prefixes+suffixes > MostPage {
-			err = fmt.Errorf("%d bytes, more than %d", prefixes+suffixes, MostPage)
+		if err == nil && prefixes+suffixes > mostPage {
+			err = fmt.Errorf("%d bytes, more than %d", prefixes+suffixes, mostPage)
 		}
 		return err
 	}
@@ -230,7 +236,7 @@ func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err e
 		if values == 0 {
 			continue
 		}
-		if packed && values <= MostValues {
+		if packed && values <= mostValues {
 			values, length = 8*values, values*uint64(width)
 		}
 		if values > left {

@@ -38,25 +38,9 @@ func (f *inflaters) inflate(codec format.CompressionCodec, dst, src []byte) (int
 	case format.Zstd:
 		return f.inflateZstd(dst, src)
 	case format.Gzip:
-		z, _ := f.gzip.Get().(*gzip.Reader)
-		if z == nil {
-			z = new(gzip.Reader)
-		}
-		defer f.gzip.Put(z)
-		if err := z.Reset(bytes.NewReader(src)); err != nil {
-			return 0, err
-		}
-		return inflateStream(dst, z)
+		return inflateStream[gzip.Reader](&f.gzip, dst, src)
 	case format.Brotli:
-		z, _ := f.brotli.Get().(*brotli.Reader)
-		if z == nil {
-			z = new(brotli.Reader)
-		}
-		defer f.brotli.Put(z)
-		if err := z.Reset(bytes.NewReader(src)); err != nil {
-			return 0, err
-		}
-		return inflateStream(dst, z)
+		return inflateStream[brotli.Reader](&f.brotli, dst, src)
 	}
 	return 0, fmt.Errorf("%s is not supported", codec)
 }
@@ -74,8 +58,20 @@ func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// inflateStream reads r, which must end within dst.
-func inflateStream(dst []byte, r io.Reader) (n int, err error) {
+// inflateStream reads src by a decoder of the pool. It must end within dst.
+func inflateStream[T any, R interface {
+	*T
+	io.Reader
+	Reset(io.Reader) error
+}](pool *sync.Pool, dst, src []byte) (n int, err error) {
+	r, _ := pool.Get().(R)
+	if r == nil {
+		r = new(T)
+	}
+	defer pool.Put(r)
+	if err := r.Reset(bytes.NewReader(src)); err != nil {
+		return 0, err
+	}
 	for one := make([]byte, 1); err == nil && n <= len(dst); {
 		at := dst[n:]
 		if len(at) == 0 {

@@ -31,7 +31,7 @@ type pages struct {
 	err          error
 }
 
-func newPages(p *plain, c *chunk) *pages {
+func newPages(p *inflated, c *chunk) *pages {
 	return &pages{
 		inflaters: &p.inflaters, leaf: c.leaf, codec: c.codec, left: c.end - c.start,
 		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, c.end-c.start), max(p.buffer, 512)),
@@ -82,7 +82,7 @@ func (p *pages) next() error {
 	if h.CRC != 0 && uint32(h.CRC) != crc32.ChecksumIEEE(body) {
 		return errors.New("its checksum is wrong")
 	}
-	if p.page, err = p.plain(&h, body); err != nil {
+	if p.page, err = p.decompress(&h, body); err != nil {
 		return err
 	}
 	p.dict = p.dict || h.Type == format.DictionaryPage
@@ -140,8 +140,8 @@ func (p *pages) checkHeader(h *format.PageHeader) error {
 	if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > p.left {
 		return fmt.Errorf("it has %d bytes, where its column chunk has %d left", h.CompressedPageSize, p.left)
 	}
-	if h.CompressedPageSize > MostPage || h.UncompressedPageSize < 0 || h.UncompressedPageSize > MostPage {
-		return fmt.Errorf("it has %d bytes and %d when decompressed, more than %d", h.CompressedPageSize, h.UncompressedPageSize, MostPage)
+	if h.CompressedPageSize > mostPage || h.UncompressedPageSize < 0 || h.UncompressedPageSize > mostPage {
+		return fmt.Errorf("it has %d bytes and %d when decompressed, more than %d", h.CompressedPageSize, h.UncompressedPageSize, mostPage)
 	}
 	values, missing := int32(-1), false
 	switch v1, v2, dict := h.DataPageHeader, h.DataPageHeaderV2, h.DictionaryPageHeader; h.Type {
@@ -158,14 +158,14 @@ func (p *pages) checkHeader(h *format.PageHeader) error {
 	switch {
 	case missing:
 		return errors.New("its header is not that of its type")
-	case values < 0 || values > MostValues:
-		return fmt.Errorf("it has %d values, where 0 to %d may be", values, MostValues)
+	case values < 0 || values > mostValues:
+		return fmt.Errorf("it has %d values, where 0 to %d may be", values, mostValues)
 	}
 	return nil
 }
 
-// plain returns the page in body without compression, checked.
-func (p *pages) plain(h *format.PageHeader, body []byte) ([]byte, error) {
+// decompress returns the page in body without compression, checked.
+func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	levels := 0 // bytes before the values, which are not compressed
 	codec := p.codec
 	if v2 := &h.DataPageHeaderV2; h.Type == format.DataPageV2 {

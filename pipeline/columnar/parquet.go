@@ -41,7 +41,7 @@ func OpenParquet(r io.ReaderAt, size int64, buffer int) (*parquet.File, error) {
 	if err := checkTree(&meta); err != nil {
 		return nil, err
 	}
-	p := &plain{r: r, size: size, buffer: buffer, chunks: make([]chunk, 0, len(meta.RowGroups))}
+	p := &inflated{r: r, size: size, buffer: buffer}
 	if err := p.rewrite(&meta); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func checkTree(meta *format.FileMetaData) error {
 	leaves, open := 0, make([]int32, 0, mostDepth)
 	for i := range meta.Schema {
 		e := &meta.Schema[i]
-		if e.TypeLength.V < 0 || e.TypeLength.V > MostPage {
+		if e.TypeLength.V < 0 || e.TypeLength.V > mostPage {
 			return fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
 		}
 		if i > 0 && len(open) == 0 {
@@ -96,9 +96,9 @@ func checkTree(meta *format.FileMetaData) error {
 	return nil
 }
 
-// plain is the file that the decoder sees: the magic word, then a range of
+// inflated is the file that the decoder sees: the magic word, then a range of
 // addresses for each column chunk, then the footer.
-type plain struct {
+type inflated struct {
 	r      io.ReaderAt
 	size   int64
 	buffer int
@@ -123,7 +123,7 @@ type chunk struct {
 
 // rewrite takes the chunks out of the metadata and puts what the decoder sees in
 // their place.
-func (p *plain) rewrite(meta *format.FileMetaData) error {
+func (p *inflated) rewrite(meta *format.FileMetaData) error {
 	columns := 0
 	for _, group := range meta.RowGroups {
 		columns = len(group.Columns)
@@ -167,7 +167,7 @@ func appendFooter(meta *format.FileMetaData) ([]byte, error) {
 }
 
 // levels notes what the decoder will make of each leaf.
-func (p *plain) levels(c *parquet.Column) {
+func (p *inflated) levels(c *parquet.Column) {
 	for _, child := range c.Columns() {
 		p.levels(child)
 	}
@@ -176,12 +176,12 @@ func (p *plain) levels(c *parquet.Column) {
 	}
 }
 
-func (p *plain) begin() int64 { return int64(len(p.chunks)+1) * chunkRange }
+func (p *inflated) begin() int64 { return int64(len(p.chunks)+1) * chunkRange }
 
-func (p *plain) end() int64 { return p.begin() + int64(len(p.footer)) }
+func (p *inflated) end() int64 { return p.begin() + int64(len(p.footer)) }
 
 // ReadAt implements io.ReaderAt for the decoder.
-func (p *plain) ReadAt(b []byte, at int64) (int, error) {
+func (p *inflated) ReadAt(b []byte, at int64) (int, error) {
 	switch i := at/chunkRange - 1; {
 	case at >= p.begin():
 		return bytes.NewReader(p.footer).ReadAt(b, at-p.begin())
@@ -193,7 +193,7 @@ func (p *plain) ReadAt(b []byte, at int64) (int, error) {
 
 // readAt reads what follows the last read, or the start. Unlike an io.ReaderAt it
 // may read less than there is: no page is made before it is asked for.
-func (c *chunk) readAt(p *plain, b []byte, at int64) (int, error) {
+func (c *chunk) readAt(p *inflated, b []byte, at int64) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at == 0 {
