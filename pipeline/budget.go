@@ -29,7 +29,7 @@ const (
 // overhead is the memory that is not for records and rejects.
 func (c *Config) overhead() int64 {
 	n := int64(fixedMemory + c.Workers*workerMemory)
-	if c.ReportFormat != "" && c.ReportFormat != "csv" {
+	if c.ReportFormat != report.CSV {
 		n += groupMemory
 	}
 	return n

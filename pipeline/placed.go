@@ -33,8 +33,8 @@ func (f *formatter) place(workspace uint32, rec []byte, r *record) {
 	copy(to[copy(to, head):], rec)
 }
 
-// replace fills in a row that was placed.
-func (f *formatter) replace(placed []byte) record {
+// decodePlaced fills in a row that was placed.
+func (f *formatter) decodePlaced(placed []byte) record {
 	workspace, n := binary.Uvarint(placed)
 	f.row.Workspace = f.run.workspaceName(uint32(workspace))
 	f.row.Outcome = report.Outcome(placed[n])
@@ -55,7 +55,7 @@ func (r *run) emitPlaced(ctx context.Context, out *written, placed *extsort.Sort
 			start := time.Now()
 			p.block = out.mapping.Block()
 			f.walk(p, func(i int) (next int) {
-				rec := f.replace(p.bucket.Record(i))
+				rec := f.decodePlaced(p.bucket.Record(i))
 				f.add(p, &rec)
 				return i + 1
 			})

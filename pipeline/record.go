@@ -27,7 +27,9 @@ type record struct {
 const (
 	recordKey  = 16            // bytes of the url_key
 	recordHead = recordKey + 2 // bytes before the canonical URL
+)
 
+const (
 	flagSame   byte = 1 << iota // original is byte for byte the canonical URL
 	flagNullWS                  // the cell of the workspace column was null and a default stood in
 	flagNoWS                    // the cell of the workspace column was empty and a default stood in

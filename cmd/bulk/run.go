@@ -212,9 +212,6 @@ func defaultOut(input string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := filepath.Base(names[0])
-	for _, compression := range []string{".gz", ".zst"} {
-		name = strings.TrimSuffix(name, compression)
-	}
+	name := source.TrimCompression(filepath.Base(names[0]))
 	return strings.TrimSuffix(name, filepath.Ext(name)) + ".bulk", nil
 }

@@ -135,9 +135,9 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	b.errs = append(b.errs, RowError{b.n, offset, f.reason, f.detail, b.raw[start:len(b.raw):len(b.raw)]})
 }
 
-// since drops the records before the one that starts at offset, or says that
+// dropBefore drops the records before the one that starts at offset, or says that
 // there is none.
-func (b *batcher) since(offset int64) bool {
+func (b *batcher) dropBefore(offset int64) bool {
 	row, good := slices.BinarySearch(b.offs, offset)
 	e, bad := slices.BinarySearchFunc(b.errs, offset, func(e RowError, at int64) int { return cmp.Compare(e.Offset, at) })
 	if !good && !bad {

@@ -115,7 +115,7 @@ func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
 		return false
 	}
 	g.base = b.base + b.n
-	if !g.since(w.offset()) {
+	if !g.dropBefore(w.offset()) {
 		return false
 	}
 	w.pos, w.line = int(guess.offset()-w.base), guess.line

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"fmt"
-	"path"
 	"path/filepath"
 	"strings"
 )
@@ -51,11 +50,17 @@ func (in *Input) openText(w *window) error {
 
 // isText says whether a name is that of a list of URLs, one a line.
 func isText(name string) bool {
-	name = strings.ToLower(filepath.ToSlash(name))
+	return strings.EqualFold(filepath.Ext(TrimCompression(name)), ".txt")
+}
+
+// TrimCompression returns a name without the extensions of compressed files.
+func TrimCompression(name string) string {
 	for _, ext := range []string{".gz", ".zst", ".zstd"} {
-		name = strings.TrimSuffix(name, ext)
+		if at := len(name) - len(ext); at >= 0 && strings.EqualFold(name[at:], ext) {
+			name = name[:at]
+		}
 	}
-	return path.Ext(name) == ".txt"
+	return name
 }
 
 // settleHeader decides whether the first record is the header, and returns how

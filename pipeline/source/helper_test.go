@@ -138,7 +138,7 @@ func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]r
 	if err != nil {
 		return nil, nil, err
 	}
-	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), Limit: opts.Limit, opts: opts, Workspace: -1, total: -1}
+	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
 	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
 	in.openLines(0, func() *lines {
 		if delim == 0 {

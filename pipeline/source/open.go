@@ -27,11 +27,11 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	if err != nil {
 		return nil, &UsageError{name, err.Error()}
 	}
-	in := &Input{Name: name, Workspace: -1, Limit: opts.Limit, opts: opts, total: -1}
+	in := &Input{Name: name, Workspace: -1, opts: opts, total: -1}
 	if err := in.open(ctx); err != nil {
 		return nil, err
 	}
-	err = in.settle(ctx)
+	err = in.settle()
 	if err != nil || in.info != nil {
 		in.Close()
 	}
@@ -147,7 +147,7 @@ func (in *Input) unchanged(f fsys.File) error {
 }
 
 // settle decides the format by the first bytes.
-func (in *Input) settle(ctx context.Context) error {
+func (in *Input) settle() error {
 	w := in.src
 	if err := w.look(peekBytes); err != nil {
 		return err

@@ -155,7 +155,7 @@ func (in *Input) explain(ctx context.Context, err error) error {
 
 // direct says that the input is read at random where it lies, so that its stream
 // serves the digest alone.
-func (in *Input) direct() bool { return in.anyhow && in.info != nil && in.Compression == "" }
+func (in *Input) direct() bool { return in.randomAccess && in.info != nil && in.Compression == "" }
 
 // A random is an input that can be read anywhere. It counts what is read.
 type random struct {
@@ -173,7 +173,7 @@ func (r random) ReadAt(p []byte, off int64) (int, error) {
 // random returns the decompressed bytes for reading at random: the file itself,
 // or a copy of the stream in a temporary file that has no name.
 func (in *Input) random() (random, error) {
-	in.anyhow = true
+	in.randomAccess = true
 	if in.direct() {
 		return random{in.file, in.info.Size(), &in.done}, nil
 	}

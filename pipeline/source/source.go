@@ -96,7 +96,6 @@ type Options struct {
 	URLColumn       string // name, or 1-based number; "": by the usual names
 	WorkspaceColumn string // name, or 1-based number; "": none
 	MaxField        int    // bytes; 0: 1 MiB
-	Limit           int64  // stop after so many records (good and bad); 0: none
 	BatchRows       int    // most records in a batch; 0: 32768
 	Block           int    // bytes of a text that are read at a time; 0: 256 KiB
 	Stdin           io.Reader
@@ -130,8 +129,8 @@ func (o Options) settled() (Options, error) {
 	switch {
 	case o.MaxField < 1 || o.MaxField > mostMaxField:
 		return o, errors.New("the field limit must be between 1 byte and 1 GiB")
-	case o.BatchRows < 1 || o.Block < 1 || o.Limit < 0:
-		return o, errors.New("batch size, block size and limit cannot be negative")
+	case o.BatchRows < 1 || o.Block < 1:
+		return o, errors.New("batch size and block size cannot be negative")
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
@@ -176,28 +175,28 @@ type Input struct {
 	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
 	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
 	Workspace   int      // index of the workspace column in Columns; -1: none
-	Limit       int64    // most records that Read yields, from Options.Limit, may be lowered before Read; 0: all
+	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
 
-	opts    Options
-	header  []string             // the names of Columns as they are there
-	first   []string             // record of a CSV, which may be the header
-	info    fs.FileInfo          // as it was when opened; nil: not a regular file
-	src     *window              // what Open left open, or Read opened
-	file    fsys.File            // below src; nil: standard input
-	spool   fsys.File            // the decompressed bytes, where a format needs them at random
-	anyhow  bool                 // it does need them so
-	drained chan struct{}        // closed when src, which is only hashed, is at its end
-	drain   error                // what stopped that
-	read    func(*reading) error // the records of the format; set by Open
-	skipped []string             // names of columns that have no one value a row
-	started bool
-	records atomic.Int64
-	cut     bool
-	sums    hash.Hash // of the records; nil without a limit
-	sum     [sha256.Size]byte
-	busy    atomic.Int64 // nanoseconds; see Busy
-	done    atomic.Int64 // raw bytes read so far
-	total   int64        // raw bytes, -1: unknown
+	opts         Options
+	header       []string             // the names of Columns as they are there
+	first        []string             // record of a CSV, which may be the header
+	info         fs.FileInfo          // as it was when opened; nil: not a regular file
+	src          *window              // what Open left open, or Read opened
+	file         fsys.File            // below src; nil: standard input
+	spool        fsys.File            // the decompressed bytes, where a format needs them at random
+	randomAccess bool                 // it does need them so
+	drained      chan struct{}        // closed when src, which is only hashed, is at its end
+	drain        error                // what stopped that
+	read         func(*reading) error // the records of the format; set by Open
+	skipped      []string             // names of columns that have no one value a row
+	started      bool
+	records      atomic.Int64
+	cut          bool
+	sums         hash.Hash // of the records; nil without a limit
+	sum          [sha256.Size]byte
+	busy         atomic.Int64 // nanoseconds; see Busy
+	done         atomic.Int64 // raw bytes read so far
+	total        int64        // raw bytes, -1: unknown
 }
 
 // Size is the length of the input as it lies (compressed), in bytes; 0 before
