@@ -17,8 +17,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// pieceRows is the most rows that are formatted and loaded at once.
-const pieceRows = 1 << 14
+// A piece has at most pieceRows rows, and fewer if they are long: their records are to
+// take no more than pieceBytes.
+const (
+	pieceRows  = 1 << 14
+	pieceBytes = 4 << 20
+)
 
 // A piece is a stretch of a bucket on its way to the mapping and to the store.
 type piece struct {
@@ -155,9 +159,10 @@ func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter
 // cut sends the stretches of a bucket to the workers and, in order, to the writer.
 func cut(ctx context.Context, b *sharedBucket, tasks, order chan<- *piece) error {
 	n := b.Len()
-	b.pieces.Store(int32((n + pieceRows - 1) / pieceRows))
-	for start := 0; start < n; start += pieceRows {
-		p := &piece{bucket: b, start: start, end: min(start+pieceRows, n), done: make(chan struct{})}
+	rows := max(1, min(pieceRows, int(pieceBytes*int64(n)/max(b.Size(), 1))))
+	b.pieces.Store(int32((n + rows - 1) / rows))
+	for start := 0; start < n; start += rows {
+		p := &piece{bucket: b, start: start, end: min(start+rows, n), done: make(chan struct{})}
 		for _, to := range []chan<- *piece{tasks, order} {
 			if err := send(ctx, to, p); err != nil {
 				return err

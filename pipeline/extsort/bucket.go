@@ -16,8 +16,8 @@ type Bucket struct {
 	chunks  [][]byte // in memory
 	extents []extent // on disk: all of it, or nothing
 	heads   []extent // of the same records, if wanted
-	bytes   int64    // of the extents
 	count   int
+	size    int64   // bytes of the records, with their heads; on disk of the extents
 	entries []entry // one for each record; in order once sorted
 	sorted  bool
 	room    *room // that it was loaded into
@@ -42,6 +42,9 @@ type entry struct {
 
 // Len returns the number of records.
 func (b *Bucket) Len() int { return len(b.entries) }
+
+// Size returns about how many bytes the records take.
+func (b *Bucket) Size() int64 { return b.size }
 
 // Group returns the group of record i in order.
 func (b *Bucket) Group(i int) uint32 { return b.entries[i].group }
@@ -161,7 +164,7 @@ func (b *Bucket) read(extents []extent) (*Bucket, error) {
 	}
 	r := b.s.takeRoom()
 	buf := r.bytes(size)
-	loaded := &Bucket{s: b.s, count: b.count, room: r, chunks: r.chunks[:0], entries: slices.Grow(r.entries[:0], b.count)}
+	loaded := &Bucket{s: b.s, count: b.count, size: int64(size), room: r, chunks: r.chunks[:0], entries: slices.Grow(r.entries[:0], b.count)}
 	for at := 0; at < size; at += chunkSize {
 		loaded.chunks = append(loaded.chunks, buf[at:]) // so references are offsets in buf
 	}
@@ -232,7 +235,7 @@ func (b *Bucket) join(next *Bucket) {
 	b.chunks = append(b.chunks, next.chunks...)
 	b.extents = append(b.extents, next.extents...)
 	b.heads = append(b.heads, next.heads...)
-	b.bytes += next.bytes
+	b.size += next.size
 	b.count += next.count
 }
 
@@ -271,7 +274,7 @@ func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
 	bounds = b.s.quantiles(sample, n)
 	parts = make([]Bucket, len(bounds)+1)
 	for i := range parts {
-		parts[i] = Bucket{s: b.s, chunks: b.chunks, entries: []entry{}}
+		parts[i] = Bucket{s: b.s, chunks: b.chunks, entries: []entry{}, size: b.size / int64(len(parts))}
 	}
 	for _, e := range b.entries {
 		i, found := slices.BinarySearchFunc(bounds, e.bound(), b.s.compareBounds)

@@ -6,7 +6,7 @@ import "math/rand/v2"
 // ones, as often as necessary. Where keys do not tell its records apart, their
 // contents do; only a single record stays as large as it is.
 func (s *Sorter) divide(b *Bucket, byContent bool) error {
-	n := int(2*b.bytes/s.loadable()) + 2
+	n := int(2*b.size/s.loadable()) + 2
 	bounds, err := s.sampleBounds(b, n, byContent)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 			s.bounds = append(s.bounds, bounds[i-1])
 		}
 		stuck := parts[i].count == b.count
-		if parts[i].bytes <= s.loadable() || stuck && byContent {
+		if parts[i].size <= s.loadable() || stuck && byContent {
 			s.buckets = append(s.buckets, parts[i])
 		} else if err := s.divide(&parts[i], stuck); err != nil {
 			return err
@@ -40,32 +40,35 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 // sampleBounds reads a bucket on disk and returns bounds for n parts: by group
 // and key where those divide it well, by content otherwise.
 func (s *Sorter) sampleBounds(b *Bucket, n int, byContent bool) ([]bound, error) {
-	var sample []bound
+	if !byContent {
+		keys, err := b.sample(256*n, false)
+		if bounds := s.quantiles(keys, n); err != nil || len(bounds) >= n/2 {
+			return bounds, err
+		}
+	}
+	most := s.loadable() / max(b.size/int64(b.count), 1) // contents are copied
+	contents, err := b.sample(min(256*n, max(int(most), 16)), true)
+	return s.quantiles(contents, n), err
+}
+
+// sample returns at most n records of a bucket on disk, each with the same
+// probability.
+func (b *Bucket) sample(n int, contents bool) (sample []bound, err error) {
 	rnd := rand.New(rand.NewPCG(uint64(b.count), 0))
-	seen, size := 0, 256*n
-	err := b.scan(func(chunk []byte) {
+	seen := 0
+	err = b.scan(func(chunk []byte) {
 		each(chunk, func(h header, content []byte) {
-			seen++
-			at := len(sample)
-			if at == size { // keep each record with the same probability
-				if at = rnd.IntN(seen); at >= size {
-					return
-				}
-			} else {
+			at := seen
+			if seen++; at < n {
 				sample = append(sample, bound{})
+			} else if at = rnd.IntN(seen); at >= n {
+				return
 			}
-			sample[at] = bound{h.group, h.key, append([]byte{}, content...)}
+			sample[at] = bound{group: h.group, key: h.key}
+			if contents {
+				sample[at].content = append([]byte{}, content...)
+			}
 		})
 	})
-	if err != nil {
-		return nil, err
-	}
-	keys := make([]bound, len(sample))
-	for i := range sample {
-		keys[i] = bound{group: sample[i].group, key: sample[i].key}
-	}
-	if bounds := s.quantiles(keys, n); len(bounds) >= n/2 && !byContent {
-		return bounds, nil
-	}
-	return s.quantiles(sample, n), nil
+	return sample, err
 }

@@ -45,11 +45,15 @@ const (
 	// sampleSize is the number of records from which a writer takes splitters,
 	// if it is the first to have as many.
 	sampleSize = 1 << 14
+	// sampleBytes is the same for records that are long.
+	sampleBytes = 8 << 20
 	// rangeBuckets is the number of ranges that records are distributed over.
 	rangeBuckets = 512
 	// smallBucket is the number of records below which neighbouring ranges
 	// become one bucket, and the least that is worth splitting again.
 	smallBucket = 1 << 12
+	// smallBytes is the same for records that are long.
+	smallBytes = 2 << 20
 )
 
 // A Sorter takes records from writers and gives them back in order.
@@ -114,10 +118,7 @@ func (s *Sorter) Finish() error {
 		return err
 	}
 	for i := range ranges {
-		s.size += ranges[i].bytes
-		for _, chunk := range ranges[i].chunks {
-			s.size += int64(len(chunk))
-		}
+		s.size += ranges[i].size
 	}
 	return s.form(ranges, split.bounds)
 }
@@ -144,7 +145,10 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 			r.extents = append(r.extents, t.extents...)
 			r.heads = append(r.heads, t.heads...)
 			r.count += t.count
-			r.bytes += t.spilled
+			r.size += t.spilled
+			for _, chunk := range t.chunks {
+				r.size += int64(len(chunk))
+			}
 		}
 		*w = Writer{s: s}
 	}
@@ -164,18 +168,18 @@ func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
 		r := &ranges[i]
 		if i > 0 {
 			last := &s.buckets[len(s.buckets)-1]
-			if last.entries == nil && last.count+r.count <= smallBucket && last.bytes+r.bytes <= s.loadable()/2 && bounds[i-1].content == nil {
+			if last.entries == nil && last.count+r.count <= smallBucket && last.size+r.size <= min(s.loadable()/2, smallBytes) && bounds[i-1].content == nil {
 				last.join(r)
 				continue
 			}
 			s.bounds = append(s.bounds, bounds[i-1])
 		}
 		switch {
-		case r.bytes > s.loadable():
+		case r.extents != nil && r.size > s.loadable():
 			if err := s.divide(r, false); err != nil {
 				return err
 			}
-		case r.count > large && r.bytes == 0:
+		case r.count > large && r.extents == nil:
 			parts, inner := r.split(r.count/smallBucket + 1)
 			s.buckets = append(s.buckets, parts...)
 			s.bounds = append(s.bounds, inner...)

@@ -311,3 +311,67 @@ func TestInOrderEnds(t *testing.T) {
 		}
 	}
 }
+
+// Records that have chunks of their own, alone or among others, come back in order,
+// and are held within the memory, but for what each writer needs: one of them, an arena
+// and a chunk of each range.
+func TestLongRecords(t *testing.T) {
+	const memory, writers, longest = 32 << 20, 2, 200_000
+	const needs = longest + 8<<20 + 512*32<<10
+	for _, longOf := range []int{1, 2, 40} {
+		var recs []rec
+		rnd := rand.New(rand.NewPCG(uint64(longOf), 0))
+		for total := 0; total < 4*memory; {
+			n := rnd.IntN(2000)
+			if len(recs)%longOf == 0 {
+				n = longest/2 + rnd.IntN(longest/2)
+			}
+			recs = append(recs, rec{key: rnd.Uint64(), content: fmt.Sprint(len(recs), strings.Repeat("x", n))})
+			total += n
+		}
+		s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory, Loads: 2})
+		defer s.Close()
+		var wg sync.WaitGroup
+		var most [writers]int64
+		for i := range writers {
+			w := s.NewWriter()
+			wg.Go(func() {
+				for j := i; j < len(recs); j += writers {
+					copy(w.Reserve(recs[j].group, recs[j].key, len(recs[j].content)), recs[j].content)
+					most[i] = max(most[i], s.Held())
+				}
+			})
+		}
+		wg.Wait()
+		if held := slices.Max(most[:]); held > memory+writers*needs {
+			t.Errorf("of every %d a long record: %d bytes were held", longOf, held)
+		}
+		if err := s.Finish(); err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(recs, compareRecs)
+		if got := read(t, s); !slices.Equal(got, recs) {
+			t.Errorf("of every %d a long record: not in order", longOf)
+		}
+	}
+}
+
+// A few long records do not make one large bucket, also where memory is not bounded.
+func TestLongRecordsApart(t *testing.T) {
+	recs := make([]rec, 800)
+	for i := range recs {
+		recs[i] = rec{key: uint64(i*331%800) << 54, content: strings.Repeat("x", 100_000)}
+	}
+	s := write(t, recs, 2, 0)
+	defer s.Close()
+	for i := range s.Buckets() {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least := int64(b.Len()) * 100_000; b.Size() < least || b.Size() > 8<<20 {
+			t.Errorf("bucket %d has %d records and %d bytes", i, b.Len(), b.Size())
+		}
+		b.Release()
+	}
+}

@@ -13,6 +13,7 @@ type Writer struct {
 	s      *Sorter
 	split  *splitters
 	staged stretch   // until split is known
+	size   int       // bytes of what is staged
 	parts  []stretch // one for each range
 	spans  []groupSpan
 	arena  []byte                     // free memory that chunks are cut from
@@ -39,7 +40,8 @@ func (w *Writer) Err() error { return w.s.spill.err() }
 func (w *Writer) Reserve(group uint32, key uint64, n int) []byte {
 	h := header{group, key}
 	if w.split == nil {
-		if w.staged.count < sampleSize {
+		if w.staged.count < sampleSize && w.size < sampleBytes {
+			w.size += recordSize(n)
 			return w.staged.reserve(w, h, n)
 		}
 		w.distribute(w.s.share(w))
@@ -183,11 +185,14 @@ func (w *Writer) newChunk(i, size int) []byte {
 	class := min(max(i, bits.Len(uint(size-1)/firstChunk)), chunkClasses)
 	capacity := firstChunk << class
 	if size > capacity {
+		if w.s.full(size) {
+			w.makeRoom(func() bool { return !w.s.full(size) })
+		}
 		w.s.held.Add(int64(size))
 		return make([]byte, 0, size)
 	}
-	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full() {
-		w.makeRoom(class)
+	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full(w.s.arenaSize) {
+		w.makeRoom(func() bool { return len(w.free[class]) > 0 || !w.s.full(w.s.arenaSize) })
 	}
 	if last := len(w.free[class]) - 1; last >= 0 {
 		chunk := w.free[class][last]
@@ -204,22 +209,31 @@ func (w *Writer) newChunk(i, size int) []byte {
 	return chunk
 }
 
-// full reports whether one more arena would exceed the memory.
-func (s *Sorter) full() bool {
-	return s.cfg.Memory > 0 && s.held.Load()+int64(s.arenaSize) > s.cfg.Memory
+// full reports whether so many bytes more would exceed the memory.
+func (s *Sorter) full(more int) bool {
+	return s.cfg.Memory > 0 && s.held.Load()+int64(more) > s.cfg.Memory
 }
 
-// makeRoom spills the full chunks of ranges in turn, until a chunk of a class is
-// free. So a range is spilled when it has twice the mean, and the disk writes all
-// the while.
-func (w *Writer) makeRoom(class int) {
+// makeRoom spills the full chunks of ranges in turn, until there is enough room. So
+// a range is spilled when it has twice the mean, and the disk writes all the while.
+func (w *Writer) makeRoom(enough func() bool) {
 	for range w.parts {
 		t := &w.parts[w.turn]
 		w.turn = (w.turn + 1) % len(w.parts)
-		if w.spill(t, len(t.chunks)-1); len(w.free[class]) > 0 {
+		if w.spill(t, t.full()); enough() {
 			return
 		}
 	}
+}
+
+// full returns how many chunks of the stretch take no more records: all but the last,
+// if that is not a record's own.
+func (t *stretch) full() int {
+	n := len(t.chunks)
+	if n > 0 && cap(t.chunks[n-1]) <= chunkSize {
+		n--
+	}
+	return n
 }
 
 // spill writes the first n chunks of a stretch.
