@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"net/url"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ type Config struct {
 
 	MaxRejects MaxRejects
 	AsOf       time.Time // zero: now
-	Workers    int       // 0: as many as processors
+	Workers    int       // 0: as many as processors, or as Memory allows
 	Memory     int64     // bytes that the run may use, see budget; 0: no bound
 	TempDir    string    // of what does not fit; "": that of the system
 	Spilled    func()    // called when all is read, if rows did not fit in memory; may be nil
@@ -108,6 +109,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
+		for c.Memory > 0 && c.Memory < c.leastMemory() && c.Workers > 1 {
+			c.Workers--
+		}
 	}
 	if c.freeRoom == nil {
 		c.freeRoom = freeRoom
@@ -153,7 +157,14 @@ func (c *Config) validate() error {
 		complain("--workers %d is negative", c.Workers)
 	}
 	if least := c.leastMemory(); c.Memory != 0 && c.Memory < least {
-		complain("--memory %d is too little: %d workers need %d MiB", c.Memory, c.Workers, least>>20)
+		complain("--memory of %d MiB is too little: %d workers need %d MiB", c.Memory>>20, c.Workers, least>>20)
+	}
+	if c.TempDir != "" {
+		if info, err := os.Stat(c.TempDir); err != nil {
+			complain("--tmp %s: %w", c.TempDir, fsys.Cause(err))
+		} else if !info.IsDir() {
+			complain("--tmp %s is no folder", c.TempDir)
+		}
 	}
 	if c.Limit < 0 {
 		complain("--limit %d is negative", c.Limit)

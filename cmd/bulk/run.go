@@ -96,6 +96,10 @@ func envOr(name, value string) string {
 	return value
 }
 
+// outsideHeap is what of --memory the runtime does not see: the program itself, and the
+// cache and buffers of SQLite.
+const outsideHeap = 48 << 20
+
 // run does bulk run.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err := o.settle(); err != nil {
@@ -108,7 +112,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	o.Store, o.StoreName, o.Version, o.RetryFor = store.Store, store.name, version, o.store.postgres.RetryFor
 	o.Logger, o.Status = ui.log, new(pipeline.Status)
 	o.Spilled = spareThreads
-	debug.SetMemoryLimit(o.Memory)
+	debug.SetMemoryLimit(o.Memory - outsideHeap)
 	stop, err := o.profiles.start()
 	if err != nil {
 		return errors.Join(err, store.Close())
