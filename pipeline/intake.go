@@ -12,14 +12,8 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
-)
-
-// Reasons of rejects beside those of packages canon and source.
-const (
-	MissingURL         = "missing_url"   // null or no bytes
-	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
-	CodeSpaceExhausted = "code_space_exhausted"
 )
 
 // intake reads every input and puts each row, as a record or as a reject, into
@@ -150,7 +144,7 @@ func (w *worker) reject(at place, rej reject) {
 func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	original := w.url(in, i)
 	if len(original) == 0 {
-		return MissingURL, "the URL is blank"
+		return report.MissingURL, "the URL is blank"
 	}
 	rec, err := w.run.cfg.Profile.Append(startRecord(w.buf), original)
 	w.buf = rec
@@ -161,7 +155,7 @@ func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	workspace, flags := w.workspace(in, i)
 	group, err := w.workspaces.lookup(workspace)
 	if err != nil {
-		return BadWorkspace, fmt.Sprintf("%v: %q", err, workspace)
+		return report.BadWorkspace, fmt.Sprintf("%v: %q", err, workspace)
 	}
 	h := w.hasher.Sum(rec[recordHead:], workspace, 0)
 	rec = finishRecord(rec, h, original, flags)

@@ -35,7 +35,7 @@ func (w *written) digested(d *report.RowDigest) {
 
 // openReports makes the files of one attempt in place of those of an earlier one.
 func (r *run) openReports() (*written, error) {
-	names := []string{"mapping." + string(r.cfg.ReportFormat), "collisions.csv"}
+	names := []string{r.cfg.ReportFormat.FileName(), report.CollisionsName}
 	w := &written{}
 	for i, name := range names {
 		file, err := r.createReport(name)
@@ -119,7 +119,7 @@ func (r *run) reasons() map[string]int64 {
 		}
 	}
 	if r.settled != nil && r.settled.rejected > 0 {
-		reasons[CodeSpaceExhausted] = r.settled.rejected
+		reasons[report.CodeSpaceExhausted] = r.settled.rejected
 	}
 	return reasons
 }

@@ -65,7 +65,7 @@ func appendReject(dst []byte, offset int64, rej reject) []byte {
 // writeRejects writes all rejects in order: those of the intake and the rows
 // whose URL found no code.
 func (r *run) writeRejects() (_ report.FileSum, err error) {
-	file, err := r.createReport("rejects.csv")
+	file, err := r.createReport(report.RejectsName)
 	if err != nil {
 		return report.FileSum{}, err
 	}
@@ -186,7 +186,7 @@ func (s *settlement) isExhausted(b *extsort.Bucket, bucket, first int) bool {
 // rejectRecord makes a reject of a record, with the cells that the input had.
 func (r *run) rejectRecord(workspace string, rec record) (place, reject) {
 	carried, at := rec.carried(nil, len(r.inputs.carried))
-	rej := reject{reason: CodeSpaceExhausted,
+	rej := reject{reason: report.CodeSpaceExhausted,
 		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1)}
 	for _, from := range r.inputs.list[at.source].cells {
 		var cell []byte

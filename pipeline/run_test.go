@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -378,7 +379,7 @@ func TestRejectsAgain(t *testing.T) {
 	second, two := job(t, cfg, map[string]string{"rejects.csv": first["rejects.csv"]})
 	exhausted := int64(0)
 	for _, r := range records(t, first["rejects.csv"]) {
-		if r["reason"] == pipeline.CodeSpaceExhausted {
+		if r["reason"] == report.CodeSpaceExhausted {
 			exhausted++
 		}
 	}
@@ -388,7 +389,7 @@ func TestRejectsAgain(t *testing.T) {
 	strip := func(text string) []string {
 		var lines []string
 		for _, r := range records(t, text) {
-			if r["reason"] != pipeline.CodeSpaceExhausted {
+			if r["reason"] != report.CodeSpaceExhausted {
 				lines = append(lines, fmt.Sprint(r["reason"], r["detail"], r["url"], r["team"], r["note"], r["raw"]))
 			}
 		}

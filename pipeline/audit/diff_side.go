@@ -43,12 +43,10 @@ func openSide(path string) (*diffSide, error) {
 	}
 	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)
 	for _, file := range s.manifest.Files {
-		format, isMapping := strings.CutPrefix(file.Name, "mapping.")
-		_, unknown := report.ParseFormat(format)
-		switch {
-		case isMapping && unknown == nil:
+		switch file.Name {
+		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
 			s.mapping, s.mappingSHA256, s.rowDigest = filepath.Join(path, file.Name), file.SHA256, file.RowDigest
-		case file.Name == "rejects.csv":
+		case report.RejectsName:
 			s.rejectsPath, s.rejectsSHA256 = filepath.Join(path, file.Name), file.SHA256
 		}
 	}

@@ -164,11 +164,8 @@ func (r *Rules) decide(s *Standing, canonical []byte) {
 			return
 		}
 	}
-	s.Outcome = exhaustedReason
+	s.Outcome = report.CodeSpaceExhausted
 }
-
-// exhaustedReason is the reason of rejects whose codes all have owners.
-const exhaustedReason = "code_space_exhausted"
 
 // saltOf returns the lowest salt that gives a code; nil: none does.
 func (r *Rules) saltOf(canonical []byte, code string) *int {

@@ -11,21 +11,16 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-const (
-	collisionsName = "collisions.csv"
-	rejectsName    = "rejects.csv"
-)
-
 // verifyCollisions checks the order and the codes of collisions.csv, and files
 // its lines for verifyClaims.
 func (v *verifier) verifyCollisions(ctx context.Context) error {
-	if slices.Contains(v.unread, collisionsName) {
+	if slices.Contains(v.unread, report.CollisionsName) {
 		return nil
 	}
-	r, err := report.OpenCollisions(v.path(collisionsName))
+	r, err := report.OpenCollisions(v.path(report.CollisionsName))
 	if err != nil {
 		v.broken.Store(true)
-		_, err = v.damaged(collisionsName, err)
+		_, err = v.damaged(report.CollisionsName, err)
 		return err
 	}
 	defer r.Close()
@@ -39,7 +34,7 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 		}
 		if err == nil {
 			before = w.collision(c, row+1, before)
-		} else if again, err := v.damaged(collisionsName, err); !again {
+		} else if again, err := v.damaged(report.CollisionsName, err); !again {
 			v.broken.Store(true)
 			return err
 		}
@@ -47,7 +42,7 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	v.verifyCounts(collisionsName, row, nil)
+	v.verifyCounts(report.CollisionsName, row, nil)
 	return w.claims.Err()
 }
 
@@ -65,7 +60,7 @@ func (p *place) compare(o *place) int {
 // collision checks a line and returns its place.
 func (w *checker) collision(c *report.Collision, row int64, before place) place {
 	wrong := func(kind Kind, column, expected string, found []byte) {
-		w.log.add(Finding{Kind: kind, File: collisionsName, Row: row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+		w.log.add(Finding{Kind: kind, File: report.CollisionsName, Row: row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
 	}
 	scheme, err := codegen.New(len(c.Code))
 	if err != nil || c.Salt > w.run.mostSalt {

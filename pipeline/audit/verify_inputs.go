@@ -126,7 +126,7 @@ func (v *verifier) fileMapping(ctx context.Context) error {
 
 // fileRejects files the rejects.
 func (v *verifier) fileRejects(ctx context.Context) error {
-	r, err := report.OpenRejects(v.path(rejectsName))
+	r, err := report.OpenRejects(v.path(report.RejectsName))
 	if err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (w *replayer) refused(i int, offset int64, original, workspace []byte) (may
 	}
 	reason := ""
 	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
-	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, codeSpaceExhausted), "", offset, nil, w.cells)
+	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, report.CodeSpaceExhausted), "", offset, nil, w.cells)
 }
 
 // cell returns the bytes of a cell; nil for null and for a column that is absent.

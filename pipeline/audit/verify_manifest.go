@@ -119,7 +119,7 @@ func (v *verifier) settleFiles(format string) bool {
 	for _, f := range v.manifest.Files {
 		names = append(names, f.Name)
 	}
-	all := []string{"mapping." + format, "collisions.csv", "rejects.csv"}
+	all := []string{report.Format(format).FileName(), report.CollisionsName, report.RejectsName}
 	_, err := report.ParseFormat(format)
 	switch {
 	case err == nil && slices.Equal(names, all):

@@ -12,23 +12,15 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// Reasons of rejects that packages canon and source do not have, as package
-// pipeline spells them.
-const (
-	missingURL         = "missing_url"
-	badWorkspace       = "bad_workspace"
-	codeSpaceExhausted = "code_space_exhausted"
-)
-
 // verifyRejects checks every row of rejects.csv.
 func (v *verifier) verifyRejects(ctx context.Context) error {
-	if slices.Contains(v.unread, rejectsName) {
+	if slices.Contains(v.unread, report.RejectsName) {
 		return nil
 	}
-	r, err := report.OpenRejects(v.path(rejectsName))
+	r, err := report.OpenRejects(v.path(report.RejectsName))
 	if err != nil {
 		v.broken.Store(true)
-		_, err = v.damaged(rejectsName, err)
+		_, err = v.damaged(report.RejectsName, err)
 		return err
 	}
 	defer r.Close()
@@ -41,7 +33,7 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 		w.row.Number++
 		if err == nil {
 			w.check(rej)
-		} else if again, err := v.damaged(rejectsName, err); !again {
+		} else if again, err := v.damaged(report.RejectsName, err); !again {
 			v.broken.Store(true)
 			return err
 		}
@@ -53,7 +45,7 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	if w.sums != nil {
 		v.runTotal.Add(w.sums.total)
 	}
-	v.verifyCounts(rejectsName, w.row.Number, map[string]int64{"rejected": w.row.Number})
+	v.verifyCounts(report.RejectsName, w.row.Number, map[string]int64{"rejected": w.row.Number})
 	if !maps.Equal(w.reasons, v.manifest.Reasons) {
 		v.wrong(BadCount, "reasons", w.reasons, v.manifest.Reasons)
 	}
@@ -72,7 +64,7 @@ type rejectChecker struct {
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	all, _ := v.columns()
-	v.checkColumns(rejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, all))
+	v.checkColumns(report.RejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, all))
 	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
@@ -88,7 +80,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 }
 
 func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
-	w.log.add(Finding{Kind: kind, File: rejectsName, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+	w.log.add(Finding{Kind: kind, File: report.RejectsName, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
 }
 
 func (w *rejectChecker) check(r *report.Reject) {
@@ -156,10 +148,10 @@ func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, deta
 	if reason != "" {
 		return reason, detail
 	}
-	if r.Reason == codeSpaceExhausted {
+	if r.Reason == report.CodeSpaceExhausted {
 		w.exhausted(workspace)
 	}
-	return codeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
+	return report.CodeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
 }
 
 // exhausted files the codes that the URL in w.canon could not have.

@@ -108,18 +108,18 @@ func (s *slotChecker) matchLines() {
 		key := match{string(c.canonical), c.salt}
 		switch row, ok := open[key]; {
 		case c.what == line && ok:
-			s.log.add(Finding{Kind: BadCollision, File: collisionsName, Row: max(c.row, row), Expected: "one line a code", Found: report.Text(c.canonical)})
+			s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: max(c.row, row), Expected: "one line a code", Found: report.Text(c.canonical)})
 		case c.what == line:
 			open[key] = c.row
 		case c.what == needs && !ok:
 			s.log.add(Finding{Kind: Uncollided, File: s.mapping, Row: c.row, Column: "salt",
-				Expected: report.Text("a line of " + collisionsName + " for " + string(s.code))})
+				Expected: report.Text("a line of " + report.CollisionsName + " for " + string(s.code))})
 		case c.what == needs:
 			delete(open, key)
 		}
 	}
 	for key, row := range open {
-		s.log.add(Finding{Kind: BadCollision, File: collisionsName, Row: row, Column: "canonical_url",
+		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: row, Column: "canonical_url",
 			Expected: "a link of the mapping with a salt above " + report.Text(saltText(key.salt)), Found: report.Text(key.canonical)})
 	}
 }
@@ -137,7 +137,7 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 		s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: holder.row, Column: "short_code",
 			Expected: report.Text(c.canonical), Found: report.Text(holder.canonical)})
 	case c.what == refused && bytes.Compare(holder.canonical, c.canonical) > 0:
-		s.log.add(Finding{Kind: BadPrecedence, File: rejectsName, Row: c.row, Column: "reason",
+		s.log.add(Finding{Kind: BadPrecedence, File: report.RejectsName, Row: c.row, Column: "reason",
 			Expected: "a URL before " + report.Text(c.canonical) + " as owner of " + report.Text(s.code), Found: report.Text(holder.canonical)})
 	}
 }
@@ -146,7 +146,7 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 // does not have must at least be able to have the code; that it has it, the store
 // can tell.
 func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
-	f := Finding{Kind: BadOwner, File: collisionsName, Row: c.row, Column: "owner", Found: report.Text(c.owner)}
+	f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: c.row, Column: "owner", Found: report.Text(c.owner)}
 	switch {
 	case holder != nil:
 		if f.Expected = report.Text(holder.canonical); bytes.Equal(c.owner, holder.canonical) {

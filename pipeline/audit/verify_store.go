@@ -273,11 +273,11 @@ func (c *storeChecker) missing() {
 	w := &c.wanted.claim
 	switch w.what {
 	case line:
-		c.open.add(Finding{Kind: Unexplained, File: collisionsName, Row: w.row, Column: "owner",
+		c.open.add(Finding{Kind: Unexplained, File: report.CollisionsName, Row: w.row, Column: "owner",
 			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: report.Text(w.canonical)})
 	case refused:
-		c.open.add(Finding{Kind: Unexplained, File: rejectsName, Row: w.row, Column: "reason",
-			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: codeSpaceExhausted})
+		c.open.add(Finding{Kind: Unexplained, File: report.RejectsName, Row: w.row, Column: "reason",
+			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: report.CodeSpaceExhausted})
 	default:
 		c.log.add(Finding{Kind: StoreMissing, File: c.mapping, Row: w.row, Column: "short_code", Expected: "a link of the store", Found: report.Text(w.code)})
 	}
@@ -287,7 +287,7 @@ func (c *storeChecker) missing() {
 // has.
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
-		f := Finding{Kind: BadOwner, File: collisionsName, Row: w.row, Column: "owner", Expected: report.Text(l.Canonical), Found: report.Text(w.canonical)}
+		f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: w.row, Column: "owner", Expected: report.Text(l.Canonical), Found: report.Text(w.canonical)}
 		if l.Created.After(c.manifest.AsOf) { // another had the code when the run was made
 			f.Kind = Unexplained
 			c.open.add(f)

@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -152,7 +153,7 @@ func compareSumsRecords(a, b []byte) int { return bytes.Compare(a, b) }
 // canonical form in the room of buf.
 func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
 	if len(original) == 0 {
-		return missingURL, "the URL is blank", buf[:0]
+		return report.MissingURL, "the URL is blank", buf[:0]
 	}
 	canonical, err := o.profile.Append(buf[:0], original)
 	if err != nil {
@@ -160,7 +161,7 @@ func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail str
 		return string(reason), canon.Detail(original, reason), canonical
 	}
 	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return badWorkspace, fmt.Sprintf("%v: %q", err, workspace), canonical
+		return report.BadWorkspace, fmt.Sprintf("%v: %q", err, workspace), canonical
 	}
 	return "", "", canonical
 }

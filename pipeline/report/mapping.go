@@ -26,6 +26,9 @@ func ParseFormat(name string) (Format, error) {
 	return "", fmt.Errorf("unknown report format %q: want csv, parquet or arrow", name)
 }
 
+// FileName returns the name of a mapping of the format.
+func (f Format) FileName() string { return "mapping." + string(f) }
+
 // An Order is that of the rows of the mapping.
 type Order string
 

@@ -12,10 +12,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// The names of the files that every run leaves.
+// The names of the files that a run leaves beside the mapping, whose name is
+// Format.FileName. One that had too many rejects leaves no collisions.
 const (
-	ManifestName = "manifest.json"
-	TimingsName  = "timings.json"
+	ManifestName   = "manifest.json"
+	TimingsName    = "timings.json"
+	RejectsName    = "rejects.csv"
+	CollisionsName = "collisions.csv"
 )
 
 // inspect tells whether a finished run, and nothing else, lies where the output

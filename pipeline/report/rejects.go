@@ -2,6 +2,13 @@ package report
 
 import "io"
 
+// Reasons of rejects beside those of packages canon and source.
+const (
+	MissingURL         = "missing_url"   // null or no bytes
+	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
+	CodeSpaceExhausted = "code_space_exhausted"
+)
+
 // rejectColumns returns the columns of the rejects file around those of the
 // input.
 func rejectColumns(columns []string) []string {
@@ -62,7 +69,7 @@ type Collisions struct{ csv csvWriter }
 // first 64 KiB or Close.
 func NewCollisions(w io.Writer, excelSafe bool) *Collisions {
 	c := &Collisions{csvWriter{w: w, csvCells: csvCells{excelSafe}}}
-	c.csv.buf = c.csv.appendHeader(nil, []string{"workspace_id", "canonical_url", "salt", "code", "owner"})
+	c.csv.buf = c.csv.appendHeader(nil, collisionColumns())
 	return c
 }
 
