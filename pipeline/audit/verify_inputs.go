@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -401,6 +402,6 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 func (v *verifier) newRows() *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
-		Compare:       compareSumsRecords, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+		Compare:       bytes.Compare, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
 	})
 }

@@ -56,7 +56,7 @@ func (v *verifier) settle() bool {
 	o := option{m.Options}
 	v.run = runOptions{
 		profile: canon.Profile{MaxLength: int(o.number("max_url_length"))}, retries: m.Scheme.MaxRetries,
-		mostSalt: max(m.Scheme.MaxRetries, 10), workspace: []byte(o.text("workspace")),
+		mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries), workspace: []byte(o.text("workspace")),
 		excelSafe: o.flag("excel_safe"), carry: o.flag("carry"), order: report.SortOrder,
 	}
 	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()

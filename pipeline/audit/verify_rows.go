@@ -249,10 +249,6 @@ func (w *checker) checkCode(r *link) {
 	}
 }
 
-// saltOfAny is the highest salt that is tried to explain a link of the store, which
-// a run with more retries may have made.
-const saltOfAny = 1000
-
 // checkOrder checks that the row in hand comes after the one before.
 func (w *checker) checkOrder(r *link, same bool) {
 	old := &w.old

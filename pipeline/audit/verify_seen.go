@@ -18,7 +18,7 @@ const (
 	pageRows = 1 << pageBits
 	// mostRecords is the most records of an input: the run's own sort has room
 	// for no more.
-	mostRecords = 1 << 43
+	mostRecords = 1 << rowBits
 )
 
 type rowPage [pageRows / 64]atomic.Uint64

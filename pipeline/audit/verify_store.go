@@ -318,6 +318,10 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
+// saltOfAny is the highest salt that is tried to explain a link of the store, which
+// a run with more retries may have made.
+const saltOfAny = 1000
+
 // A storedChecker checks links of the store by themselves, for one goroutine.
 type storedChecker struct {
 	*checker

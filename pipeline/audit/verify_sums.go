@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
@@ -32,8 +31,8 @@ type rowSums struct {
 	rejected parts
 }
 
-// rowBits is the room for the row in the key of a row: index of the source + 1,
-// and the row.
+// rowBits is the room for the row in a key that begins with the number of its
+// source.
 const rowBits = 43
 
 // A summer sums rows for one goroutine.
@@ -146,8 +145,6 @@ func decodeSums(rec []byte) (s rowSums) {
 	}
 	return s
 }
-
-func compareSumsRecords(a, b []byte) int { return bytes.Compare(a, b) }
 
 // refuse returns why a row of the inputs is refused, "" if it is not, and the
 // canonical form in the room of buf.
