@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -186,17 +187,47 @@ func (v *verifier) path(name string) string { return filepath.Join(v.cfg.Dir, na
 func (v *verifier) isCSV() bool { return v.mapping == report.CSV.FileName() }
 
 // damaged makes a finding of a report that cannot be read, and returns any other
-// error.
+// error. Where it cannot be read on, the run is broken.
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {
 	var cell *report.CellError
-	var damage *report.DamageError
-	switch {
-	case errors.As(err, &cell):
+	if errors.As(err, &cell) {
 		v.log.add(Finding{Kind: Damaged, File: name, Row: cell.Row, Column: cell.Column, Found: report.Text(cell.Found)})
 		return true, nil
-	case errors.As(err, &damage):
+	}
+	v.broken.Store(true)
+	var damage *report.DamageError
+	if errors.As(err, &damage) {
 		v.log.add(Finding{Kind: Damaged, File: name, Row: damage.Row, Found: report.Text(damage.Err.Error())})
 		return false, nil
 	}
 	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
+}
+
+// unreadable says what to do about an error of a reader that has been at its end
+// before: faults of cells are findings already.
+func (v *verifier) unreadable(err error) (again bool, _ error) {
+	if _, ok := err.(*report.CellError); ok {
+		return true, nil
+	}
+	return false, err
+}
+
+// eachRow visits the rows that next gives, numbered from 1, and returns how many
+// there are, those too that bad goes on after. They are not all if bad ends the
+// reading without an error.
+func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error) (again bool, _ error), visit func(number int64, row T)) (rows int64, all bool, _ error) {
+	for ; ; rows++ {
+		if rows%(1<<12) == 0 && ctx.Err() != nil {
+			return rows, false, context.Cause(ctx)
+		}
+		row, err := next()
+		if err == io.EOF {
+			return rows, true, nil
+		}
+		if err == nil {
+			visit(rows+1, row)
+		} else if again, err := bad(err); !again {
+			return rows, false, err
+		}
+	}
 }

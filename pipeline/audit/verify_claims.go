@@ -218,12 +218,3 @@ func (c *linkCursor) next() error {
 		}
 	}
 }
-
-// unreadable says what to do about an error of a reader that has been at its end
-// before: faults of cells are findings already.
-func (v *verifier) unreadable(err error) (again bool, _ error) {
-	if _, ok := err.(*report.CellError); ok || err == nil {
-		return true, nil
-	}
-	return false, eof(err)
-}

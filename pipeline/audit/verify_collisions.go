@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"slices"
 
 	"github.com/linkforge/bulk/codegen"
@@ -19,30 +18,18 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 	}
 	r, err := report.OpenCollisions(v.path(report.CollisionsName))
 	if err != nil {
-		v.broken.Store(true)
 		_, err = v.damaged(report.CollisionsName, err)
 		return err
 	}
 	defer r.Close()
 	w := &checker{verifier: v, claims: v.claims.NewWriter()}
-	var row int64
+	damaged := func(err error) (bool, error) { return v.damaged(report.CollisionsName, err) }
 	var before place
-	for ; ; row++ {
-		c, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err == nil {
-			before = w.collision(c, row+1, before)
-		} else if again, err := v.damaged(report.CollisionsName, err); !again {
-			v.broken.Store(true)
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	rows, all, err := eachRow(ctx, r.Next, damaged, func(row int64, c *report.Collision) { before = w.collision(c, row, before) })
+	if !all {
+		return err
 	}
-	v.verifyCounts(report.CollisionsName, row, nil)
+	v.verifyCounts(report.CollisionsName, rows, nil)
 	return w.claims.Err()
 }
 

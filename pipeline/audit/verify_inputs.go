@@ -107,22 +107,13 @@ func (v *verifier) fileMapping(ctx context.Context) error {
 	}
 	defer m.Close()
 	w, l := v.newChecker(m), new(link)
-	for {
-		r, err := m.Next()
-		if again, err := v.unreadable(err); err != nil || !again {
-			return cmp.Or(err, w.sums.err())
-		}
-		if err != nil {
-			continue
-		}
+	_, _, err = eachRow(ctx, m.Next, v.unreadable, func(_ int64, r *report.MappingRow) {
 		l.MappingRow = *r
 		if w.resolve(l); l.source >= 0 && l.Row.Row > 0 && l.Row.Row < mostRecords {
 			w.sums.row(l)
 		}
-		if r.Number%(1<<12) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
+	})
+	return cmp.Or(err, w.sums.err())
 }
 
 // fileRejects files the rejects.
@@ -133,22 +124,13 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 	}
 	defer r.Close()
 	s := v.newSummer()
-	for n := 0; ; n++ {
-		rej, err := r.Next()
-		if again, err := v.unreadable(err); err != nil || !again {
-			return cmp.Or(err, s.err())
-		}
-		if err != nil {
-			continue
-		}
+	_, _, err = eachRow(ctx, r.Next, v.unreadable, func(_ int64, rej *report.Reject) {
 		i := slices.IndexFunc(v.manifest.Inputs, func(in report.Input) bool { return string(in.Name) == rej.Source })
 		if i >= 0 && rej.Row > 0 && rej.Row < mostRecords {
 			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})
 		}
-		if n%(1<<12) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
+	})
+	return cmp.Or(err, s.err())
 }
 
 // matchInputs finds for each input of the manifest the file that it is now: the

@@ -27,7 +27,6 @@ func (v *verifier) openMapping() (*report.MappingReader, error) {
 	if err == nil {
 		return m, nil
 	}
-	v.broken.Store(true)
 	_, err = v.damaged(v.mapping, err)
 	return nil, err
 }
@@ -125,7 +124,6 @@ func (v *verifier) readRows(ctx context.Context, rows rowReader, free <-chan *re
 			return nil
 		}
 		if err != nil {
-			v.broken.Store(true)
 			if _, err = v.damaged(v.mapping, err); err != nil || block.Len() == 0 {
 				return err
 			}

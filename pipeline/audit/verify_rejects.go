@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,33 +18,21 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	}
 	r, err := report.OpenRejects(v.path(report.RejectsName))
 	if err != nil {
-		v.broken.Store(true)
 		_, err = v.damaged(report.RejectsName, err)
 		return err
 	}
 	defer r.Close()
 	w := v.newRejectChecker(r.Columns)
-	for {
-		rej, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		w.row.Number++
-		if err == nil {
-			w.check(rej)
-		} else if again, err := v.damaged(report.RejectsName, err); !again {
-			v.broken.Store(true)
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	damaged := func(err error) (bool, error) { return v.damaged(report.RejectsName, err) }
+	rows, all, err := eachRow(ctx, r.Next, damaged, w.check)
+	if !all {
+		return err
 	}
-	v.result.Rejects = w.row.Number
+	v.result.Rejects = rows
 	if w.sums != nil {
 		v.runTotal.Add(w.sums.total)
 	}
-	v.verifyCounts(report.RejectsName, w.row.Number, map[string]int64{"rejected": w.row.Number})
+	v.verifyCounts(report.RejectsName, rows, map[string]int64{"rejected": rows})
 	if !maps.Equal(w.reasons, v.manifest.Reasons) {
 		v.wrong(BadCount, "reasons", w.reasons, v.manifest.Reasons)
 	}
@@ -83,7 +70,8 @@ func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
 	w.log.add(Finding{Kind: kind, File: report.RejectsName, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
 }
 
-func (w *rejectChecker) check(r *report.Reject) {
+func (w *rejectChecker) check(row int64, r *report.Reject) {
+	w.row.Number = row
 	w.reasons[r.Reason]++
 	i, ok := w.sources[r.Source]
 	switch {

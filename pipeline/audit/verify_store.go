@@ -172,20 +172,14 @@ func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run
 	defer m.Close()
 	w, l := v.newChecker(m), new(link)
 	w.wanted = created.NewWriter()
-	for more := true; more; {
-		r, err := m.Next()
-		if more, err = v.unreadable(err); err != nil {
-			return err
+	if _, _, err := eachRow(ctx, m.Next, v.unreadable, func(_ int64, r *report.MappingRow) {
+		if r.Outcome == report.Created {
+			l.MappingRow = *r
+			w.resolve(l)
+			w.want(l)
 		}
-		if r == nil || r.Outcome != report.Created {
-			continue
-		}
-		l.MappingRow = *r
-		w.resolve(l)
-		w.want(l)
-		if r.Number%(1<<12) == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	}); err != nil {
+		return err
 	}
 	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
 		return err
