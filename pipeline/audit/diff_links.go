@@ -111,8 +111,7 @@ func (d *differ) mostDiffer() bool {
 // appendCompared appends what is compared of a row: its place only if it can be
 // found on the other side.
 func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte {
-	dst = append(binary.AppendUvarint(dst, uint64(len(r.Workspace))), r.Workspace...)
-	dst = append(binary.AppendUvarint(dst, uint64(len(r.Canonical))), r.Canonical...)
+	dst = appendCell(appendCell(dst, r.Workspace), r.Canonical)
 	if d.sameInputs {
 		dst = appendPlace(dst, source, r.Row)
 	}
@@ -165,13 +164,6 @@ func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.R
 	binary.BigEndian.PutUint64(rec[4:], uint64(r.Row))
 	rec[placeSize], rec[placeSize+1] = byte(side), byte(r.Outcome)
 	copy(rec[tailSize:], r.Code)
-}
-
-// cutCell splits off a cell with its length before it.
-func cutCell(b []byte) (cell, rest []byte) {
-	n, size := binary.Uvarint(b)
-	end := size + int(n)
-	return b[size:end:end], b[end:]
 }
 
 // linkDiff compares rows as they come in order.
@@ -265,15 +257,10 @@ func (l *linkDiff) difference(change Change, field, a, b string) *Difference {
 //
 //	code length uvarint, code | workspace length uvarint, workspace | side, 1 byte | canonical
 func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
-	rec := appendCell(nil, string(code))
-	rec = appendCell(rec, string(d.Workspace))
+	rec := appendCell(appendCell(nil, code), string(d.Workspace))
 	key := xxh3.Hash(rec)
 	rec = append(append(rec, byte(side)), d.Canonical...)
 	copy(w.Reserve(0, key, len(rec)), rec)
-}
-
-func appendCell[T string | []byte](dst []byte, cell T) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
 }
 
 // moves looks for codes that are another URL's on the other side.

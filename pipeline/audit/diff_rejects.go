@@ -71,7 +71,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 			identity = appendContent(identity[:0], r.Columns, columns, rej)
 			key = xxh3.Hash(identity)
 		}
-		rec = append(appendCell(rec[:0], string(identity)), place...)
+		rec = append(appendCell(rec[:0], identity), place...)
 		rec = append(append(rec, byte(side)), rej.Reason...)
 		copy(w.Reserve(0, key, len(rec)), rec)
 	}
@@ -85,7 +85,7 @@ func appendPlace(dst []byte, source uint32, row int64) []byte {
 func appendContent(dst []byte, names []string, columns []int, rej *report.Reject) []byte {
 	for _, i := range columns {
 		if cell := rej.Cells[i]; len(cell) > 0 {
-			dst = appendCell(appendCell(dst, names[i]), string(cell))
+			dst = appendCell(appendCell(dst, names[i]), cell)
 		}
 	}
 	return append(append(dst, 0), rej.Raw...)

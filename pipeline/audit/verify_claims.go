@@ -42,12 +42,10 @@ const (
 //
 //	code length, code | kind | created | salt | row | canonical length, canonical | owner
 func (c *claim) append(dst []byte) []byte {
-	dst = append(binary.AppendUvarint(dst, uint64(len(c.code))), c.code...)
-	dst = append(dst, byte(c.what), byte(btoi(c.created)))
+	dst = append(appendCell(dst, c.code), byte(c.what), byte(btoi(c.created)))
 	dst = binary.AppendUvarint(dst, uint64(c.salt))
 	dst = binary.AppendUvarint(dst, uint64(c.row))
-	dst = append(binary.AppendUvarint(dst, uint64(len(c.canonical))), c.canonical...)
-	return append(dst, c.owner...)
+	return append(appendCell(dst, c.canonical), c.owner...)
 }
 
 // decodeClaim splits the content of a claim, to which the result refers.

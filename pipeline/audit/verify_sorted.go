@@ -46,22 +46,6 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []b
 	return dst
 }
 
-func appendNullable(dst, cell []byte) []byte {
-	if cell == nil {
-		return append(dst, 0)
-	}
-	return append(binary.AppendUvarint(dst, uint64(len(cell))+1), cell...)
-}
-
-func cutNullable(rec []byte) (cell, rest []byte) {
-	n, size := binary.Uvarint(rec)
-	if n == 0 {
-		return nil, rec[size:]
-	}
-	end := size + int(n) - 1
-	return rec[size:end:end], rec[end:]
-}
-
 func compareRows(a, b []byte) int {
 	for range 2 {
 		var textA, textB []byte

@@ -54,12 +54,10 @@ func (v *verifier) newSummer() *summer {
 func (s *summer) sum(cells ...[]byte) uint64 {
 	s.buf = s.buf[:0]
 	for _, cell := range cells {
-		s.buf = append(binary.AppendUvarint(s.buf, uint64(len(cell))+btou(cell != nil)), cell...)
+		s.buf = appendNullable(s.buf, cell)
 	}
 	return maphash.Bytes(s.v.seed, s.buf)
 }
-
-func btou(b bool) uint64 { return uint64(btoi(b)) }
 
 // link sums a row of the mapping, as the mapping holds it.
 func (s *summer) link(original, workspace []byte, carried [][]byte) parts {
@@ -79,7 +77,7 @@ func (s *summer) reject(reason, detail string, offset int64, raw []byte, cells [
 	blank := true
 	for _, cell := range cells {
 		blank = blank && len(cell) == 0
-		s.buf = append(binary.AppendUvarint(s.buf, uint64(len(cell))), cell...)
+		s.buf = appendCell(s.buf, cell)
 	}
 	if blank {
 		s.buf = s.buf[:0]
