@@ -54,17 +54,23 @@ type csvReader struct {
 	fields [][]byte // in buf
 }
 
-// openCSV reads the header too, which begins with want.
+// openCSV opens a file as newCSVReader does.
 func openCSV(path string, want []string) (*csvReader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
-	if err := c.header(want); err != nil {
+	c, err := newCSVReader(f, path, want)
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return c, nil
+}
+
+// newCSVReader reads the header too, which begins with want.
+func newCSVReader(f *os.File, path string, want []string) (*csvReader, error) {
+	c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
+	return c, c.header(want)
 }
 
 func (c *csvReader) header(want []string) error {
@@ -83,7 +89,7 @@ func (c *csvReader) header(want []string) error {
 	return nil
 }
 
-// names returns the header's names from column i on.
+// names returns the header's names of the columns [from, to).
 func (c *csvReader) names(from, to int) []string {
 	var names []string
 	for _, name := range c.fields[from:to] {

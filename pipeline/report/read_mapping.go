@@ -151,8 +151,8 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 			m.Format = Arrow
 			m.rows, m.Carried, err = openArrowRows(f)
 		default:
-			c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
-			if err = c.header(MappingColumns()); err == nil {
+			var c *csvReader
+			if c, err = newCSVReader(f, path, MappingColumns()); err == nil {
 				m.rows, m.Carried = csvRows{c}, c.names(len(MappingColumns()), len(c.fields))
 			}
 		}

@@ -2,8 +2,6 @@ package report
 
 import "errors"
 
-var errNoRaw = errors.New("its last column is not raw")
-
 // A RejectsReader reads rejects.csv back. It is for one goroutine.
 type RejectsReader struct {
 	Columns []string // of the inputs, as CarriedNames made them unique
@@ -24,8 +22,7 @@ func OpenRejects(path string) (*RejectsReader, error) {
 		r.Columns = csv.names(lead, last)
 		return r, nil
 	}
-	csv.Close()
-	return nil, csv.damage(errNoRaw)
+	return nil, errors.Join(csv.damage(errors.New("its last column is not raw")), csv.Close())
 }
 
 // Next returns the next reject, valid until the one after: null cells are empty.
