@@ -67,9 +67,24 @@ func (o *MappingOptions) base() []byte {
 
 // MappingColumns returns the mapping's own columns; the carried ones follow.
 func MappingColumns() []string {
-	return []string{"source", "row", "workspace_id", "original_url", "canonical_url",
-		"short_code", "short_url", "outcome", "salt"}
+	return []string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
+		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
+		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt"}
 }
+
+// The numbers of these columns; ownColumns is how many there are.
+const (
+	sourceColumn = iota
+	rowColumn
+	workspaceColumn
+	originalColumn
+	canonicalColumn
+	codeColumn
+	shortURLColumn
+	outcomeColumn
+	saltColumn
+	ownColumns
+)
 
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.

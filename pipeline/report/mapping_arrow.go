@@ -91,13 +91,13 @@ func (e *arrowEncoder) write() error {
 		[]*memory.Buffer{nil, memory.NewBufferBytes(t.outcome)}, 0, 0, e.outcomes.Data().(*array.Data))
 	bitmap, nulls := saltBitmap(t.salt)
 	columns := []arrow.Array{
-		e.cells(t, sourceCells, 0),
+		e.cells(t, sourceCells, sourceColumn),
 		fixed(arrow.PrimitiveTypes.Int64, n, nil, arrow.Int64Traits.CastToBytes(t.row), 0),
-		e.cells(t, workspaceCells, 2),
-		e.cells(t, originalCells, 3),
-		e.cells(t, canonicalCells, 4),
-		e.cells(t, codeCells, 5),
-		e.cells(t, shortURLCells, 6),
+		e.cells(t, workspaceCells, workspaceColumn),
+		e.cells(t, originalCells, originalColumn),
+		e.cells(t, canonicalCells, canonicalColumn),
+		e.cells(t, codeCells, codeColumn),
+		e.cells(t, shortURLCells, shortURLColumn),
 		array.MakeFromData(dictionary),
 		fixed(arrow.PrimitiveTypes.Int32, n, bitmap, arrow.Int32Traits.CastToBytes(t.salt), nulls),
 	}

@@ -89,7 +89,7 @@ func columnEncoders(names []string) []columnEncoder {
 		whole((*pageBuffer).salts, format.DeltaBinaryPacked),
 	}
 	for i := len(columns); i < len(names); i++ {
-		columns = append(columns, text(carriedCells+i-len(MappingColumns())))
+		columns = append(columns, text(carriedCells+i-ownColumns))
 	}
 	for i, name := range names {
 		columns[i].name = name

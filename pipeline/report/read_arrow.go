@@ -52,16 +52,15 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 
 // carriedAfter returns the names that follow the mapping's own columns.
 func carriedAfter(names []string) ([]string, error) {
-	own := MappingColumns()
-	for i, name := range own {
+	for i, name := range MappingColumns() {
 		if i >= len(names) || names[i] != name {
 			return nil, fmt.Errorf("it has no column %s in its place", name)
 		}
 	}
-	return names[len(own):], nil
+	return names[ownColumns:], nil
 }
 
-func (a *arrowRowReader) readInto(b *MappingBlock, n int) (err error) {
+func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {
 	for a.record == nil || a.at == int(a.record.NumRows()) {
 		if a.batch == a.r.NumRecords() {
 			return io.EOF
@@ -73,7 +72,7 @@ func (a *arrowRowReader) readInto(b *MappingBlock, n int) (err error) {
 		a.batch++
 		a.at = 0
 	}
-	n = min(n, int(a.record.NumRows())-a.at)
+	n := min(readRows, int(a.record.NumRows())-a.at)
 	size, end := 0, a.at
 	for end < a.at+n && size < readBytes {
 		size += a.appendRow(b, end)

@@ -120,9 +120,9 @@ type MappingReader struct {
 
 // rowReader reads the rows of one format.
 type rowReader interface {
-	// readInto appends up to n rows to the block, which is empty, and io.EOF
-	// where there are none.
-	readInto(b *MappingBlock, n int) error
+	// readInto adds up to readRows rows to the block, which is empty; the error is
+	// io.EOF if there are none.
+	readInto(b *MappingBlock) error
 }
 
 // OpenMapping opens a mapping, whose format shows in its first bytes. A file that
@@ -153,7 +153,7 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 		default:
 			var c *csvReader
 			if c, err = newCSVReader(f, path, MappingColumns()); err == nil {
-				m.rows, m.Carried = csvRows{c}, c.names(len(MappingColumns()), len(c.fields))
+				m.rows, m.Carried = csvRows{c}, c.names(ownColumns, len(c.fields))
 			}
 		}
 		return err
@@ -170,7 +170,7 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 func (m *MappingReader) Read(b *MappingBlock) error {
 	b.Reset(len(m.Carried))
 	b.First = m.read + 1
-	err := m.safely(func() error { return m.rows.readInto(b, readRows) })
+	err := m.safely(func() error { return m.rows.readInto(b) })
 	if err != nil && m.Format != CSV {
 		b.table.reset() // its columns may have different lengths
 		b.Faults = b.Faults[:0]
@@ -251,9 +251,9 @@ func (b *MappingBlock) fault(i int, column string, cell []byte) {
 // csvRows is the rowReader of CSV.
 type csvRows struct{ *csvReader }
 
-func (c csvRows) readInto(b *MappingBlock, n int) error {
+func (c csvRows) readInto(b *MappingBlock) error {
 	size := 0
-	for range n {
+	for range readRows {
 		if err := c.next(); err != nil {
 			if err == io.EOF && b.len() > 0 {
 				return nil
@@ -271,29 +271,26 @@ func (c csvRows) readInto(b *MappingBlock, n int) error {
 // appendTo adds the record in hand and returns its size.
 func (c csvRows) appendTo(b *MappingBlock) (size int) {
 	f, i := c.fields, b.len()
-	b.cells[sourceCells].add(f[0])
-	row, ok := parseNumber(f[1])
+	b.cells[sourceCells].add(f[sourceColumn])
+	row, ok := parseNumber(f[rowColumn])
 	if !ok {
-		b.fault(i, "row", f[1])
+		b.fault(i, "row", f[rowColumn])
 	}
 	b.row = append(b.row, row)
-	for cell, from := range [...]int{workspaceCells: 2, originalCells: 3, canonicalCells: 4, codeCells: 5, shortURLCells: 6} {
-		if cell != sourceCells {
-			b.cells[cell].add(f[from])
-		}
+	for c, cell := range f[workspaceColumn:outcomeColumn] {
+		b.cells[workspaceCells+c].add(cell)
 	}
-	b.setOutcome(f[7])
+	b.setOutcome(f[outcomeColumn])
 	salt, ok := int64(-1), true
-	if len(f[8]) > 0 {
-		salt, ok = parseNumber(f[8])
+	if len(f[saltColumn]) > 0 {
+		salt, ok = parseNumber(f[saltColumn])
 	}
 	if !ok || salt > 1<<31-1 {
-		b.fault(i, "salt", f[8])
+		b.fault(i, "salt", f[saltColumn])
 		salt = 0
 	}
 	b.salt = append(b.salt, int32(salt))
-	own := len(MappingColumns())
-	for c, cell := range f[own:] {
+	for c, cell := range f[ownColumns:] {
 		b.cells[carriedCells+c].add(cell)
 	}
 	for _, cell := range f {

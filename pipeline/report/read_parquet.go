@@ -59,7 +59,7 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	return &parquetRowReader{groups: file.RowGroups()}, carried, nil
 }
 
-func (p *parquetRowReader) readInto(b *MappingBlock, n int) error {
+func (p *parquetRowReader) readInto(b *MappingBlock) error {
 	for p.left == 0 {
 		if err := p.close(); err != nil {
 			return err
@@ -74,10 +74,10 @@ func (p *parquetRowReader) readInto(b *MappingBlock, n int) error {
 		p.groups = p.groups[1:]
 	}
 	next := 0 // of the cells of b
-	n = int(min(int64(n), p.left))
+	n := int(min(readRows, p.left))
 	for c, column := range p.columns {
 		add := b.addNumber
-		if c != 1 && c != 7 && c != 8 {
+		if c != rowColumn && c != outcomeColumn && c != saltColumn {
 			at := next
 			add = func(_, i int, v parquet.Value) { b.addCell(at, c, v.Bytes(), !v.IsNull()) }
 			next++
@@ -94,11 +94,11 @@ func (p *parquetRowReader) readInto(b *MappingBlock, n int) error {
 // addNumber adds a value of the columns row, outcome and salt.
 func (b *MappingBlock) addNumber(c, i int, v parquet.Value) {
 	switch c {
-	case 1:
+	case rowColumn:
 		b.row = append(b.row, v.Int64())
-	case 7:
+	case outcomeColumn:
 		b.setOutcome(v.Bytes())
-	case 8:
+	case saltColumn:
 		salt := int32(-1)
 		if !v.IsNull() {
 			if salt = v.Int32(); salt < 0 {
