@@ -55,7 +55,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.countRows(m, checkers)
+	v.countRows(checkers)
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, row
 }
 
 // countRows adds up what the workers have counted and digested.
-func (v *verifier) countRows(m *report.MappingReader, checkers []*checker) {
+func (v *verifier) countRows(checkers []*checker) {
 	counted := map[string]int64{}
 	var digest report.RowDigest
 	for _, w := range checkers {

@@ -164,14 +164,6 @@ func (b *columnBlock) check() (n int64) {
 	return n
 }
 
-func (b *columnBlock) Size() int {
-	n := 8*cap(b.row) + cap(b.outcome) + 4*cap(b.salt) + 8*cap(b.bytes)
-	for _, c := range b.cells {
-		n += cap(c.data) + 4*cap(c.ends) + cap(c.valid)
-	}
-	return n
-}
-
 // A group is the rows of a row group or a batch, where they lie.
 type group struct {
 	parts []part

@@ -165,9 +165,8 @@ func (w *File) Size() int64 { return w.given }
 func (w *File) SyncTime() time.Duration { return w.synced }
 
 // fail records an error. Errors after the first are joined to it.
-func (w *File) fail(operation string, err error) error {
+func (w *File) fail(operation string, err error) {
 	w.err = errors.Join(w.err, fmt.Errorf("%s %s: %w", operation, w.path, fsys.Cause(err)))
-	return w.err
 }
 
 // settled is nil if the file is closed and whole, or was never begun.

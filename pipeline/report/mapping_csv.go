@@ -57,8 +57,6 @@ type csvBlock struct {
 	buf []byte
 }
 
-func (b *csvBlock) Size() int { return cap(b.buf) }
-
 func (b *csvBlock) Append(r *Row) {
 	m, buf := b.m, b.buf
 	buf = append(m.append(buf, bytesOf(r.Source)), ',')

@@ -49,8 +49,6 @@ type Mapping interface {
 // A Block holds formatted rows. It copies what it is given.
 type Block interface {
 	Append(r *Row)
-	// Size is the memory that the block holds, in bytes.
-	Size() int
 }
 
 // A Reject is a row that has no link. The slices belong to the caller.
