@@ -123,7 +123,7 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	s := v.newSummer()
+	s := v.newRowHasher()
 	_, _, err = eachRow(ctx, r.Next, v.unreadable, func(_ int64, rej *report.Reject) {
 		i := slices.IndexFunc(v.manifest.Inputs, func(in report.Input) bool { return string(in.Name) == rej.Source })
 		if i >= 0 && rej.Row > 0 && rej.Row < mostRecords {
@@ -229,7 +229,7 @@ func (v *verifier) checkInputSum(in *replayed, i int) {
 func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
 	for i := range workers {
-		workers[i] = &replayer{summer: v.newSummer(), in: in, number: number}
+		workers[i] = &replayer{rowHasher: v.newRowHasher(), in: in, number: number}
 	}
 	err := in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
 		w := workers[worker]
@@ -244,7 +244,7 @@ func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
 
 // A replayer does rows of an input again, for one goroutine.
 type replayer struct {
-	*summer
+	*rowHasher
 	in      *replayed
 	number  int
 	columns []*array.Binary

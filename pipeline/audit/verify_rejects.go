@@ -55,7 +55,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
-		w.sums = v.newSummer()
+		w.sums = v.newRowHasher()
 	}
 	for i, in := range v.manifest.Inputs {
 		w.sources[string(in.Name)] = i

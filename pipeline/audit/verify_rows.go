@@ -20,7 +20,7 @@ type checker struct {
 	wanted   *extsort.Writer // nil: the store is not looked at
 	created  uint64          // sum of the links that must be in the store as the run created them
 	filed    *extsort.Writer // nil: the mapping is in order
-	sums     *summer         // nil: the inputs are not replayed
+	sums     *rowHasher      // nil: the inputs are not replayed
 	outcomes [report.Duplicate + 1]int64
 	digest   report.RowDigest
 	row, old link
@@ -49,7 +49,7 @@ func (v *verifier) newChecker(m *report.MappingReader) *checker {
 		w.wanted = v.stored.NewWriter()
 	}
 	if v.inputs != nil {
-		w.sums = v.newSummer()
+		w.sums = v.newRowHasher()
 	}
 	if v.sorted != nil {
 		w.filed = v.sorted.NewWriter()

@@ -24,7 +24,7 @@ const storeName = "store"
 // the mapping says are there.
 type storeChecker struct {
 	*verifier
-	run    int32        // of the manifest; 0: unknown
+	runID  int32        // of the manifest; 0: unknown
 	wanted *claimCursor // links of the mapping
 	number int64        // of the link in the store's order, from 1
 	all    bool         // every link of the run is among the wanted
@@ -42,7 +42,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if !ok {
 		return errors.New("this store cannot list its links")
 	}
-	run, err := v.findRun(ctx)
+	runID, err := v.findRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newClaims()
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, run: run, wanted: &claimCursor{v: v, sorted: v.stored}}
+	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
 	created, err := v.checkStore(ctx, scanner, c, low)
 	if err != nil {
 		return err
 	}
-	if (run == 0 || created != v.created.Load()) && v.mapping != "" && !v.dryRun() && !v.broken.Load() {
-		if err := v.compareCreated(ctx, scanner, run); err != nil {
+	if (runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.dryRun() && !v.broken.Load() {
+		if err := v.compareCreated(ctx, scanner, runID); err != nil {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *stor
 	}
 	workers := make([]*storedChecker, v.cfg.Workers)
 	for i := range workers {
-		w := &storedChecker{checker: &checker{verifier: v}, run: c.run, low: low.NewWriter()}
+		w := &storedChecker{checker: &checker{verifier: v}, runID: c.runID, low: low.NewWriter()}
 		workers[i] = w
 		g.Go(func() error {
 			for block := range queue {
@@ -162,7 +162,7 @@ func (b *links) add(l *sink.Stored) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run int32) (err error) {
+func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, runID int32) (err error) {
 	created := v.newClaims()
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := v.openMapping()
@@ -184,7 +184,7 @@ func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run
 	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
 		return err
 	}
-	c := &storeChecker{verifier: v, run: run, wanted: &claimCursor{v: v, sorted: created}, all: true}
+	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
 	return errors.Join(scanner.Scan(ctx, c.meet), c.rest())
 }
@@ -248,9 +248,9 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		found = true
 		c.same(&c.wanted.claim, l)
 	}
-	if c.all && !found && l.Run == c.run && c.run != 0 {
+	if c.all && !found && l.Run == c.runID && c.runID != 0 {
 		c.log.add(Finding{Kind: StoreExtra, File: storeName, Row: c.number, Column: "run_id",
-			Expected: "no link of run " + report.Text(fmt.Sprint(c.run)) + " that is not in its mapping", Found: report.Text(l.Code)})
+			Expected: "no link of run " + report.Text(fmt.Sprint(c.runID)) + " that is not in its mapping", Found: report.Text(l.Code)})
 	}
 	return c.wanted.err
 }
@@ -304,8 +304,8 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if !bytes.Equal(w.owner, l.Original) {
 		differs("original_url", string(w.owner), string(l.Original))
 	}
-	if c.run != 0 && l.Run != c.run {
-		differs("run_id", fmt.Sprint(c.run), fmt.Sprint(l.Run))
+	if c.runID != 0 && l.Run != c.runID {
+		differs("run_id", fmt.Sprint(c.runID), fmt.Sprint(l.Run))
 	}
 	if !l.Created.Equal(c.manifest.AsOf) {
 		differs("created_at", c.manifest.AsOf.String(), l.Created.String())
@@ -319,7 +319,7 @@ const saltOfAny = 1000
 // A storedChecker checks links of the store by themselves, for one goroutine.
 type storedChecker struct {
 	*checker
-	run     int32
+	runID   int32
 	low     *extsort.Writer
 	created uint64 // sum of the links of the run
 }
@@ -342,15 +342,15 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	if c.canon, err = lenient.Append(c.canon[:0], original); err != nil || !bytes.Equal(c.canon, l.Canonical) {
 		wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
 	}
-	if l.Run == c.run && l.Created.Equal(c.manifest.AsOf) {
+	if l.Run == c.runID && l.Created.Equal(c.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
-	} else if l.Run == c.run {
+	} else if l.Run == c.runID {
 		c.created++ // the sums must not agree
 	}
-	if c.code = c.checker.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
+	if c.code = c.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
 		return
 	}
-	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.checker.run.mostSalt, saltOfAny))
+	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.run.mostSalt, saltOfAny))
 	if salt < 0 {
 		wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}

@@ -35,23 +35,23 @@ type rowSums struct {
 // source.
 const rowBits = 43
 
-// A summer sums rows for one goroutine.
-type summer struct {
+// A rowHasher sums rows for one goroutine.
+type rowHasher struct {
 	v      *verifier
 	writer *extsort.Writer // nil: rows are only added up
 	total  uint64
 	buf    []byte
 }
 
-func (v *verifier) newSummer() *summer {
-	s := &summer{v: v}
+func (v *verifier) newRowHasher() *rowHasher {
+	s := &rowHasher{v: v}
 	if v.rows != nil {
 		s.writer = v.rows.NewWriter()
 	}
 	return s
 }
 
-func (s *summer) sum(cells ...[]byte) uint64 {
+func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	s.buf = s.buf[:0]
 	for _, cell := range cells {
 		s.buf = appendNullable(s.buf, cell)
@@ -60,7 +60,7 @@ func (s *summer) sum(cells ...[]byte) uint64 {
 }
 
 // link sums a row of the mapping, as the mapping holds it.
-func (s *summer) link(original, workspace []byte, carried [][]byte) parts {
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 	if !s.v.run.carry {
 		carried = nil
 	}
@@ -69,7 +69,7 @@ func (s *summer) link(original, workspace []byte, carried [][]byte) parts {
 
 // reject sums a reject. Details are checked elsewhere, but for those of rows that
 // could not be split.
-func (s *summer) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
+func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
 	if !unsplit(reason) {
 		detail = ""
 	}
@@ -92,7 +92,7 @@ func unsplit(reason string) bool {
 }
 
 // written returns a cell as the mapping gives it back: in CSV there is no null.
-func (s *summer) written(cell []byte) []byte {
+func (s *rowHasher) written(cell []byte) []byte {
 	if cell == nil && s.v.isCSV() {
 		return []byte{}
 	}
@@ -100,12 +100,12 @@ func (s *summer) written(cell []byte) []byte {
 }
 
 // row files a row of the mapping.
-func (s *summer) row(l *link) {
+func (s *rowHasher) row(l *link) {
 	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
 }
 
 // file files a row, or adds it up: then only the parts of what it is count.
-func (s *summer) file(source int, row int64, sum rowSums) {
+func (s *rowHasher) file(source int, row int64, sum rowSums) {
 	key := uint64(source+1)<<rowBits | uint64(row)
 	if s.writer == nil {
 		all := sum.rejected
@@ -128,7 +128,7 @@ func (s *summer) file(source int, row int64, sum rowSums) {
 }
 
 // err returns that of the writer.
-func (s *summer) err() error {
+func (s *rowHasher) err() error {
 	if s.writer == nil {
 		return nil
 	}
