@@ -29,7 +29,7 @@ type VerifyConfig struct {
 	Store          sink.Store     // must hold every link of the mapping; nil: not looked at
 	Workers        int            // goroutines that recompute rows; 0: as many as processors
 	Memory         int64          // bytes of what is sorted; 0: 256 MiB
-	TempDir        string         // of what is more; "": that of the system
+	TempDir        string         // of what is more, and of Source if that names none; "": that of the system
 	MaxFindings    int            // most findings that are listed; 0: 1,000
 	Version        string         // of the tool: the details of rejects are those of one version
 }
@@ -112,6 +112,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	}
 	if cfg.MaxFindings == 0 {
 		cfg.MaxFindings = defaultMaxFindings
+	}
+	if cfg.Source.TempDir == "" {
+		cfg.Source.TempDir = cfg.TempDir
 	}
 	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
 	v.log.most, v.open.most = cfg.MaxFindings, cfg.MaxFindings

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -234,6 +235,27 @@ func TestVerifyFormats(t *testing.T) {
 				t.Errorf("%s, %s: %v, %+v", format, run.Out, err, v)
 			}
 		}
+	}
+}
+
+// Of inputs, too, what must lie on the disk goes to the folder that is named.
+func TestVerifyTempDir(t *testing.T) {
+	cfg := base(2)
+	cfg.ReportFormat = report.Parquet
+	job(t, cfg, twoInputs())
+	data, err := os.ReadFile("out/mapping.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := source.Options{Stdin: bytes.NewReader(data), URLColumn: "original_url"}
+	next := pipeline.Config{Workspace: "demo", Inputs: []string{"-"}, Out: "next", Source: opts}
+	if _, err := pipeline.Run(context.Background(), next); err != nil {
+		t.Fatal(err)
+	}
+	opts.Stdin = bytes.NewReader(data)
+	_, err = audit.Verify(context.Background(), audit.VerifyConfig{Dir: "next", Inputs: next.Inputs, Source: opts, TempDir: "none"})
+	if err == nil || !strings.Contains(err.Error(), "none") {
+		t.Errorf("a folder that does not exist: %v", err)
 	}
 }
 
