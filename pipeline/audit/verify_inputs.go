@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -368,13 +367,13 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 		f.Expected, f.Found = "a reject", "a link"
 		v.log.add(f)
 	default:
-		got, want, columns := run.rejected, input.rejected, rejectParts()
+		got, want, columns, where := run.rejected, input.rejected, rejectParts(), "rejects"
 		if run.linked {
-			got, want, columns = run.link, input.link, linkParts()
+			got, want, columns, where = run.link, input.link, linkParts(), "mapping"
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {
-				f.Column, f.Expected, f.Found = column, "as the input has it", report.Text(fmt.Sprintf("otherwise, in the %s", map[bool]string{true: "mapping", false: "rejects"}[run.linked]))
+				f.Column, f.Expected, f.Found = column, "as the input has it", report.Text("otherwise, in the "+where)
 				v.log.add(f)
 			}
 		}
