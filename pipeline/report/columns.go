@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -362,31 +361,4 @@ func columnNames(opts MappingOptions) []string {
 		carried[i] = validUTF8(name)
 	}
 	return slices.Concat(names, CarriedNames(names, carried))
-}
-
-// validUTF8 is EscapeInvalid for a string.
-func validUTF8(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string(EscapeInvalid([]byte(s)))
-}
-
-// EscapeInvalid writes each byte that is not UTF-8 as %XX, as text columns and the
-// store have it. Text that is UTF-8 is returned as it is.
-func EscapeInvalid(text []byte) []byte {
-	if utf8.Valid(text) {
-		return text
-	}
-	var out []byte
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			out = fmt.Appendf(out, "%%%02X", text[0])
-		} else {
-			out = append(out, text[:n]...)
-		}
-		text = text[n:]
-	}
-	return out
 }
