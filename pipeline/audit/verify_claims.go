@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
 )
 
 // A claim has to do with a code that is not simply that of its URL at salt 0.
@@ -214,5 +215,51 @@ func (c *linkCursor) next() error {
 			c.at = &c.row
 			return nil
 		}
+	}
+}
+
+// A claimCursor moves over sorted claims.
+type claimCursor struct {
+	v      *verifier
+	sorted *extsort.Sorter
+	bucket *extsort.Bucket
+	loaded int // buckets so far
+	i      int // in bucket
+	known  bool
+	err    error
+	claim  claim
+	group  string
+}
+
+// more reports whether there is a claim, which is then in claim and group.
+func (c *claimCursor) more() bool {
+	for !c.known {
+		if c.bucket != nil && c.i < c.bucket.Len() {
+			c.claim, c.group, c.known = decodeClaim(c.bucket.Record(c.i)), c.v.groups.name(c.bucket.Group(c.i)), true
+			c.i++
+			break
+		}
+		c.close()
+		if c.err != nil || c.loaded == c.sorted.Buckets() {
+			return false
+		}
+		c.bucket, c.err = c.sorted.Load(c.loaded)
+		c.loaded++
+		c.i = 0
+	}
+	return true
+}
+
+func (c *claimCursor) next() { c.known = false }
+
+// compare compares the claim in hand with a link, by workspace and code.
+func (c *claimCursor) compare(l *sink.Stored) int {
+	return cmp.Or(strings.Compare(c.group, string(l.Workspace)), bytes.Compare(c.claim.code, l.Code))
+}
+
+func (c *claimCursor) close() {
+	if c.bucket != nil {
+		c.bucket.Release()
+		c.bucket = nil
 	}
 }

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -11,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -316,73 +314,4 @@ func (w *replayer) cell(column, i int) []byte {
 		return cell
 	}
 	return []byte{}
-}
-
-// verifyRows compares what was filed of each row by the two sides.
-func (v *verifier) verifyRows(ctx context.Context) error {
-	if err := v.rows.Finish(); err != nil {
-		return err
-	}
-	if v.broken.Load() {
-		return nil
-	}
-	var run, input rowSums
-	var at uint64
-	for i := range v.rows.Buckets() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		b, err := v.rows.Load(i)
-		if err != nil {
-			return err
-		}
-		for j := range b.Len() {
-			if key := b.Key(j); key != at {
-				v.compareSums(at, &run, &input)
-				run, input, at = rowSums{}, rowSums{}, key
-			}
-			if s := decodeSums(b.Record(j)); s.input {
-				input = s
-			} else {
-				run = s
-			}
-		}
-		b.Release()
-	}
-	v.compareSums(at, &run, &input)
-	return nil
-}
-
-// compareSums compares a row of the run with that of the input.
-func (v *verifier) compareSums(key uint64, run, input *rowSums) {
-	if key == 0 || v.mapping == "" && input.linked {
-		return
-	}
-	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[key>>rowBits-1].Name), Row: int64(key & (1<<rowBits - 1))}
-	switch {
-	case !run.filed || !input.filed:
-		f.Expected, f.Found = "a row of the input and of the run", "only one of them"
-		v.log.add(f)
-	case run.linked && !input.linked:
-		f.Expected, f.Found = "a reject", "a link"
-		v.log.add(f)
-	default:
-		got, want, columns, where := run.rejected, input.rejected, rejectParts(), "rejects"
-		if run.linked {
-			got, want, columns, where = run.link, input.link, linkParts(), "mapping"
-		}
-		for i, column := range columns {
-			if got[i] != want[i] {
-				f.Column, f.Expected, f.Found = column, "as the input has it", report.Text("otherwise, in the "+where)
-				v.log.add(f)
-			}
-		}
-	}
-}
-
-func (v *verifier) newRows() *extsort.Sorter {
-	return extsort.New(extsort.Config{
-		CompareGroups: func(_, _ uint32) int { return 0 },
-		Compare:       bytes.Compare, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
-	})
 }

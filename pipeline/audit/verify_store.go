@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"strings"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -382,50 +381,4 @@ func (v *verifier) explainStored(ctx context.Context, scanner sink.Scanner, low 
 		lost()
 	}
 	return cmp.Or(err, at.err)
-}
-
-// A claimCursor moves over sorted claims.
-type claimCursor struct {
-	v      *verifier
-	sorted *extsort.Sorter
-	bucket *extsort.Bucket
-	loaded int // buckets so far
-	i      int // in bucket
-	known  bool
-	err    error
-	claim  claim
-	group  string
-}
-
-// more reports whether there is a claim, which is then in claim and group.
-func (c *claimCursor) more() bool {
-	for !c.known {
-		if c.bucket != nil && c.i < c.bucket.Len() {
-			c.claim, c.group, c.known = decodeClaim(c.bucket.Record(c.i)), c.v.groups.name(c.bucket.Group(c.i)), true
-			c.i++
-			break
-		}
-		c.close()
-		if c.err != nil || c.loaded == c.sorted.Buckets() {
-			return false
-		}
-		c.bucket, c.err = c.sorted.Load(c.loaded)
-		c.loaded++
-		c.i = 0
-	}
-	return true
-}
-
-func (c *claimCursor) next() { c.known = false }
-
-// compare compares the claim in hand with a link, by workspace and code.
-func (c *claimCursor) compare(l *sink.Stored) int {
-	return cmp.Or(strings.Compare(c.group, string(l.Workspace)), bytes.Compare(c.claim.code, l.Code))
-}
-
-func (c *claimCursor) close() {
-	if c.bucket != nil {
-		c.bucket.Release()
-		c.bucket = nil
-	}
 }
