@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -34,9 +35,18 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	}
 	v.verifyCounts(report.RejectsName, rows, map[string]int64{"rejected": rows})
 	if !maps.Equal(w.reasons, v.manifest.Reasons) {
-		v.wrong(BadCount, "reasons", w.reasons, v.manifest.Reasons)
+		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.manifest.Reasons))
 	}
 	return w.claims.Err()
+}
+
+// reasonsText lists the reasons with their numbers.
+func reasonsText(reasons map[string]int64) string {
+	var list []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		list = append(list, fmt.Sprintf("%s %d", reason, reasons[reason]))
+	}
+	return strings.Join(list, ", ")
 }
 
 // A rejectChecker recomputes why rows were rejected.

@@ -201,12 +201,16 @@ func (v *verifier) findRun(ctx context.Context) (int32, error) {
 		}
 		if report.Counts(run.Counts) != v.manifest.Counts {
 			v.log.add(Finding{Kind: BadCount, File: storeName, Row: int64(run.ID), Column: "counts",
-				Expected: report.Text(fmt.Sprint(v.manifest.Counts)), Found: report.Text(fmt.Sprint(run.Counts))})
+				Expected: countsText(v.manifest.Counts), Found: countsText(report.Counts(run.Counts))})
 		}
 		return run.ID, nil
 	}
 	v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
 	return 0, nil
+}
+
+func countsText(c report.Counts) report.Text {
+	return report.Text(fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
 }
 
 func (v *verifier) dryRun() bool { return option{v.manifest.Options}.flag("dry_run") }

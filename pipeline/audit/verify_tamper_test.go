@@ -334,6 +334,18 @@ func TestVerifyManifest(t *testing.T) {
 	}
 }
 
+// Reasons and their numbers are listed by name.
+func TestVerifyReasons(t *testing.T) {
+	job(t, base(10), map[string]string{"a.csv": "url,team,note\nhttp://me@a.example/,x,\nftp://a.example/,x,\nftp://b.example/,x,\n"})
+	m := readManifest(t)
+	m.Reasons["userinfo"]++
+	writeManifest(t, m)
+	f := verify(t, audit.VerifyConfig{}).Findings
+	if len(f) != 1 || f[0].Expected != "unsupported_scheme 2, userinfo 1" || f[0].Found != "unsupported_scheme 2, userinfo 2" {
+		t.Errorf("found %+v", f)
+	}
+}
+
 // The digest of the rows is that of the cells before they were made safe for a
 // spreadsheet, also of those that had apostrophes of their own.
 func TestVerifyExcelSafe(t *testing.T) { inOrders(t, testVerifyExcelSafe) }

@@ -119,7 +119,7 @@ func (c *csvReader) next() error {
 		}
 		c.data = c.data[line+1:]
 		if c.row > 0 && len(c.fields) != columns {
-			return c.damage(fmt.Errorf("%d cells where there should be %d", len(c.fields), columns))
+			return c.damage(fmt.Errorf("%d rather than %d cells", len(c.fields), columns))
 		}
 		return nil
 	}

@@ -83,7 +83,7 @@ func TestReadDamage(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "it is empty",
 		"source,row,workspace_id\n":     "it has no column original_url in its place",
-		header + row + "a,1\n":          "row 2: 2 cells where there should be 9",
+		header + row + "a,1\n":          "row 2: 2 rather than 9 cells",
 		header + strings.TrimSpace(row): "row 1: the file ends within it",
 		header + `"a`:                   "row 1: the file ends within it",
 		header + `a"b",1` + "\n":        "row 1: a quote in a cell without quotes",
