@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,12 +32,13 @@ func openSide(path string) (*diffSide, error) {
 	if !info.IsDir() {
 		return &diffSide{mapping: path}, nil
 	}
-	data, err := os.ReadFile(filepath.Join(path, report.ManifestName))
+	f, err := openManifest(path)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
 	s := &diffSide{}
-	if s.manifest, err = report.ReadManifest(bytes.NewReader(data)); err != nil {
+	if s.manifest, err = report.ReadManifest(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)

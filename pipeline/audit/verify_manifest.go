@@ -9,17 +9,28 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
+// openManifest opens the manifest of a run.
+func openManifest(dir string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, report.ManifestName))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		err = fmt.Errorf("%s: %w: %w", dir, report.ErrNotOurs, err)
+	}
+	return f, err
+}
+
 // readManifest also compares its digest with the one that it must have.
 func (v *verifier) readManifest() error {
-	f, err := os.Open(v.path(report.ManifestName))
+	f, err := openManifest(v.cfg.Dir)
 	if err != nil {
 		return err
 	}

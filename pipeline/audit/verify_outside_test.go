@@ -238,6 +238,18 @@ func TestVerifyFormats(t *testing.T) {
 	}
 }
 
+// A folder that no run has left is told apart.
+func TestVerifyNotOurs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.WriteFile("file", nil, 0o666)
+	for _, dir := range []string{".", "none", "file"} {
+		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir})
+		if !errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), filepath.Join(dir, "manifest.json")) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 // Of inputs, too, what must lie on the disk goes to the folder that is named.
 func TestVerifyTempDir(t *testing.T) {
 	cfg := base(2)
