@@ -79,7 +79,8 @@ type Difference struct {
 //
 // How a mapping is written down (its format, short_url, defused formulas) and
 // what it carried is not compared. Parts whose digests in both manifests agree
-// are not read: that the files are what the manifest says is for Verify.
+// are not read, though they must be there: that the files are what the manifest
+// says is for Verify.
 func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (err error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)

@@ -43,11 +43,17 @@ func openSide(path string) (*diffSide, error) {
 	}
 	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)
 	for _, file := range s.manifest.Files {
+		at := filepath.Join(path, file.Name)
 		switch file.Name {
 		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
-			s.mapping, s.mappingSHA256, s.rowDigest = filepath.Join(path, file.Name), file.SHA256, file.RowDigest
+			s.mapping, s.mappingSHA256, s.rowDigest = at, file.SHA256, file.RowDigest
 		case report.RejectsName:
-			s.rejectsPath, s.rejectsSHA256 = filepath.Join(path, file.Name), file.SHA256
+			s.rejectsPath, s.rejectsSHA256 = at, file.SHA256
+		default:
+			continue
+		}
+		if _, err := os.Stat(at); err != nil {
+			return nil, fmt.Errorf("%s: a file that its manifest lists: %w", path, err)
 		}
 	}
 	return s, nil

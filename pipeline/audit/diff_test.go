@@ -148,7 +148,8 @@ func TestDiffRejectsByContent(t *testing.T) {
 	}
 }
 
-// Where the digests agree, no file but the manifests is read.
+// Where the digests agree, no file but the manifests is read, though all must be
+// there.
 func TestDiffDigests(t *testing.T) {
 	dir := t.TempDir()
 	manifest := func(name, mapping string) string {
@@ -157,8 +158,10 @@ func TestDiffDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := fmt.Sprintf(`{"profile":"p","files":[%s,{"name":"rejects.csv","sha256":"r"}]}`, mapping)
-		if err := os.WriteFile(filepath.Join(path, report.ManifestName), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
+		for name, text := range map[string]string{report.ManifestName: text, "mapping.csv": "none", "mapping.arrow": "none", "rejects.csv": ""} {
+			if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
 		}
 		return path
 	}
@@ -170,8 +173,16 @@ func TestDiffDigests(t *testing.T) {
 	}
 	for _, other := range []string{`{"name":"mapping.csv","sha256":"2"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"e"}`} {
 		err := Diff(context.Background(), DiffConfig{A: a, B: manifest("b", other)}, nil)
-		if !errors.Is(err, fs.ErrNotExist) {
+		var damage *report.DamageError
+		if !errors.As(err, &damage) {
 			t.Errorf("%s: %v", other, err)
+		}
+	}
+	for _, lost := range []string{"mapping.csv", "rejects.csv"} {
+		b := manifest("b", `{"name":"mapping.csv","sha256":"1"}`)
+		os.Remove(filepath.Join(b, lost))
+		if err := Diff(context.Background(), DiffConfig{A: a, B: b}, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), lost) {
+			t.Errorf("without %s: %v", lost, err)
 		}
 	}
 }
