@@ -45,6 +45,9 @@ type Verified struct {
 	ManifestSHA256 string // of the manifest as it is
 	Rows           int64  // of the mapping
 	Rejects        int64
+	DryRun         bool      // what it says is created is not stored
+	NoMapping      bool      // the run had too many rejects
+	Undone         bool      // so the store says: its links were taken back
 	Findings       []Finding // the first, by file and row; those that are no faults are not among them
 	Unlisted       int64     // findings beyond VerifyConfig.MaxFindings
 	Unexplained    []Finding // Unexplained and FileUnlisted, at most MaxFindings

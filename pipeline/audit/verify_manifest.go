@@ -65,6 +65,7 @@ func (v *verifier) settle() bool {
 		ok = false
 	}
 	o := option{m.Options}
+	v.result.DryRun = o.flag("dry_run")
 	v.run = runOptions{
 		profile: canon.Profile{MaxLength: int(o.number("max_url_length"))}, retries: m.Scheme.MaxRetries,
 		mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries), workspace: []byte(o.text("workspace")),
@@ -135,7 +136,9 @@ func (v *verifier) settleFiles(format string) bool {
 	switch {
 	case err == nil && slices.Equal(names, all):
 		v.mapping = all[0]
-	case !slices.Equal(names, all[2:]):
+	case slices.Equal(names, all[2:]):
+		v.result.NoMapping = true
+	default:
 		v.wrong(BadManifest, "files", strings.Join(all, " "), strings.Join(names, " "))
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 	_ "modernc.org/sqlite"
 )
 
@@ -58,6 +59,46 @@ func TestVerifyStore(t *testing.T) {
 	defer restore()
 	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); len(v.Unexplained) == 0 || v.Kinds[audit.Unexplained] != 0 {
 		t.Errorf("found %v, unexplained %v", kinds(v), v.Unexplained)
+	}
+}
+
+// Of a dry run only the links that were there before must be in the store, and the
+// result says that it was one.
+func TestVerifyDryRun(t *testing.T) {
+	cfg, dir := base(2), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	inputs := twoInputs()
+	job(t, cfg, map[string]string{"a.csv": inputs["a.csv"]})
+	cfg.DryRun = true
+	job(t, cfg, inputs)
+	if c := readManifest(t).Counts; c.Created == 0 || c.Existing == 0 {
+		t.Fatalf("%+v", c)
+	}
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); !v.DryRun {
+		t.Error("nothing says that it was a dry run")
+	}
+	alter(t, dir, "DELETE FROM links WHERE short_code = (SELECT min(short_code) FROM links)")
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); v.Kinds[audit.StoreMissing] != 1 {
+		t.Errorf("found %+v", v.Findings)
+	}
+}
+
+// A run that was undone is told apart, also where its like was made again.
+func TestVerifyUndone(t *testing.T) {
+	cfg := base(2)
+	cfg.Store = openStore(t, t.TempDir())
+	r := job(t, cfg, twoInputs())
+	if _, err := cfg.Store.(sink.Undoer).Undo(context.Background(), r.RunID, sink.LockOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); !v.Undone || v.Kinds[audit.StoreMissing] == 0 {
+		t.Errorf("undone: %v, found %v", v.Undone, kinds(v))
+	}
+	job(t, cfg, twoInputs())
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); v.Undone {
+		t.Error("the run that was made again is undone")
 	}
 }
 

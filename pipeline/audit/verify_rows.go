@@ -45,7 +45,7 @@ type link struct {
 
 func (v *verifier) newChecker(m *report.MappingReader) *checker {
 	w := &checker{verifier: v, csv: m.Format == report.CSV, defused: m.Format == report.CSV && v.run.excelSafe, claims: v.claims.NewWriter(), sources: map[string]int{}}
-	if v.stored != nil && !v.dryRun() {
+	if v.stored != nil {
 		w.wanted = v.stored.NewWriter()
 	}
 	if v.inputs != nil {

@@ -56,7 +56,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if (runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.dryRun() && !v.broken.Load() {
+	if (runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
 		if err := v.compareCreated(ctx, scanner, runID); err != nil {
 			return err
 		}
@@ -192,13 +192,19 @@ func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run
 // store has none.
 func (v *verifier) findRun(ctx context.Context) (int32, error) {
 	runs, err := v.cfg.Store.Runs(ctx)
-	if err != nil || v.mapping == "" || v.dryRun() {
+	if err != nil || v.mapping == "" || v.result.DryRun {
 		return 0, err
 	}
-	for _, run := range runs {
-		if run.ManifestSHA256 != v.result.ManifestSHA256 {
-			continue
+	at := -1
+	for i, run := range runs {
+		// A run that was undone and then made again has left the same manifest twice.
+		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
+			at = i
 		}
+	}
+	if at >= 0 {
+		run := &runs[at]
+		v.result.Undone = run.State == sink.Undone
 		if report.Counts(run.Counts) != v.manifest.Counts {
 			v.log.add(Finding{Kind: BadCount, File: storeName, Row: int64(run.ID), Column: "counts",
 				Expected: countsText(v.manifest.Counts), Found: countsText(report.Counts(run.Counts))})
@@ -212,8 +218,6 @@ func (v *verifier) findRun(ctx context.Context) (int32, error) {
 func countsText(c report.Counts) report.Text {
 	return report.Text(fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
 }
-
-func (v *verifier) dryRun() bool { return option{v.manifest.Options}.flag("dry_run") }
 
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {

@@ -175,7 +175,7 @@ func TestVerifyTooManyRejects(t *testing.T) {
 	if _, err := pipeline.Run(context.Background(), cfg); err == nil {
 		t.Fatal("not refused")
 	}
-	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 {
+	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 || !v.NoMapping {
 		t.Errorf("%+v", v)
 	}
 	good := *readManifest(t)
