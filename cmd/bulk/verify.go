@@ -127,20 +127,31 @@ type verifySummary struct {
 	Rejects        int64                `json:"rejects"`
 	Findings       int64                `json:"findings"`
 	Unlisted       int64                `json:"unlisted"`
+	DryRun         bool                 `json:"dry_run,omitempty"`
+	NoMapping      bool                 `json:"no_mapping,omitempty"`
+	Undone         bool                 `json:"undone,omitempty"`
 	Kinds          map[audit.Kind]int64 `json:"kinds,omitempty"`
 }
 
 func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	b := bufio.NewWriter(w)
-	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.Kinds}
+	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := append(v.Findings[:len(v.Findings):len(v.Findings)], v.Unexplained...)
 	if asJSON {
 		return errors.Join(printFindingsJSON(b, &s, list), b.Flush())
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
-	c.Write([]string{s.Kind, report.ManifestName, "", "", "", fmt.Sprintf("%d rows, %d rejects, %d findings (%d not listed), sha256 %s",
-		s.Rows, s.Rejects, s.Findings, s.Unlisted, s.ManifestSHA256)})
+	summary := fmt.Sprintf("%d rows, %d rejects, %d findings (%d not listed), sha256 %s", s.Rows, s.Rejects, s.Findings, s.Unlisted, s.ManifestSHA256)
+	switch {
+	case s.NoMapping:
+		summary += "; the run had too many rejects and has no mapping"
+	case s.DryRun:
+		summary += "; dry run: what it says is created is not stored"
+	case s.Undone:
+		summary += "; the store says that the run was undone"
+	}
+	c.Write([]string{s.Kind, report.ManifestName, "", "", "", summary})
 	for _, f := range list {
 		row := ""
 		if f.Row > 0 {
