@@ -1,5 +1,5 @@
 // Package codegen turns a canonical URL, its workspace and a salt into a short
-// code. It is pure: no files, no stores, no goroutines, and no allocation.
+// code. It is pure: no files, no stores, no goroutines.
 //
 // The scheme is sha256-base58 of canonicalization.md, "Code". [AppendInput]
 // writes what is hashed, [Sum] hashes it (a [Hasher] does both, for many), and a

@@ -22,7 +22,7 @@
 //     batches or the order of the input, so neither does any output.
 //   - Nothing is stored before every row is settled. The session with the store,
 //     and with it the locks on the workspaces, lasts from before the first lookup
-//     until the output folder has its name.
+//     until the output folder has its name and the store knows that.
 //   - Whatever an interrupted attempt left in the store bears the id of its run.
 //     An attempt that goes on with it counts those links as created. So a conflict
 //     with another writer, a store that fails for a while and a process that was
@@ -45,5 +45,7 @@
 // URLs that contest a code stay in memory, at 400 bytes each and their canonical
 // form: if they are too many the run ends before it has stored anything. Outside
 // of the bound are the URLs that the store has under another code than that of
-// salt 0.
+// salt 0; the names of workspaces, at some 100 bytes each and for each worker; a
+// record batch of an Arrow input, and a page of each column of a row group for each
+// worker; and a byte for each row that the store had.
 package pipeline

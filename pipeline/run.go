@@ -60,10 +60,10 @@ type run struct {
 
 // Run does the whole job. The result is valid, as far as the run got, also with
 // an error. Errors to tell apart: UsageError and source.UsageError,
-// report.ErrExists, ErrUnfinished and ErrBusy (nothing was done); TooManyRejectsError
-// (rejects and manifest are written); sink.ErrRetryable, sink.ErrLocked and the
-// cause of ctx (the same run again finishes the job). Rows that were rejected
-// are no error.
+// report.ErrExists, ErrNotOurs, ErrUnfinished and ErrBusy (nothing was done);
+// TooManyRejectsError (rejects and manifest are written); sink.ErrRetryable,
+// sink.ErrLocked and the cause of ctx (the same run again finishes the job). Rows
+// that were rejected are no error.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

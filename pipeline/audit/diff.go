@@ -165,43 +165,13 @@ func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context
 // inOrder calls visit with each record in order, from one goroutine, while
 // others load what follows.
 func (d *differ) inOrder(ctx context.Context, s *extsort.Sorter, visit func(rec []byte) error) error {
-	type loading struct {
-		bucket *extsort.Bucket
-		err    error
-		done   chan struct{}
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	queue := make(chan *loading, d.cfg.Workers)
-	g.Go(func() error {
-		defer close(queue)
-		for i := range s.Buckets() {
-			l := &loading{done: make(chan struct{})}
-			select {
-			case queue <- l:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+	return s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {
+		defer b.Release()
+		for i := range b.Len() {
+			if err := visit(b.Record(i)); err != nil {
+				return err
 			}
-			g.Go(func() error {
-				defer close(l.done)
-				l.bucket, l.err = s.Load(i)
-				return l.err
-			})
 		}
 		return nil
 	})
-	g.Go(func() error {
-		for l := range queue {
-			if <-l.done; l.err != nil {
-				return l.err
-			}
-			for i := range l.bucket.Len() {
-				if err := visit(l.bucket.Record(i)); err != nil {
-					return err
-				}
-			}
-			l.bucket.Release()
-		}
-		return nil
-	})
-	return g.Wait()
 }

@@ -150,19 +150,12 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
-	for i := range v.claims.Buckets() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		b, err := v.claims.Load(i)
-		if err != nil {
-			return err
-		}
-		err = s.bucket(b)
-		b.Release()
-		if err != nil {
-			return err
-		}
+	err = v.claims.InOrder(ctx, 0, func(_ int, b *extsort.Bucket) error {
+		defer b.Release()
+		return s.bucket(b)
+	})
+	if err != nil {
+		return err
 	}
 	if err := s.close(); err != nil || s.wanted == nil {
 		return err

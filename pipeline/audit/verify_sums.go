@@ -173,14 +173,8 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 	}
 	var run, input rowSums
 	var at uint64
-	for i := range v.rows.Buckets() {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		b, err := v.rows.Load(i)
-		if err != nil {
-			return err
-		}
+	err := v.rows.InOrder(ctx, 0, func(_ int, b *extsort.Bucket) error {
+		defer b.Release()
 		for j := range b.Len() {
 			if key := b.Key(j); key != at {
 				v.compareSums(at, &run, &input)
@@ -192,10 +186,12 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 				run = s
 			}
 		}
-		b.Release()
+		return nil
+	})
+	if err == nil {
+		v.compareSums(at, &run, &input)
 	}
-	v.compareSums(at, &run, &input)
-	return nil
+	return err
 }
 
 // compareSums compares a row of the run with that of the input.
