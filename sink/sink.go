@@ -57,7 +57,7 @@ const (
 	Loading  State = "loading"  // committed before the first link, or together with all of them
 	Loaded   State = "loaded"   // committed with the last link
 	Finished State = "finished" // the run's files have their names
-	Undone   State = "undone"   // an Undoer took its links back; it is over, as a finished one is
+	Undone   State = "undone"   // its links were taken back; it is over, as a finished one is
 )
 
 // Counts are the books of a run: Read = Created + Existing + Duplicate + Rejected.
@@ -95,6 +95,17 @@ type Store interface {
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
+	// Scan visits all links, as they are at one moment, in ascending (workspace,
+	// code) order of their bytes. The link's slices are valid only during the
+	// call; the error of visit ends the scan and is returned. Where the database
+	// does not exist yet, there are none.
+	Scan(ctx context.Context, visit func(*Stored) error) error
+	// Undo deletes the links that the run created and nobody changed since
+	// (updated_at is still created_at), in transactions of bounded size, while
+	// no bulk run is at work, and marks the run Undone. The function kept is
+	// told of each link that stays, in the order of Scan. Cut off, Undo can be
+	// called again. An ID that is not in the table runs is a fatal error.
+	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
 	// Stats tells how the last load went, for timings.json: names and values
 	// that only people read.
 	Stats() map[string]any
@@ -103,14 +114,11 @@ type Store interface {
 	Close() error
 }
 
-// An Undoer is a Store that can take a run back.
-type Undoer interface {
-	// Undo deletes the links that the run created and nobody changed since
-	// (updated_at is still created_at), in transactions of bounded size, while
-	// no bulk run is at work, and marks the run Undone. The function kept is
-	// told of each link that stays. Cut off, Undo can be called again. An ID
-	// that is not in the table runs is a fatal error.
-	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
+// Stored is a link as the store has it.
+type Stored struct {
+	Link
+	Run     int32
+	Created time.Time // UTC, whole microseconds
 }
 
 // Undoing tells what an Undo did.

@@ -44,14 +44,10 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	undoer, ok := store.Store.(sink.Undoer)
-	if !ok {
-		return fmt.Errorf("%s cannot take runs back", store.name)
-	}
 	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
 	w := csv.NewWriter(ui.stdout)
 	w.Write([]string{"workspace_id", "short_code", "updated_at"})
-	done, err := undoer.Undo(ctx, id, lock, func(k sink.Kept) error {
+	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
 		return w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)})
 	})
 	w.Flush()

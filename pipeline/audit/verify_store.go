@@ -37,10 +37,6 @@ type storeChecker struct {
 // links of the mapping are sorted too and the store is listed once more. Existing
 // links and owners of codes are sorted in any case.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
-	scanner, ok := v.cfg.Store.(sink.Scanner)
-	if !ok {
-		return errors.New("this store cannot list its links")
-	}
 	runID, err := v.findRun(ctx)
 	if err != nil {
 		return err
@@ -52,25 +48,25 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, low.Close()) }()
 	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
-	created, err := v.checkStore(ctx, scanner, c, low)
+	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
 		return err
 	}
 	if (runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
-		if err := v.compareCreated(ctx, scanner, runID); err != nil {
+		if err := v.compareCreated(ctx, runID); err != nil {
 			return err
 		}
 	}
 	if err := low.Finish(); err != nil || low.Len() == 0 {
 		return err
 	}
-	return v.explainStored(ctx, scanner, low)
+	return v.explainStored(ctx, low)
 }
 
 // checkStore meets the links of the store with the wanted ones while workers check
 // each by itself, and returns the sum of those that the run created. The lower
 // codes of links that have a salt go into low.
-func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
+func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	queue := make(chan *links)
 	free := make(chan *links, 2*v.cfg.Workers)
@@ -93,7 +89,7 @@ func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *stor
 	}
 	g.Go(func() error {
 		defer close(queue)
-		return errors.Join(c.list(ctx, scanner, free, queue), c.rest())
+		return errors.Join(c.list(ctx, free, queue), c.rest())
 	})
 	err = g.Wait()
 	for _, w := range workers {
@@ -103,7 +99,7 @@ func (v *verifier) checkStore(ctx context.Context, scanner sink.Scanner, c *stor
 }
 
 // list meets every link of the store, and sends them to the workers.
-func (c *storeChecker) list(ctx context.Context, scanner sink.Scanner, free <-chan *links, queue chan<- *links) error {
+func (c *storeChecker) list(ctx context.Context, free <-chan *links, queue chan<- *links) error {
 	block := <-free
 	block.reset(1)
 	send := func() error {
@@ -116,7 +112,7 @@ func (c *storeChecker) list(ctx context.Context, scanner sink.Scanner, free <-ch
 		block.reset(c.number + 1)
 		return nil
 	}
-	err := scanner.Scan(ctx, func(l *sink.Stored) error {
+	err := c.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
 		if err := c.meet(l); err != nil {
 			return err
 		}
@@ -161,7 +157,7 @@ func (b *links) add(l *sink.Stored) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, runID int32) (err error) {
+func (v *verifier) compareCreated(ctx context.Context, runID int32) (err error) {
 	created := v.newClaims()
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := v.openMapping()
@@ -185,7 +181,7 @@ func (v *verifier) compareCreated(ctx context.Context, scanner sink.Scanner, run
 	}
 	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
-	return errors.Join(scanner.Scan(ctx, c.meet), c.rest())
+	return errors.Join(v.cfg.Store.Scan(ctx, c.meet), c.rest())
 }
 
 // findRun returns the run that left this manifest; 0, with a finding, if the
@@ -369,14 +365,14 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 }
 
 // explainStored lists the lower codes that no link of the store has.
-func (v *verifier) explainStored(ctx context.Context, scanner sink.Scanner, low *extsort.Sorter) error {
+func (v *verifier) explainStored(ctx context.Context, low *extsort.Sorter) error {
 	at := &claimCursor{v: v, sorted: low}
 	defer at.close()
 	lost := func() {
 		v.open.add(Finding{Kind: Unexplained, File: storeName, Row: at.claim.row, Column: "short_code",
 			Expected: "an owner of " + report.Text(at.claim.code), Found: report.Text(at.claim.canonical)})
 	}
-	err := scanner.Scan(ctx, func(l *sink.Stored) error {
+	err := v.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
 		for ; at.more() && at.compare(l) < 0; at.next() {
 			lost()
 		}

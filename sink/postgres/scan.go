@@ -10,9 +10,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-var _ sink.Scanner = (*Store)(nil)
-
-// Scan implements sink.Scanner with one query, by the primary key. It is not
+// Scan implements sink.Store with one query, by the primary key. It is not
 // tried again when the connection breaks in the middle: links have been visited
 // by then.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {

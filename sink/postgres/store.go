@@ -69,7 +69,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Store is an opened database. It implements [sink.Store] and [sink.Undoer].
+// A Store is an opened database. It is a [sink.Store].
 type Store struct {
 	opts       Options
 	config     *pgx.ConnConfig
@@ -83,10 +83,7 @@ type Store struct {
 	closed bool
 }
 
-var (
-	_ sink.Store  = (*Store)(nil)
-	_ sink.Undoer = (*Store)(nil)
-)
+var _ sink.Store = (*Store)(nil)
 
 // Open connects to the database at dsn, a postgres:// URL or a string of
 // keyword=value pairs; what it does not say comes from libpq's variables, the

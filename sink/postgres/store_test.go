@@ -46,6 +46,9 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
 				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created)
 		},
+		Change: func(t *testing.T, workspace, code string, updated time.Time) {
+			execute(t, dsn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
+		},
 	}
 }
 

@@ -7,8 +7,8 @@
 //	}
 //
 // Each test of the suite gets a database of its own. The suite speaks to it
-// through stores it opens, and looks beside them through Dump and Insert, which
-// the store's test implements with plain SQL.
+// through stores it opens, and looks beside them through Dump, Insert and Change,
+// which the store's test implements with plain SQL.
 package sinktest
 
 import (
@@ -45,6 +45,8 @@ type Database struct {
 	// Insert commits a link beside all sessions, as an online service would.
 	// The tables exist.
 	Insert func(t *testing.T, row Row)
+	// Change commits the time at which somebody has changed a link.
+	Change func(t *testing.T, workspace, code string, updated time.Time)
 	// FineLocks says that runs on different workspaces do not exclude each
 	// other.
 	FineLocks bool
@@ -53,7 +55,7 @@ type Database struct {
 // Run runs the suite, a subtest for each sentence of the contract. The
 // function fresh makes a new empty database and takes it away with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

@@ -8,9 +8,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-var _ sink.Scanner = (*Store)(nil)
-
-// Scan implements sink.Scanner, in the order of the table itself.
+// Scan implements sink.Store, in the order of the table itself.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
 	c, err := s.existing(ctx)
 	if c == nil {

@@ -9,12 +9,10 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-var _ sink.Undoer = (*Store)(nil)
-
 // undoPage is the number of links that one transaction of an Undo deletes.
 const undoPage = 10_000
 
-// Undo implements sink.Undoer. It reads the whole table, since no index is over
+// Undo implements sink.Store. It reads the whole table, since no index is over
 // run_id.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
 	if c, err := s.existing(ctx); c == nil {

@@ -1,0 +1,73 @@
+package sinktest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var scanTests = []test{
+	{"scan/nothing", testScanNothing},
+	{"scan/all", testScanAll},
+	{"scan/stopped", testScanStopped},
+}
+
+// scan lists the links through a store of its own.
+func (db *database) scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	db.t.Helper()
+	store := db.Open(db.t)
+	defer closed(db.t, store)
+	return store.Scan(ctx, visit)
+}
+
+func testScanNothing(t *testing.T, db *database) {
+	none := func(*sink.Stored) error { return errors.New("a link") }
+	noError(t, db.scan(context.Background(), none))
+	if db.Created(t) {
+		t.Error("a scan created the database")
+	}
+	db.with(func(sink.Session) {})
+	noError(t, db.scan(context.Background(), none))
+}
+
+// Links come in the order of their bytes, with all that the store has of them.
+func testScanAll(t *testing.T, db *database) {
+	db.with(func(sink.Session) {})
+	for i, code := range []string{"b", "B", "a", "ä", "aa", "Z"} {
+		row := Row{Workspace: []string{"x", "X"}[i%2], Code: code, Key: sink.Key{byte(i)}, Canonical: "http://example.com/" + code,
+			Run: int32(i), Created: time.UnixMicro(int64(i) * 123456789).UTC()}
+		if i%3 == 0 {
+			row.Original = sql.NullString{String: "HTTP://example.com/" + code, Valid: true}
+		}
+		db.Insert(t, row)
+	}
+	var got []Row
+	noError(t, db.scan(context.Background(), func(l *sink.Stored) error {
+		got = append(got, Row{Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
+			Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created})
+		return nil
+	}))
+	equal(t, got, db.Dump(t)...)
+	var codes []string
+	for _, r := range got {
+		codes = append(codes, fmt.Sprint(r.Workspace, " ", r.Code))
+	}
+	equal(t, codes, "X B", "X Z", "X ä", "x a", "x aa", "x b")
+}
+
+func testScanStopped(t *testing.T, db *database) {
+	db.load(links("w", 0, 10), "w")
+	stop, n := errors.New("stop"), 0
+	err := db.scan(context.Background(), func(*sink.Stored) error { n++; return stop })
+	if err != stop || n != 1 {
+		t.Errorf("error %v after %d links", err, n)
+	}
+	over, cancel := context.WithCancelCause(context.Background())
+	cancel(stop)
+	wantIs(t, db.scan(over, func(*sink.Stored) error { return nil }), stop)
+}

@@ -1,0 +1,98 @@
+package sinktest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var undoTests = []test{
+	{"undo/links", testUndoLinks},
+	{"undo/while_a_run_is_at_work", testUndoLocked},
+	{"undo/no_such_run", testUndoNoRun},
+}
+
+// undo takes a run back through a store of its own.
+func (db *database) undo(run int32) (sink.Undoing, []sink.Kept, error) {
+	db.t.Helper()
+	store := db.Open(db.t)
+	defer closed(db.t, store)
+	var kept []sink.Kept
+	out, err := store.Undo(context.Background(), run, sink.LockOptions{NoWait: true},
+		func(k sink.Kept) error { kept = append(kept, k); return nil })
+	return out, kept, err
+}
+
+// Of more links than a transaction deletes, those that the run created and nobody
+// changed go, and the others are told.
+func testUndoLinks(t *testing.T, db *database) {
+	all := links("w", 0, 25_100)
+	first, second := all[:100], all[100:]
+	db.load(first, "w")
+	run := db.load(second, "w")
+	stay := []sink.Link{second[7], second[20_000]}
+	at := time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	var want []sink.Kept
+	for _, l := range stay {
+		want = append(want, sink.Kept{Workspace: "w", Code: string(l.Code), Updated: at})
+	}
+	for _, l := range append(stay[:2:2], first[3]) {
+		db.Change(t, string(l.Workspace), string(l.Code), at)
+	}
+	for _, deleted := range []int64{25_000 - 2, 0} { // a second time does no harm
+		out, kept, err := db.undo(run.ID)
+		noError(t, err)
+		if out.Deleted != deleted || out.Kept != 2 || out.Run.ID != run.ID || out.Run.State != sink.Undone {
+			t.Errorf("%+v", out)
+		}
+		equal(t, kept, want...)
+		db.expect(rows(first, run.ID-1), rows(stay, run.ID))
+	}
+	states := func() (out []sink.State) {
+		for _, r := range db.runs() {
+			out = append(out, r.State)
+		}
+		return out
+	}
+	equal(t, states(), sink.Finished, sink.Undone)
+	db.with(func(s sink.Session) {
+		unfinished, err := s.Unfinished(context.Background())
+		noError(t, err)
+		equal(t, unfinished)
+	}, "w")
+	again := slices.DeleteFunc(slices.Clone(second), func(l sink.Link) bool { return string(l.Code) == want[0].Code || string(l.Code) == want[1].Code })
+	db.load(again, "w")
+	db.expect(rows(first, run.ID-1), rows(stay, run.ID), rows(again, run.ID+1))
+}
+
+// A run that is not finished can be taken back, but not while it is at work.
+func testUndoLocked(t *testing.T, db *database) {
+	ls := links("w", 0, 10)
+	var run sink.Run
+	db.with(func(s sink.Session) {
+		run = start(t, s, "f")
+		noError(t, s.Load(context.Background(), run, chunks(ls, 4)))
+		_, _, err := db.undo(run.ID)
+		wantIs(t, err, sink.ErrLocked)
+	}, "w")
+	db.expect(rows(ls, run.ID))
+	out, _, err := db.undo(run.ID)
+	noError(t, err)
+	if out.Deleted != 10 || out.Run.State != sink.Undone {
+		t.Errorf("%+v", out)
+	}
+	db.expect()
+}
+
+func testUndoNoRun(t *testing.T, db *database) {
+	_, _, err := db.undo(1)
+	wantFatal(t, err)
+	ls := links("w", 0, 10)
+	db.load(ls, "w")
+	_, _, err = db.undo(2)
+	wantFatal(t, err)
+	db.expect(rows(ls, 1))
+}
