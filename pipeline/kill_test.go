@@ -70,7 +70,7 @@ func killedRun(point, dsn string) error {
 
 func openKillable(dsn string) (sink.Store, error) {
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
-		return sqlite.Open(context.Background(), file, sqlite.Options{})
+		return sqlite.Open(context.Background(), file)
 	}
 	return postgres.Open(context.Background(), dsn, postgres.Options{})
 }

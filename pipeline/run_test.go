@@ -30,7 +30,7 @@ var reports = []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest
 // openStore opens the SQLite store in a folder.
 func openStore(t *testing.T, dir string) sink.Store {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"), sqlite.Options{})
+	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

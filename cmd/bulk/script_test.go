@@ -180,7 +180,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 // kills it when it says that it waits.
 func killed(ts *testscript.TestScript, neg bool, args []string) {
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, ts.MkAbs("bulk.db"), sqlite.Options{})
+	store, err := sqlite.Open(ctx, ts.MkAbs("bulk.db"))
 	ts.Check(err)
 	defer store.Close()
 	session, err := store.Lock(ctx, []string{"demo"}, sink.LockOptions{})

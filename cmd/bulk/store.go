@@ -72,7 +72,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (*store, erro
 		}
 		return &store{s, postgres.Redact(o.db)}, nil
 	}
-	s, err := sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"), sqlite.Options{})
+	s, err := sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"))
 	if err != nil {
 		return nil, err
 	}

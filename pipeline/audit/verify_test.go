@@ -24,7 +24,7 @@ import (
 
 func openStore(t testing.TB, dir string) sink.Store {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"), sqlite.Options{})
+	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

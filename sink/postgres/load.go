@@ -16,8 +16,8 @@ import (
 )
 
 // Loading into a table with rows: the links are encoded into batches of
-// batchBytes, each a range of codes and one transaction, on as many connections
-// as the options say. A load holds at most (connections + 2) buffers of that size.
+// batchBytes, each a range of codes and one transaction, on loadConnections. A
+// load holds at most loadConnections + 2 buffers of that size.
 //
 // 3 million rows into a table with 3 million, beside other work on two cores:
 // one connection 10.3–13.6 s, two 8.6–9.6, three 8.6–9.4; batches of 4 and of
@@ -27,9 +27,10 @@ import (
 // load has batches of a quarter: so a load gets through however often another
 // writer takes something, and what it takes costs fewer and fewer neighbours.
 const (
-	batchBytes    = 8 << 20
-	leastBatch    = 4 << 10
-	conflictShare = 4
+	loadConnections = 2
+	batchBytes      = 8 << 20
+	leastBatch      = 4 << 10
+	conflictShare   = 4
 )
 
 // Load adds the links: all in one transaction if the table is empty and may be
@@ -63,14 +64,13 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 }
 
 func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	n := s.store.opts.Connections
-	s.store.stat("load_connections", n)
-	free, out := buffers(n+2), make(chan batch)
+	s.store.stat("load_connections", loadConnections)
+	free, out := buffers(loadConnections+2), make(chan batch)
 	load := &load{session: s, run: run.ID, id: rand.Int64()}
 	g, ctx := errgroup.WithContext(ctx)
 	size := s.store.batchBytes
 	g.Go(func() error { return encode(ctx, run, chunks, size, free, out) })
-	for range n {
+	for range loadConnections {
 		g.Go(func() error {
 			for {
 				select {

@@ -127,7 +127,7 @@ func TestNames(t *testing.T) {
 		})
 	}
 	for _, opts := range []Options{
-		{Table: strings.Repeat("x", maxTable+1)}, {Schema: strings.Repeat("x", 64)}, {Table: "a\x00b"}, {Connections: -1},
+		{Table: strings.Repeat("x", maxTable+1)}, {Schema: strings.Repeat("x", 64)}, {Table: "a\x00b"},
 	} {
 		if _, err := Open(context.Background(), server.DSN("postgres"), opts); err == nil {
 			t.Errorf("%+v is accepted", opts)

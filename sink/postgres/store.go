@@ -4,8 +4,7 @@
 // Of a store named links there are three tables: links, links_runs and
 // links_ledger (see [SQL]). A [Store] opens few connections and each has one
 // use at a time: one holds the locks of a session and carries what a session
-// writes about its run, and a first load; up to [Options.Connections] load; one
-// a concurrent lookup.
+// writes about its run, and a first load; two load; one a concurrent lookup.
 //
 // The ways of each thing, with what was measured on two cores with PostgreSQL
 // 15, stand where they are written: the first load in first.go, loading into a
@@ -18,7 +17,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -31,34 +29,20 @@ import (
 
 // Options of a store. The zero value is ready to use.
 type Options struct {
-	Schema      string        // "": the first schema of the search path that exists
-	Table       string        // "": links
-	Connections int           // that load at the same time; 0: 2
-	RetryFor    time.Duration // how long one step is tried again; 0: 2 minutes, negative: not at all
-	Logger      *slog.Logger  // nil: silent
+	Schema   string        // "": the first schema of the search path that exists
+	Table    string        // "": links
+	RetryFor time.Duration // how long one step is tried again; 0: 2 minutes, negative: not at all
+	Logger   *slog.Logger  // nil: silent
 }
 
 // Validate joins all that is wrong with the options.
 func (o Options) Validate() error {
-	var errs []error
-	if err := checkName("schema", o.Schema, maxIdentifier); err != nil {
-		errs = append(errs, err)
-	}
-	if err := checkName("table", o.Table, maxTable); err != nil {
-		errs = append(errs, err)
-	}
-	if o.Connections < 0 {
-		errs = append(errs, fmt.Errorf("%d connections", o.Connections))
-	}
-	return errors.Join(errs...)
+	return errors.Join(checkName("schema", o.Schema, maxIdentifier), checkName("table", o.Table, maxTable))
 }
 
 func (o Options) withDefaults() Options {
 	if o.Table == "" {
 		o.Table = "links"
-	}
-	if o.Connections == 0 {
-		o.Connections = 2
 	}
 	if o.RetryFor == 0 {
 		o.RetryFor = 2 * time.Minute

@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 
 func open(t testing.TB, path string) *Store {
 	t.Helper()
-	s, err := Open(context.Background(), path, Options{})
+	s, err := Open(context.Background(), path)
 	noError(t, err)
 	return s
 }

@@ -45,8 +45,8 @@
 //
 // # Memory
 //
-// A session takes Options.CacheBytes for its writer, as much again to sort the
-// index of a first load, and 8 MiB for each Lookup that runs at the same time.
+// A session takes 32 MiB for its writer, as much again to sort the index of a
+// first load, and 8 MiB for each Lookup that runs at the same time.
 //
 // # Below the driver
 //

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // waits for its end with the lock in its hands.
 func loadForever(path string) {
 	ctx := context.Background()
-	store, err := Open(ctx, path, Options{})
+	store, err := Open(ctx, path)
 	if err != nil {
 		panic(err)
 	}

@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 			noError(t, os.Mkdir(filepath.Dir(path), 0o777))
 			c.make(t, path)
 			before, _ := os.ReadFile(path)
-			_, err := Open(context.Background(), path, Options{})
+			_, err := Open(context.Background(), path)
 			if err == nil || !strings.Contains(err.Error(), c.message) || errors.Is(err, sink.ErrNotOurs) != c.notOurs {
 				t.Errorf("error %v, want one with %q", err, c.message)
 			}
@@ -184,8 +184,8 @@ func TestFull(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	store, err := Open(context.Background(), path, Options{BusyTimeout: 30 * time.Millisecond})
-	noError(t, err)
+	store := open(t, path)
+	store.busy = 30 * time.Millisecond
 	inSession(t, store, func(s *session, run sink.Run) {
 		plain(t, path, func(db *sql.DB) {
 			db.SetMaxOpenConns(1)

@@ -15,25 +15,18 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Options of a store; zero values mean the defaults.
-type Options struct {
-	// BusyTimeout is how long a call waits for another writer of the database:
-	// 5 s.
-	BusyTimeout time.Duration
-	// CacheBytes is the page cache of a session's writer: 32 MiB.
-	CacheBytes int64
-}
-
 const (
 	pageSize    = 8192 // a sixth less processor time for a load than 4096; 16384 gains no more
+	writerCache = 32 << 20
 	readerCache = 8 << 20
+	busyTimeout = 5 * time.Second // for another writer of the database
 )
 
 // A Store is an SQLite file, or the place for one. It is a sink.Store.
 type Store struct {
-	path   string // absolute, symbolic links resolved, so that all agree on the lock file
-	opts   Options
-	txRows int // rows of a transaction: transactionRows, but fewer in tests
+	path   string        // absolute, symbolic links resolved, so that all agree on the lock file
+	busy   time.Duration // busyTimeout, but less in tests
+	txRows int           // rows of a transaction: transactionRows, but fewer in tests
 
 	mu    sync.Mutex
 	stats map[string]any
@@ -43,18 +36,12 @@ var _ sink.Store = (*Store)(nil)
 
 // Open checks that the path is a database of ours, an empty file, or a name in a
 // folder where one can be created. It creates nothing.
-func Open(ctx context.Context, path string, opts Options) (*Store, error) {
-	if opts.BusyTimeout == 0 {
-		opts.BusyTimeout = 5 * time.Second
-	}
-	if opts.CacheBytes == 0 {
-		opts.CacheBytes = 32 << 20
-	}
+func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, opts: opts, txRows: transactionRows, stats: map[string]any{}}
+	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, stats: map[string]any{}}
 	c, err := s.existing(ctx)
 	if c != nil {
 		err = c.close()
@@ -100,7 +87,7 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	// A connection that cannot write would leave FILE-wal and FILE-shm behind.
-	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.opts.BusyTimeout)
+	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.busy)
 	if err != nil {
 		return nil, err
 	}
@@ -141,14 +128,14 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 
 // writer opens the connection that writes, and creates what is missing.
 func (s *Store) writer(ctx context.Context) (*conn, error) {
-	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE, s.opts.BusyTimeout)
+	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE, s.busy)
 	if err != nil {
 		return nil, err
 	}
 	err = c.during(ctx, func() error {
 		// The WAL of a large load shall not stay as large.
 		err := c.exec("set up", fmt.Sprintf("PRAGMA synchronous = FULL; PRAGMA journal_size_limit = %d; PRAGMA cache_size = %d",
-			64<<20, -s.opts.CacheBytes>>10))
+			64<<20, -writerCache>>10))
 		if err != nil {
 			return err
 		}
