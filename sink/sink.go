@@ -62,11 +62,7 @@ const (
 
 // Counts are the books of a run: Read = Created + Existing + Duplicate + Rejected.
 type Counts struct {
-	Read      int64 `json:"read"`
-	Created   int64 `json:"created"`
-	Existing  int64 `json:"existing"`
-	Duplicate int64 `json:"duplicate"`
-	Rejected  int64 `json:"rejected"`
+	Read, Created, Existing, Duplicate, Rejected int64
 }
 
 // A Run is a row of the table runs.
@@ -86,8 +82,8 @@ type Run struct {
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having
-	// called wait once with a description of the holder, unless the options say
-	// otherwise: then the error is ErrLocked.
+	// called LockOptions.Wait once with a description of the holder; with NoWait
+	// the error is ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start,
 	// Load, Loaded and Finish fail. Where the database does not exist yet, it is
