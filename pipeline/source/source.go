@@ -157,13 +157,13 @@ type UsageError struct {
 
 func (e *UsageError) Error() string { return e.Input + ": " + e.Msg }
 
-// A Dialect is what was settled about a CSV input; it goes into the manifest.
+// A Dialect is what was settled about a CSV input.
 type Dialect struct {
-	Delimiter string `json:"delimiter"`
-	Quote     string `json:"quote"`
-	Header    bool   `json:"header"`
-	Encoding  string `json:"encoding"` // "utf-8" (any bytes), "utf-16le", "utf-16be"
-	BOM       bool   `json:"bom"`
+	Delimiter string
+	Quote     string
+	Header    bool
+	Encoding  string // "utf-8" (any bytes), "utf-16le", "utf-16be"
+	BOM       bool
 }
 
 // An Input is an opened source. It is read once.
