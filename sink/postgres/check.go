@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -54,7 +55,7 @@ func (s *Store) checkPooler(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if again != first || second == first {
-			return fmt.Errorf("a pooler in transaction mode stands before the database, where the locks of a run do not hold:" +
+			return errors.New("a pooler in transaction mode stands before the database, where the locks of a run do not hold:" +
 				" connect to the server itself, or to the pooler in session mode")
 		}
 	}
@@ -78,10 +79,10 @@ func checkWritable(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::bool").
 		Scan(&standby, &readOnly)
 	if err == nil && standby {
-		return fmt.Errorf("the server is a standby, which cannot write: connect to the primary")
+		return errors.New("the server is a standby, which cannot write: connect to the primary")
 	}
 	if err == nil && readOnly {
-		return fmt.Errorf("default_transaction_read_only is on for this role, database or server: it must be off to load links")
+		return errors.New("default_transaction_read_only is on for this role, database or server: it must be off to load links")
 	}
 	return err
 }

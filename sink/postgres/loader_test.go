@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -98,7 +99,7 @@ func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := session.conn.PgConn()
-	conn.Frontend().SendQuery(query("SELECT pg_sleep(600)"))
+	conn.Frontend().SendQuery(&pgproto3.Query{String: "SELECT pg_sleep(600)"})
 	if err := conn.Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}

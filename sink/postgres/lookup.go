@@ -78,7 +78,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		return err
 	}
 	defer s.store.release(conn)
-	l := &lookup{session: s, names: s.store.names, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
+	l := &lookup{session: s, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
 	if err = l.run(ctx); l.stop != nil {
 		return l.stop
 	}
@@ -88,7 +88,6 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 // A lookup is one call of Lookup.
 type lookup struct {
 	session *session
-	names   names
 	conn    *pgx.Conn
 	probes  []sink.Probe
 	visit   func(sink.Found) error
@@ -117,7 +116,7 @@ func (l *lookup) estimate(ctx context.Context) error {
 	var links float64
 	err := l.conn.QueryRow(ctx, `SELECT (CASE WHEN relpages > 0 AND reltuples > 0 THEN reltuples / relpages ELSE 40 END
 			* (pg_relation_size(oid) / current_setting('block_size')::int))::float8
-		FROM pg_class WHERE oid = to_regclass($1)`, l.names.links).Scan(&links)
+		FROM pg_class WHERE oid = to_regclass($1)`, l.session.store.names.links).Scan(&links)
 	if err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ func (l *lookup) byCode(ctx context.Context) error {
 	more := !bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) ||
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
 	ahead := 0
-	return l.query(ctx, l.names.codesInRanges(more), l.codeRanges(), func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.codesInRanges(more), l.codeRanges(), func(row [][]byte) error {
 		if ahead < at+touchAhead/2 {
 			ahead += l.touch(ahead)
 		}
@@ -209,7 +208,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(l.probes[a].Key[:], l.probes[b].Key[:]) })
 	var hits []int
 	at := 0
-	err := l.query(ctx, l.names.keysInRanges(), l.keyRanges(order), func(row [][]byte) error {
+	err := query(ctx, l.conn, l.session.store.names.keysInRanges(), l.keyRanges(order), func(row [][]byte) error {
 		for at < len(order) && bytes.Compare(l.probes[order[at]].Key[:], row[0]) < 0 {
 			at++
 		}
@@ -228,7 +227,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 	for _, i := range hits {
 		keys.add(l.probes[i].Key[:])
 	}
-	return l.query(ctx, l.names.linksByKey(), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.linksByKey(), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
 		from, _ := slices.BinarySearchFunc(hits, row[4], func(i int, key []byte) int { return bytes.Compare(l.probes[i].Key[:], key) })
 		for ; from < len(hits) && sink.Key(row[4]) == l.probes[hits[from]].Key; from++ {
 			if err := damaged(&l.probes[hits[from]], row); err != nil {
@@ -243,16 +242,16 @@ func (l *lookup) byKey(ctx context.Context) error {
 }
 
 // query calls each with every row; parameters and columns are in binary format.
-func (l *lookup) query(ctx context.Context, sql string, params [][]byte, each func(row [][]byte) error) error {
+func query(ctx context.Context, conn *pgx.Conn, sql string, params [][]byte, each func(row [][]byte) error) error {
 	if params == nil {
 		return nil
 	}
-	statement, err := l.conn.Prepare(ctx, sql, sql)
+	statement, err := conn.Prepare(ctx, sql, sql)
 	if err != nil {
 		return err
 	}
 	binary := []int16{1}
-	rows := l.conn.PgConn().ExecStatement(ctx, statement, params, binary, binary)
+	rows := conn.PgConn().ExecStatement(ctx, statement, params, binary, binary)
 	for rows.NextRow() {
 		if err = each(rows.Values()); err != nil {
 			break
@@ -260,7 +259,7 @@ func (l *lookup) query(ctx context.Context, sql string, params [][]byte, each fu
 	}
 	if err != nil {
 		// The rest of the answer is of no use: reading it costs more than the connection.
-		hangUp(l.conn)
+		hangUp(conn)
 		_, _ = rows.Close()
 		return err
 	}

@@ -10,12 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
-
-func query(sql string) *pgproto3.Query { return &pgproto3.Query{String: sql} }
 
 // attempt opens a store, locks and loads a little; the error is of whatever
 // fails first. It is not tried again.

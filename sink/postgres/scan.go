@@ -24,9 +24,8 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 		if err != nil || missing {
 			return err
 		}
-		l := lookup{names: s.names, conn: conn}
 		var link sink.Stored
-		return l.query(ctx, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
+		return query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
 			FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
 			visited = true
 			link = sink.Stored{

@@ -23,7 +23,7 @@ type conn struct {
 // dial opens a database file with the flags SQLITE_OPEN_….
 func dial(path string, flags int32, busy time.Duration) (*conn, error) {
 	c := &conn{tls: libc.NewTLS(), path: path, ctx: context.Background()}
-	name, out := c.cstring(path), libc.Xcalloc(c.tls, 1, ptrSize)
+	name, out := cstring(path), libc.Xcalloc(c.tls, 1, ptrSize)
 	defer libc.Xfree(c.tls, name)
 	defer libc.Xfree(c.tls, out)
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, out, flags|sqlite3.SQLITE_OPEN_NOMUTEX|sqlite3.SQLITE_OPEN_EXRESCODE, 0)
@@ -67,7 +67,7 @@ func (c *conn) during(ctx context.Context, f func() error) error {
 
 // exec runs statements without parameters and without results.
 func (c *conn) exec(op, statements string) error {
-	text := c.cstring(statements)
+	text := cstring(statements)
 	defer libc.Xfree(c.tls, text)
 	if rc := sqlite3.Xsqlite3_exec(c.tls, c.db, text, 0, 0, 0); rc != sqlite3.SQLITE_OK {
 		return c.fail(op, rc)
@@ -144,7 +144,7 @@ func (c *conn) fail(op string, rc int32) error {
 const ptrSize = libc.Tsize_t(unsafe.Sizeof(uintptr(0)))
 
 // cstring copies s into memory of the library, which the caller frees.
-func (c *conn) cstring(s string) uintptr {
+func cstring(s string) uintptr {
 	p, err := libc.CString(s)
 	if err != nil {
 		panic(fmt.Sprintf("no memory for %d bytes", len(s)))

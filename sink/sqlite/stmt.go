@@ -20,7 +20,7 @@ type stmt struct {
 }
 
 func (c *conn) prepare(op, statement string) (*stmt, error) {
-	text, out := c.cstring(statement), libc.Xcalloc(c.tls, 1, ptrSize)
+	text, out := cstring(statement), libc.Xcalloc(c.tls, 1, ptrSize)
 	defer libc.Xfree(c.tls, text)
 	defer libc.Xfree(c.tls, out)
 	if rc := sqlite3.Xsqlite3_prepare_v2(c.tls, c.db, text, -1, out, 0); rc != sqlite3.SQLITE_OK {

@@ -4,7 +4,6 @@ package pgtest
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -62,7 +61,7 @@ func unprivileged() (*syscall.Credential, error) {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
 		}
 	}
-	return nil, fmt.Errorf("root may not run a PostgreSQL server, and there is neither a user postgres nor nobody")
+	return nil, errors.New("root may not run a PostgreSQL server, and there is neither a user postgres nor nobody")
 }
 
 // place is the folder that the server's folder is made in: in memory where
