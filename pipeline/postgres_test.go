@@ -2,11 +2,13 @@ package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,24 +57,33 @@ func testOnlineWriter(t *testing.T, length int) {
 	for i := range 5_000 {
 		urls = append(urls, fmt.Sprintf("http://example.com/%d", i))
 	}
-	stop, done := make(chan struct{}), make(chan struct{})
+	loading, stop, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var taken atomic.Int64
 	go func() {
 		defer close(done)
-		if err := hammer(ctx, dsn, urls, length, stop, &taken); err != nil {
+		if err := hammer(ctx, dsn, urls, length, loading, stop, &taken); err != nil {
 			t.Error(err)
 		}
 	}()
-	for taken.Load() < 100 {
-		time.Sleep(time.Millisecond)
+	more := func() error {
+		for n := taken.Load(); taken.Load() < n+100; time.Sleep(time.Millisecond) {
+			select {
+			case <-done:
+				return errors.New("the other writer ended")
+			default:
+			}
+		}
+		return nil
 	}
-	before := taken.Load()
-	cfg := pipeline.Config{Workspace: "ws", CodeLength: length, Store: store}
+	if err := more(); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile := sync.OnceValue(func() error { close(loading); return more() })
+	cfg := pipeline.Config{Workspace: "ws", CodeLength: length,
+		Store: &faultyStore{Store: store, countdown: &countdown{at: "chunk", hit: meanwhile}}}
 	files, _ := job(t, cfg, map[string]string{"urls.txt": strings.Join(urls, "\n")})
-	during := taken.Load() - before
 	close(stop)
 	<-done
-	t.Logf("the other writer stored %d links meanwhile", during)
 
 	owners, links := map[string]string{}, map[string]string{}
 	conn, err := pgx.Connect(ctx, dsn)
@@ -112,8 +123,9 @@ func testOnlineWriter(t *testing.T, length int) {
 	}
 }
 
-// hammer stores strangers under codes that the batch wants until it is stopped.
-func hammer(ctx context.Context, dsn string, urls []string, length int, stop chan struct{}, taken *atomic.Int64) error {
+// hammer stores strangers under codes that the batch wants until it is stopped. A
+// thousand may come before the load: the others are for while it goes on.
+func hammer(ctx context.Context, dsn string, urls []string, length int, loading, stop chan struct{}, taken *atomic.Int64) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
@@ -121,6 +133,12 @@ func hammer(ctx context.Context, dsn string, urls []string, length int, stop cha
 	defer conn.Close(ctx)
 	rnd := rand.New(rand.NewPCG(1, uint64(length)))
 	for i := 0; ; i++ {
+		if taken.Load() == 1000 {
+			select {
+			case <-loading:
+			case <-stop:
+			}
+		}
 		select {
 		case <-stop:
 			return nil

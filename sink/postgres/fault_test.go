@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -382,35 +382,45 @@ func TestReaderOfTheEmptyTable(t *testing.T) {
 	}
 }
 
-// An online service takes codes and URLs of the batch while it is loaded.
+// An online service takes codes and URLs of the batch while it is loaded. Into a
+// table with rows it gets in between; a first load it waits for.
 func TestWriterHammers(t *testing.T) {
 	links := generated(0, 8_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			dsn := server.Database(t)
-			s := openStore(t, dsn, Options{})
-			if err := s.Init(context.Background()); err != nil {
+			prepare(t, dsn, way.before)
+			taken, stopped, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			stop := sync.OnceFunc(func() { close(stopped) })
+			defer stop()
+			inserted := func(n int) {
+				for range n {
+					if _, ok := <-taken; !ok {
+						t.Error("the writer ended")
+					}
+				}
+			}
+			err := disturbed(context.Background(), dsn, 64<<10, links, func(chunk int) {
+				switch chunk {
+				case 1:
+					go func() { done <- hammer(dsn, links, taken, stopped) }()
+					if way.before != nil {
+						inserted(10)
+					}
+				case 40:
+					stop() // lest the load meets conflicts for ever
+				}
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
-			s.Close()
-			if way.before != nil {
-				prepare(t, dsn, way.before)
+			if way.before == nil {
+				inserted(1)
 			}
-			var stop atomic.Bool
-			done := make(chan error, 1)
-			var taken int
-			go func() (err error) {
-				defer func() { done <- err }()
-				taken, err = hammer(dsn, links, &stop)
-				return err
-			}()
-			time.Sleep(20 * time.Millisecond)
-			err := run(context.Background(), dsn, 64<<10, links)
-			stop.Store(true)
-			if err := errors.Join(err, <-done); err != nil {
+			stop()
+			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("the writer took %d", taken)
 			explained(t, dsn, links)
 			clean(t, dsn)
 		})
@@ -418,14 +428,21 @@ func TestWriterHammers(t *testing.T) {
 }
 
 // hammer inserts links under codes of the batch or for URLs of the batch, as a
-// service would that uses the same scheme, and returns how many it got in.
-func hammer(dsn string, links []sink.Link, stop *atomic.Bool) (taken int, err error) {
+// service would that uses the same scheme, until it is stopped. Whoever waits for
+// it at taken is told of one that it got in.
+func hammer(dsn string, links []sink.Link, taken chan<- struct{}, stopped <-chan struct{}) error {
+	defer close(taken)
 	conn, err := pgx.Connect(context.Background(), dsn)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close(context.Background())
-	for i := 0; !stop.Load() && i < 800; i++ {
+	for i := 0; ; i++ {
+		select {
+		case <-stopped:
+			return nil
+		case <-time.After(time.Millisecond / 2):
+		}
 		l := links[rand.N(len(links))]
 		code := salted(l, i%3)
 		if i%2 == 1 { // another URL under the code
@@ -435,13 +452,15 @@ func hammer(dsn string, links []sink.Link, stop *atomic.Bool) (taken int, err er
 		_, err := conn.Exec(context.Background(), "INSERT INTO links VALUES ('demo', $1, $2, $3, NULL, 0, now(), now())",
 			string(code), l.Key, string(l.Canonical))
 		var e *pgconn.PgError
-		switch {
-		case err == nil:
-			taken++
-		case !errors.As(err, &e) || e.Code != "23505":
-			return taken, err
+		if errors.As(err, &e) && e.Code == "23505" {
+			continue
 		}
-		time.Sleep(time.Millisecond / 2)
+		if err != nil {
+			return err
+		}
+		select {
+		case taken <- struct{}{}:
+		default:
+		}
 	}
-	return taken, nil
 }
