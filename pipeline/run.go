@@ -208,13 +208,17 @@ func (r *run) attempt(ctx context.Context) (err error) {
 }
 
 // open takes the locks, or opens a session that can only look. It returns nil
-// where there is no store.
+// where there is no store, or a dry run would create it.
 func (r *run) open(ctx context.Context) (sink.Session, error) {
 	if r.cfg.Store == nil {
 		return nil, nil
 	}
 	if r.cfg.DryRun {
-		return r.cfg.Store.Peek(ctx)
+		session, err := r.cfg.Store.Peek(ctx)
+		if errors.Is(err, sink.ErrMissing) {
+			return nil, nil
+		}
+		return session, err
 	}
 	r.cfg.Status.enter(StageWait)
 	return r.cfg.Store.Lock(ctx, r.workspaceNames(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {

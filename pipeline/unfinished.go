@@ -23,7 +23,7 @@ func (r *run) claim(ctx context.Context) (err error) {
 		return errors.Join(err, derr)
 	}
 	runs, rerr := r.cfg.Store.Runs(ctx)
-	if rerr != nil {
+	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
 		return errors.Join(err, rerr)
 	}
 	for _, run := range runs {

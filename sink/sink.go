@@ -77,8 +77,9 @@ type Run struct {
 	Finished       time.Time // by the clock; zero until Finished
 }
 
-// A Store is an opened database with the tables links and runs. It is safe for
-// concurrent use.
+// A Store is an opened database with the tables links and runs, or the place for
+// one: Lock creates it, and until then all that looks or takes back fails with
+// ErrMissing and creates nothing. It is safe for concurrent use.
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having
@@ -86,15 +87,13 @@ type Store interface {
 	// the error is ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start,
-	// Load, Loaded and Finish fail. Where the database does not exist yet, it is
-	// not created and every lookup finds nothing.
+	// Load, Loaded and Finish fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
 	// Scan visits all links, as they are at one moment, in ascending (workspace,
 	// code) order of their bytes. The link's slices are valid only during the
-	// call; the error of visit ends the scan and is returned. Where the database
-	// does not exist yet, there are none.
+	// call; the error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
 	// Undo deletes the links that the run created and nobody changed since
 	// (updated_at is still created_at), in transactions of bounded size, while
@@ -189,6 +188,8 @@ var (
 	ErrGaveUp = errors.New("gave up")
 	// ErrLocked: another bulk run holds a workspace and LockOptions.NoWait was set.
 	ErrLocked = errors.New("another bulk run is at work")
+	// ErrMissing: there is no database yet, or no tables in it.
+	ErrMissing = errors.New("no run has stored anything there")
 	// ErrNotOurs: the database or a table in it was made by something else or
 	// by a newer version.
 	ErrNotOurs = errors.New("not a database of this version of bulk")

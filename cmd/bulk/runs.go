@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +36,7 @@ func listRuns(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs, err := store.Runs(ctx)
-	if err != nil {
+	if err != nil && !(errors.Is(err, sink.ErrMissing) && o.db == defaultDB) {
 		return err
 	}
 	w := csv.NewWriter(ui.stdout)

@@ -28,6 +28,9 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached")
 }
 
+// defaultDB need not be there to be listed: it is empty before the first run.
+const defaultDB = "sqlite:bulk.db"
+
 // store is an opened store with the name that people may see, without a password.
 type store struct {
 	sink.Store
@@ -42,7 +45,7 @@ func (o *storeOptions) isPostgres() bool {
 // settle fills in the default and checks the form.
 func (o *storeOptions) settle() error {
 	if o.db == "" {
-		o.db = envOr("BULK_DB", "sqlite:bulk.db")
+		o.db = envOr("BULK_DB", defaultDB)
 	}
 	if o.postgres.RetryFor == 0 {
 		o.postgres.RetryFor = -1

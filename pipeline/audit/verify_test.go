@@ -32,6 +32,18 @@ func openStore(t testing.TB, dir string) sink.Store {
 	return s
 }
 
+// create makes an empty database.
+func create(t testing.TB, store sink.Store) {
+	t.Helper()
+	s, err := store.Lock(context.Background(), nil, sink.LockOptions{})
+	if err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // spellings of URLs, some of one and some that are refused; %d is a number.
 var spellings = []string{
 	"http://example.com/p/%d?a=1&b=2", "HTTP://Example.com:80/p//%d/?b=2&a=1#x", " http://example.com/./p/%d?b=2&a=1",
@@ -127,7 +139,7 @@ func TestVerifyClean(t *testing.T) {
 		"input order":   func(c *pipeline.Config) { c.ReportOrder = report.InputOrder },
 		"input, excel":  func(c *pipeline.Config) { c.ReportOrder, c.ExcelSafe = report.InputOrder, true },
 		"limit":         func(c *pipeline.Config) { c.Limit = 811 },
-		"dry-run":       func(c *pipeline.Config) { c.DryRun = true },
+		"dry-run":       func(c *pipeline.Config) { c.DryRun = true; create(t, c.Store) },
 		"no base URL":   func(c *pipeline.Config) { c.BaseURL = "" },
 		"no retries":    func(c *pipeline.Config) { c.MaxRetries = pipeline.NoRetries },
 		"few retries":   func(c *pipeline.Config) { c.MaxRetries = 2 },

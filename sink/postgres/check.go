@@ -87,9 +87,9 @@ func checkWritable(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// check reports whether the tables are missing. Tables that are there and do
-// not fit are an error that names everything that does not.
-func (s *Store) check(ctx context.Context, conn *pgx.Conn) (missing bool, err error) {
+// check looks for the tables: sink.ErrMissing if they are not there. Tables that
+// do not fit are an error that names everything that does not.
+func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	tables := []struct {
 		name    string
 		columns []column
@@ -101,7 +101,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) (missing bool, err er
 	}
 	found, err := readFacts(ctx, conn, s.names.schema, tables[0].name, tables[1].name, tables[2].name)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var wrong []string
 	absent := 0
@@ -121,12 +121,12 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) (missing bool, err er
 		}
 	}
 	if absent == len(tables) {
-		return true, nil
+		return fmt.Errorf("there is no table %q in schema %q: %w", s.names.table, s.names.schema, sink.ErrMissing)
 	}
 	if len(wrong) > 0 {
-		return false, fmt.Errorf("%w: schema %s: %s", sink.ErrNotOurs, s.names.schema, strings.Join(wrong, "; "))
+		return fmt.Errorf("%w: schema %s: %s", sink.ErrNotOurs, s.names.schema, strings.Join(wrong, "; "))
 	}
-	return false, nil
+	return nil
 }
 
 // facts about a table.

@@ -50,7 +50,7 @@ func TestWaysOfLoading(t *testing.T) {
 			if first := strings.HasPrefix(way, "one transaction"); first != (c.want == "") || !strings.Contains(way, c.want) {
 				t.Errorf("way: %s", way)
 			}
-			if missing, err := s.check(context.Background(), connect(t, dsn)); missing || err != nil {
+			if err := s.check(context.Background(), connect(t, dsn)); err != nil {
 				t.Errorf("afterwards it does not fit: %v", err)
 			}
 		})
@@ -86,7 +86,7 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			if locking(session) != conn || conn.IsClosed() {
 				t.Error("the connection with the locks was lost")
 			}
-			if missing, err := s.check(context.Background(), connect(t, dsn)); missing || err != nil {
+			if err := s.check(context.Background(), connect(t, dsn)); err != nil {
 				t.Errorf("it does not fit: %v", err)
 			}
 			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1", run.ID); n != 0 {

@@ -20,8 +20,7 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 		if visited {
 			return errors.New("the connection broke while the links were listed")
 		}
-		missing, err := s.check(ctx, conn)
-		if err != nil || missing {
+		if err := s.check(ctx, conn); err != nil {
 			return err
 		}
 		var link sink.Stored

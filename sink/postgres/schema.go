@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
 )
 
 // version of the schema. It is marked in the comment on the table links, so
@@ -180,15 +181,14 @@ func (s *Store) Init(ctx context.Context) error {
 
 // ensure creates the tables under a lock of their own, or checks them.
 func (s *Store) ensure(ctx context.Context, conn *pgx.Conn) error {
-	missing, err := s.check(ctx, conn)
-	if err != nil || !missing {
+	if err := s.check(ctx, conn); !errors.Is(err, sink.ErrMissing) {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.lockKey("schema", "")); err != nil {
 			return err
 		}
-		if missing, err := s.check(ctx, conn); err != nil || !missing {
+		if err := s.check(ctx, conn); !errors.Is(err, sink.ErrMissing) {
 			return err
 		}
 		var there bool

@@ -15,12 +15,11 @@ import (
 // A session holds its locks on one connection, which also carries what it
 // writes about its run and a first load. Lookups and ordinary loads use others.
 type session struct {
-	store   *Store
-	missing bool // the tables are not there: only of a session that can only look
-	locks   []lock
-	token   int64         // the key of a lock that only this session holds
-	lost    atomic.Bool   // the locks are known to be gone, whatever conn looks like
-	near    atomic.Uint64 // of lookups; 0: not known
+	store *Store
+	locks []lock
+	token int64         // the key of a lock that only this session holds
+	lost  atomic.Bool   // the locks are known to be gone, whatever conn looks like
+	near  atomic.Uint64 // of lookups; 0: not known
 
 	mu sync.Mutex // only one goroutine of a load mends conn
 	// conn holds the locks; nil if the session can only look. It is used by one
@@ -124,7 +123,7 @@ func (s *session) do(ctx context.Context, op string, f func(context.Context, *pg
 
 // Populated asks the index for one link of each workspace.
 func (s *session) Populated(ctx context.Context, workspaces []string) (out []bool, err error) {
-	if s.missing || len(workspaces) == 0 {
+	if len(workspaces) == 0 {
 		return make([]bool, len(workspaces)), nil
 	}
 	err = s.store.with(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {

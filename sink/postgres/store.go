@@ -139,24 +139,18 @@ func (s *Store) count(name string, n int64) {
 	s.stats[name] = old + n
 }
 
-// Peek opens a session that can only look. Without our tables it finds nothing.
+// Peek opens a session that can only look.
 func (s *Store) Peek(ctx context.Context) (sink.Session, error) {
-	session := &session{store: s}
-	err := s.with(ctx, "look at the tables", func(ctx context.Context, conn *pgx.Conn) (err error) {
-		session.missing, err = s.check(ctx, conn)
-		return err
-	})
-	if err != nil {
+	if err := s.with(ctx, "look at the tables", s.check); err != nil {
 		return nil, err
 	}
-	return session, nil
+	return &session{store: s}, nil
 }
 
 // Runs lists all runs, by ascending ID.
 func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
-	err = s.with(ctx, "list the runs", func(ctx context.Context, conn *pgx.Conn) error {
-		missing, err := s.check(ctx, conn)
-		if err != nil || missing {
+	err = s.with(ctx, "list the runs", func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if err = s.check(ctx, conn); err != nil {
 			return err
 		}
 		runs, err = s.names.runsWhere(ctx, conn, "true")

@@ -17,6 +17,9 @@ const undoPage = 10_000
 // seconds. If the answer to a commit is lost, its page is not in Deleted.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (sink.Undoing, error) {
 	var out sink.Undoing
+	if err := s.with(ctx, "look at the tables", s.check); err != nil { // a lock would create them
+		return out, err
+	}
 	session, err := s.lock(ctx, []lock{{s.lockKey("store", ""), false}}, opts)
 	if err != nil {
 		return out, err

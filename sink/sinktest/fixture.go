@@ -307,7 +307,7 @@ func wantFatal(t *testing.T, err error) {
 	}
 }
 
-var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrNotOurs}
+var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrMissing, sink.ErrNotOurs}
 
 func equal[E comparable](t *testing.T, got []E, want ...E) {
 	t.Helper()

@@ -12,7 +12,6 @@ import (
 )
 
 var scanTests = []test{
-	{"scan/nothing", testScanNothing},
 	{"scan/all", testScanAll},
 	{"scan/stopped", testScanStopped},
 }
@@ -23,16 +22,6 @@ func (db *database) scan(ctx context.Context, visit func(*sink.Stored) error) er
 	store := db.Open(db.t)
 	defer closed(db.t, store)
 	return store.Scan(ctx, visit)
-}
-
-func testScanNothing(t *testing.T, db *database) {
-	none := func(*sink.Stored) error { return errors.New("a link") }
-	noError(t, db.scan(context.Background(), none))
-	if db.Created(t) {
-		t.Error("a scan created the database")
-	}
-	db.with(func(sink.Session) {})
-	noError(t, db.scan(context.Background(), none))
 }
 
 // Links come in the order of their bytes, with all that the store has of them.

@@ -88,11 +88,9 @@ func testUndoLocked(t *testing.T, db *database) {
 }
 
 func testUndoNoRun(t *testing.T, db *database) {
-	_, _, err := db.undo(1)
-	wantFatal(t, err)
 	ls := links("w", 0, 10)
 	db.load(ls, "w")
-	_, _, err = db.undo(2)
+	_, _, err := db.undo(2)
 	wantFatal(t, err)
 	db.expect(rows(ls, 1))
 }

@@ -15,7 +15,7 @@ type reader struct {
 	byCode, byKey *stmt
 }
 
-// reader takes a free reader, or opens one; nil where there is no database.
+// reader takes a free reader, or opens one.
 func (s *session) reader(ctx context.Context) (*reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *session) reader(ctx context.Context) (*reader, error) {
 		return r, nil
 	}
 	c, err := s.store.existing(ctx)
-	if c == nil {
+	if err != nil {
 		return nil, err
 	}
 	r := &reader{c: c}
@@ -57,7 +57,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		return err
 	}
 	r, err := s.reader(ctx)
-	if r == nil {
+	if err != nil {
 		return err
 	}
 	defer func() {

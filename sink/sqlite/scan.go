@@ -11,7 +11,7 @@ import (
 // Scan implements sink.Store, in the order of the table itself.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
 	c, err := s.existing(ctx)
-	if c == nil {
+	if err != nil {
 		return err
 	}
 	err = c.during(ctx, func() error {

@@ -15,7 +15,7 @@ type session struct {
 	lock       *os.File // nil: peek
 	peek       bool
 	workspaces int   // that it has locked
-	c          *conn // nil: there is no database, or the session is closed
+	c          *conn // nil: the session is closed
 
 	mu      sync.Mutex
 	readers []*reader // those that no Lookup uses now
@@ -25,10 +25,9 @@ var _ sink.Session = (*session)(nil)
 
 var errPeek = errors.New("the session was opened only to look")
 
-// use runs f with the connection and the context of the call. f is not called
-// where there is no database.
+// use runs f with the connection and the context of the call.
 func (s *session) use(ctx context.Context, f func(*conn) error) error {
-	if err := context.Cause(ctx); err != nil || s.c == nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	return s.c.during(ctx, func() error { return f(s.c) })

@@ -43,10 +43,10 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, stats: map[string]any{}}
 	c, err := s.existing(ctx)
-	if c != nil {
+	if err == nil {
 		err = c.close()
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, sink.ErrMissing) {
 		return nil, err
 	}
 	return s, nil
@@ -75,30 +75,37 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(filepath.Join(folder, filepath.Base(path)))
 }
 
-// existing opens a connection that only looks; nil where there is no database
-// of ours yet. The caller closes it.
+// existing opens a connection that only looks; without a database of ours yet
+// the error is sink.ErrMissing. The caller closes it.
 func (s *Store) existing(ctx context.Context) (*conn, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
-		return nil, nil
-	} else if err != nil {
+	info, err := os.Stat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // not wrapped: a missing file of a report is another error
+		return nil, fmt.Errorf("%s: no such file: %w", s.path, sink.ErrMissing)
+	case err != nil:
 		return nil, err
+	case info.Size() == 0:
+		return nil, fmt.Errorf("%s: the file is empty: %w", s.path, sink.ErrMissing)
 	}
 	// A connection that cannot write would leave FILE-wal and FILE-shm behind.
 	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.busy)
 	if err != nil {
 		return nil, err
 	}
-	ours := false
-	err = c.during(ctx, func() (err error) {
-		if ours, err = c.glance(); err != nil {
+	err = c.during(ctx, func() error {
+		ours, err := c.glance()
+		if err == nil && !ours {
+			err = fmt.Errorf("%s: the database is empty: %w", c.path, sink.ErrMissing)
+		}
+		if err != nil {
 			return err
 		}
 		return c.exec("set up", fmt.Sprintf("PRAGMA query_only = 1; PRAGMA cache_size = %d", -readerCache>>10))
 	})
-	if err != nil || !ours {
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
@@ -150,7 +157,7 @@ func (s *Store) writer(ctx context.Context) (*conn, error) {
 // Runs implements sink.Store.
 func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
 	c, err := s.existing(ctx)
-	if c == nil {
+	if err != nil {
 		return nil, err
 	}
 	err = c.during(ctx, func() (err error) { runs, err = c.runs(""); return err })

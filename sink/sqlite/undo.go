@@ -15,9 +15,11 @@ const undoPage = 10_000
 // Undo implements sink.Store. It reads the whole table, since no index is over
 // run_id.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
-	if c, err := s.existing(ctx); c == nil {
-		return out, errors.Join(err, fmt.Errorf("%s: no run %d", s.path, run))
-	} else if err := c.close(); err != nil {
+	c, err := s.existing(ctx) // Lock would create it
+	if err == nil {
+		err = c.close()
+	}
+	if err != nil {
 		return out, err
 	}
 	locked, err := s.Lock(ctx, nil, opts)
