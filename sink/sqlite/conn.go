@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 	"unsafe"
 
+	"github.com/linkforge/bulk/sink"
 	"modernc.org/libc"
 	_ "modernc.org/sqlite" // patches its library where a platform needs it
 	sqlite3 "modernc.org/sqlite/lib"
@@ -14,10 +17,11 @@ import (
 
 // A conn is a connection to a database. One goroutine at a time may use it.
 type conn struct {
-	tls  *libc.TLS
-	db   uintptr // sqlite3*
-	path string
-	ctx  context.Context // of the call that uses the connection, see during
+	tls   *libc.TLS
+	db    uintptr // sqlite3*
+	path  string
+	ctx   context.Context // of the call that uses the connection, see during
+	still fs.FileInfo     // of a file that must not change meanwhile; nil: it may
 }
 
 // dial opens a database file with the flags SQLITE_OPEN_….
@@ -42,7 +46,19 @@ func (c *conn) close() error {
 		err = c.fail("close", rc)
 	}
 	c.tls.Close()
+	if c.still != nil {
+		err = errors.Join(err, c.changed())
+	}
 	return err
+}
+
+// changed is the error of a file that is not as it was when it was opened.
+func (c *conn) changed() error {
+	now, err := os.Stat(c.path)
+	if err == nil && os.SameFile(now, c.still) && now.Size() == c.still.Size() && now.ModTime().Equal(c.still.ModTime()) {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("%s: somebody wrote to it while it was read: %w", c.path, sink.ErrRetryable))
 }
 
 // during calls f, in which the end of ctx interrupts what the connection runs,

@@ -37,6 +37,8 @@ func (e *Error) Unwrap() error {
 	return nil
 }
 
+const copyIt = "; to look only, copy the database, with its -wal file, to a folder of your own"
+
 // advice says what to do about it.
 func (e *Error) advice() string {
 	switch e.Code & 0xff {
@@ -49,9 +51,9 @@ func (e *Error) advice() string {
 	case sqlite3.SQLITE_NOTADB:
 		return "the file is not an SQLite database; choose another"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return "allow writing to the file and its folder"
+		return "allow writing to the file and its folder" + copyIt
 	case sqlite3.SQLITE_CANTOPEN:
-		return "check that the folder exists and that it and the file may be read and written"
+		return "check that the folder exists and that it and the file may be read and written" + copyIt
 	case sqlite3.SQLITE_IOERR:
 		return "check the disk and its free space"
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sys/unix"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -90,8 +92,7 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 	case info.Size() == 0:
 		return nil, fmt.Errorf("%s: the file is empty: %w", s.path, sink.ErrMissing)
 	}
-	// A connection that cannot write would leave FILE-wal and FILE-shm behind.
-	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.busy)
+	c, err := s.dialReader(info)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +110,29 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
+}
+
+// dialReader opens the file, whose state is info, for one who only looks. Where the
+// folder may not be written SQLite cannot make what it needs beside the file. If
+// all is in the file it is read as one that nobody changes, which close makes sure
+// of.
+func (s *Store) dialReader(info fs.FileInfo) (*conn, error) {
+	if unix.Access(filepath.Dir(s.path), unix.W_OK) == nil || !blank(s.path+"-wal") || !blank(s.path+"-journal") {
+		// A connection that cannot write would leave FILE-wal and FILE-shm behind.
+		return dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.busy)
+	}
+	name := url.URL{Scheme: "file", Path: s.path, RawQuery: "immutable=1"}
+	c, err := dial(name.String(), sqlite3.SQLITE_OPEN_READONLY|sqlite3.SQLITE_OPEN_URI, s.busy)
+	if err == nil {
+		c.path, c.still = s.path, info
+	}
+	return c, err
+}
+
+// blank reports whether a file is not there or has no bytes.
+func blank(path string) bool {
+	info, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // Peek implements sink.Store.

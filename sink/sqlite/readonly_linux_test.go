@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sys/unix"
+)
+
+// asAuditor calls f as somebody who may read the folder of a database but not
+// write to it. f must not end the test.
+func asAuditor(t *testing.T, path string, f func()) {
+	dir := filepath.Dir(path)
+	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	noError(t, os.Chmod(dir, 0o555))
+	defer os.Chmod(dir, 0o755)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if os.Geteuid() == 0 { // who may write everywhere: this thread, which ends here, is nobody's
+			runtime.LockOSThread()
+			const nobody = 65534
+			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); e != 0 {
+				t.Error(e)
+				return
+			}
+		}
+		f()
+	}()
+	<-done
+}
+
+// Who may not write to the folder can look nevertheless, and leaves nothing there.
+func TestReadOnlyFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a?b#c%25.db")
+	inSession(t, open(t, path), func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+	}, "w")
+	asAuditor(t, path, func() {
+		ctx := context.Background()
+		s, err := Open(ctx, path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if runs, err := s.Runs(ctx); err != nil || len(runs) != 1 {
+			t.Errorf("runs %+v, %v", runs, err)
+		}
+		links := 0
+		if err := s.Scan(ctx, func(*sink.Stored) error { links++; return nil }); err != nil || links != 10 {
+			t.Errorf("%d links, %v", links, err)
+		}
+		if _, err := s.Lock(ctx, nil, sink.LockOptions{}); err == nil {
+			t.Error("a session that writes was opened")
+		}
+		if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 2 {
+			t.Errorf("files %v, %v", entries, err)
+		}
+	})
+}
+
+// What is not in the file alone cannot be read there. The error says what to do,
+// and that helps.
+func TestReadOnlyFolderWithWAL(t *testing.T) {
+	from, path := filepath.Join(t.TempDir(), "x.db"), filepath.Join(t.TempDir(), "x.db")
+	copied := func(from, to string) {
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(from + suffix)
+			noError(t, err)
+			noError(t, os.WriteFile(to+suffix, b, 0o644))
+		}
+	}
+	inSession(t, open(t, from), func(s *session, run sink.Run) { copied(from, path) }, "w")
+	asAuditor(t, path, func() {
+		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "copy the database, with its -wal file, to a folder of your own") {
+			t.Errorf("error %v", err)
+		}
+	})
+	own := filepath.Join(t.TempDir(), "x.db")
+	copied(path, own)
+	runs, err := open(t, own).Runs(context.Background())
+	if err != nil || len(runs) != 1 {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+// A file that somebody wrote to while it was read was perhaps read half.
+func TestReadOnlyFolderChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	inSession(t, open(t, path), func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+	}, "w")
+	asAuditor(t, path, func() {
+		s, err := Open(context.Background(), path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		err = s.Scan(context.Background(), func(*sink.Stored) error {
+			written := make(chan error)
+			go func() { written <- os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)) }()
+			return <-written
+		})
+		if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "somebody wrote to it") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
