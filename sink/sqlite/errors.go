@@ -49,7 +49,7 @@ func (e *Error) advice() string {
 	case sqlite3.SQLITE_CORRUPT:
 		return "restore the file from a backup, or look at it with PRAGMA integrity_check"
 	case sqlite3.SQLITE_NOTADB:
-		return "the file is not an SQLite database; choose another"
+		return "choose another"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 		return "allow writing to the file and its folder" + copyIt
 	case sqlite3.SQLITE_CANTOPEN:

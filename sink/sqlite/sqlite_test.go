@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 		{"version without id", "application_id is 0, with no tables", true, execAll("PRAGMA user_version = 1")},
 		{"newer version", "schema version 2, this program knows version 1", true, ours("PRAGMA user_version = 2")},
 		{"index dropped", "links_url_key is missing", true, ours("DROP INDEX links_url_key")},
-		{"not a database", "not an SQLite database", false, func(t *testing.T, path string) {
+		{"not a database", "file is not a database (SQLite code 26): choose another", false, func(t *testing.T, path string) {
 			noError(t, os.WriteFile(path, []byte(strings.Repeat("url,code\n", 1000)), 0o666))
 		}},
 		{"folder", "is a folder", false, func(t *testing.T, path string) { noError(t, os.Mkdir(path, 0o777)) }},
