@@ -120,8 +120,8 @@ func advice(err error) string {
 		{[]string{"28P01"}, "check user and password: PGPASSWORD or a password file, if not in the address"},
 		{[]string{"28000"}, "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)"},
 		{[]string{"3D000"}, "create the database first, or name another"},
-		{[]string{"42501"}, "the role needs CREATE on the schema, or tables that a DBA made from `bulk init --print`" +
-			" and SELECT, INSERT, UPDATE, DELETE on them"},
+		{[]string{"42501"}, "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also" +
+			" INSERT, UPDATE, DELETE on them, and CREATE on the schema unless a DBA makes them from `bulk init --print`"},
 		{[]string{"25006"}, "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off"},
 		{[]string{"53100"}, "make room on the server's disk and run again: the transaction was rolled back"},
 		{[]string{"53300"}, "the server or the role has no connection left: raise the limit, or use fewer"},

@@ -68,10 +68,10 @@ func TestRefuses(t *testing.T) {
 		}, []string{"create the database first", `"missing"`}},
 		{"may_not_create", func(t *testing.T) string {
 			return as(t, server.Database(t), "reader", "")
-		}, []string{"the role needs CREATE on the schema", "bulk init --print"}},
+		}, []string{"CREATE on the schema unless a DBA makes them from `bulk init --print`"}},
 		{"may_not_write", func(t *testing.T) string {
 			return as(t, fits(t), "reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-		}, []string{"permission denied for table links_runs", "SELECT, INSERT, UPDATE, DELETE"}},
+		}, []string{"permission denied for table links_runs", "also INSERT, UPDATE, DELETE on them"}},
 		{"read_only_role", func(t *testing.T) string {
 			dsn := as(t, server.Database(t), "reader", "GRANT ALL ON SCHEMA public TO reader")
 			script(t, dsn, "ALTER ROLE reader SET default_transaction_read_only = on")
@@ -119,6 +119,37 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	expect(t, dump(t, dsn, "links"), generated(0, 100))
 	if way := as.Stats()["load_way"].(string); !strings.Contains(way, "belongs to another role") {
 		t.Error(way)
+	}
+}
+
+// Who looks needs no privilege but SELECT, and is told so.
+func TestLooksAsAnotherRole(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	loadAll(t, s, generated(0, 10))
+	script(t, dsn, "CREATE ROLE looks LOGIN")
+	defer script(t, dsn, "DROP OWNED BY looks; DROP ROLE looks")
+	as := openStore(t, strings.Replace(dsn, "user=postgres", "user=looks", 1), Options{RetryFor: -1})
+	defer as.Close()
+	if _, err := as.Runs(ctx); err == nil || !strings.Contains(err.Error(), "to look, the role needs USAGE on the schema and SELECT on the tables") {
+		t.Errorf("error %v", err)
+	}
+	script(t, dsn, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO looks")
+	if runs, err := as.Runs(ctx); err != nil || len(runs) != 1 {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	n := 0
+	if err := as.Scan(ctx, func(*sink.Stored) error { n++; return nil }); err != nil || n != 10 {
+		t.Errorf("%d links, %v", n, err)
+	}
+	peek, err := as.Peek(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peek.Close()
+	if rest, err := unsettled(ctx, peek, generated(0, 10)); err != nil || len(rest) != 0 {
+		t.Errorf("%d links not found, %v", len(rest), err)
 	}
 }
 
