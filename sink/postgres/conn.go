@@ -26,7 +26,7 @@ const maxIdle = 16
 func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return nil, classify(ctx, "connect", err)
+		return nil, classify(ctx, "connect", &dialError{err})
 	}
 	return conn, nil
 }

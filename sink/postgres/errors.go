@@ -51,6 +51,23 @@ func (e *classified) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
+// dialError writes in one line what the driver writes in several, one an attempt,
+// and attempts with and without TLS that fail alike once.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string {
+	first, rest, _ := strings.Cut(e.err.Error(), "\n")
+	var attempts []string
+	for line := range strings.Lines(rest) {
+		if line = strings.TrimSpace(line); !slices.Contains(attempts, line) {
+			attempts = append(attempts, line)
+		}
+	}
+	return strings.TrimSpace(first + " " + strings.Join(attempts, "; "))
+}
+
+func (e *dialError) Unwrap() error { return e.err }
+
 // class of an error of the driver: sink.ErrConflict, sink.ErrRetryable, or nil
 // for a fatal one.
 func class(err error) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -77,5 +78,19 @@ func TestClassifyPrefersTheCauseOfTheContext(t *testing.T) {
 	err := classify(ctx, "op", &pgconn.PgError{Code: "57014"})
 	if !errors.Is(err, because) || errors.Is(err, sink.ErrRetryable) {
 		t.Error(err)
+	}
+}
+
+// The attempts at a connection stand in one line, and equal ones once.
+func TestDialErrorIsOneLine(t *testing.T) {
+	for dsn, attempts := range map[string]int{
+		"postgres://me@127.0.0.1:1/db?sslmode=disable":           1,
+		"postgres://me@127.0.0.1:1/db?sslmode=prefer":            1, // with TLS and without
+		"postgres://me@127.0.0.1:1,127.0.0.2:1/db?sslmode=allow": 2,
+	} {
+		_, err := Open(context.Background(), dsn, Options{RetryFor: -1})
+		if !errors.Is(err, sink.ErrRetryable) || strings.ContainsAny(err.Error(), "\n\t") || strings.Count(err.Error(), "refused") != attempts {
+			t.Errorf("%s: error %q", dsn, err)
+		}
 	}
 }
