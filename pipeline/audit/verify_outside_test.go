@@ -89,7 +89,7 @@ func TestVerifyUndone(t *testing.T) {
 	cfg := base(2)
 	cfg.Store = openStore(t, t.TempDir())
 	r := job(t, cfg, twoInputs())
-	if _, err := cfg.Store.(sink.Undoer).Undo(context.Background(), r.RunID, sink.LockOptions{}, nil); err != nil {
+	if _, err := cfg.Store.Undo(context.Background(), r.RunID, sink.LockOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); !v.Undone || v.Kinds[audit.StoreMissing] == 0 {
