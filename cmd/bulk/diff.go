@@ -78,7 +78,8 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 64 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)
-	print := printCSV(w)
+	c := csv.NewWriter(w)
+	print := printCSV(c)
 	if o.json {
 		print = printJSON(w)
 	}
@@ -90,6 +91,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		found = true
 		return print(d)
 	})
+	c.Flush() // w keeps its error
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, audit.ErrNoMapping) {
 		return usage(err)
 	}
@@ -101,8 +103,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 
 // printCSV returns a function that writes a line, and before the first one the
 // header.
-func printCSV(w io.Writer) func(*audit.Difference) error {
-	c := csv.NewWriter(w)
+func printCSV(c *csv.Writer) func(*audit.Difference) error {
 	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
 	return func(d *audit.Difference) error {
 		row := ""
@@ -113,10 +114,8 @@ func printCSV(w io.Writer) func(*audit.Difference) error {
 			c.Write(header)
 			header = nil
 		}
-		c.Write([]string{string(d.Change), string(d.Workspace), string(d.Canonical), string(d.Code), string(d.Source), row,
+		return c.Write([]string{string(d.Change), string(d.Workspace), string(d.Canonical), string(d.Code), string(d.Source), row,
 			d.Field, string(d.A), string(d.B)})
-		c.Flush()
-		return c.Error()
 	}
 }
 
