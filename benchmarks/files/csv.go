@@ -67,8 +67,7 @@ func (b *bench) parquet(ctx context.Context) error {
 // floor copies the mapping that a step of that name left.
 func (b *bench) floor(name, format string) harness.Group {
 	in := "if=" + b.Path(name+".bulk/mapping."+format)
-	g := b.peer("dd of the same bytes", "copy", "dd", in, "of=copy", "bs=1M", "status=none")
-	return g
+	return b.peer("dd of the same bytes", "copy", "dd", in, "of=copy", "bs=1M", "status=none")
 }
 
 // size writes a number of rows as 3M, 300k or 12345.

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func (r Result) markdown() string {
 	m := r.Machine
 	fmt.Fprintf(&b, "# %s\n\n`%s`, %s, revision `%s`.\n\n", r.Name, r.Command, m.Date, m.Revision)
 	fmt.Fprintf(&b, "%s, %d cores, %.1f GiB, %s, %s", m.CPU, m.Cores, float64(m.RAM)/(1<<30), m.Kernel, m.Go)
-	for _, name := range sortedKeys(m.Versions) {
+	for _, name := range slices.Sorted(maps.Keys(m.Versions)) {
 		fmt.Fprintf(&b, ", %s %s", name, m.Versions[name])
 	}
 	b.WriteString(".\n\nMedians; in parentheses the least and the most. “total” is with the output on the disk, “fsync” the part " +
@@ -141,7 +142,7 @@ func (s Section) stages(b *strings.Builder) {
 			continue
 		}
 		fmt.Fprintf(b, "\n%s, in seconds or counts:", name)
-		for i, stage := range sortedKeys(of[0].Stages) {
+		for i, stage := range slices.Sorted(maps.Keys(of[0].Stages)) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -161,13 +162,4 @@ func steps(samples []Sample) (names []string) {
 		}
 	}
 	return names
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }
