@@ -30,10 +30,8 @@ func Main(defaults Options, packages []string, run func(context.Context, *Bench)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	b := &Bench{Options: defaults, Out: os.Stdout}
-	b.flags(flag.CommandLine)
-	flag.Parse()
-	if b.Rows < 1 || b.Count < 1 || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "bench: -rows and -count are at least 1, and there are no arguments")
+	if err := b.parse(flag.CommandLine, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 2
 	}
 	if b.GoCount == 0 {

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"math"
 	"os"
@@ -81,6 +82,32 @@ func TestMeasure(t *testing.T) {
 	other := func() string { n++; return strings.Repeat("x", n) }
 	if _, err := (Suite{Count: 2, Out: io.Discard, Groups: []Group{step("c", other)}}).Measure(context.Background()); err == nil {
 		t.Error("other output was taken")
+	}
+}
+
+// What cannot be measured as it was asked for is refused.
+func TestOptions(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"BENCH_ROWS", "20", ""},
+		{"BENCH_PARTS", "b,a", ""},
+		{"BENCH_PARTS", "a,c", `no part "c"; there are a, b`},
+		{"BENCH_PARTS", "a,", `no part ""`},
+		{"BENCH_ROWS", "3M", "BENCH_ROWS=3M: "},
+		{"BENCH_GO_COUNT", "x", "BENCH_GO_COUNT=x: "},
+		{"BENCH_LARGE", "much", "BENCH_LARGE=much: "},
+		{"BENCH_COUNT", "0", "at least 1"},
+	} {
+		t.Run(c.name+"="+c.value, func(t *testing.T) {
+			t.Setenv(c.name, c.value)
+			o := Options{Known: []string{"a", "b"}, Count: 3, Name: "bench"}
+			err := o.parse(flag.NewFlagSet("bench", flag.ContinueOnError), nil)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if c.name == "BENCH_ROWS" && c.want == "" && o.Rows != 20 {
+				t.Errorf("%d rows", o.Rows)
+			}
+		})
 	}
 }
 

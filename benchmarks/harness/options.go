@@ -1,11 +1,11 @@
 package harness
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -13,50 +13,78 @@ import (
 // warm is the default of Options.Warm.
 const warm = 2 << 30
 
-// Options are common to the harnesses; each has a variable of the environment,
-// for make, and a flag of the same name.
+// Options are common to the harnesses; each but Known has a variable of the
+// environment, for make, and a flag of the same name.
 type Options struct {
-	Rows    int64  // BENCH_ROWS
-	Count   int    // BENCH_COUNT
-	Parts   string // BENCH_PARTS: some of the parts, separated by commas; "": all
-	Large   bool   // BENCH_LARGE: also what takes long and much of the disk
-	Name    string // BENCH_NAME: of the result, without extension
-	Results string // BENCH_RESULTS: folder of the result
-	Bulk    string // BENCH_BULK: bulk to measure; "": built from the checkout
-	Old     string // BENCH_OLD: another bulk to measure beside it; "": none
-	GoCount int    // BENCH_GO_COUNT: counts of the Go benchmarks; 0: Count
-	Tmp     string // BENCH_TMP: folder for the files; "": that of the system
-	Warm    int64  // BENCH_WARM: bytes of memory that are touched before each step; 0: none
+	Known   []string // the parts that the harness has
+	Rows    int64    // BENCH_ROWS
+	Count   int      // BENCH_COUNT
+	Parts   string   // BENCH_PARTS: some of the parts, separated by commas; "": all
+	Large   bool     // BENCH_LARGE: also what takes long and much of the disk
+	Name    string   // BENCH_NAME: of the result, without extension
+	Results string   // BENCH_RESULTS: folder of the result
+	Bulk    string   // BENCH_BULK: bulk to measure; "": built from the checkout
+	Old     string   // BENCH_OLD: another bulk to measure beside it; "": none
+	GoCount int      // BENCH_GO_COUNT: counts of the Go benchmarks; 0: Count
+	Tmp     string   // BENCH_TMP: folder for the files; "": that of the system
+	Warm    int64    // BENCH_WARM: bytes of memory that are touched before each step; 0: none
+}
+
+// parse reads the options from the environment, then from the arguments.
+func (o *Options) parse(f *flag.FlagSet, args []string) error {
+	o.flags(f)
+	if err := fromEnv(f); err != nil {
+		return err
+	}
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("%q: there are flags only", f.Arg(0))
+	}
+	return o.check()
 }
 
 func (o *Options) flags(f *flag.FlagSet) {
-	f.Int64Var(&o.Rows, "rows", number("BENCH_ROWS", 3_000_000), "rows of the lists")
-	f.IntVar(&o.Count, "count", int(number("BENCH_COUNT", int64(o.Count))), "rounds")
-	f.StringVar(&o.Parts, "parts", os.Getenv("BENCH_PARTS"), "parts to measure, separated by commas (default: all)")
-	f.BoolVar(&o.Large, "large", number("BENCH_LARGE", 0) != 0, "measure also what takes long and much of the disk")
-	f.StringVar(&o.Name, "name", env("BENCH_NAME", o.Name+"-"+time.Now().UTC().Format("2006-01-02")), "name of the result")
-	f.StringVar(&o.Results, "results", env("BENCH_RESULTS", o.Results), "folder of the result")
-	f.StringVar(&o.Bulk, "bulk", os.Getenv("BENCH_BULK"), "bulk to measure (default: built from the checkout)")
-	f.StringVar(&o.Old, "old", os.Getenv("BENCH_OLD"), "another bulk to measure beside it")
-	f.IntVar(&o.GoCount, "go-count", int(number("BENCH_GO_COUNT", 0)), "counts of the Go benchmarks (default: as many as rounds)")
-	f.Int64Var(&o.Warm, "warm", number("BENCH_WARM", warm), "bytes of memory that are touched before each step")
-	f.StringVar(&o.Tmp, "tmp", os.Getenv("BENCH_TMP"), "folder for the files (default: TMPDIR)")
+	f.Int64Var(&o.Rows, "rows", 3_000_000, "rows of the lists")
+	f.IntVar(&o.Count, "count", o.Count, "rounds")
+	f.StringVar(&o.Parts, "parts", "", "parts to measure, separated by commas (default: all)")
+	f.BoolVar(&o.Large, "large", false, "measure also what takes long and much of the disk")
+	f.StringVar(&o.Name, "name", o.Name+"-"+time.Now().UTC().Format(time.DateOnly), "name of the result")
+	f.StringVar(&o.Results, "results", o.Results, "folder of the result")
+	f.StringVar(&o.Bulk, "bulk", "", "bulk to measure (default: built from the checkout)")
+	f.StringVar(&o.Old, "old", "", "another bulk to measure beside it")
+	f.IntVar(&o.GoCount, "go-count", 0, "counts of the Go benchmarks (default: as many as rounds)")
+	f.Int64Var(&o.Warm, "warm", warm, "bytes of memory that are touched before each step")
+	f.StringVar(&o.Tmp, "tmp", "", "folder for the files (default: TMPDIR)")
 }
 
-func env(name, value string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return value
+// fromEnv sets each flag that has a variable.
+func fromEnv(f *flag.FlagSet) (err error) {
+	f.VisitAll(func(fl *flag.Flag) {
+		name := "BENCH_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
+		value := os.Getenv(name)
+		if value == "" {
+			return
+		}
+		if wrong := fl.Value.Set(value); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%s=%s: %w", name, value, wrong))
+		}
+	})
+	return err
 }
 
-// number is a variable that is a whole number; what is none is as good as not
-// set.
-func number(name string, value int64) int64 {
-	if n, err := strconv.ParseInt(os.Getenv(name), 10, 64); err == nil {
-		return n
+// check tells what is wrong with the options.
+func (o *Options) check() error {
+	if o.Rows < 1 || o.Count < 1 {
+		return errors.New("rows and rounds are at least 1")
 	}
-	return value
+	for part := range strings.SplitSeq(o.Parts, ",") {
+		if o.Parts != "" && !slices.Contains(o.Known, part) {
+			return fmt.Errorf("no part %q; there are %s", part, strings.Join(o.Known, ", "))
+		}
+	}
+	return nil
 }
 
 // Has reports whether a part is to be measured.
