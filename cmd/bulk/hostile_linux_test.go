@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 )
@@ -21,10 +20,4 @@ func apart(c *child) {
 
 func mountDisk(dir string) error {
 	return syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+strconv.Itoa(diskSize))
-}
-
-// limitFiles bounds every file that this process writes.
-func limitFiles() {
-	signal.Ignore(syscall.SIGXFSZ)
-	syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: diskSize, Max: diskSize})
 }

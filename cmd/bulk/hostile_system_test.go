@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -281,4 +282,10 @@ func fullDisk(args []string) (code int) {
 		fmt.Fprintln(os.Stderr, "the disk is as it was")
 	}
 	return code
+}
+
+// limitFiles bounds every file that this process writes.
+func limitFiles() {
+	signal.Ignore(syscall.SIGXFSZ)
+	syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: diskSize, Max: diskSize})
 }
