@@ -110,8 +110,11 @@ func (o *verifyOptions) settle() (err error) {
 	default:
 		return fmt.Errorf("--format: %q is not csv or jsonl", o.format)
 	}
-	if o.MaxFindings < 1 || o.Workers < 0 {
-		return errors.New("--max-findings must be above 0, and --workers not below")
+	if o.MaxFindings < 1 {
+		return errors.New("--max-findings: is below 1")
+	}
+	if o.Workers < 0 {
+		return errors.New("--workers: is negative")
 	}
 	if o.Memory, err = parseMemory(o.memory); err != nil {
 		return fmt.Errorf("--memory: %w", err)
