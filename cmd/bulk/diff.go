@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,7 +119,6 @@ func printCSV(c *csv.Writer) func(*audit.Difference) error {
 }
 
 func printJSON(w io.Writer) func(*audit.Difference) error {
-	j := json.NewEncoder(w)
-	j.SetEscapeHTML(false)
+	j := newJSON(w)
 	return func(d *audit.Difference) error { return j.Encode(d) }
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -206,9 +205,7 @@ func eachLine(ctx context.Context, name string, r io.Reader, f func(line []byte)
 
 func (o *explainOptions) print(w *bufio.Writer, e *audit.Explanation, first bool) error {
 	if o.json {
-		j := json.NewEncoder(w)
-		j.SetEscapeHTML(false)
-		return j.Encode(e)
+		return newJSON(w).Encode(e)
 	}
 	if !first {
 		w.WriteByte('\n')

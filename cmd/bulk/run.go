@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -18,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are the flags of bulk run that are not fields of pipeline.Config.
+// runOptions are the flags of bulk run: the configuration, and what is not, or
+// only after settle, a field of it.
 type runOptions struct {
 	pipeline.Config
 
@@ -87,13 +87,6 @@ existing; bulk undo takes those back.
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace, rather than wait")
 	o.profiles.flags(f)
 	return cmd
-}
-
-func envOr(name, value string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return value
 }
 
 // outsideHeap is what of --memory the runtime does not see: the program itself, and the

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -37,20 +39,20 @@ type store struct {
 	name string
 }
 
-// isPostgres reports whether the store is a server.
-func (o *storeOptions) isPostgres() bool {
-	return strings.HasPrefix(o.db, "postgres://") || strings.HasPrefix(o.db, "postgresql://")
+// isPostgres reports whether a store is a server.
+func isPostgres(db string) bool {
+	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
 }
 
 // settle fills in the default and checks the form.
 func (o *storeOptions) settle() error {
 	if o.db == "" {
-		o.db = envOr("BULK_DB", defaultDB)
+		o.db = cmp.Or(os.Getenv("BULK_DB"), defaultDB)
 	}
 	if o.postgres.RetryFor == 0 {
 		o.postgres.RetryFor = -1
 	}
-	if o.isPostgres() {
+	if isPostgres(o.db) {
 		return o.postgres.Validate()
 	}
 	if file, ok := strings.CutPrefix(o.db, "sqlite:"); !ok || file == "" {
@@ -67,7 +69,7 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (*store, erro
 	if err := o.settle(); err != nil {
 		return nil, usage(err)
 	}
-	if o.isPostgres() {
+	if isPostgres(o.db) {
 		o.postgres.Logger = log
 		s, err := postgres.Open(ctx, o.db, o.postgres)
 		if err != nil {

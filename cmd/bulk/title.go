@@ -18,7 +18,7 @@ func hidePasswords(args []string) []string {
 		if !ok || !strings.HasPrefix(name, "--") {
 			name, dsn = "", arg
 		}
-		if !strings.HasPrefix(dsn, "postgres://") && !strings.HasPrefix(dsn, "postgresql://") {
+		if !isPostgres(dsn) {
 			continue
 		}
 		title := dsn[:strings.Index(dsn, "//")+2]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -116,6 +117,13 @@ func visible(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// newJSON writes lines of JSON that show & < > as they are.
+func newJSON(w io.Writer) *json.Encoder {
+	j := json.NewEncoder(w)
+	j.SetEscapeHTML(false)
+	return j
 }
 
 // fail reports the error that ends the command.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +47,7 @@ any more, and "file_unlisted", a file in DIR that the manifest does not know.
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && len(o.Inputs) == 0 {
-				return usage(fmt.Errorf("one folder at a time; inputs come after --inputs"))
+				return usage(errors.New("one folder at a time; inputs come after --inputs"))
 			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
@@ -167,8 +166,7 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 }
 
 func printFindingsJSON(w io.Writer, s *verifySummary, list []audit.Finding) error {
-	j := json.NewEncoder(w)
-	j.SetEscapeHTML(false)
+	j := newJSON(w)
 	if err := j.Encode(s); err != nil {
 		return err
 	}
