@@ -49,7 +49,7 @@ tells whether they are what their manifest says.
 ` + exitCodes,
 		Example: `  bulk diff monday.bulk tuesday.bulk
   bulk diff old/mapping.csv new/mapping.parquet --json`,
-		Args: usageArgs(cobra.ExactArgs(2)),
+		Args: usageArgs(cobra.ExactArgs(2), "name two runs or mappings, A and B"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.A, o.B = args[0], args[1]
 			return diff(cmd.Context(), ui, &o)

@@ -22,7 +22,7 @@ who wants to read the SQL first.
 ` + exitCodes,
 		Example: `  bulk init --db postgres://me@host/links
   bulk init --print --schema shortener`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if print {
 				sql, err := postgres.SQL(o.postgres)

@@ -2,8 +2,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -14,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // version is set by the linker.
@@ -59,7 +62,7 @@ hashes them, settles every collision as if the URLs had come one at a time in
 sorted order, stores the links and writes a mapping report.
 
 ` + exitCodes,
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          usageArgs(cobra.NoArgs, ""),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no verb; see bulk --help")) },
 		Version:       version,
 		SilenceErrors: true,
@@ -72,11 +75,12 @@ sorted order, stores the links and writes a mapping report.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
+		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
 		ui.fail(err)
 	}
 	return code
@@ -113,14 +117,28 @@ func usage(err error) error {
 	return &pipeline.UsageError{Err: err}
 }
 
-// usageArgs marks the errors of an argument check.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+// usageArgs marks the errors of an argument check and words them: "": as cobra
+// does.
+func usageArgs(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usage(err)
+		err := check(cmd, args)
+		if err != nil && want != "" {
+			err = errors.New(want)
 		}
-		return nil
+		return usage(err)
 	}
+}
+
+// flagError marks an error of a flag, and words that of a value without the
+// functions that could not read it.
+func flagError(_ *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		want := map[string]string{"bool": "true or false", "duration": "a time such as 30s or 2m", "intSlice": "a list of whole numbers such as 0,1,2"}
+		flag := invalid.GetFlag()
+		err = fmt.Errorf("--%s: %q is not %s", flag.Name, invalid.GetValue(), cmp.Or(want[flag.Value.Type()], "a whole number of at most 18 digits"))
+	}
+	return usage(err)
 }
 
 // errRejected ends a run that did its work but rejected rows.

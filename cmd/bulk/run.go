@@ -48,7 +48,7 @@ existing; bulk undo takes those back.
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo
   bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --out out/ --db sqlite:links.db`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: usageArgs(cobra.MinimumNArgs(1), "name at least one INPUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
 			o.Source.Stdin = cmd.InOrStdin()
@@ -157,7 +157,7 @@ func (o *runOptions) settle() (err error) {
 	check("memory", err)
 	if o.Out == "" {
 		o.Out, err = defaultOut(o.Inputs[0])
-		check("out", err)
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

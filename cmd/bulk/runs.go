@@ -22,7 +22,7 @@ or undone.
 
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db`,
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(cobra.NoArgs, "runs takes flags only"),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o) },
 	}
 	o.flags(cmd)

@@ -24,7 +24,7 @@ them, are free again; links that were given another code for that keep it.
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: usageArgs(cobra.ExactArgs(1), "name one RUN_ID; bulk runs lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil || id < 1 {

@@ -44,7 +44,7 @@ any more, and "file_unlisted", a file in DIR that the manifest does not know.
 ` + exitCodes,
 		Example: `  bulk verify links.bulk
   bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: usageArgs(cobra.MinimumNArgs(1), "name DIR, the output folder of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && len(o.Inputs) == 0 {
 				return usage(errors.New("one folder at a time; inputs come after --inputs"))
