@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
@@ -46,10 +47,14 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	defer func() { err = errors.Join(err, store.Close()) }()
 	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
 	w := csv.NewWriter(ui.stdout)
-	w.Write([]string{"workspace_id", "short_code", "updated_at"})
+	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
 	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
+		header()
 		return w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)})
 	})
+	if err == nil {
+		header()
+	}
 	w.Flush()
 	if err := errors.Join(err, w.Error()); err != nil {
 		return err
