@@ -77,6 +77,7 @@ sorted order, stores the links and writes a mapping report.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
+	refuseHelp(root)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
@@ -84,6 +85,18 @@ sorted order, stores the links and writes a mapping report.
 		ui.fail(err)
 	}
 	return code
+}
+
+// refuseHelp makes help about a verb that there is none of an error.
+func refuseHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if _, rest, _ := root.Find(args); len(rest) > 0 {
+			return usage(fmt.Errorf("no verb %q; see bulk --help", rest[0]))
+		}
+		return nil
+	}
 }
 
 // errInterrupted is the cause of a context that a signal ended.
