@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline"
@@ -20,7 +21,19 @@ import (
 )
 
 // version is set by the linker.
-var version = "dev"
+var version string
+
+// toolVersion names this build: as the linker was told, else by the module's
+// version, which go install and go build take from a tag or a commit.
+func toolVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return cmp.Or(info.Main.Version, "dev")
+	}
+	return "dev"
+}
 
 func main() {
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
@@ -64,7 +77,7 @@ sorted order, stores the links and writes a mapping report.
 ` + exitCodes,
 		Args:          usageArgs(cobra.NoArgs, ""),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no verb; see bulk --help")) },
-		Version:       version,
+		Version:       toolVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -101,7 +101,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 }
 
 func (o *verifyOptions) settle() (err error) {
-	o.Version, o.Source.TempDir = version, o.TempDir
+	o.Version, o.Source.TempDir = toolVersion(), o.TempDir
 	switch o.format {
 	case "csv":
 	case "jsonl":
