@@ -94,6 +94,9 @@ sorted order, stores the links and writes a mapping report.
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
+		if code == exitInterrupted {
+			err = fmt.Errorf("%w\nthe same command finishes the job", err)
+		}
 		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
 		ui.fail(err)
 	}

@@ -152,7 +152,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // interrupt runs a command that reads a FIFO which never ends, and must leave
-// with 130 when it is asked to stop.
+// with 130 when it is asked to stop, and say what to do.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	fifo := ts.MkAbs("fifo")
 	ts.Check(syscall.Mkfifo(fifo, 0o600))
@@ -160,6 +160,8 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
+	var said strings.Builder
+	cmd.Stderr = &said
 	ts.Check(cmd.Start())
 	w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command reads
 	ts.Check(err)
@@ -173,6 +175,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
+	}
+	if !strings.Contains(said.String(), "the same command finishes the job") {
+		ts.Fatalf("it said: %s", &said)
 	}
 }
 
