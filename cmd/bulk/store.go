@@ -46,8 +46,9 @@ func isPostgres(db string) bool {
 
 // settle fills in the default and checks the form.
 func (o *storeOptions) settle() error {
+	from := "--db"
 	if o.db == "" {
-		o.db = cmp.Or(os.Getenv("BULK_DB"), defaultDB)
+		from, o.db = "BULK_DB", cmp.Or(os.Getenv("BULK_DB"), defaultDB)
 	}
 	if o.postgres.RetryFor == 0 {
 		o.postgres.RetryFor = -1
@@ -55,8 +56,11 @@ func (o *storeOptions) settle() error {
 	if isPostgres(o.db) {
 		return o.postgres.Validate()
 	}
+	if !strings.ContainsAny(o.db, ":=@ ") { // a file name rather than an address with a password
+		return fmt.Errorf("%s: for an SQLite file write sqlite:%s", from, o.db)
+	}
 	if file, ok := strings.CutPrefix(o.db, "sqlite:"); !ok || file == "" {
-		return fmt.Errorf("--db %q is neither sqlite:FILE nor postgres://…", postgres.Redact(o.db))
+		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
 		return errors.New("--schema and --table are for PostgreSQL")
