@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,19 +136,34 @@ func (u *ui) fail(err error) {
 	u.print("bulk: " + strings.ReplaceAll(err.Error(), "\n", "\nbulk: "))
 }
 
-// summary reports how a run went.
+// summary reports how a run went that ended with err.
 func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if r.ManifestSHA256 == "" {
 		return
 	}
 	c := r.Counts
+	var tooMany *pipeline.TooManyRejectsError
+	stored := !o.DryRun && !errors.As(err, &tooMany)
 	if u.lines {
-		u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun,
+		u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
 			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
 			"manifest_sha256", r.ManifestSHA256)
 	} else {
-		u.print(fmt.Sprintf("bulk: %d rows: %d created, %d existing, %d duplicate, %d rejected",
-			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
+		rows, created := "rows", "created"
+		if c.Read == 1 {
+			rows = "row"
+		}
+		if !stored {
+			created = "would be created"
+		}
+		u.print(fmt.Sprintf("bulk: %d %s: %d %s, %d existing, %d duplicate, %d rejected",
+			c.Read, rows, c.Created, created, c.Existing, c.Duplicate, c.Rejected))
+		switch {
+		case o.DryRun:
+			u.print("bulk: a dry run: nothing was stored")
+		case !stored:
+			u.print("bulk: nothing was stored")
+		}
 		u.print(fmt.Sprintf("bulk: wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {

@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/sink"
+)
 
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
@@ -11,6 +17,30 @@ func TestVisible(t *testing.T) {
 	} {
 		if got := visible(text); got != want {
 			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// On a terminal, too, a run that stored nothing says so.
+func TestSummary(t *testing.T) {
+	for _, c := range []struct {
+		read int64
+		dry  bool
+		err  error
+		want string
+	}{
+		{4, false, nil, "bulk: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: a dry run: nothing was stored\nbulk: wrote out, "},
+		{4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: nothing was stored\nbulk: wrote out, "},
+	} {
+		var said strings.Builder
+		u := newUI(nil, &said)
+		u.lines = false
+		u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry}}, &pipeline.Result{
+			Counts: sink.Counts{Read: c.read, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
+		}, c.err)
+		if !strings.HasPrefix(said.String(), c.want) {
+			t.Errorf("it said:\n%swant:\n%s", &said, c.want)
 		}
 	}
 }
