@@ -208,10 +208,12 @@ func (w *watch) draw(status *pipeline.Status) {
 		if now := status.Stage(); now != stage {
 			stage = now
 			w.ui.setBar(newBar(w.ui.stderr, status, stage))
+			continue // nothing has a rate yet
 		}
 		w.ui.mu.Lock()
 		_, at := progress(status, stage)
 		w.ui.bar.Set64(at)
+		w.ui.bar.RenderBlank() // Set64 leaves a spinner as it is where nothing has moved
 		w.ui.mu.Unlock()
 	}
 }
@@ -247,11 +249,15 @@ func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage) *progressbar.
 	opts := []progressbar.Option{
 		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(stage.String()),
 		progressbar.OptionFullWidth(), progressbar.OptionThrottle(100 * time.Millisecond),
+		progressbar.OptionSetSpinnerChangeInterval(0), // or it would draw by itself, also when it was replaced
 	}
-	if stage == pipeline.StageRead {
+	switch {
+	case stage == pipeline.StageRead:
 		opts = append(opts, progressbar.OptionShowBytes(true))
-	} else {
+	case total > 0:
 		opts = append(opts, progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"))
 	}
-	return progressbar.NewOptions64(total, opts...)
+	bar := progressbar.NewOptions64(total, opts...)
+	bar.StartWithoutRender()
+	return bar
 }

@@ -44,3 +44,18 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
+
+// A stage without rows is shown, without a rate of them.
+func TestBar(t *testing.T) {
+	status := new(pipeline.Status)
+	status.Read.Store(1000)
+	for stage, rate := range map[pipeline.Stage]bool{pipeline.StageWait: false, pipeline.StageFinish: false, pipeline.StageWrite: true} {
+		var said strings.Builder
+		bar := newBar(&said, status, stage)
+		bar.Set64(0)
+		bar.RenderBlank()
+		if text := said.String(); !strings.Contains(text, stage.String()) || strings.Contains(text, "rows/") != rate {
+			t.Errorf("%q", text)
+		}
+	}
+}
