@@ -190,7 +190,11 @@ func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pg
 func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
 	begun := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := classify(ctx, op, f(ctx))
+		err := ctx.Err() // asked first, since to begin a transaction late would cost the connection
+		if err == nil {
+			err = f(ctx)
+		}
+		err = classify(ctx, op, err)
 		if err == nil || !errors.Is(err, sink.ErrRetryable) {
 			return err
 		}

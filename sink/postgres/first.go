@@ -53,6 +53,9 @@ const refusal = `SELECT CASE
 func (s *session) openFirst(ctx context.Context, run int32) (reason string, err error) {
 	n := s.store.names
 	err = s.do(ctx, "prepare the load", func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if err := s.relocked(); err != nil {
+			return err
+		}
 		if _, err := n.openRun(ctx, conn, run); err != nil {
 			return err
 		}

@@ -36,8 +36,9 @@ const (
 // Load adds the links: all in one transaction if the table is empty and may be
 // made anew (see first.go), otherwise in batches. A batch whose transaction
 // fails retryably is tried again; a first load is not, since its links are gone
-// by then: it leaves nothing and fails with sink.ErrRetryable. The chunks are
-// asked for by one other goroutine.
+// by then: it leaves nothing and fails with sink.ErrRetryable. If the locks were
+// lost since the session began or the last conflict, that is a conflict too. The
+// chunks are asked for by one other goroutine.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	if s.conn == nil {
 		return errPeek
@@ -93,8 +94,9 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 	}
 	if load.conflict != nil {
 		s.store.batchBytes = max(size/conflictShare, leastBatch)
+		return load.conflict
 	}
-	return load.conflict
+	return s.relocked()
 }
 
 // A load is one call of Load; with its number and that of a batch, the ledger

@@ -102,36 +102,43 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 	return id, err
 }
 
-// Loaded commits the state and the counts; the ledger has done its work.
+// Loaded commits the state and the counts; the ledger has done its work. If the
+// locks were lost since the session began or the last conflict, that is another.
 func (s *session) Loaded(ctx context.Context, run sink.Run) error {
-	c := run.Counts
-	return s.update(ctx, "mark the run as loaded", run.ID, `state = $2, rows_read = $3, rows_created = $4, rows_existing = $5,
-		rows_duplicate = $6, rows_rejected = $7, manifest_sha256 = $8`,
-		string(sink.Loaded), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
+	return s.do(ctx, "mark the run as loaded", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.relocked(); err != nil {
+			return err
+		}
+		c := run.Counts
+		return s.store.names.update(ctx, conn, run.ID, `state = $2, rows_read = $3, rows_created = $4, rows_existing = $5,
+			rows_duplicate = $6, rows_rejected = $7, manifest_sha256 = $8`,
+			string(sink.Loaded), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
+	})
 }
 
-// Finish commits the state and the digest.
+// Finish commits the state and the digest. That the locks were lost after the
+// run was loaded is no matter.
 func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	if run.Finished.IsZero() {
 		run.Finished = time.Now()
 	}
-	return s.update(ctx, "mark the run as finished", run.ID, "state = $2, manifest_sha256 = $3, finished = $4",
-		string(sink.Finished), run.ManifestSHA256, run.Finished.UTC())
+	return s.do(ctx, "mark the run as finished", func(ctx context.Context, conn *pgx.Conn) error {
+		return s.store.names.update(ctx, conn, run.ID, "state = $2, manifest_sha256 = $3, finished = $4",
+			string(sink.Finished), run.ManifestSHA256, run.Finished.UTC())
+	})
 }
 
 // update changes the row of a run that is not undone, and takes away its ledger.
-func (s *session) update(ctx context.Context, op string, id int32, set string, args ...any) error {
-	return s.do(ctx, op, func(ctx context.Context, conn *pgx.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			tag, err := tx.Exec(ctx, "UPDATE "+s.store.names.runs+" SET "+set+" WHERE run_id = $1 AND state <> '"+
-				string(sink.Undone)+"'", append([]any{id}, args...)...)
-			if err == nil && tag.RowsAffected() != 1 {
-				err = fmt.Errorf("there is no run %d, or it was undone", id)
-			}
-			if err == nil {
-				_, err = tx.Exec(ctx, "DELETE FROM "+s.store.names.ledger+" WHERE run_id = $1", id)
-			}
-			return err
-		})
+func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string, args ...any) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND state <> '"+
+			string(sink.Undone)+"'", append([]any{id}, args...)...)
+		if err == nil && tag.RowsAffected() != 1 {
+			err = fmt.Errorf("there is no run %d, or it was undone", id)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)
+		}
+		return err
 	})
 }

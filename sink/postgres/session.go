@@ -19,6 +19,7 @@ type session struct {
 	locks []lock
 	token int64         // the key of a lock that only this session holds
 	lost  atomic.Bool   // the locks are known to be gone, whatever conn looks like
+	stale atomic.Bool   // the locks were gone for a while, and the caller does not know
 	near  atomic.Uint64 // of lookups; 0: not known
 
 	mu sync.Mutex // only one goroutine of a load mends conn
@@ -82,8 +83,9 @@ func (s *session) checkHeld(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // hold sees to it that the session has its locks: if their connection broke, it
-// waits for them on a new one. Other runs may have been there in between, and
-// what they did shows up as a conflict, like the work of any other writer.
+// waits for them on a new one. Other runs may have been there in between. What
+// they added shows up as a conflict, like the work of any other writer, but what
+// they took back does not: see relocked.
 func (s *session) hold(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +105,17 @@ func (s *session) hold(ctx context.Context) error {
 		return err
 	}
 	s.conn = conn
+	s.stale.Store(true)
 	s.lost.Store(false)
+	return nil
+}
+
+// relocked fails, once, if the locks were gone for a while: an undo may have
+// deleted what a lookup had found.
+func (s *session) relocked() error {
+	if s.stale.Swap(false) {
+		return fmt.Errorf("%w, perhaps: the connection that held the locks was lost", sink.ErrConflict)
+	}
 	return nil
 }
 

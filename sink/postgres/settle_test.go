@@ -33,20 +33,19 @@ func settle(ctx context.Context, s sink.Session, run sink.Run, links []sink.Link
 		if err != nil {
 			return run, err
 		}
-		if len(rest) == 0 {
-			break
+		if len(rest) > 0 {
+			err = s.Load(ctx, run, pieces(rest))
+		} else {
+			run.Counts = sink.Counts{Read: int64(len(links)), Created: int64(len(links))}
+			run.ManifestSHA256 = "00ff"
+			if err = s.Loaded(ctx, run); err == nil {
+				return run, s.Finish(ctx, run)
+			}
 		}
-		err = s.Load(ctx, run, pieces(rest))
 		if err != nil && !errors.Is(err, sink.ErrRetryable) && !errors.Is(err, sink.ErrConflict) || tries == 1000 {
 			return run, err
 		}
 	}
-	run.Counts = sink.Counts{Read: int64(len(links)), Created: int64(len(links))}
-	run.ManifestSHA256 = "00ff"
-	if err := s.Loaded(ctx, run); err != nil {
-		return run, err
-	}
-	return run, s.Finish(ctx, run)
 }
 
 // again calls f until it does not fail retryably.

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// While a session is without its locks, an undo takes back links that it has
+// found. It is told to look again, whichever way it loads and however far it is.
+func TestLostLocksAreAConflict(t *testing.T) {
+	ctx := context.Background()
+	for _, way := range ways {
+		for _, loaded := range []bool{false, true} {
+			t.Run(fmt.Sprintf("into=%s/loaded=%t", way.name, loaded), func(t *testing.T) {
+				dsn := server.Database(t)
+				prepare(t, dsn, way.before)
+				links := generated(0, 200)
+				s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+				defer s.Close()
+				defer other.Close()
+				old := loadAll(t, other, links[:100])
+
+				session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close()
+				run, err := session.Start(ctx, sink.Run{Fingerprint: "fault", AsOf: asOf})
+				if err != nil {
+					t.Fatal(err)
+				}
+				rest, err := unsettled(ctx, session, links)
+				if err != nil || len(rest) != 100 {
+					t.Fatalf("%d links to load, %v", len(rest), err)
+				}
+				step := func() error { return session.Load(ctx, run, pieces(rest)) }
+				if loaded {
+					if err := step(); err != nil {
+						t.Fatal(err)
+					}
+					step = func() error { return session.Loaded(ctx, run) }
+				}
+				terminate(t, dsn, session)
+				if got, err := other.Undo(ctx, old.ID, sink.LockOptions{}, nil); err != nil || got.Deleted != 100 {
+					t.Fatalf("%+v, %v", got, err)
+				}
+				if err := step(); !errors.Is(err, sink.ErrConflict) {
+					t.Errorf("error %v, want a conflict", err)
+				}
+				if state := value[string](t, dsn, "SELECT state FROM links_runs WHERE run_id = $1", run.ID); state != string(sink.Loading) {
+					t.Errorf("the run is %s", state)
+				}
+				if run, err = settle(ctx, session, run, links); err != nil {
+					t.Fatal(err)
+				}
+				if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1", run.ID); n != len(links) {
+					t.Errorf("%d links of the run, want %d", n, len(links))
+				}
+			})
+		}
+	}
+}
+
+// terminate ends the backend that holds a session's locks.
+func terminate(t testing.TB, dsn string, session sink.Session) {
+	t.Helper()
+	if !value[bool](t, dsn, "SELECT pg_terminate_backend($1)", int32(locking(session).PgConn().PID())) {
+		t.Fatal("the backend was gone already")
+	}
+}
