@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -70,5 +72,45 @@ func terminate(t testing.TB, dsn string, session sink.Session) {
 	t.Helper()
 	if !value[bool](t, dsn, "SELECT pg_terminate_backend($1)", int32(locking(session).PgConn().PID())) {
 		t.Fatal("the backend was gone already")
+	}
+}
+
+// Who is not to wait for a lock does not wait for a lost one either, but for what
+// the server has left of its own connection.
+func TestLostLocksAreNotWaitedFor(t *testing.T) {
+	dsn := server.Database(t)
+	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	defer s.Close()
+	defer other.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+
+	conn := locking(session).PgConn()
+	conn.Frontend().SendQuery(&pgproto3.Query{String: "DO $$ BEGIN PERFORM pg_sleep(600);" + // the driver cancels it, and in vain
+		" EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(600); END $$"})
+	if err := conn.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()") == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	conn.Conn().Close()
+	if _, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf}); err != nil {
+		t.Errorf("while the server has not noticed: %v", err)
+	}
+
+	terminate(t, dsn, session)
+	taken, err := other.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); !errors.Is(err, sink.ErrLocked) {
+		t.Errorf("error %v, want ErrLocked", err)
 	}
 }

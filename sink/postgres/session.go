@@ -15,12 +15,13 @@ import (
 // A session holds its locks on one connection, which also carries what it
 // writes about its run and a first load. Lookups and ordinary loads use others.
 type session struct {
-	store *Store
-	locks []lock
-	token int64         // the key of a lock that only this session holds
-	lost  atomic.Bool   // the locks are known to be gone, whatever conn looks like
-	stale atomic.Bool   // the locks were gone for a while, and the caller does not know
-	near  atomic.Uint64 // of lookups; 0: not known
+	store  *Store
+	locks  []lock
+	noWait bool
+	token  int64         // the key of a lock that only this session holds
+	lost   atomic.Bool   // the locks are known to be gone, whatever conn looks like
+	stale  atomic.Bool   // the locks were gone for a while, and the caller does not know
+	near   atomic.Uint64 // of lookups; 0: not known
 
 	mu sync.Mutex // only one goroutine of a load mends conn
 	// conn holds the locks; nil if the session can only look. It is used by one
@@ -37,7 +38,7 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 }
 
 func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (*session, error) {
-	session := &session{store: s, token: rand.Int64()}
+	session := &session{store: s, noWait: opts.NoWait, token: rand.Int64()}
 	session.locks = append(locks, lock{key: session.token})
 	err := s.retry(ctx, "lock the workspaces", func(ctx context.Context) error {
 		conn, err := s.acquire(ctx)
@@ -83,9 +84,10 @@ func (s *session) checkHeld(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // hold sees to it that the session has its locks: if their connection broke, it
-// waits for them on a new one. Other runs may have been there in between. What
-// they added shows up as a conflict, like the work of any other writer, but what
-// they took back does not: see relocked.
+// takes them on a new one, and waits for them unless the session was not to.
+// Other runs may have been there in between. What they added shows up as a
+// conflict, like the work of any other writer, but what they took back does not:
+// see relocked.
 func (s *session) hold(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,9 +99,13 @@ func (s *session) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = take(ctx, conn, s.locks, sink.LockOptions{Wait: func(holder string) {
+	late := s.checkHeld(ctx, conn) == nil // the server has not ended the old connection yet
+	err = take(ctx, conn, s.locks, sink.LockOptions{NoWait: s.noWait, Wait: func(holder string) {
 		s.store.opts.Logger.Warn("lost the connection that held the locks; waiting for them", "holder", holder)
 	}})
+	if late && errors.Is(err, sink.ErrLocked) {
+		err = fmt.Errorf("%w: the lost connection still holds the locks", sink.ErrRetryable)
+	}
 	if err != nil {
 		s.store.unlock(conn)
 		return err
