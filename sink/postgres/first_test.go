@@ -24,6 +24,9 @@ func TestWaysOfLoading(t *testing.T) {
 		{"rule", "CREATE RULE r AS ON UPDATE TO links DO NOTHING", "it has rules or row security"},
 		{"row_security", "ALTER TABLE links ENABLE ROW LEVEL SECURITY", "it has rules or row security"},
 		{"inherited", "CREATE TABLE child () INHERITS (links)", "it inherits"},
+		{"published", "CREATE PUBLICATION out FOR TABLE links", "it is published"},
+		{"all_published", "CREATE PUBLICATION out FOR ALL TABLES", "it is published"},
+		{"other_published", "CREATE TABLE other (); CREATE PUBLICATION out FOR TABLE other", ""},
 		{"replica_identity", "ALTER TABLE links REPLICA IDENTITY USING INDEX links_pkey", "an index is its replica identity"},
 		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "its constraints were not made by bulk"},
 		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "its constraints were not made by bulk"},
@@ -31,7 +34,7 @@ func TestWaysOfLoading(t *testing.T) {
 		{"view_on_the_key", "CREATE VIEW v AS SELECT workspace_id, short_code, canonical_url FROM links GROUP BY workspace_id, short_code", "the server says"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP PUBLICATION IF EXISTS out")
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
 			if err := s.Init(context.Background()); err != nil {
