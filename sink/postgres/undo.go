@@ -64,9 +64,10 @@ func (s *session) deletePages(ctx context.Context, run int32, deleted *int64) er
 		SELECT workspace_id, short_code, (SELECT count(*) FROM gone)
 		FROM page ORDER BY workspace_id DESC, short_code DESC LIMIT 1`
 	for workspace, code := "", ""; ; {
+		var lastWorkspace, lastCode string // a commit can fail after they are known
 		var n int64
 		err := s.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, sql, run, workspace, code, undoPage).Scan(&workspace, &code, &n)
+			return conn.QueryRow(ctx, sql, run, workspace, code, undoPage).Scan(&lastWorkspace, &lastCode, &n)
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -74,6 +75,7 @@ func (s *session) deletePages(ctx context.Context, run int32, deleted *int64) er
 		if err != nil {
 			return err
 		}
+		workspace, code = lastWorkspace, lastCode
 		*deleted += n
 	}
 }
