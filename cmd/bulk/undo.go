@@ -56,9 +56,12 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 		header()
 	}
 	w.Flush()
-	if err := errors.Join(err, w.Error()); err != nil {
-		return err
+	err = errors.Join(err, w.Error())
+	switch {
+	case err == nil:
+		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+	case done.Run.ID != 0:
+		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 	}
-	ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
-	return nil
+	return err
 }

@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -32,7 +32,9 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	if err != nil {
 		return out, err
 	}
-	if err := session.deletePages(ctx, run, &out.Deleted); err != nil {
+	d := deletion{session: session, run: run}
+	err = d.deletePages(ctx)
+	if out.Deleted = d.deleted; err != nil {
 		return out, err
 	}
 	if out.Kept, err = session.listKept(ctx, run, kept); err != nil {
@@ -51,33 +53,80 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	return out, err
 }
 
-// deletePages deletes the links of a run that nobody changed, a page at a time.
-func (s *session) deletePages(ctx context.Context, run int32, deleted *int64) error {
-	sql := `WITH page AS MATERIALIZED (
-			SELECT workspace_id, short_code FROM ` + s.store.names.links + `
-			WHERE (workspace_id, short_code) > ($2, $3) AND run_id = $1 AND updated_at = created_at
-			ORDER BY workspace_id, short_code LIMIT $4),
-		gone AS (
-			DELETE FROM ` + s.store.names.links + ` l USING page p
-			WHERE l.workspace_id = p.workspace_id AND l.short_code = p.short_code
-			AND l.run_id = $1 AND l.updated_at = l.created_at RETURNING 1)
-		SELECT workspace_id, short_code, (SELECT count(*) FROM gone)
-		FROM page ORDER BY workspace_id DESC, short_code DESC LIMIT 1`
-	for workspace, code := "", ""; ; {
-		var lastWorkspace, lastCode string // a commit can fail after they are known
-		var n int64
-		err := s.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) error {
-			return conn.QueryRow(ctx, sql, run, workspace, code, undoPage).Scan(&lastWorkspace, &lastCode, &n)
+// A deletion is that of the links of a run that nobody changed.
+type deletion struct {
+	*session
+	run     int32
+	deleted int64 // links
+	refused bool  // of one at least, because something refers to it
+}
+
+// A place in the order of the primary key.
+type place struct{ Workspace, Code string }
+
+// untouched is the condition that a link is of run $1 and nobody changed it.
+const untouched = "run_id = $1 AND updated_at = created_at"
+
+// deletePages deletes the links, a page at a time.
+func (d *deletion) deletePages(ctx context.Context) error {
+	for after := (place{}); ; {
+		var page []place
+		err := d.do(ctx, "look for links to delete", func(ctx context.Context, conn *pgx.Conn) error {
+			rows, err := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
+				" WHERE (workspace_id, short_code) > ($2, $3) AND "+untouched+
+				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage)
+			if err == nil {
+				page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+			}
+			return err
 		})
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		workspace, code = lastWorkspace, lastCode
-		*deleted += n
+		if err := d.deleteLinks(ctx, page); err != nil {
+			return err
+		}
+		after = page[len(page)-1]
 	}
+}
+
+// deleteLinks deletes links in one transaction. If a foreign key refers to one of
+// them it tries again by halves, down to that link, which stays.
+func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
+	workspaces, codes := make([]string, len(links)), make([]string, len(links))
+	for i, l := range links {
+		workspaces[i], codes[i] = l.Workspace, l.Code
+	}
+	var tag pgconn.CommandTag
+	err := d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
+		tag, err = conn.Exec(ctx, "DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
+			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+untouched, d.run, workspaces, codes)
+		return err
+	})
+	half := len(links) / 2
+	switch {
+	case err == nil:
+		d.deleted += tag.RowsAffected()
+		return nil
+	case !referenced(err):
+		return err
+	case half == 0:
+		if !d.refused {
+			d.store.opts.Logger.Warn("links that something refers to stay", "first", codes[0], "error", err)
+		}
+		d.refused = true
+		return nil
+	}
+	if err := d.deleteLinks(ctx, links[:half]); err != nil {
+		return err
+	}
+	return d.deleteLinks(ctx, links[half:])
+}
+
+// referenced tells whether an error is that of a foreign key.
+func referenced(err error) bool {
+	code := state(err)
+	return code == "23503" || code == "23001" // foreign_key_violation; restrict_violation, since PostgreSQL 18
 }
 
 // listKept tells of the links that a run still has.

@@ -2,6 +2,9 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/sink"
@@ -53,5 +56,41 @@ func TestUndoRepeatsAPage(t *testing.T) {
 	}
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
 		t.Errorf("%d links stay", n)
+	}
+}
+
+// Links that a foreign key refers to stay, and only these.
+func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
+	for name, action := range map[string]string{
+		"at_once": "", "restrict": "ON DELETE RESTRICT", "at_the_end": "DEFERRABLE INITIALLY DEFERRED",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := server.Database(t)
+			var said []string
+			s := openStore(t, dsn, Options{Logger: slog.New(listener(func(r slog.Record) {
+				r.Attrs(func(a slog.Attr) bool { said = append(said, a.String()); return true })
+			}))})
+			defer s.Close()
+			links := generated(0, 300)
+			run := loadAll(t, s, links)
+			want := []string{string(links[0].Code), string(links[7].Code), string(links[8].Code), string(links[299].Code)}
+			script(t, dsn, "CREATE TABLE clicks (w text, c text, FOREIGN KEY (w, c) REFERENCES links (workspace_id, short_code) "+action+
+				"); INSERT INTO clicks SELECT 'demo', unnest('{"+strings.Join(want, ",")+"}'::text[])")
+			said = nil
+			var kept []string
+			got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(k sink.Kept) error {
+				kept = append(kept, k.Code)
+				return nil
+			})
+			if err != nil || got.Deleted != 296 || got.Kept != 4 || got.Run.State != sink.Undone {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if !slices.Equal(kept, want) {
+				t.Errorf("kept %q, want %q", kept, want)
+			}
+			if all := strings.Join(said, " "); strings.Count(all, `on table "clicks"`) != 1 || !strings.Contains(all, "first="+want[0]) {
+				t.Errorf("said %q", said)
+			}
+		})
 	}
 }
