@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -129,7 +129,8 @@ func referenced(err error) bool {
 	return code == "23503" || code == "23001" // foreign_key_violation; restrict_violation, since PostgreSQL 18
 }
 
-// listKept tells of the links that a run still has.
+// listKept tells of the links that a run still has. What somebody set to be
+// updated at infinity has no time.
 func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (n int64, err error) {
 	if err := s.hold(ctx); err != nil {
 		return 0, err
@@ -142,10 +143,13 @@ func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) 
 	defer rows.Close()
 	for rows.Next() {
 		var k sink.Kept
-		if err := rows.Scan(&k.Workspace, &k.Code, &k.Updated); err != nil {
+		var updated pgtype.Timestamptz
+		if err := rows.Scan(&k.Workspace, &k.Code, &updated); err != nil {
 			return n, err
 		}
-		k.Updated = k.Updated.UTC().Round(time.Microsecond)
+		if updated.InfinityModifier == pgtype.Finite {
+			k.Updated = updated.Time.UTC()
+		}
 		n++
 		if err := kept(k); err != nil {
 			return n, err

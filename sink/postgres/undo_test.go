@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -92,5 +93,25 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 				t.Errorf("said %q", said)
 			}
 		})
+	}
+}
+
+// Times that are none do not hinder the list of what stays.
+func TestUndoKeepsWhatIsUpdatedAtInfinity(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	links := generated(0, 3)
+	run := loadAll(t, s, links)
+	for i, at := range []string{"-infinity", "infinity", "2030-01-01 00:00:00.000001Z"} {
+		execute(t, dsn, "UPDATE links SET updated_at = $2::text::timestamptz WHERE short_code = $1", string(links[i].Code), at)
+	}
+	var got []time.Time
+	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(k sink.Kept) error {
+		got = append(got, k.Updated)
+		return nil
+	})
+	if want := []time.Time{{}, {}, time.Date(2030, 1, 1, 0, 0, 0, 1000, time.UTC)}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("updated at %v, %v", got, err)
 	}
 }
