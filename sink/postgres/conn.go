@@ -182,14 +182,22 @@ func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pg
 	})
 }
 
+// maxBegun is how often retry begins to count Options.RetryFor.
+const maxBegun = 3
+
 // retry calls f until it succeeds, fails with something that is not
-// [sink.ErrRetryable], or has done so for Options.RetryFor. The waits double
-// from 50 ms to 5 s, less up to a half by chance, so that many clients of a
-// server that comes back do not come at once; the last try is at the end of
-// RetryFor. The error is classified.
+// [sink.ErrRetryable], or has done nothing else for Options.RetryFor. That counts
+// from the end of the first try that had a connection: it may have waited for a
+// lock until then. So may a later one that lasted longer than RetryFor, and the
+// time begins anew, but it does so maxBegun times at most: what works for long and
+// fails each time comes to an end, too. The waits double from 50 ms to 5 s, less
+// up to a half by chance, so that many clients of a server that comes back do not
+// come at once; the last try is at the end of RetryFor. The error is classified.
 func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
-	begun := time.Now()
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+	const first = 50 * time.Millisecond
+	var failing time.Time // since when f does nothing but fail
+	for wait, counted := first, 0; ; wait = min(2*wait, 5*time.Second) {
+		begun := time.Now()
 		err := ctx.Err() // asked first, since to begin a transaction late would cost the connection
 		if err == nil {
 			err = f(ctx)
@@ -198,7 +206,18 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 		if err == nil || !errors.Is(err, sink.ErrRetryable) {
 			return err
 		}
-		elapsed := time.Since(begun)
+		now := time.Now()
+		var unconnected *pgconn.ConnectError
+		switch {
+		case errors.As(err, &unconnected):
+			if failing.IsZero() {
+				failing = begun
+			}
+		case failing.IsZero(), now.Sub(begun) > s.opts.RetryFor && counted < maxBegun:
+			failing, wait = now, first
+			counted++
+		}
+		elapsed := now.Sub(failing)
 		if elapsed >= s.opts.RetryFor {
 			if s.opts.RetryFor > 0 {
 				err = fmt.Errorf("%w (%w after %s)", err, sink.ErrGaveUp, elapsed.Round(time.Millisecond))

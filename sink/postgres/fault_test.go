@@ -311,6 +311,70 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// Who has waited for a lock for longer than RetryFor tries again all the same
+// when the connection is lost.
+func TestWaitingIsNotFailing(t *testing.T) {
+	ctx := context.Background()
+	dsn := server.Database(t)
+	const retryFor = 50 * time.Millisecond
+	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{RetryFor: retryFor})
+	defer holder.Close()
+	defer waiter.Close()
+	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	waits := func(string) {
+		if cut++; cut > 2 {
+			held.Close()
+			return
+		}
+		go func() {
+			time.Sleep(2 * retryFor)
+			const waiting = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks" +
+				" WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+			for value[int](t, dsn, waiting) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	session, err := waiter.Lock(ctx, []string{"demo"}, sink.LockOptions{Wait: waits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session.Close()
+	if cut != 3 {
+		t.Errorf("waited %d times", cut)
+	}
+}
+
+// Tries that last longer than RetryFor, and fail each time, come to an end.
+func TestGivesUpLongTries(t *testing.T) {
+	_, unconnected := pgconn.Connect(context.Background(), "host=/nonexistent")
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"at_work", &pgconn.PgError{Code: "57P01"}, maxBegun + 1},
+		{"no_connection", unconnected, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &Store{opts: Options{RetryFor: 1}.withDefaults(), stats: map[string]any{}}
+			tries := 0
+			err := s.retry(context.Background(), "try", func(context.Context) error {
+				tries++
+				time.Sleep(time.Microsecond)
+				return c.err
+			})
+			if !errors.Is(err, sink.ErrGaveUp) || tries != c.want {
+				t.Errorf("%d tries, %v", tries, err)
+			}
+		})
+	}
+}
+
 // Settings of the role do not end a load.
 func TestTimeoutsOfTheRole(t *testing.T) {
 	links := generated(0, 20_000)
