@@ -24,7 +24,11 @@ const manyWorkspaces = 64
 // lockKey is the number of a lock: the same in every process, another for
 // every store in the database.
 func (s *Store) lockKey(kind, workspace string) int64 {
-	h := sha256.Sum256(fmt.Appendf(nil, "github.com/linkforge/bulk|%s|%q|%q|%s", kind, s.names.schema, s.names.table, workspace))
+	return lockKey(kind, s.names.schema, s.names.table, workspace)
+}
+
+func lockKey(kind, schema, table, workspace string) int64 {
+	h := sha256.Sum256(fmt.Appendf(nil, "github.com/linkforge/bulk|%s|%q|%q|%s", kind, schema, table, workspace))
 	return int64(binary.BigEndian.Uint64(h[:]))
 }
 

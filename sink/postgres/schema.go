@@ -179,13 +179,14 @@ func (s *Store) Init(ctx context.Context) error {
 	})
 }
 
-// ensure creates the tables under a lock of their own, or checks them.
+// ensure creates the tables, or checks them. Of the stores of a schema one at a
+// time does, since the schema may be missing too.
 func (s *Store) ensure(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.check(ctx, conn); !errors.Is(err, sink.ErrMissing) {
 		return err
 	}
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.lockKey("schema", "")); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", lockKey("schema", s.names.schema, "", "")); err != nil {
 			return err
 		}
 		if err := s.check(ctx, conn); !errors.Is(err, sink.ErrMissing) {

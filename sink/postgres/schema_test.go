@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sinktest"
+	"golang.org/x/sync/errgroup"
 )
 
 func TestSQLMakesWhatFits(t *testing.T) {
@@ -27,6 +29,36 @@ func TestSQLMakesWhatFits(t *testing.T) {
 			t.Error(err)
 		}
 		loadAll(t, s, generated(0, 100))
+	}
+}
+
+// Stores of one new schema are created at the same time.
+func TestNewSchemaOfTwoStores(t *testing.T) {
+	ctx := context.Background()
+	dsn := server.Database(t)
+	gate := connect(t, dsn)
+	defer gate.Close(ctx)
+	if err := execAll(ctx, gate, `CREATE FUNCTION pause() RETURNS event_trigger LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); END $$`,
+		"CREATE EVENT TRIGGER pause ON ddl_command_end WHEN TAG IN ('CREATE SCHEMA') EXECUTE FUNCTION pause()",
+		"SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	for i, table := range []string{"a", "b"} {
+		s := openStore(t, dsn, Options{Schema: "new", Table: table, RetryFor: -1})
+		defer s.Close()
+		g.Go(func() error { return s.Init(ctx) })
+		for value[int](t, dsn, "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
+			" WHERE NOT granted AND datname = current_database()") <= i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := execAll(ctx, gate, "SELECT pg_advisory_unlock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
