@@ -376,7 +376,7 @@ func TestGivesUpLongTries(t *testing.T) {
 }
 
 // Settings of the role do not end a load.
-func TestTimeoutsOfTheRole(t *testing.T) {
+func TestSettingsOfTheRole(t *testing.T) {
 	links := generated(0, 20_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -388,7 +388,8 @@ func TestTimeoutsOfTheRole(t *testing.T) {
 			name := conn.Config().Database
 			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
 				"idle_in_transaction_session_timeout = '3s'", "default_transaction_isolation = 'serializable'",
-				"TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'", "enable_indexscan = on"} {
+				"TimeZone = 'Asia/Kolkata'", "DateStyle = 'SQL, DMY'", "quote_all_identifiers = on",
+				"enable_indexscan = on"} {
 				if err := execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting); err != nil {
 					t.Fatal(err)
 				}
