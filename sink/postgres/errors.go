@@ -107,12 +107,10 @@ func classOfState(code string) error {
 	return nil
 }
 
-// unreachable tells whether the connection could not be made or broke off.
+// unreachable tells whether the connection could not be made, if only to one of
+// several hosts, or broke off. A name that is not found may be that of a server
+// that is about to start.
 func unreachable(err error) bool {
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return dns.IsTemporary || dns.IsTimeout
-	}
 	for _, e := range []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
@@ -123,8 +121,9 @@ func unreachable(err error) bool {
 			return true
 		}
 	}
+	var dns *net.DNSError
 	var netErr net.Error
-	return pgconn.Timeout(err) || errors.As(err, &netErr) && netErr.Timeout()
+	return errors.As(err, &dns) || pgconn.Timeout(err) || errors.As(err, &netErr) && netErr.Timeout()
 }
 
 // advice says what to do about an error, or nothing.
