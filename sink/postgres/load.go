@@ -69,7 +69,7 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 	free, out := buffers(loadConnections+2), make(chan batch)
 	load := &load{session: s, run: run.ID, id: rand.Int64()}
 	g, ctx := errgroup.WithContext(ctx)
-	size := s.store.batchBytes
+	size := s.store.batchSize()
 	g.Go(func() error { return encode(ctx, run, chunks, size, free, out) })
 	for range loadConnections {
 		g.Go(func() error {
@@ -93,10 +93,23 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 		return err
 	}
 	if load.conflict != nil {
-		s.store.batchBytes = max(size/conflictShare, leastBatch)
+		s.store.shrink(size)
 		return load.conflict
 	}
 	return s.relocked()
+}
+
+func (s *Store) batchSize() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batchBytes
+}
+
+// shrink sees to it that the next load has smaller batches than this size.
+func (s *Store) shrink(size int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batchBytes = min(s.batchBytes, max(size/conflictShare, leastBatch))
 }
 
 // A load is one call of Load; with its number and that of a batch, the ledger

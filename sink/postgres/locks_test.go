@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
 )
 
 // While a session is without its locks, an undo takes back links that it has
@@ -112,5 +113,41 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	defer taken.Close()
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); !errors.Is(err, sink.ErrLocked) {
 		t.Errorf("error %v, want ErrLocked", err)
+	}
+}
+
+// Two sessions of one store load at the same time, and meet conflicts. (What they
+// share is for the race detector to see.)
+func TestTwoSessionsOfAStoreLoad(t *testing.T) {
+	ctx := context.Background()
+	s := openStore(t, server.Database(t), Options{})
+	defer s.Close()
+	taken := generated(0, 1)
+	loadAll(t, s, taken)
+	var g errgroup.Group
+	for _, workspace := range []string{"v", "w"} {
+		session, err := s.Lock(ctx, []string{workspace}, sink.LockOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		run, err := session.Start(ctx, sink.Run{Fingerprint: workspace, AsOf: asOf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Go(func() error {
+			for range 100 {
+				if err := session.Load(ctx, run, pieces(taken)); !errors.Is(err, sink.ErrConflict) {
+					return fmt.Errorf("error %w, want a conflict", err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	if s.batchBytes != leastBatch {
+		t.Errorf("batches of %d bytes", s.batchBytes)
 	}
 }

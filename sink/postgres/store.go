@@ -55,16 +55,16 @@ func (o Options) withDefaults() Options {
 
 // A Store is an opened database. It is a [sink.Store].
 type Store struct {
-	opts       Options
-	config     *pgx.ConnConfig
-	names      names
-	batchBytes int // smaller in tests
-	lookups    *semaphore.Weighted
+	opts    Options
+	config  *pgx.ConnConfig
+	names   names
+	lookups *semaphore.Weighted
 
-	mu     sync.Mutex // guards all below
-	idle   []idleConn
-	stats  map[string]any
-	closed bool
+	mu         sync.Mutex // guards all below
+	batchBytes int        // of the next load; smaller in tests
+	idle       []idleConn
+	stats      map[string]any
+	closed     bool
 }
 
 var _ sink.Store = (*Store)(nil)
