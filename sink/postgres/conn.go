@@ -156,7 +156,8 @@ func hangUp(conn *pgx.Conn) {
 }
 
 // unlock gives back a connection that may hold locks or have a transaction open.
-// When it returns, the locks are free.
+// When it returns, the locks are free, unless the server cannot be asked or needs
+// more than patience to end a connection that was cut off.
 func (s *Store) unlock(conn *pgx.Conn) {
 	err := rollback(conn)
 	if err == nil && !conn.IsClosed() {
@@ -164,10 +165,26 @@ func (s *Store) unlock(conn *pgx.Conn) {
 		defer cancel()
 		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
-	if err != nil {
+	if err != nil || conn.IsClosed() {
 		hangUp(conn)
+		s.awaitEnd(conn.PgConn().PID())
 	}
 	s.release(conn)
+}
+
+// awaitEnd waits until a backend is gone. One that reads a COPY has some left to
+// read when its client goes.
+func (s *Store) awaitEnd(pid uint32) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return
+	}
+	defer s.release(conn)
+	for there := true; there && err == nil; time.Sleep(time.Millisecond) {
+		err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there)
+	}
 }
 
 // with calls f with a connection, again if it fails retryably. f must not mind

@@ -116,6 +116,46 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	}
 }
 
+// A session that is closed after its load was cut off leaves no lock to a server
+// that still reads what was under way.
+func TestCancelledLoadLeavesNoLocks(t *testing.T) {
+	dsn := server.Database(t)
+	s, next := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	defer s.Close()
+	defer next.Close()
+	links := generated(0, 100_000)
+	for range 3 {
+		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		err = session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
+			for c := range pieces(links) {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			cancel()
+			<-ctx.Done()
+			yield(nil, ctx.Err())
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		session.Close()
+		free, err := next.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		free.Close()
+	}
+}
+
 // Two sessions of one store load at the same time, and meet conflicts. (What they
 // share is for the race detector to see.)
 func TestTwoSessionsOfAStoreLoad(t *testing.T) {
