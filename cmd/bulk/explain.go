@@ -210,8 +210,12 @@ func (o *explainOptions) print(w *bufio.Writer, e *audit.Explanation, first bool
 	if !first {
 		w.WriteByte('\n')
 	}
+	width := 18
+	for _, s := range e.Steps {
+		width = max(width, len(s.Rule))
+	}
 	printExplanation(func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-18s "+format+"\n", append([]any{name}, args...)...)
+		fmt.Fprintf(w, "%-*s "+format+"\n", append([]any{width, name}, args...)...)
 	}, e)
 	return nil // Flush has the error
 }
