@@ -2,11 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
 
+	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/spf13/pflag"
 )
 
@@ -17,6 +19,23 @@ func (p *profiles) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.cpu, "cpuprofile", "", "write a CPU profile for go tool pprof")
 	f.StringVar(&p.memory, "memprofile", "", "write a memory profile for go tool pprof")
 	f.StringVar(&p.trace, "trace", "", "write a trace for go tool trace")
+}
+
+// check refuses a profile that would be written over an input.
+func (p *profiles) check(inputs []string) error {
+	names, err := source.Expand(inputs)
+	if err != nil {
+		return nil // who reads them says it
+	}
+	for _, name := range names {
+		input, err := os.Stat(name)
+		for _, to := range []string{p.cpu, p.memory, p.trace} {
+			if profile, perr := os.Stat(to); err == nil && perr == nil && os.SameFile(input, profile) {
+				return fmt.Errorf("%s is an input: a profile would overwrite it", name)
+			}
+		}
+	}
+	return nil
 }
 
 // start begins to profile. The function that it returns ends that and writes the

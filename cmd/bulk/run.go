@@ -159,6 +159,7 @@ func (o *runOptions) settle() (err error) {
 		o.Out, err = defaultOut(o.Inputs[0])
 		problems = append(problems, err)
 	}
+	problems = append(problems, o.profiles.check(o.Inputs))
 	return errors.Join(problems...)
 }
 
