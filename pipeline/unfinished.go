@@ -92,7 +92,8 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	for _, u := range unfinished {
 		switch {
 		case u.Fingerprint != fingerprint:
-			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options", "run", u.ID, "started", u.Started)
+			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options: its command finishes it, bulk undo takes it back",
+				"run", u.ID, "started", u.Started)
 		case u.ID <= r.superseded:
 			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)
 		default:

@@ -62,7 +62,7 @@ existing; bulk undo takes those back.
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "column of the URL, by name or number (default: by its usual names)")
 	o.store.flags(cmd)
 	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk for links.csv)")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output folder")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the run in the output folder, even by one with too many rejects")
 	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
 	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
