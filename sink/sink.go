@@ -96,8 +96,8 @@ type Store interface {
 	// call; the error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
 	// Undo deletes the links that the run created and nobody changed since
-	// (updated_at is still created_at), in transactions of bounded size, while
-	// no bulk run is at work, and marks the run Undone. The function kept is
+	// (updated_at is still created_at) or refers to, in transactions of bounded
+	// size, while no bulk run is at work, and marks the run Undone. The function kept is
 	// told of each link that stays, in the order of Scan. Cut off, Undo can be
 	// called again. An ID that is not in the table runs is a fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
@@ -123,10 +123,11 @@ type Undoing struct {
 	Kept    int64 // links that stay
 }
 
-// Kept is a link that was not taken back: it was changed after the run.
+// Kept is a link that was not taken back: it was changed after the run, or something
+// in the database refers to it.
 type Kept struct {
 	Workspace, Code string
-	Updated         time.Time
+	Updated         time.Time // zero: at no time that can be told
 }
 
 // LockOptions say what to do about a lock that somebody else holds.
@@ -160,8 +161,9 @@ type Session interface {
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links, which come in chunks in ascending (workspace, code)
 	// order but for a few strays, each chunk valid until the next is asked for.
-	// A link whose code or key is already there makes it fail with ErrConflict;
-	// what it committed until then stays, and bears the run's ID. The error of a
+	// A link whose code or key is already there makes it fail with ErrConflict, and
+	// so do locks that were lost meanwhile, here and in Loaded: an undo may have come
+	// between. What it committed until then stays, and bears the run's ID. The error of a
 	// chunk ends the load and is returned. After a failure the same run can Load
 	// again, without another Start.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
@@ -179,7 +181,8 @@ type Session interface {
 
 // Classes of errors. An error of a store that wraps none of them is fatal.
 var (
-	// ErrConflict: another writer owns a code or a URL now; look again and settle again.
+	// ErrConflict: another writer owns a code or a URL now, or took one back; look again
+	// and settle again.
 	ErrConflict = errors.New("another writer took a code or a URL")
 	// ErrRetryable: the store could not be reached, or asks to try again.
 	ErrRetryable = errors.New("store is unavailable")

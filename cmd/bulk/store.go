@@ -27,7 +27,7 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.db, "db", "", "store: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
 	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
 	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
-	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached")
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count)")
 }
 
 // defaultDB need not be there to be listed: it is empty before the first run.

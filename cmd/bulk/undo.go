@@ -18,9 +18,10 @@ func undoCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo RUN_ID",
 		Short: "Take back the links that a run created",
-		Long: `Take back the links that a run created. Links that somebody changed since stay,
-and are listed as CSV. Codes that other runs could not have, because this run had
-them, are free again; links that were given another code for that keep it.
+		Long: `Take back the links that a run created. Links that somebody changed since, or that
+something in the database refers to, stay, and are listed as CSV. Codes that other runs
+could not have, because this run had them, are free again; links that were given another
+code for that keep it.
 
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db
