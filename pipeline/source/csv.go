@@ -61,6 +61,10 @@ func (l *lines) begin() bool {
 func (l *lines) fast(b *batcher) {
 	buf, p, base := l.w.buf, l.w.pos, l.w.base
 	for p < len(buf) && !b.full() {
+		if buf[p] == '\n' {
+			p++
+			continue
+		}
 		n := bytes.IndexByte(buf[p:], '\n')
 		lf := p + n
 		if n < 0 || n > l.maxField || l.quote.from(buf, p) < lf || l.nul.from(buf, p) < lf {
