@@ -147,12 +147,12 @@ func TestOrder(t *testing.T) {
 		"sorted keys":         func(i int) rec { return rec{0, uint64(i), ""} },
 		"many groups":         func(i int) rec { return rec{uint32(rnd.IntN(20000)), rnd.Uint64(), ""} },
 		"sorted by group":     func(i int) rec { return rec{uint32(i / 30), rnd.Uint64(), ""} },
-		"late hot group":      func(i int) rec { return rec{uint32(i / 40000), rnd.Uint64() % 3, ""} },
+		"late hot group":      func(i int) rec { return rec{uint32(i / 20000), rnd.Uint64() % 3, ""} },
 		"exponential lengths": func(i int) rec { return rec{0, rnd.Uint64(), strings.Repeat("x", 1<<(i%18))} },
 	}
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			n := 120_000
+			n := 60_000
 			if name == "exponential lengths" {
 				n = 2000
 			}

@@ -291,9 +291,9 @@ func TestOneOfManyClaims(t *testing.T) {
 func TestManyRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	var wg sync.WaitGroup
-	for i := range 8 {
+	for i := range 4 {
 		wg.Go(func() {
-			for done := 0; done < 20; {
+			for done := 0; done < 10; {
 				f, err := Claim(out, ClaimOptions{Overwrite: true})
 				if errors.Is(err, ErrBusy) {
 					continue
