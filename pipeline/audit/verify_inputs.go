@@ -170,6 +170,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 			opts.Header = source.HeaderYes
 		}
 	}
+	opts.UniqueNames = true // as the manifest has them
 	if len(m.URLColumns) == 1 {
 		opts.URLColumn = string(m.URLColumns[0])
 	}

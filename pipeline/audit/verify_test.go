@@ -128,6 +128,22 @@ func clean(t *testing.T, cfg audit.VerifyConfig) {
 	}
 }
 
+// Of columns of one name the one that the run took is taken.
+func TestVerifyColumnsOfOneName(t *testing.T) {
+	for name, columns := range map[string]source.Options{
+		"first":  {URLColumn: "1", WorkspaceColumn: "2"},
+		"second": {URLColumn: "url_2", WorkspaceColumn: "team_2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := base(10)
+			cfg.Source, cfg.DryRun = columns, true
+			job(t, cfg, map[string]string{"a.csv": "url,team,url,team,URL\n" +
+				"http://a/,x,http://b/,y,http://c/\nftp://a/,x,ftp://b/,y,ftp://c/\n"})
+			clean(t, audit.VerifyConfig{Inputs: []string{"a.csv"}})
+		})
+	}
+}
+
 // A run is found to be what it says, whatever its options.
 func TestVerifyClean(t *testing.T) {
 	options := map[string]func(*pipeline.Config){

@@ -102,10 +102,14 @@ func (in *Input) settleColumns() (err error) {
 func (in *Input) column(want, option string) (int, error) {
 	same := func(name string) bool { return name == want }
 	alike := func(name string) bool { return fold(name) == fold(want) }
+	header := in.header
+	if in.opts.UniqueNames {
+		header = nil
+	}
 	for _, try := range []struct {
 		names []string
 		fits  func(name string) bool
-	}{{in.header, same}, {in.Columns, same}, {in.header, alike}} {
+	}{{header, same}, {in.Columns, same}, {header, alike}} {
 		found := -1
 		for i, name := range try.names {
 			if !try.fits(name) {

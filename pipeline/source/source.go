@@ -95,6 +95,7 @@ type Options struct {
 	Header          Header // default HeaderAuto
 	URLColumn       string // name, or 1-based number; "": by the usual names
 	WorkspaceColumn string // name, or 1-based number; "": none
+	UniqueNames     bool   // names of the two columns are those of Input.Columns alone
 	MaxField        int    // bytes; 0: 1 MiB
 	BatchRows       int    // most records in a batch; 0: 32768
 	Block           int    // bytes of a text that are read at a time; 0: 256 KiB
