@@ -195,6 +195,9 @@ func parseTime(s string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
+			if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 { // the zero time is now; JSON has no later ones
+				return t, fmt.Errorf("%q is out of range", s)
+			}
 			return t, nil
 		}
 	}
