@@ -64,15 +64,16 @@ func (in *Input) rejectsSplitter() *splitter {
 }
 
 // restored returns the input's names: in_NAME is NAME if that was taken, by a
-// column of the rejects file or by an earlier column of the input.
+// column of the rejects file or by the new name of an earlier column. A column
+// that kept its name took it from none, since no two of the input have one.
 func restored(header []string) []string {
 	names := slices.Clone(header[rejectsLead : len(header)-1])
 	taken := append(header[:rejectsLead:rejectsLead], rejectsTail)
 	for i, name := range names {
 		if bare, ok := strings.CutPrefix(name, "in_"); ok && slices.Contains(taken, bare) {
 			names[i] = bare
+			taken = append(taken, name)
 		}
-		taken = append(taken, name)
 	}
 	return names
 }
