@@ -60,6 +60,10 @@ type Coding struct {
 // Explain explains the codes that a URL has with these salts.
 func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
 	e := &Explanation{Input: report.Text(raw), Trimmed: report.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
+	if len(raw) == 0 { // as a run has it, not canon
+		e.Reason, e.Detail = report.MissingURL, "the URL is blank"
+		return e
+	}
 	steps, err := r.Profile.Explain(raw)
 	var reason canon.Reason
 	if errors.As(err, &reason) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"pgregory.net/rapid"
 )
@@ -48,6 +49,15 @@ func TestExplainSuffices(t *testing.T) {
 			checkCoding(t, e.Codings[i], e.Canonical+"|"+e.Workspace+suffix, length)
 		}
 	})
+}
+
+// A reason is that of a run.
+func TestExplainBlank(t *testing.T) {
+	for raw, want := range map[string]string{"": report.MissingURL, " ": string(canon.Empty)} {
+		if e := new(Rules).Explain([]byte(raw), nil); e.Reason != want {
+			t.Errorf("%q: %s, want %s", raw, e.Reason, want)
+		}
+	}
 }
 
 // checkCoding computes a code with big numbers.
