@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/bits"
 
 	"github.com/parquet-go/parquet-go"
@@ -185,7 +186,10 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 		}
 		return err
 	case encoding == format.DeltaBinaryPacked && integer:
-		_, err := skipDelta(values, n)
+		_, wide, err := skipDelta(values, n)
+		if wide && p.kind == parquet.Int32 {
+			p.wide = values
+		}
 		return err
 	case encoding == format.DeltaLengthByteArray && bytes:
 		rest, size, err := lengths(values, n)
@@ -205,6 +209,24 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 		return err
 	}
 	return fmt.Errorf("%s as %s is not supported", p.kind, encoding)
+}
+
+// narrow returns the page with its values plain if they are integers of 32 bits
+// that are written as if they had 64: DuckDB does so where their differences do not
+// fit, and the decoder gets them wrong.
+func (p *pages) narrow(h *format.PageHeader, page []byte) ([]byte, error) {
+	if p.wide == nil {
+		return page, nil
+	}
+	levels := page[:len(page)-len(p.wide)]
+	values, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, p.wide)
+	p.wide = nil
+	page = append(p.hold(len(levels) + 4*len(values))[:0], levels...)
+	for _, v := range values {
+		page = binary.LittleEndian.AppendUint32(page, uint32(v))
+	}
+	h.DataPageHeader.V.Encoding, h.DataPageHeaderV2.V.Encoding = format.Plain, format.Plain
+	return page, err
 }
 
 // prefixed cuts what has its length before it, in 4 bytes.
@@ -284,7 +306,7 @@ func countPacked(b []byte, width, n int, wanted uint32) (found int) {
 // lengths returns the sum of lengths that are delta encoded, and what follows
 // them.
 func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
-	if rest, err = skipDelta(b, n); err != nil {
+	if rest, _, err = skipDelta(b, n); err != nil {
 		return nil, 0, err
 	}
 	list, err := new(delta.BinaryPackedEncoding).DecodeInt32(nil, b[:len(b)-len(rest)])
@@ -300,36 +322,38 @@ func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
 // skipDelta moves past at most n integers that are delta encoded: the size of a
 // block in values, its number of small blocks, the number of values, the first;
 // then blocks, each of the least delta, the widths of its small blocks, and those.
-func skipDelta(b []byte, n int) (rest []byte, err error) {
+// Some of them are wide if they take more than 32 bits.
+func skipDelta(b []byte, n int) (rest []byte, wide bool, err error) {
 	var head [4]uint64
 	for i := range head {
 		v, size := binary.Uvarint(b)
 		if size <= 0 {
-			return nil, io.ErrUnexpectedEOF
+			return nil, false, io.ErrUnexpectedEOF
 		}
 		head[i], b = v, b[size:]
 	}
 	block, small, left := head[0], head[1], head[2]
 	if left > uint64(n) {
-		return nil, fmt.Errorf("%d integers in a page of %d values", left, n)
+		return nil, false, fmt.Errorf("%d integers in a page of %d values", left, n)
 	}
 	if small == 0 || block > 1<<16 || small > block {
-		return nil, fmt.Errorf("blocks of %d integers in %d parts", block, small)
+		return nil, false, fmt.Errorf("blocks of %d integers in %d parts", block, small)
 	}
-	each := block / small
+	each, wide := block/small, head[3] > math.MaxUint32 // it is zigzag
 	for left -= min(left, 1); left > 0; {
 		_, size := binary.Uvarint(b)
 		if size <= 0 || uint64(len(b)-size) < small {
-			return nil, io.ErrUnexpectedEOF
+			return nil, false, io.ErrUnexpectedEOF
 		}
 		widths := b[size : size+int(small)]
 		b = b[size+int(small):]
 		for _, width := range widths {
 			if width > 64 {
-				return nil, fmt.Errorf("integers of %d bits", width)
+				return nil, false, fmt.Errorf("integers of %d bits", width)
 			}
+			wide = wide || width > 32
 			if (min(left, each)*uint64(width)+7)/8 > uint64(len(b)) { // the rest may be missing
-				return nil, io.ErrUnexpectedEOF
+				return nil, false, io.ErrUnexpectedEOF
 			}
 			b = b[min(uint64(len(b)), each*uint64(width)/8):]
 			if left -= min(left, each); left == 0 {
@@ -337,5 +361,5 @@ func skipDelta(b []byte, n int) (rest []byte, err error) {
 			}
 		}
 	}
-	return b, nil
+	return b, wide, nil
 }

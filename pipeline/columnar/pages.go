@@ -21,9 +21,10 @@ type pages struct {
 	*leaf
 	codec format.CompressionCodec
 	file  *bufio.Reader
-	left  int64 // bytes of the chunk that are not read
-	n     int   // pages so far
-	dict  bool  // there was a dictionary
+	left  int64  // bytes of the chunk that are not read
+	n     int    // pages so far
+	dict  bool   // there was a dictionary
+	wide  []byte // values of the page, where it is to be narrowed
 
 	at           int64  // bytes that were given to the decoder
 	header, page []byte // what is left of a page
@@ -188,5 +189,8 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 		}
 		page = page[:levels+n]
 	}
-	return page, p.check(h, page)
+	if err := p.check(h, page); err != nil {
+		return nil, err
+	}
+	return p.narrow(h, page)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math/big"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -272,6 +275,57 @@ func TestParquetTypes(t *testing.T) {
 				t.Errorf("%s: %v", name, recs[1])
 			}
 		}
+	}
+}
+
+// relabelled changes what the footer of a Parquet file says.
+func relabelled(t testing.TB, data []byte, change func(m *format.FileMetaData)) []byte {
+	t.Helper()
+	end := len(data) - 8
+	start := end - int(binary.LittleEndian.Uint32(data[end:]))
+	var m format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), data[start:end], &m); err != nil {
+		t.Fatal(err)
+	}
+	change(&m)
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	footer = binary.LittleEndian.AppendUint32(footer, uint32(len(footer)))
+	return slices.Concat(data[:start], footer, []byte("PAR1"))
+}
+
+// Integers of 32 bits may be delta encoded as if they had 64.
+func TestParquetWideDeltas(t *testing.T) {
+	type row struct {
+		URL string `parquet:"url"`
+		N   int64  `parquet:"n,optional,delta"`
+		U   int64  `parquet:"u,delta"`
+	}
+	var rows []row
+	var want []string
+	for i := range int64(1000) {
+		r := row{fmt.Sprint("http://a/", i), (i%2*2 - 1) * (1<<31 - 1 - i), (1 - i%2) * (1<<32 - 1 - i)}
+		cells := fmt.Sprintf("%s|%d|%d", r.URL, r.N, r.U)
+		if i%5 == 0 {
+			r.N, cells = 0, fmt.Sprintf("%s|∅|%d", r.URL, r.U) // 0 is null
+		}
+		rows, want = append(rows, r), append(want, cells)
+	}
+	for _, version := range []int{1, 2} {
+		data := relabelled(t, parquetOf(t, rows, parquet.DataPageVersion(version), parquet.PageBufferSize(1000)), func(m *format.FileMetaData) {
+			for i := 2; i <= 3; i++ {
+				e := &m.Schema[i]
+				e.Type.V, m.RowGroups[0].Columns[i-1].MetaData.Type = format.Int32, format.Int32
+				e.ConvertedType.Valid, e.LogicalType.Value = false, &format.IntType{BitWidth: 32, IsSigned: i == 2}
+			}
+		})
+		in, err := openBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInput(t, in, data, want)
 	}
 }
 
