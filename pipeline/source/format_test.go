@@ -329,6 +329,25 @@ func TestParquetWideDeltas(t *testing.T) {
 	}
 }
 
+// A column without a type has nulls alone, whatever its type is said to be.
+func TestParquetNull(t *testing.T) {
+	type row struct {
+		URL  string `parquet:"url"`
+		None *int32 `parquet:"none,optional"`
+		Zero int32  `parquet:"zero"`
+	}
+	data := relabelled(t, parquetOf(t, []row{{URL: "http://a/"}, {URL: "http://b/"}}), func(m *format.FileMetaData) {
+		for i := 2; i <= 3; i++ {
+			m.Schema[i].ConvertedType.Valid, m.Schema[i].LogicalType.Value = false, new(format.NullType)
+		}
+	})
+	in, err := openBytes(data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInput(t, in, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
+}
+
 // Pages, row groups and batches may end anywhere.
 func TestParquetPages(t *testing.T) {
 	type row struct {

@@ -92,10 +92,15 @@ func (in *Input) readParquet(r *reading) error {
 // columns adds those of a row group to its table.
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []parquet.LeafColumn) {
 	all := group.ColumnChunks()
-	chunks := make([]*chunk, len(leaves))
+	var chunks []*chunk
 	for i, leaf := range leaves {
-		chunks[i] = &chunk{name: in.Columns[i], pages: all[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
-		t.cols = append(t.cols, chunks[i].next)
+		if isNull(leaf.Node.Type()) {
+			t.cols = append(t.cols, nulls)
+			continue
+		}
+		c := &chunk{name: in.Columns[i], pages: all[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
+		chunks = append(chunks, c)
+		t.cols = append(t.cols, c.next)
 	}
 	t.close = func() {
 		for _, c := range chunks {
@@ -103,6 +108,19 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []parquet.Leaf
 		}
 	}
 }
+
+// isNull says that a column has no values, whatever is written of it: nobody gave it
+// one, nor a type.
+func isNull(t parquet.Type) bool {
+	l := t.LogicalType()
+	if l == nil {
+		return false
+	}
+	_, null := l.Value.(*format.NullType)
+	return null
+}
+
+func nulls() ([]byte, bool, error) { return nil, false, nil }
 
 // A chunk is a column of a row group on its way.
 type chunk struct {
