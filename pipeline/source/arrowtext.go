@@ -10,8 +10,8 @@ import (
 )
 
 // arrowValue returns how to get the i-th value of an array, which is not null,
-// as a cell. A cell is valid until the next; only that of a dictionary may be
-// null.
+// as a cell. A cell is valid until the next; it may be null where that is known of
+// the values of a dictionary or of runs, or of the type alone.
 func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 	switch a := a.(type) {
 	case *array.String:
@@ -29,15 +29,11 @@ func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 	case *array.FixedSizeBinary:
 		return bytesValue(a.Value)
 	case *array.Dictionary:
-		dict := a.Dictionary()
-		value := arrowValue(dict)
-		return func(i int) ([]byte, bool) {
-			k := a.GetValueIndex(i)
-			if dict.IsNull(k) {
-				return nil, false
-			}
-			return value(k)
-		}
+		return indirect(a.Dictionary(), a.GetValueIndex)
+	case *array.RunEndEncoded:
+		return indirect(a.Values(), a.GetPhysicalIndex)
+	case *array.Null:
+		return func(int) ([]byte, bool) { return nil, false }
 	case array.ExtensionArray:
 		if a.ExtensionType().ExtensionName() == "arrow.uuid" {
 			if s, ok := a.Storage().(*array.FixedSizeBinary); ok {
@@ -53,6 +49,18 @@ func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 		return written(text)
 	}
 	return stringValue(a.ValueStr)
+}
+
+// indirect takes the i-th value from values[at(i)].
+func indirect(values arrow.Array, at func(i int) int) func(i int) ([]byte, bool) {
+	value := arrowValue(values)
+	return func(i int) ([]byte, bool) {
+		k := at(i)
+		if values.IsNull(k) {
+			return nil, false
+		}
+		return value(k)
+	}
 }
 
 func stringValue(value func(int) string) func(int) ([]byte, bool) {

@@ -454,6 +454,33 @@ func TestArrowTypes(t *testing.T) {
 	}
 }
 
+// An array of runs, and one of no type, have nulls that no bitmap tells of.
+func TestArrowNulls(t *testing.T) {
+	runs := array.NewRunEndEncodedBuilder(memory.NewGoAllocator(), arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.Binary)
+	values := runs.ValueBuilder().(*array.BinaryBuilder)
+	runs.Append(2)
+	values.Append([]byte("\xff"))
+	runs.AppendNull()
+	runs.Append(1)
+	values.Append(nil)
+	urls := array.NewStringBuilder(memory.NewGoAllocator())
+	urls.AppendValues([]string{"a", "b", "c", "d"}, nil)
+	columns := []arrow.Array{urls.NewArray(), runs.NewArray(), array.NewNull(4)}
+	var fields []arrow.Field
+	for i, name := range []string{"url", "runs", "none"} {
+		fields = append(fields, arrow.Field{Name: name, Type: columns[i].DataType(), Nullable: true})
+	}
+	rec := array.NewRecord(arrow.NewSchema(fields, nil), columns, 4)
+	for _, file := range []bool{true, false} {
+		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 3)})
+		in, err := openBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInput(t, in, data, []string{"a|\xff|∅", "b|\xff|∅", "c|∅|∅", "d||∅", "b|\xff|∅", "c|∅|∅"})
+	}
+}
+
 // Files made by other programs; testdata/source/README.md says how.
 func TestForeignFiles(t *testing.T) {
 	const row = "http://example.com/2|team 2|2|2|0.5|-1.00|1969-12-30|2024-02-29T01:02:05.5Z|true|" +
