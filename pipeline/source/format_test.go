@@ -348,6 +348,32 @@ func TestParquetNull(t *testing.T) {
 	checkInput(t, in, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
 }
 
+// Columns may share a name, at any depth.
+func TestParquetNames(t *testing.T) {
+	type row struct {
+		URL   string `parquet:"url"`
+		A     string `parquet:"a"`
+		N     int64  `parquet:"n"`
+		Group struct {
+			A string `parquet:"a,optional"`
+			B string `parquet:"b"`
+		} `parquet:"g"`
+	}
+	r := row{URL: "http://a/", A: "x", N: 5}
+	r.Group.A, r.Group.B = "y", "z"
+	data := relabelled(t, parquetOf(t, []row{r}), func(m *format.FileMetaData) {
+		m.Schema[3].Name, m.Schema[6].Name = "a", "a"
+	})
+	in, err := openBytes(data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"url", "a", "a_2", "g.a", "g.a_2"}; !slices.Equal(in.Columns, want) {
+		t.Errorf("columns %q", in.Columns)
+	}
+	checkInput(t, in, data, []string{"http://a/|x|5|y|z"})
+}
+
 // Pages, row groups and batches may end anywhere.
 func TestParquetPages(t *testing.T) {
 	type row struct {

@@ -23,10 +23,10 @@ func (in *Input) openParquet() error {
 	if err != nil {
 		return err
 	}
-	leaves, skipped := parquetLeaves(f)
+	leaves, skipped := parquetLeaves(f.Root())
 	names := make([]string, len(leaves))
 	for i, leaf := range leaves {
-		names[i] = strings.Join(leaf.Path, ".")
+		names[i] = strings.Join(leaf.Path(), ".")
 	}
 	if err := in.checkWidth(len(names)); err != nil {
 		return err
@@ -48,17 +48,19 @@ func (in *Input) parquet() (f *parquet.File, err error) {
 	return f, err
 }
 
-// parquetLeaves returns the leaves that have one value a row, and the names of
-// those that do not.
-func parquetLeaves(f *parquet.File) (leaves []parquet.LeafColumn, skipped []string) {
-	for _, path := range f.Schema().Columns() {
-		leaf, ok := f.Schema().Lookup(path...)
-		if !ok || leaf.MaxRepetitionLevel > 0 {
-			skipped = append(skipped, strings.Join(path, "."))
-			continue
+// parquetLeaves returns the leaves below a column that have one value a row, and the
+// names of those that do not. (The decoder's own list takes two of one name for one.)
+func parquetLeaves(c *parquet.Column) (leaves []*parquet.Column, skipped []string) {
+	for _, child := range c.Columns() {
+		switch {
+		case !child.Leaf():
+			more, less := parquetLeaves(child)
+			leaves, skipped = append(leaves, more...), append(skipped, less...)
+		case child.MaxRepetitionLevel() > 0:
+			skipped = append(skipped, strings.Join(child.Path(), "."))
+		default:
+			leaves = append(leaves, child)
 		}
-		leaf.Path = path // Lookup returns the name alone
-		leaves = append(leaves, leaf)
 	}
 	return leaves, skipped
 }
@@ -69,7 +71,7 @@ func (in *Input) readParquet(r *reading) error {
 	if err != nil {
 		return &inputError{0, err}
 	}
-	leaves, _ := parquetLeaves(f)
+	leaves, _ := parquetLeaves(f.Root())
 	if len(leaves) != len(in.Columns) {
 		return &inputError{0, errors.New("the columns changed after it was opened")}
 	}
@@ -90,15 +92,15 @@ func (in *Input) readParquet(r *reading) error {
 }
 
 // columns adds those of a row group to its table.
-func (in *Input) columns(t *table, group parquet.RowGroup, leaves []parquet.LeafColumn) {
+func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
 	for i, leaf := range leaves {
-		if isNull(leaf.Node.Type()) {
+		if isNull(leaf.Type()) {
 			t.cols = append(t.cols, nulls)
 			continue
 		}
-		c := &chunk{name: in.Columns[i], pages: all[leaf.ColumnIndex].Pages(), max: byte(leaf.MaxDefinitionLevel), text: parquetText(leaf.Node.Type())}
+		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages(), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type())}
 		chunks = append(chunks, c)
 		t.cols = append(t.cols, c.next)
 	}
