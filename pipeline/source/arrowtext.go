@@ -116,7 +116,7 @@ func arrowNumber(a arrow.Array) func(dst []byte, i int) []byte {
 	case *array.Boolean:
 		return func(dst []byte, i int) []byte { return strconv.AppendBool(dst, a.Value(i)) }
 	case *array.Float16:
-		return func(dst []byte, i int) []byte { return appendFloat(dst, float64(a.Value(i).Float32()), 32) }
+		return func(dst []byte, i int) []byte { return appendFloat(dst, half(a.Value(i).Uint16()), 32) }
 	case *array.Float32:
 		return func(dst []byte, i int) []byte { return appendFloat(dst, float64(a.Value(i)), 32) }
 	case *array.Float64:

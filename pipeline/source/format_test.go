@@ -16,6 +16,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/parquet-go/parquet-go"
@@ -346,6 +347,40 @@ func TestParquetNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkInput(t, in, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
+}
+
+// Numbers of 16 bits are the same in either format, those next to 0 as well.
+func TestHalves(t *testing.T) {
+	type row struct {
+		URL string   `parquet:"url"`
+		F   *[2]byte `parquet:"f,optional"`
+	}
+	rows := []row{{URL: "http://a/"}}
+	want := []string{"http://a/|∅"}
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{
+		{Name: "url", Type: arrow.BinaryTypes.String}, {Name: "f", Type: arrow.FixedWidthTypes.Float16, Nullable: true}}, nil))
+	b.Field(0).(*array.StringBuilder).Append("http://a/")
+	b.Field(1).AppendNull()
+	for _, half := range []struct {
+		bits uint16
+		text string
+	}{{0x3e00, "1.5"}, {0x8000, "-0"}, {0xfbff, "-65504"}, {0x0001, "5.9604645e-08"}, {0x83ff, "-6.097555e-05"},
+		{0x0400, "6.1035156e-05"}, {0x7c00, "+Inf"}, {0xfc00, "-Inf"}, {0xfe00, "NaN"}} {
+		rows = append(rows, row{"http://a/", &[2]byte{byte(half.bits), byte(half.bits >> 8)}})
+		want = append(want, "http://a/|"+half.text)
+		b.Field(0).(*array.StringBuilder).Append("http://a/")
+		b.Field(1).(*array.Float16Builder).Append(float16.FromBits(half.bits))
+	}
+	for _, data := range [][]byte{
+		arrowOf(t, true, []arrow.Record{b.NewRecord()}),
+		relabelled(t, parquetOf(t, rows), func(m *format.FileMetaData) { m.Schema[2].LogicalType.Value = new(format.Float16Type) }),
+	} {
+		in, err := openBytes(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkInput(t, in, data, want)
+	}
 }
 
 // Columns may share a name, at any depth.

@@ -3,6 +3,7 @@ package source
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -17,6 +18,25 @@ import (
 
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	return strconv.AppendFloat(dst, v, 'g', -1, bits)
+}
+
+// half reads a floating point number of 16 bits. (The library gets those next to 0
+// wrong.)
+func half(bits uint16) float64 {
+	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
+	v := math.Ldexp(fraction, -24)
+	switch {
+	case exponent == 0x1f && fraction != 0:
+		v = math.NaN()
+	case exponent == 0x1f:
+		v = math.Inf(1)
+	case exponent > 0:
+		v = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if bits>>15 == 1 {
+		v = -v
+	}
+	return v
 }
 
 func appendTimestamp(dst []byte, t time.Time) []byte {

@@ -75,6 +75,7 @@ func (in *Input) readParquet(r *reading) error {
 	if len(leaves) != len(in.Columns) {
 		return &inputError{0, errors.New("the columns changed after it was opened")}
 	}
+	halves := parquetHalves(f)
 	groups, n := f.RowGroups(), 0
 	return r.readTables(len(groups), func() (*table, error) {
 		if n == len(groups) {
@@ -84,7 +85,7 @@ func (in *Input) readParquet(r *reading) error {
 		n++
 		t := &table{name: fmt.Sprintf("row group %d", n), rows: max(group.NumRows(), 0)}
 		err := in.safely(func() error {
-			in.columns(t, group, leaves)
+			in.columns(t, group, leaves, halves)
 			return nil
 		})
 		return t, err
@@ -92,7 +93,7 @@ func (in *Input) readParquet(r *reading) error {
 }
 
 // columns adds those of a row group to its table.
-func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column) {
+func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
 	for i, leaf := range leaves {
@@ -101,6 +102,9 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 			continue
 		}
 		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages(), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type())}
+		if halves[leaf.Index()] {
+			c.text = halfText
+		}
 		chunks = append(chunks, c)
 		t.cols = append(t.cols, c.next)
 	}
@@ -109,6 +113,18 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 			c.close()
 		}
 	}
+}
+
+// parquetHalves says of each leaf of a file whether its values, of 2 bytes each, are
+// floating point numbers: the decoder has no type for these.
+func parquetHalves(f *parquet.File) (halves []bool) {
+	for _, e := range f.Metadata().Schema {
+		if e.Type.Valid {
+			_, half := e.LogicalType.Value.(*format.Float16Type)
+			halves = append(halves, half && e.Type.V == format.FixedLenByteArray && e.TypeLength.V == 2)
+		}
+	}
+	return halves
 }
 
 // isNull says that a column has no values, whatever is written of it: nobody gave it

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"encoding/binary"
 	"math/big"
 	"strconv"
 	"time"
@@ -32,6 +33,10 @@ func physicalText(kind parquet.Kind) valueText {
 		return func(dst []byte, v parquet.Value) []byte { return append(dst, v.ByteArray()...) }
 	}
 	return nil
+}
+
+func halfText(dst []byte, v parquet.Value) []byte {
+	return appendFloat(dst, half(binary.LittleEndian.Uint16(v.ByteArray())), 32)
 }
 
 func unsignedText(kind parquet.Kind) valueText {
