@@ -1,6 +1,7 @@
 // Makes the fixtures of this folder: node make.mjs FOLDER (README.md has the versions).
 import { DuckDBInstance } from '@duckdb/node-api';
 import * as arrow from 'apache-arrow';
+import pl from 'nodejs-polars';
 import { writeFileSync } from 'node:fs';
 const out = process.argv[2];
 const db = await (await DuckDBInstance.create(':memory:')).connect();
@@ -23,3 +24,5 @@ const table = new arrow.Table({
 });
 writeFileSync(`${out}/js.arrow`, arrow.tableToIPC(table, 'file'));
 writeFileSync(`${out}/js.arrows`, arrow.tableToIPC(table, 'stream'));
+const frame = pl.DataFrame({ url: ['http://example.com/0', 'http://example.com/1', 'http://example.com/2'], team: ['red', null, 'red'], n: [0, -1, -2] });
+frame.writeIPC(`${out}/polars.arrow`, { compression: 'lz4' });
