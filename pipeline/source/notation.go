@@ -48,8 +48,12 @@ func appendDate(dst []byte, days int64) []byte {
 	return time.Unix(days*86400, 0).UTC().AppendFormat(dst, time.DateOnly)
 }
 
-// appendTime writes a time of day, counted in units from midnight.
+// appendTime writes a time of day, counted in units from midnight; the next midnight
+// is 24:00:00, as databases have it.
 func appendTime(dst []byte, n int64, unit time.Duration) []byte {
+	if time.Duration(n)*unit == 24*time.Hour {
+		return append(dst, "24:00:00"...)
+	}
 	return time.Unix(0, 0).UTC().Add(time.Duration(n)*unit).AppendFormat(dst, "15:04:05.999999999")
 }
 

@@ -17,6 +17,7 @@ func TestNotation(t *testing.T) {
 		{appendTimestamp(nil, sinceEpoch(-1, time.Nanosecond)), "1969-12-31T23:59:59.999999999Z"},
 		{appendTimestamp(nil, sinceEpoch(4611686018427, time.Millisecond)), "2116-02-20T23:53:38.427Z"},
 		{appendTime(nil, 86399999999, time.Microsecond), "23:59:59.999999"},
+		{appendTime(nil, 86400000, time.Millisecond), "24:00:00"},
 		{appendDecimal(nil, big.NewInt(-5), 0), "-5"},
 		{appendDecimal(nil, big.NewInt(12), 3), "0.012"},
 		{appendDecimal(nil, big.NewInt(-1200), 2), "-12.00"},
