@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -81,11 +82,21 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	}
 	in.nameColumns(cells)
 	in.first = s.first
+	if in.Dialect.Header && slices.ContainsFunc(cells, hasLoneCR) { // rows may be in it
+		return 0, in.usage("the header has a CR that no LF follows, where no line ends")
+	}
 	if s.first == nil { // no record that can be split: any column will do
 		in.URLs = []int{0}
 		return length, nil
 	}
 	return length, in.settleColumns()
+}
+
+// hasLoneCR says whether a CR parts what a cell has. (Those at its end may be of a
+// line ending that was converted twice.)
+func hasLoneCR(cell string) bool {
+	cell = strings.TrimRight(cell, "\r")
+	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
 }
 
 // isHeader says whether a first record names the columns: if it has a name of

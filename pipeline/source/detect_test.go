@@ -38,6 +38,8 @@ func TestDialect(t *testing.T) {
 		{"quote given", "url,team\n'http://a,b',x\n", Options{Quote: '\''}, `"," true [url team] [0] -1`},
 		{"empty", "", Options{}, `"\t" false [column_1] [0] -1`},
 		{"only empty lines", "\n\r\n", Options{URLColumn: "x", WorkspaceColumn: "y"}, `"\t" false [column_1] [0] -1`},
+		{"lines in a header", "url,\"a\r\nb\"\r\nhttp://a/,x\r\n", Options{}, `"," true [url a` + "\r\n" + `b] [0] -1`},
+		{"line endings converted twice", "url,b\r\r\nhttp://a/,x\r\r\n", Options{}, `"," true [url b` + "\r" + `] [0] -1`},
 		{"only a header", "url,team", Options{}, `"," true [url team] [0] -1`},
 		{"first line broken", "a\"b\nhttp://a/,x\nhttp://b/,y\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
 
@@ -53,6 +55,7 @@ func TestDialect(t *testing.T) {
 		{"no workspace", "url,b\nhttp://a/,x\n", Options{WorkspaceColumn: "c"}, `!there is no column "c" for --workspace-column`},
 		{"fits two", "a_b,A B,url\n1,2,http://a/\n", Options{URLColumn: "ab"}, `!--url-column "ab" fits more than one column`},
 		{"broken header", "a\"b,url\nx,http://a/\n", Options{Header: HeaderYes}, `!the first line is no header: quote inside unquoted field 1`},
+		{"lone CRs", "url,b\rhttp://a/,x\rhttp://b/,y\r", Options{}, `!the header has a CR that no LF follows, where no line ends; columns: 1 "url", 2 "b\rhttp://a/", `},
 		{"no header at all", "", Options{Header: HeaderYes}, `!there is no header`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
