@@ -157,6 +157,7 @@ func (in *Input) settle() error {
 	for magic, what := range map[string]string{
 		"PK\x03\x04": "a ZIP archive (or a spreadsheet)", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
 		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",
+		"\x04\x22\x4d\x18": "LZ4", "PARE": "an encrypted Parquet file",
 	} {
 		if bytes.HasPrefix(start, []byte(magic)) {
 			return fmt.Errorf("is %s, which cannot be read", what)
