@@ -87,8 +87,9 @@ func hostDetail(host []byte) string {
 		if !utf8.Valid(name) {
 			return quoted + " is not UTF-8"
 		}
-		mapped, err := toASCII.ToUnicode(mapSharpS(name))
-		if err != nil {
+		first := mapFirst.Replace(string(name))
+		mapped, err := toASCII.ToUnicode(first)
+		if err != nil || hasBadACE(first) {
 			return quoted + " is not a valid internationalized name"
 		}
 		name = []byte(mapped)

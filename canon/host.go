@@ -79,18 +79,21 @@ func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
 	return dst[:n], all < utf8.RuneSelf
 }
 
-// mapSharpS maps U+1E9E, the one character whose form depends on the tables:
-// before Unicode 15.1 they make it "ss", then "ß".
-func mapSharpS(name []byte) string {
-	return strings.ReplaceAll(string(name), "\u1e9e", "ß")
-}
+// mapFirst maps, before toASCII does, U+1E9E, the one character whose form depends
+// on the tables (before Unicode 15.1 they make it "ss", then "ß"), and the symbols
+// that are Hebrew letters only when mapped: toASCII looks for such before it maps.
+var mapFirst = strings.NewReplacer("\u1e9e", "ß",
+	"\u2135", "\u05d0", "\u2136", "\u05d1", "\u2137", "\u05d2", "\u2138", "\u05d3")
 
 // mapName returns the ASCII form of an internationalized name.
 func mapName(name []byte) (string, error) {
 	if !utf8.Valid(name) {
 		return "", BadHost
 	}
-	s := mapSharpS(name)
+	s := mapFirst.Replace(string(name))
+	if hasBadACE(s) {
+		return "", BadHost
+	}
 	if len(s) > MaxLength {
 		if err := checkLongName(s); err != nil {
 			return "", err
@@ -118,6 +121,32 @@ func checkLongName(name string) error {
 		return BadHost
 	}
 	return TooLong
+}
+
+// hyphens are the characters that are mapped to '-'.
+const hyphens = "-\ufe63\uff0d"
+
+// hasBadACE reports whether a label of name, once mapped, is "xn--" and nothing, or
+// something that is not ASCII. toASCII would make another name of it.
+func hasBadACE(name string) bool {
+	if i := strings.IndexAny(name, hyphens); i < 0 || i == strings.LastIndexAny(name, hyphens) {
+		return false // the usual case
+	}
+	var mapped strings.Builder
+	for _, r := range name {
+		form, _ := toASCII.ToUnicode(string(r)) // it may be wrong alone, and is mapped all the same
+		mapped.WriteString(form)
+	}
+	for label := range strings.SplitSeq(mapped.String(), ".") {
+		if code, ace := strings.CutPrefix(label, "xn--"); ace && (code == "" || !isASCII(code)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // badByte returns the place of the first ASCII byte that a name may not hold,

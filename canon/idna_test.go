@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"golang.org/x/text/secure/bidirule"
+	"golang.org/x/text/unicode/bidi"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -122,6 +125,25 @@ func TestTables(t *testing.T) {
 	if accepted < known || UnicodeVersion == "15.0.0" && accepted > known {
 		t.Errorf("Unicode %s accepts %d code points, 15.0 accepts %d", UnicodeVersion, accepted, known)
 	}
+}
+
+// TestMappedFirst holds our lists of characters against the tables: what becomes a
+// hyphen, and what becomes right-to-left.
+func TestMappedFirst(t *testing.T) {
+	rightToLeft := func(s string) bool { return bidirule.DirectionString(s) == bidi.RightToLeft }
+	eachCodePoint(func(r rune) {
+		s := mapFirst.Replace(string(r))
+		form, _ := toASCII.ToUnicode(s)
+		if strings.Contains(form, "-") != strings.ContainsRune(hyphens, r) {
+			t.Errorf("%U becomes %q, and is not among the hyphens, or wrongly", r, form)
+		}
+		if rightToLeft(form) && !rightToLeft(s) {
+			t.Errorf("%U becomes %q, which is right-to-left", r, form)
+		}
+		if want, err := toASCII.ToUnicode(string(r)); form != want && r != '\u1e9e' {
+			t.Errorf("%U: form %q, %v; the tables have %q", r, form, err, want)
+		}
+	})
 }
 
 // TestCapitalSharpS holds the one form that depends on the version of the
