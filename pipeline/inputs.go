@@ -66,6 +66,9 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 			return nil, err
 		}
 		in.list = append(in.list, &input{Input: s})
+		if n := len(s.Skipped); n > 0 {
+			cfg.Logger.Warn("columns of lists, maps or unions are left out", "input", name, "columns", n, "first", s.Skipped[0])
+		}
 		if _, size := s.Progress(); size >= 0 && in.size >= 0 {
 			in.size += size
 		} else {

@@ -1,10 +1,12 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/csv"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,6 +21,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
+	"github.com/parquet-go/parquet-go"
 	_ "modernc.org/sqlite"
 )
 
@@ -421,6 +424,23 @@ func TestOriginalIsWhatTheInputHad(t *testing.T) {
 	}
 	if got := dump(t, dir); len(got) != 1 || !strings.Contains(got[0], "|http://example.com/caf%E9|http://example.com/caf%E9#top|") {
 		t.Errorf("store: %q", got)
+	}
+}
+
+// A column that no cell can hold is left out, and the log says so.
+func TestListColumn(t *testing.T) {
+	var file, log bytes.Buffer
+	w := parquet.NewGenericWriter[struct {
+		URL  string   `parquet:"url"`
+		Tags []string `parquet:"tags"`
+	}](&file)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := pipeline.Config{Workspace: "demo", Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	files, _ := job(t, cfg, map[string]string{"a.parquet": file.String()})
+	if strings.Contains(files["mapping.csv"], "tags") || !strings.Contains(log.String(), "input=a.parquet columns=1 first=tags") {
+		t.Errorf("mapping: %s; log: %s", files["mapping.csv"], log.String())
 	}
 }
 

@@ -186,7 +186,7 @@ func (in *Input) addFields(fields []field, f arrow.Field, prefix string, path []
 		}
 		return fields
 	case arrow.ListLikeType, arrow.UnionType:
-		in.skipped = append(in.skipped, name)
+		in.Skipped = append(in.Skipped, name)
 		return fields
 	}
 	return append(fields, field{name, path})

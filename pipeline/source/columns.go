@@ -150,8 +150,8 @@ func (in *Input) usage(msg string) error {
 		}
 		fmt.Fprintf(&list, "%d %q", i+1, name)
 	}
-	if len(in.skipped) > 0 {
-		fmt.Fprintf(&list, "; repeated, so no use: %q", in.skipped[:min(most, len(in.skipped))])
+	if len(in.Skipped) > 0 {
+		fmt.Fprintf(&list, "; repeated, so no use: %q", in.Skipped[:min(most, len(in.Skipped))])
 	}
 	return &UsageError{in.Name, msg + "; " + list.String()}
 }

@@ -32,7 +32,7 @@ func (in *Input) openParquet() error {
 		return err
 	}
 	in.nameColumns(names)
-	in.skipped = skipped
+	in.Skipped = skipped
 	return in.settleColumns()
 }
 

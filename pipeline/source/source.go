@@ -174,6 +174,7 @@ type Input struct {
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
+	Skipped     []string // names of columns that have no one value a row, and so are not among them
 	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
@@ -189,7 +190,6 @@ type Input struct {
 	drained      chan struct{}        // closed when src, which is only hashed, is at its end
 	drain        error                // what stopped that
 	read         func(*reading) error // the records of the format; set by Open
-	skipped      []string             // names of columns that have no one value a row
 	started      bool
 	records      atomic.Int64
 	cut          bool
