@@ -138,15 +138,11 @@ func hasBadACE(name string) bool {
 		mapped.WriteString(form)
 	}
 	for label := range strings.SplitSeq(mapped.String(), ".") {
-		if code, ace := strings.CutPrefix(label, "xn--"); ace && (code == "" || !isASCII(code)) {
+		if code, ace := strings.CutPrefix(label, "xn--"); ace && (code == "" || utf8.RuneCountInString(code) < len(code)) {
 			return true
 		}
 	}
 	return false
-}
-
-func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // badByte returns the place of the first ASCII byte that a name may not hold,
