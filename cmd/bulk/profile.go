@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
+	"slices"
 
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/spf13/pflag"
@@ -23,16 +25,23 @@ func (p *profiles) flags(f *pflag.FlagSet) {
 
 // check refuses a profile that would be written over an input.
 func (p *profiles) check(inputs []string) error {
+	var there []fs.FileInfo
+	for _, to := range []string{p.cpu, p.memory, p.trace} {
+		if profile, err := os.Stat(to); err == nil {
+			there = append(there, profile)
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
 	names, err := source.Expand(inputs)
 	if err != nil {
 		return nil // who reads them says it
 	}
 	for _, name := range names {
 		input, err := os.Stat(name)
-		for _, to := range []string{p.cpu, p.memory, p.trace} {
-			if profile, perr := os.Stat(to); err == nil && perr == nil && os.SameFile(input, profile) {
-				return fmt.Errorf("%s is an input: a profile would overwrite it", name)
-			}
+		if err == nil && slices.ContainsFunc(there, func(profile fs.FileInfo) bool { return os.SameFile(input, profile) }) {
+			return fmt.Errorf("%s is an input: a profile would overwrite it", name)
 		}
 	}
 	return nil
