@@ -151,6 +151,16 @@ func checkInput(t *testing.T, in *Input, data []byte, want []string) {
 	checkInputBy(t, 1, in, data, want)
 }
 
+// checkBytes is checkInput of a file that needs no options.
+func checkBytes(t *testing.T, data []byte, want []string) {
+	t.Helper()
+	in, err := openBytes(data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInput(t, in, data, want)
+}
+
 func checkInputBy(t *testing.T, workers int, in *Input, data []byte, want []string) {
 	t.Helper()
 	recs, err := collectBy(in, workers)
@@ -193,11 +203,7 @@ func TestCompressedMembers(t *testing.T) {
 		"zstd skippable": slices.Concat([]byte{0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 1, 2}, zstded([]byte("url\nhttp://a/\nhttp://b/\n"))),
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := openBytes(data, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkInput(t, in, data, want)
+			checkBytes(t, data, want)
 		})
 	}
 }
@@ -322,11 +328,7 @@ func TestParquetWideDeltas(t *testing.T) {
 				e.ConvertedType.Valid, e.LogicalType.Value = false, &format.IntType{BitWidth: 32, IsSigned: i == 2}
 			}
 		})
-		in, err := openBytes(data, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkInput(t, in, data, want)
+		checkBytes(t, data, want)
 	}
 }
 
@@ -342,11 +344,7 @@ func TestParquetNull(t *testing.T) {
 			m.Schema[i].ConvertedType.Valid, m.Schema[i].LogicalType.Value = false, new(format.NullType)
 		}
 	})
-	in, err := openBytes(data, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkInput(t, in, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
+	checkBytes(t, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
 }
 
 // Numbers of 16 bits are the same in either format, those next to 0 as well.
@@ -375,11 +373,7 @@ func TestHalves(t *testing.T) {
 		arrowOf(t, true, []arrow.Record{b.NewRecord()}),
 		relabelled(t, parquetOf(t, rows), func(m *format.FileMetaData) { m.Schema[2].LogicalType.Value = new(format.Float16Type) }),
 	} {
-		in, err := openBytes(data, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkInput(t, in, data, want)
+		checkBytes(t, data, want)
 	}
 }
 
@@ -534,11 +528,7 @@ func TestArrowNulls(t *testing.T) {
 	rec := array.NewRecord(arrow.NewSchema(fields, nil), columns, 4)
 	for _, file := range []bool{true, false} {
 		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 3)})
-		in, err := openBytes(data, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkInput(t, in, data, []string{"a|\xff|∅", "b|\xff|∅", "c|∅|∅", "d||∅", "b|\xff|∅", "c|∅|∅"})
+		checkBytes(t, data, []string{"a|\xff|∅", "b|\xff|∅", "c|∅|∅", "d||∅", "b|\xff|∅", "c|∅|∅"})
 	}
 }
 
