@@ -144,7 +144,7 @@ func (w *worker) reject(at place, rej reject) {
 func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	original := w.url(in, i)
 	if len(original) == 0 {
-		return report.MissingURL, "the URL is blank"
+		return report.MissingURL, report.MissingURLDetail
 	}
 	rec, err := w.run.cfg.Profile.Append(startRecord(w.buf), original)
 	w.buf = rec

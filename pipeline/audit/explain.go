@@ -61,7 +61,7 @@ type Coding struct {
 func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
 	e := &Explanation{Input: report.Text(raw), Trimmed: report.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
 	if len(raw) == 0 { // as a run has it, not canon
-		e.Reason, e.Detail = report.MissingURL, "the URL is blank"
+		e.Reason, e.Detail = report.MissingURL, report.MissingURLDetail
 		return e
 	}
 	steps, err := r.Profile.Explain(raw)

@@ -150,7 +150,7 @@ func decodeSums(rec []byte) (s rowSums) {
 // canonical form in the room of buf.
 func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
 	if len(original) == 0 {
-		return report.MissingURL, "the URL is blank", buf[:0]
+		return report.MissingURL, report.MissingURLDetail, buf[:0]
 	}
 	canonical, err := o.profile.Append(buf[:0], original)
 	if err != nil {

@@ -9,6 +9,9 @@ const (
 	CodeSpaceExhausted = "code_space_exhausted"
 )
 
+// MissingURLDetail is the detail of each MissingURL.
+const MissingURLDetail = "the URL is blank"
+
 // rejectColumns returns the columns of the rejects file around those of the
 // input.
 func rejectColumns(columns []string) []string {
