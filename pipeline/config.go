@@ -183,7 +183,7 @@ func checkBaseURL(base string) error {
 	if err == nil && u.User != nil { // not shown: it would be, in every mapping and manifest
 		return errors.New("the base URL has a user name or password")
 	}
-	if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(base, "?#") {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(base, "?# \"<>\\^`{|}") {
 		return fmt.Errorf("base URL %q is not of the form https://host or https://host/path", base)
 	}
 	return nil

@@ -82,7 +82,9 @@ sorted order, stores the links and writes a mapping report.
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return usage(ui.logAs(ui.format)) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		return usage(errors.Join(noneEmpty(cmd.Flags()), ui.logAs(ui.format)))
+	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -156,6 +158,17 @@ func usageArgs(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 		}
 		return usage(err)
 	}
+}
+
+// noneEmpty refuses a flag that is given without a text: rather than the default, it
+// is a variable that a script has not set.
+func noneEmpty(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" {
+			err = errors.Join(err, fmt.Errorf("--%s: is empty", f.Name))
+		}
+	})
+	return err
 }
 
 // flagError marks an error of a flag, and words that of a value without the

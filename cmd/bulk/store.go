@@ -59,7 +59,10 @@ func (o *storeOptions) settle() error {
 	if !strings.ContainsAny(o.db, ":=@ ") { // a file name rather than an address with a password
 		return fmt.Errorf("%s: for an SQLite file write sqlite:%s", from, o.db)
 	}
-	if file, ok := strings.CutPrefix(o.db, "sqlite:"); !ok || file == "" {
+	if o.db == "sqlite:" {
+		return fmt.Errorf("%s: %s names no file", from, o.db)
+	}
+	if !strings.HasPrefix(o.db, "sqlite:") {
 		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
