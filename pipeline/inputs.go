@@ -133,6 +133,7 @@ func (in *inputs) unite() {
 		}
 	}
 	for _, i := range in.list {
+		i.Among = in.columns
 		at := map[string]int{}
 		for c, name := range i.Columns {
 			at[name] = c

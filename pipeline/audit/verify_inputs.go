@@ -190,7 +190,9 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 		return nil, s.Close()
 	}
 	in := &replayed{Input: s, name: string(m.Name)}
-	in.find(v.columns())
+	all, carried := v.columns()
+	in.Among = all
+	in.find(all, carried)
 	return in, nil
 }
 

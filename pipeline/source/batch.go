@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -132,7 +133,11 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	b.size += len(raw)
 	start := len(b.raw)
 	b.raw = append(b.raw, raw...)
-	b.errs = append(b.errs, RowError{b.n, offset, f.reason, f.detail, b.raw[start:len(b.raw):len(b.raw)]})
+	detail := f.detail
+	if f.reason == MalformedRow && b.in.Among != nil && !slices.Equal(b.in.Among, b.in.Columns) {
+		detail = strings.TrimSuffix(detail, otherColumns) + otherColumns
+	}
+	b.errs = append(b.errs, RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)]})
 }
 
 // dropBefore drops the records before the one that starts at offset, or says that

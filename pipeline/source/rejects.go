@@ -2,6 +2,8 @@ package source
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -12,6 +14,11 @@ const (
 	rejectsTail = "raw"
 	rejectsLead = 5 // columns before the input's
 )
+
+// otherColumns ends the detail of a line that cannot be split, if the columns that
+// stand over it in the rejects are not those of its input: to split it when it is
+// mended would give it the names of others.
+const otherColumns = "; its file has other columns than the rejects: fill in the cells"
 
 // A restorer makes of the rejects of an earlier run the input that they came
 // from. A row that could be split then, or that somebody has split since, is in its
@@ -24,10 +31,11 @@ type restorer struct {
 // openRejects settles the columns if the text is a rejects file.
 func (in *Input) openRejects(w *window, start int) (bool, error) {
 	buf := w.buf[w.pos:]
-	if !bytes.HasPrefix(buf[start:], []byte(rejectsHead)) {
+	delim := rejectsDelimiter(buf[start:])
+	if delim == 0 {
 		return false, nil
 	}
-	s := in.rejectsSplitter()
+	s := in.rejectsSplitter(delim)
 	next, f := s.record(buf, start, w.eof())
 	for f == nil && next == more && !w.eof() {
 		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
@@ -43,22 +51,36 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		return false, nil
 	}
 	in.Format = "rejects"
-	in.Dialect = &Dialect{Delimiter: ",", Quote: `"`, Header: true, Encoding: w.encoding, BOM: start > 0}
+	in.Dialect = &Dialect{Delimiter: string([]byte{delim}), Quote: `"`, Header: true, Encoding: w.encoding, BOM: start > 0}
 	in.nameColumns(restored(header))
 	in.openLines(int64(next), func() *lines {
 		r := &restorer{}
 		for _, delim := range []byte(in.candidates()) {
 			r.again = append(r.again, newSplitter(delim, in.opts.Quote, in.opts.MaxField, true))
 		}
-		return &lines{splitter: in.rejectsSplitter(), ncols: len(header), restore: r}
+		return &lines{splitter: in.rejectsSplitter(delim), ncols: len(header), restore: r}
 	})
 	return true, in.settleColumns()
 }
 
+// rejectsDelimiter returns what follows the name of the first column, if that is
+// the one of a rejects file; or 0. A spreadsheet may have saved the file in
+// another dialect than it was written in.
+func rejectsDelimiter(text []byte) byte {
+	name, _, _ := strings.Cut(rejectsHead, ",")
+	for _, first := range []string{name, `"` + name + `"`} {
+		rest, ok := bytes.CutPrefix(text, []byte(first))
+		if ok && len(rest) > 0 && strings.IndexByte(delimiters, rest[0]) >= 0 {
+			return rest[0]
+		}
+	}
+	return 0
+}
+
 // rejectsSplitter has room for what stands before the cells of an input, and
 // for quotes that the input did not need.
-func (in *Input) rejectsSplitter() *splitter {
-	s := newSplitter(',', '"', max(in.opts.MaxField, 4096), false)
+func (in *Input) rejectsSplitter(delim byte) *splitter {
+	s := newSplitter(delim, '"', max(in.opts.MaxField, 4096), false)
 	s.maxRecord *= 3
 	return s
 }
@@ -90,30 +112,43 @@ func (r *restorer) append(b *batcher, offset int64, fields [][]byte) {
 	}
 	if f.reason != FieldTooLong { // of such a line, raw may be a part
 		f.reason = MalformedRow
-		if cells := r.resplit(raw, len(cells), f.detail); cells != nil {
+		cells, either := r.resplit(raw, len(cells), f.detail)
+		if cells != nil {
 			b.append(offset, cells)
 			return
 		}
+		f.detail = cmp.Or(either, f.detail)
 	}
 	b.bad(offset, &f, raw)
 }
 
-// resplit splits a raw line into n cells by the first delimiter that does it,
-// unless one finds the fault that the line was rejected for: it is as it was
-// then, and another delimiter would only make something else of it.
-func (r *restorer) resplit(raw []byte, n int, detail string) (cells [][]byte) {
+// resplit splits a raw line into n cells by the delimiter that does it. None may, if
+// one finds the fault that the line was rejected for: it is as it was then, and
+// another delimiter would only make something else of it. If two do it, differently,
+// either says so.
+func (r *restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
+	if strings.HasSuffix(detail, otherColumns) {
+		return nil, ""
+	}
+	var by byte
 	for _, s := range r.again {
 		s.moved()
 		next, f := s.record(raw, 0, true)
 		switch {
 		case f == nil && s.count != n:
 			f = s.ragged(n)
-		case f == nil && next == len(raw) && cells == nil:
-			cells = s.fields
+		case f != nil || next < len(raw):
+		case cells == nil:
+			cells, by = s.fields, s.delim
+		case !slices.EqualFunc(cells, s.fields, bytes.Equal):
+			either = fmt.Sprintf("both %q and %q split the line: choose with --delimiter, or fill in the cells", by, s.delim)
 		}
 		if f != nil && f.detail == detail {
-			return nil
+			return nil, ""
 		}
 	}
-	return cells
+	if either != "" {
+		return nil, either
+	}
+	return cells, ""
 }

@@ -25,6 +25,10 @@ func TestRejects(t *testing.T) {
 			"[url team] [0]", []string{`1@50 "http://b/|y"`}},
 		{"delimiter given", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"a;b,c\"\n", Options{Delimiter: ';'},
 			"[url team] [0]", []string{`1@50 "a|b,c"`}},
+		{"either delimiter", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"http://a/,b;c\"\n", Options{},
+			"[url team] [0]", []string{`1@50 malformed_row (both ',' and ';' split the line: choose with --delimiter, or fill in the cells) "http://a/,b;c"`}},
+		{"another input's columns", head + "url,team,raw\na,8,20,malformed_row,edited" + otherColumns + ",,,\"b,http://a/\"\na,9,40,malformed_row,edited" + otherColumns + ",http://c/,x,\"b,http://a/\"\n", Options{},
+			"[url team] [0]", []string{`1@50 malformed_row (edited` + otherColumns + `) "b,http://a/"`, `2@158 "http://c/|x"`}},
 		{"unchanged", head + "url,team,raw\na,8,20,malformed_row,3 fields where there should be 2,,,\"a;x,b,c\"\n", Options{},
 			"[url team] [0]", []string{`1@50 malformed_row (3 fields where there should be 2) "a;x,b,c"`}},
 		{"NUL in raw", head + "url,raw\na,8,20,malformed_row,NUL byte in field 1,,a\x00b\nb,1,0,userinfo,,c,\n", Options{},
@@ -35,6 +39,10 @@ func TestRejects(t *testing.T) {
 			"[url] [0]", []string{`1@45 field_too_long (long) "http://a/"`}},
 		{"names restored", head + "in_source,link,in_raw,in_x,in_link,in_in_source,raw\na,1,0,r,,1,2,3,4,5,6,\n", Options{URLColumn: "2"},
 			"[source link raw in_x in_link in_source] [1]", []string{`1@89 "1|2|3|4|5|6"`}},
+		{"saved with semicolons", strings.ReplaceAll(head, ",", ";") + "url;team;raw\na;8;20;malformed_row;edited;;;http://b/,y\n", Options{},
+			"[url team] [0]", []string{`1@50 "http://b/|y"`}},
+		{"saved with quotes", `"` + strings.ReplaceAll(head, ",", `","`) + "url\",\"raw\"\n\"a\",\"8\",\"20\",\"malformed_row\",\"edited\",\"\",\"http://b/\"\n", Options{},
+			"[url] [0]", []string{`1@59 "http://b/"`}},
 		{"several URL columns", head + "url,team,link,raw\na,1,0,r,,,x,http://a/,\n", Options{},
 			"[url team link] [0 2]", []string{`1@55 "|x|http://a/"`}},
 		{"broken itself", head + "url,raw\na,1\nb,2,0,r,,http://a/,\n", Options{},
@@ -54,7 +62,7 @@ func TestRejects(t *testing.T) {
 			}
 		})
 	}
-	for _, in := range []string{head + "raw\na,1,0,r,,x\n", head + "url\n", "source,row,url\n"} {
+	for _, in := range []string{head + "raw\na,1,0,r,,x\n", head + "url\n", "source,row,url\n", "source\nhttp://a/\n"} {
 		if in, err := openBytes([]byte(in), Options{}); err == nil && in.Format == "rejects" {
 			t.Errorf("%v is taken for rejects", in.Columns)
 		}
@@ -115,5 +123,29 @@ func checkRejects(t interface {
 	second, err := collectBy(again, workers)
 	if again.Format != "rejects" || !slices.Equal(again.Columns, in.Columns) || !slices.Equal(cellsOf(first), cellsOf(second)) {
 		t.Fatalf("%s %q: %v\n got %q\nwant %q", again.Format, again.Columns, err, cellsOf(second), cellsOf(first))
+	}
+}
+
+// The detail of a line that cannot be split says so if the rejects have other columns
+// than its input, once.
+func TestDetailAmong(t *testing.T) {
+	const detail = "3 fields where there should be 2"
+	again := "source,row,byte_offset,reason,detail,url,team,raw\na,8,20,malformed_row," + detail + otherColumns + ",,,\"x,b,c\"\n"
+	for _, data := range []string{"url,team\nhttp://a/,b,c\n", again} {
+		for _, among := range [][]string{{"url", "team"}, {"team", "url"}} {
+			in, err := openBytes([]byte(data), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Among = among
+			recs, err := collect(in)
+			want := detail
+			if among[0] == "team" || data == again {
+				want += otherColumns
+			}
+			if err != nil || len(recs) != 1 || recs[0].detail != want {
+				t.Errorf("%v, %v: %v", among, err, recs)
+			}
+		}
 	}
 }

@@ -178,10 +178,12 @@ type Input struct {
 	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
+	Among       []string // columns that the rejects of a run have; nil: Columns. To be set before Read: where they differ, details say so
 
 	opts         Options
 	header       []string             // the names of Columns as they are there
-	first        []string             // record of a CSV, which may be the header
+	first        []string             // record of a CSV that can be split, which may be the header
+	before       string               // why the very first cannot; "": it can
 	info         fs.FileInfo          // as it was when opened; nil: not a regular file
 	src          *window              // what Open left open, or Read opened
 	file         fsys.File            // below src; nil: standard input
