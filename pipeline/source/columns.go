@@ -139,6 +139,9 @@ func (in *Input) usage(msg string) error {
 		names = in.first
 		list.Reset()
 		list.WriteString("first record: ")
+		if in.before != "" {
+			msg += "; the first line cannot be split: " + in.before
+		}
 	}
 	for i, name := range names {
 		if i == most {

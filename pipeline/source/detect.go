@@ -82,6 +82,9 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	}
 	in.nameColumns(cells)
 	in.first = s.first
+	if s.end == 0 && s.fault != nil {
+		in.before = s.fault.detail
+	}
 	if in.Dialect.Header && slices.ContainsFunc(cells, hasLoneCR) { // rows may be in it
 		return 0, in.usage("the header has a CR that no LF follows, where no line ends")
 	}
@@ -139,19 +142,22 @@ type sample struct {
 // given: the one whose first record names a URL column and no URL, or else the
 // one under which most of the records have as many fields as the first, two or
 // more, if it is more than half of them. Of equals, it is the one under which
-// more cells start as a URL does. Where none qualifies there is one column, and
-// the delimiter is the tab, which no URL has; so a list of URLs of which some
-// have commas is read as such, and one where each has the same number of them
-// is taken for columns.
+// more cells start as a URL does; without a header it must be the only one. Where
+// none qualifies there is one column, and the delimiter is the tab, which no URL
+// has; so a list of URLs of which some have commas is read as such, and one where
+// each has the same number of them is taken for columns.
 func (in *Input) sample(w *window, start int) (*sample, error) {
 	candidates := in.candidates()
 	for {
-		best, pending := (*sample)(nil), false
+		best, equal, pending := (*sample)(nil), (*sample)(nil), false
 		for _, delim := range []byte(candidates) {
 			s := in.try(delim, w.buf[w.pos:], start, w.eof())
 			pending = pending || s.pending
-			if len(candidates) == 1 || s.better(best) {
-				best = s
+			switch {
+			case len(candidates) == 1 || s.better(best):
+				best, equal = s, nil
+			case s.better(nil) && !best.better(s):
+				equal = s
 			}
 		}
 		have := len(w.buf) - w.pos
@@ -171,6 +177,9 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			}
 			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", have, why)}
 		}
+		if equal != nil && !best.named {
+			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: both %q and %q split the records; choose with --delimiter", best.delim, equal.delim)}
+		}
 		return best, in.checkWidth(best.width)
 	}
 }
@@ -180,7 +189,7 @@ func (in *Input) candidates() string {
 	if in.opts.Delimiter != 0 {
 		return string([]byte{in.opts.Delimiter})
 	}
-	return delimiters
+	return strings.ReplaceAll(delimiters, string([]byte{in.opts.Quote}), "")
 }
 
 // better says whether s is a likelier delimiter than t.
