@@ -39,6 +39,7 @@ type Folder struct {
 	inner     string // that becomes target
 	overwrite bool
 
+	around fsys.File // the folder that it lies in
 	held   fsys.File // the locked partial folder; nil when nothing of ours is there any more
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
@@ -70,10 +71,13 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	partial := PartialOf(target)
 	f := &Folder{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
 		partial: partial, inner: filepath.Join(partial, "files")}
-	if f.held, err = f.lock(); err == nil {
-		err = f.prepare(opts)
+	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
+		return nil, f.named(fmt.Errorf("the folder around it: %w", err))
 	}
-	if err != nil {
+	if f.held, err = f.lock(); err != nil {
+		return nil, f.named(errors.Join(err, f.around.Close()))
+	}
+	if err := f.prepare(opts); err != nil {
 		return nil, f.named(errors.Join(err, f.abandon()))
 	}
 	return f, nil
@@ -188,8 +192,11 @@ func (f *Folder) clear() error {
 }
 
 // tryExchange finds out before the work whether the file system can exchange
-// two folders.
+// two folders, and whether the one that is there may be moved.
 func (f *Folder) tryExchange() error {
+	if err := unix.Access(f.target, unix.W_OK); err != nil {
+		return fmt.Errorf("cannot overwrite it: %w", err)
+	}
 	a, b := filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b")
 	for _, dir := range []string{a, b} {
 		if err := f.fs.RemoveAll(dir); err != nil {
@@ -256,7 +263,7 @@ func (f *Folder) commit() error {
 	if f.held == nil {
 		return fs.ErrClosed
 	}
-	if err := f.sync(f.inner); err != nil {
+	if err := f.syncInner(); err != nil {
 		return fmt.Errorf("sync it: %w", fsys.Cause(err))
 	}
 	finished, err := f.inspect() // again: hours may have passed
@@ -265,20 +272,20 @@ func (f *Folder) commit() error {
 	}
 	if finished {
 		if err := f.fs.Exchange(f.inner, f.target); err != nil {
-			return fmt.Errorf("overwrite it: %w", err)
+			return fmt.Errorf("overwrite it: %w; move it away and run again", err)
 		}
 	} else if err := f.fs.Rename(f.inner, f.target); err != nil {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
-	if err := f.sync(filepath.Dir(f.target)); err != nil {
+	if err := f.around.Sync(); err != nil {
 		return fmt.Errorf("sync the folder around it: %w", err)
 	}
 	return f.abandon()
 }
 
-// sync brings the names in a folder to the disk.
-func (f *Folder) sync(dir string) error {
-	h, err := f.fs.OpenDir(dir)
+// syncInner brings the names of the files to the disk.
+func (f *Folder) syncInner() error {
+	h, err := f.fs.OpenDir(f.inner)
 	if err != nil {
 		return err
 	}
@@ -303,7 +310,7 @@ func (f *Folder) abandon() error {
 			return errors.Join(append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))...)
 		}
 	}
-	errs = append(errs, f.held.Close())
+	errs = append(errs, f.held.Close(), f.around.Close())
 	f.held = nil
 	return errors.Join(errs...)
 }

@@ -129,6 +129,32 @@ func TestFolderRelative(t *testing.T) {
 	wantRun(t, filepath.Join(dir, "out"), "two")
 }
 
+// The folder around the output may be a symbolic link, to another file system too.
+func TestFolderBehindALink(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	for _, around := range []string{t.TempDir(), shared(t)} {
+		if err := os.Symlink(around, link); err != nil {
+			t.Fatal(err)
+		}
+		run(t, filepath.Join(link, "out"), false, "one")
+		run(t, filepath.Join(link, "out"), true, "two")
+		wantRun(t, filepath.Join(around, "out"), "two")
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// shared is a new folder in the memory of the machine, where it has one.
+func shared(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "bulk-test-*")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 func TestFolderTakesAnEmptyOne(t *testing.T) {
 	for _, overwrite := range []bool{false, true} {
 		out := filepath.Join(t.TempDir(), "out")

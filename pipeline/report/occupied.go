@@ -43,7 +43,7 @@ func (f *Folder) occupied() (bool, error) {
 	if !info.IsDir() {
 		return false, fmt.Errorf("%w: it is no folder", ErrNotOurs)
 	}
-	parent, err := f.fs.Lstat(filepath.Dir(f.target))
+	parent, err := f.around.Stat()
 	if err != nil {
 		return false, err
 	}
