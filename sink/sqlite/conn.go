@@ -41,6 +41,9 @@ func dial(path string, flags int32, busy time.Duration) (*conn, error) {
 
 // close closes the connection. Its statements must be finalized.
 func (c *conn) close() error {
+	// An interrupt that came after the last statement would keep the WAL from being
+	// brought into the file; the next statement ends it.
+	_ = c.exec("close", "SELECT 1")
 	var err error
 	if rc := sqlite3.Xsqlite3_close(c.tls, c.db); rc != sqlite3.SQLITE_OK {
 		err = c.fail("close", rc)

@@ -21,9 +21,9 @@
 // what is committed survives a loss of power. Beside it lie FILE-wal and
 // FILE-shm while somebody has it open, and FILE.lock for good: copy the
 // database with all but the last, or when nobody has it open. While nobody has,
-// those who may not write to the folder can look, too. A process must not open
-// and close the file by other means while a Store has it open: closing a
-// descriptor gives back the POSIX locks of the whole process.
+// those who may not write to it or to the folder can look, too, and leave nothing.
+// A process must not open and close the file by other means while a Store has it
+// open: closing a descriptor gives back the POSIX locks of the whole process.
 //
 // # Locks
 //

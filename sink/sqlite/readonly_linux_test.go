@@ -16,10 +16,13 @@ import (
 
 // asAuditor calls f as somebody who may read the folder of a database but not
 // write to it. f must not end the test.
-func asAuditor(t *testing.T, path string, f func()) {
+func asAuditor(t *testing.T, path string, f func()) { asOther(t, path, 0o555, f) }
+
+// asOther calls f as somebody to whom the folder of a database gives these rights.
+func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	dir := filepath.Dir(path)
 	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
-	noError(t, os.Chmod(dir, 0o555))
+	noError(t, os.Chmod(dir, rights))
 	defer os.Chmod(dir, 0o755)
 	done := make(chan struct{})
 	go func() {
@@ -62,6 +65,33 @@ func TestReadOnlyFolder(t *testing.T) {
 		}
 		if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 2 {
 			t.Errorf("files %v, %v", entries, err)
+		}
+	})
+}
+
+// Who may write to the folder, but not to the file, leaves nothing there that would
+// keep its owner from writing.
+func TestReadOnlyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	load := func() {
+		inSession(t, open(t, path), func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+			noError(t, s.Finish(context.Background(), run))
+		}, "w")
+	}
+	load()
+	noError(t, os.Chmod(path, 0o444))
+	asOther(t, path, 0o777, func() {
+		s, err := Open(context.Background(), path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if runs, err := s.Runs(context.Background()); err != nil || len(runs) != 1 {
+			t.Errorf("runs %+v, %v", runs, err)
+		}
+		if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
+			t.Errorf("files %v, %v", left, err)
 		}
 	})
 }

@@ -143,12 +143,19 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Through a symbolic link the lock is the same.
+// Through a symbolic link the lock is the same, also of one that was there before the
+// file.
 func TestSymlink(t *testing.T) {
 	dir := t.TempDir()
-	path, link := filepath.Join(dir, "x.db"), filepath.Join(dir, "link.db")
-	inSession(t, open(t, path), func(*session, sink.Run) {
-		noError(t, os.Symlink(path, link))
+	link, early := filepath.Join(dir, "link.db"), filepath.Join(dir, "early.db")
+	noError(t, os.Mkdir(filepath.Join(dir, "to"), 0o777))
+	noError(t, os.Symlink("to/x.db", link))
+	noError(t, os.Symlink("link.db", early))
+	store := open(t, early)
+	if want := filepath.Join(dir, "to", "x.db"); store.Path() != want {
+		t.Errorf("path %s, want %s", store.Path(), want)
+	}
+	inSession(t, store, func(*session, sink.Run) {
 		_, err := open(t, link).Lock(context.Background(), []string{"w"}, sink.LockOptions{NoWait: true})
 		if !errors.Is(err, sink.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {
 			t.Errorf("error %v", err)
@@ -290,6 +297,18 @@ func TestInterrupt(t *testing.T) {
 	}
 	if n, err := c.number("count", "SELECT 7"); n != 7 || err != nil {
 		t.Errorf("afterwards: %d, %v", n, err)
+	}
+}
+
+// An interrupt that meets no statement does not keep the WAL out of the file.
+func TestInterruptBeforeClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	inSession(t, open(t, path), func(s *session, _ sink.Run) {
+		ctx, cancel := context.WithCancel(context.Background())
+		noError(t, s.c.during(ctx, func() error { cancel(); return nil }))
+	}, "w")
+	if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
+		t.Errorf("files %v, %v", left, err)
 	}
 }
 

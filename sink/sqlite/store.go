@@ -74,8 +74,18 @@ func resolve(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the folder of the database %s: %w", path, err)
 	}
-	return filepath.Abs(filepath.Join(folder, filepath.Base(path)))
+	path = filepath.Join(folder, filepath.Base(path))
+	if to, err := os.Readlink(path); err == nil { // the link is there, the database is not yet
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(folder, to)
+		}
+		return resolve(to)
+	}
+	return filepath.Abs(path)
 }
+
+// Path returns the name of the file, absolute and without symbolic links.
+func (s *Store) Path() string { return s.path }
 
 // existing opens a connection that only looks; without a database of ours yet
 // the error is sink.ErrMissing. The caller closes it.
@@ -112,19 +122,23 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// dialReader opens the file, whose state is info, for one who only looks. Where the
-// folder may not be written SQLite cannot make what it needs beside the file. If
-// all is in the file it is read as one that nobody changes, which close makes sure
-// of.
+// dialReader opens the file, whose state is info, for one who only looks. What SQLite
+// makes beside the file must not belong to one who may not write the file: its owner
+// could not use it. If all is in the file it is read as one that nobody changes,
+// which close makes sure of.
 func (s *Store) dialReader(info fs.FileInfo) (*conn, error) {
-	if unix.Access(filepath.Dir(s.path), unix.W_OK) == nil || !blank(s.path+"-wal") || !blank(s.path+"-journal") {
+	if unix.Access(s.path, unix.W_OK) == nil && unix.Access(filepath.Dir(s.path), unix.W_OK) == nil {
 		// A connection that cannot write would leave FILE-wal and FILE-shm behind.
 		return dial(s.path, sqlite3.SQLITE_OPEN_READWRITE, s.busy)
 	}
-	name := url.URL{Scheme: "file", Path: s.path, RawQuery: "immutable=1"}
+	how, still := "readonly_shm=1", fs.FileInfo(nil)
+	if blank(s.path+"-wal") && blank(s.path+"-journal") {
+		how, still = "immutable=1", info
+	}
+	name := url.URL{Scheme: "file", Path: s.path, RawQuery: how}
 	c, err := dial(name.String(), sqlite3.SQLITE_OPEN_READONLY|sqlite3.SQLITE_OPEN_URI, s.busy)
 	if err == nil {
-		c.path, c.still = s.path, info
+		c.path, c.still = s.path, still
 	}
 	return c, err
 }
