@@ -51,7 +51,11 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	if len(names) > maxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
-	if err := outside(cfg.Out, names); err != nil {
+	kept := names
+	if s, ok := cfg.Store.(interface{ Path() string }); ok { // it is a file
+		kept = append(slices.Clone(names), s.Path())
+	}
+	if err := outside(cfg.Out, kept); err != nil {
 		return nil, err
 	}
 	in := &inputs{}
@@ -79,7 +83,7 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	return in, nil
 }
 
-// outside refuses inputs that lie in the output folder, or in that where the output
+// outside refuses files that lie in the output folder, or in that where the output
 // is written: the run would replace it with them in it.
 func outside(out string, names []string) error {
 	var folders []fs.FileInfo
@@ -91,6 +95,11 @@ func outside(out string, names []string) error {
 	seen := map[string]bool{}
 	for _, name := range names {
 		path, err := filepath.EvalSymlinks(name)
+		if errors.Is(err, fs.ErrNotExist) { // a store that is not yet there
+			if path, err = filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+				path = filepath.Join(path, filepath.Base(name))
+			}
+		}
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
