@@ -18,7 +18,7 @@ func usage(state *os.ProcessState, wall time.Duration) Usage {
 	u := Usage{Seconds: wall.Seconds(), User: state.UserTime().Seconds()}
 	u.CPU = u.User + state.SystemTime().Seconds()
 	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
-		u.RSS = r.Maxrss
+		u.RSS = int64(r.Maxrss)
 		if runtime.GOOS != "darwin" {
 			u.RSS *= 1024
 		}

@@ -3,6 +3,7 @@ package extsort
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"sort"
 )
@@ -141,7 +142,7 @@ const (
 	chunkClasses = 4       // chunkSize = firstChunk << chunkClasses
 	mostArena    = 1 << 23 // but never more than Config.Memory
 	offsetBits   = 12      // chunkSize / align is 1 << offsetBits
-	maxRecordLen = 1<<32 - 1
+	maxRecordLen = math.MaxUint32 & math.MaxInt
 )
 
 type header struct {
