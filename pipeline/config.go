@@ -51,7 +51,7 @@ type Config struct {
 	MaxRejects MaxRejects
 	AsOf       time.Time // zero: now
 	Workers    int       // 0: as many as processors, or as Memory allows
-	Memory     int64     // bytes that the run may use, see budget; 0: no bound
+	Memory     int64     // bytes that the run may use, see the package comment; 0: no bound
 	TempDir    string    // of what does not fit; "": that of the system
 	Spilled    func()    // called when all is read, if rows did not fit in memory; may be nil
 	Version    string    // of the tool, for the manifest
@@ -171,6 +171,15 @@ func (c *Config) validate() error {
 	}
 	if err := checkBaseURL(c.BaseURL); err != nil {
 		problems = append(problems, err)
+	}
+	if _, err := report.ParseFormat(string(c.ReportFormat)); err != nil {
+		problems = append(problems, err)
+	}
+	if _, err := report.ParseOrder(string(c.ReportOrder)); err != nil {
+		problems = append(problems, err)
+	}
+	if y := c.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
+		complain("as-of %v is out of range", c.AsOf)
 	}
 	return errors.Join(problems...)
 }

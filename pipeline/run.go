@@ -17,10 +17,10 @@ import (
 
 // A Result says how a run went.
 type Result struct {
-	Counts         sink.Counts
-	Reasons        map[string]int64 // rejects by reason
+	Counts         sink.Counts      // zero until all rows are settled
+	Reasons        map[string]int64 // rejects by reason; nil until the output has its name
 	Out            string           // the output folder
-	ManifestSHA256 string           // of manifest.json, hexadecimal
+	ManifestSHA256 string           // of manifest.json, hexadecimal; "" until the output has its name
 	RunID          int32            // 0: nothing was to be stored
 	Resumed        bool             // went on with a run that was interrupted
 	AsOf           time.Time

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -476,4 +477,33 @@ func dump(t *testing.T, dir string) []string {
 		t.Fatal(err)
 	}
 	return lines
+}
+
+// A run that cannot start as it was asked for ends before it does anything.
+func TestRefused(t *testing.T) {
+	for want, change := range map[string]func(*pipeline.Config){
+		"no input":                      func(cfg *pipeline.Config) { cfg.Inputs = nil },
+		"no output folder":              func(cfg *pipeline.Config) { cfg.Out = "" },
+		`unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
+		`unknown report order "random"`: func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
+		"--workers -1 is negative":      func(cfg *pipeline.Config) { cfg.Workers = -1 },
+		"as-of 10000-01-01":             func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"code length 25":                func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
+	} {
+		dir := t.TempDir()
+		cfg := base(10)
+		cfg.Inputs, cfg.Out, cfg.Store = []string{filepath.Join(dir, "links.csv")}, filepath.Join(dir, "out"), openStore(t, dir)
+		if err := os.WriteFile(cfg.Inputs[0], []byte(csvFile(rows(1, 10))), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		change(&cfg)
+		_, err := pipeline.Run(context.Background(), cfg)
+		var usage *pipeline.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("%s: %v was left, %v", want, entries, err)
+		}
+	}
 }
