@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +151,30 @@ func TestFormats(t *testing.T) {
 func checkInput(t *testing.T, in *Input, data []byte, want []string) {
 	t.Helper()
 	checkInputBy(t, 1, in, data, want)
+}
+
+// There is at least one worker, and it may be asked how far it has come.
+func TestProgressWhileReading(t *testing.T) {
+	in, err := Open(t.Context(), write(t, "a.csv", []byte("url\n"+strings.Repeat("http://a/\n", 100_000))), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asking sync.WaitGroup
+	var over atomic.Bool
+	asked := make(chan struct{})
+	asking.Go(func() {
+		in.Progress()
+		close(asked)
+		for !over.Load() {
+			in.Progress()
+		}
+	})
+	<-asked
+	if err := in.Read(t.Context(), 0, func(int, *Batch) error { return nil }); err != nil || in.Records() != 100_000 {
+		t.Errorf("%d records, %v", in.Records(), err)
+	}
+	over.Store(true)
+	asking.Wait()
 }
 
 // checkBytes is checkInput of a file that needs no options.

@@ -92,10 +92,11 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 		return nil, err
 	}
 	if info, err = f.Stat(); err == nil && info.Mode().IsRegular() {
-		if in.info != nil {
+		if in.info == nil {
+			in.info, in.total = info, info.Size()
+		} else {
 			err = in.unchanged(f)
 		}
-		in.info, in.total = info, info.Size()
 	}
 	if err != nil {
 		f.Close()

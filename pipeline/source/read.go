@@ -57,8 +57,9 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 }
 
 // Workers is how many of so many workers find something to do in the input, by
-// its size.
+// its size; at least one.
 func (in *Input) Workers(most int) int {
+	most = max(most, 1)
 	if in.total >= 0 && in.total/int64(in.opts.Block) < int64(most) {
 		most = int(in.total/int64(in.opts.Block)) + 1
 	}

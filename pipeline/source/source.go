@@ -229,8 +229,8 @@ func (in *Input) waited(since time.Time) { in.busy.Add(-int64(time.Since(since))
 // Cut says that Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }
 
-// Progress is the number of raw bytes read so far and to be read in all (-1:
-// unknown). It may be called while Read is running.
+// Progress is the number of raw bytes read so far, by Open and then anew by Read,
+// and to be read in all (-1: unknown). It may be called while Read is running.
 func (in *Input) Progress() (read, total int64) {
 	read, total = in.done.Load(), in.total
 	if total >= 0 {
