@@ -79,7 +79,9 @@ type Run struct {
 
 // A Store is an opened database with the tables links and runs, or the place for
 // one: Lock creates it, and until then all that looks or takes back fails with
-// ErrMissing and creates nothing. It is safe for concurrent use.
+// ErrMissing and creates nothing. It is safe for concurrent use. Once a context is
+// over, each call with it, of a Session too, fails with its cause (context.Cause) and
+// leaves the session usable.
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having

@@ -232,7 +232,7 @@ func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
 }
 
 // An Allocator gives memory to the decoder of Arrow, and panics rather than
-// exceed [mostBatch] from one Reset to the next: the length of a compressed buffer
+// exceed mostBatch from one Reset to the next: the length of a compressed buffer
 // is known from the buffer alone. It is for one goroutine.
 type Allocator struct {
 	memory.Allocator

@@ -11,7 +11,7 @@ import (
 
 // A RowDigest is a digest of the rows of a mapping that does not depend on their
 // order, on the format of the file, on the order in which digests are merged, or
-// on what is shown only (short_url). The zero value is that of no rows. It is
+// on what is shown only (short_url, the apostrophes of MappingOptions.ExcelSafe). The zero value is that of no rows. It is
 // for one goroutine, allocates only to grow its buffer, and must not be copied
 // while in use.
 //
