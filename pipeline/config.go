@@ -157,7 +157,7 @@ func (c *Config) validate() error {
 		complain("--workers %d is negative", c.Workers)
 	}
 	if least := c.leastMemory(); c.Memory != 0 && c.Memory < least {
-		complain("--memory of %d MiB is too little: %d workers need %d MiB", c.Memory>>20, c.Workers, least>>20)
+		complain("--memory of %d MiB is too little: it takes %d MiB with --workers %d", c.Memory>>20, least>>20, c.Workers)
 	}
 	if c.TempDir != "" {
 		if info, err := os.Stat(c.TempDir); err != nil {
