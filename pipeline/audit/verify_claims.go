@@ -32,10 +32,11 @@ type claim struct {
 type claimKind byte
 
 const (
-	holds   claimKind = iota // a link that has the code, at a salt above 0, or of another length
-	line                     // a line of collisions.csv
-	needs                    // a link that could not have the code: there must be such a line
-	refused                  // a reject for which every code was taken
+	holds     claimKind = iota // a link that has the code, at a salt above 0, or of another length
+	line                       // a line of collisions.csv
+	needs                      // a link that could not have the code: there must be such a line
+	refused                    // a reject for which every code was taken
+	elsewhere                  // a link that has another code than this, its own of salt 0; if there is refused
 )
 
 // Layout of a claim in the sort: the group is the workspace, the key the first 8
@@ -117,6 +118,9 @@ func (w *checker) claim(r *link) {
 	}
 	c := claim{what: holds, created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
 	w.file(w.claims, r.Workspace, &c)
+	if w.manifest.Reasons[report.CodeSpaceExhausted] > 0 {
+		w.file(w.claims, r.Workspace, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
+	}
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil || r.Salt > w.run.mostSalt {
 		return // a finding already

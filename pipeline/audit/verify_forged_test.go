@@ -69,3 +69,39 @@ func testVerifyForged(t *testing.T, order report.Order) {
 		}
 	}
 }
+
+// A row of a URL that has a link, whatever its code, is not rejected because the
+// codes are exhausted.
+func TestVerifyForgedReject(t *testing.T) { inOrders(t, testVerifyForgedReject) }
+
+func testVerifyForgedReject(t *testing.T, order report.Order) {
+	for name, first := range map[string]int{"first code": 0, "another salt": 1, "another length": 2} {
+		t.Run(name, func(t *testing.T) {
+			cfg := pipeline.Config{Workspace: "demo", CodeLength: first, ReportOrder: order, Store: openStore(t, t.TempDir())}
+			url := "http://example.com/0"
+			if cfg.CodeLength == 1 {
+				for i := 0; ; i++ { // until one has to give way
+					url = fmt.Sprintf("http://example.com/%d", i)
+					if job(t, cfg, map[string]string{"a.txt": url}); !strings.HasSuffix(lines(t, "mapping.csv")[1], ",0\n") {
+						break
+					}
+				}
+			} else if first > 0 {
+				job(t, cfg, map[string]string{"a.txt": url})
+			}
+			cfg.CodeLength = 1
+			job(t, cfg, map[string]string{"a.txt": url + "\n" + url + "\nftp://x\n"})
+			clean(t, audit.VerifyConfig{Inputs: []string{"a.txt"}, Store: cfg.Store})
+			m := readManifest(t)
+			m.Counts.Duplicate, m.Counts.Rejected, m.Reasons["code_space_exhausted"] = 0, 2, 1
+			m.Files[0].Rows, m.Files[2].Rows = 1, 2
+			writeManifest(t, m)
+			put(t, "mapping.csv", lines(t, "mapping.csv")[:2])
+			rejects := lines(t, "rejects.csv")
+			put(t, "rejects.csv", []string{rejects[0], fmt.Sprintf("a.txt,2,%d,code_space_exhausted,all 11 codes of this URL have other owners,%s,\n", len(url)+1, url), rejects[1]})
+			if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.txt"}}); v.Kinds[audit.BadReason] != 1 || len(v.Kinds) > 1 {
+				t.Errorf("found %v: %+v", kinds(v), v.Findings)
+			}
+		})
+	}
+}

@@ -67,8 +67,14 @@ func (s *slotChecker) close() error {
 		holder = c
 	}
 	s.matchLines()
+	linked := s.linked(holder)
 	for i := range s.claims {
-		s.check(&s.claims[i], holder, workspace)
+		c := &s.claims[i]
+		s.check(c, holder, workspace)
+		if c.what == refused && c.salt == 0 && linked[string(c.canonical)] {
+			s.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: c.row, Column: "reason",
+				Expected: "no link of " + report.Text(c.canonical), Found: report.CodeSpaceExhausted})
+		}
 	}
 	return nil
 }
@@ -90,6 +96,21 @@ func (s *slotChecker) holder(workspace string) (*claim, error) {
 		}
 		s.shared(s.links.at.Number)
 	}
+}
+
+// linked returns the URLs whose code of salt 0 is the one in hand and that have a
+// link, as far as claims and their holder tell.
+func (s *slotChecker) linked(holder *claim) map[string]bool {
+	urls := map[string]bool{}
+	if holder != nil {
+		urls[string(holder.canonical)] = true
+	}
+	for i := range s.claims {
+		if c := &s.claims[i]; c.what == elsewhere {
+			urls[string(c.canonical)] = true
+		}
+	}
+	return urls
 }
 
 func (s *slotChecker) shared(row int64) {
@@ -132,7 +153,7 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 		s.checkOwner(c, holder, workspace)
 	case c.what == refused && holder == nil && s.wanted != nil:
 		s.file(s.wanted, []byte(workspace), &claim{what: refused, row: c.row, code: s.code})
-	case c.what == holds || holder == nil || !holder.created:
+	case c.what == holds || c.what == elsewhere || holder == nil || !holder.created:
 	case c.what == needs && c.created && bytes.Compare(holder.canonical, c.canonical) > 0:
 		s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: holder.row, Column: "short_code",
 			Expected: report.Text(c.canonical), Found: report.Text(holder.canonical)})
