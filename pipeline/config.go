@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/url"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -48,7 +46,7 @@ type Config struct {
 	ExcelSafe    bool
 	NoCarry      bool // leave the other columns of the input out of the mapping
 
-	MaxRejects MaxRejects
+	MaxRejects report.MaxRejects
 	AsOf       time.Time // zero: now
 	Workers    int       // 0: as many as processors, or as Memory allows
 	Memory     int64     // bytes that the run may use, see the package comment; 0: no bound
@@ -198,49 +196,11 @@ func checkBaseURL(base string) error {
 	return nil
 }
 
-// MaxRejects is the most rejected rows that a run may have. The zero value is no
-// limit.
-type MaxRejects struct {
-	text    string
-	rows    int64
-	percent float64 // of the rows read, if share
-	share   bool
-}
-
-// ParseMaxRejects reads "N" (rows) or "P%" (of the rows read).
-func ParseMaxRejects(s string) (MaxRejects, error) {
-	if digits, ok := strings.CutSuffix(s, "%"); ok {
-		p, err := strconv.ParseFloat(digits, 64)
-		if err != nil || p < 0 || p > 100 || math.IsNaN(p) {
-			return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
-		}
-		return MaxRejects{text: s, percent: p, share: true}, nil
-	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
-		return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
-	}
-	return MaxRejects{text: s, rows: n}, nil
-}
-
-// String returns the limit as it was written; "": none.
-func (m MaxRejects) String() string { return m.text }
-
-func (m MaxRejects) exceeded(c sink.Counts) bool {
-	switch {
-	case m.text == "":
-		return false
-	case m.share:
-		return float64(c.Rejected)*100 > m.percent*float64(c.Read)
-	}
-	return c.Rejected > m.rows
-}
-
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects
 // allows. The rejects and the manifest are written; the store is unchanged.
 type TooManyRejectsError struct {
 	Rejected, Read int64
-	Limit          MaxRejects
+	Limit          report.MaxRejects
 }
 
 func (e *TooManyRejectsError) Error() string {

@@ -201,7 +201,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	}
 	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
 	r.result.Counts, r.result.Resumed = row.Counts, row.ID != 0
-	if r.cfg.MaxRejects.exceeded(row.Counts) {
+	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
 		return r.refuse(row)
 	}
 	return r.finish(ctx, session, row)

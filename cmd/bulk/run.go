@@ -142,7 +142,7 @@ func (o *runOptions) settle() (err error) {
 	o.AsOf, err = parseTime(o.asOf)
 	check("as-of", err)
 	if o.maxRejects != "" {
-		o.Config.MaxRejects, err = pipeline.ParseMaxRejects(o.maxRejects)
+		o.Config.MaxRejects, err = report.ParseMaxRejects(o.maxRejects)
 		check("max-rejects", err)
 	}
 	if o.CodeLength == 0 {

@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,5 +104,42 @@ func testVerifyForgedReject(t *testing.T, order report.Order) {
 				t.Errorf("found %v: %+v", kinds(v), v.Findings)
 			}
 		})
+	}
+}
+
+// Of a run without a mapping, too, a row is rejected for what is wrong with it.
+func TestVerifyForgedRefused(t *testing.T) {
+	refuse(t, base(10), "url,team,note\nhttp://a/,x,\nftp://a/,x,\nftp://b/,x,\n")
+	m := readManifest(t)
+	m.Counts.Created, m.Counts.Rejected, m.Reasons["unsupported_scheme"], m.Files[0].Rows = 0, 3, 3, 3
+	writeManifest(t, m)
+	rejects := lines(t, "rejects.csv")
+	put(t, "rejects.csv", slices.Insert(rejects, 1, `a.csv,1,14,unsupported_scheme,"scheme ""ftp"" is not http or https",ftp://c/,x,,`+"\n"))
+	clean := verify(t, audit.VerifyConfig{})
+	v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}})
+	if clean.Failed() > 0 || v.Kinds[audit.InputDiffers] == 0 || len(v.Kinds) > 1 {
+		t.Errorf("found %v, without the input %v", v.Findings, clean.Findings)
+	}
+}
+
+// A run has a mapping if, and only if, it has no more rejects than it may have.
+func TestVerifyForgedLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit   string
+		mapping bool
+		want    string
+	}{
+		{"", true, "[]"}, {"2", true, "[]"}, {"1", true, "[manifest]"}, {"66%", true, "[manifest]"}, {"67%", true, "[]"},
+		{"", false, "[manifest]"}, {"2", false, "[manifest]"}, {"x", false, "[manifest]"}, {"1", false, "[]"}, {"66%", false, "[]"},
+	} {
+		job(t, base(10), map[string]string{"a.csv": "url,team,note\nhttp://a/,x,\nftp://a/,x,\nftp://b/,x,\n"})
+		m := readManifest(t)
+		if m.Options["max_rejects"] = c.limit; !c.mapping {
+			m.Files = m.Files[2:]
+		}
+		writeManifest(t, m)
+		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != c.want || v.NoMapping == c.mapping {
+			t.Errorf("%+v: found %v", c, v.Findings)
+		}
 	}
 }

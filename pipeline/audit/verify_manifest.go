@@ -109,7 +109,14 @@ func (v *verifier) settle() bool {
 		v.seen = append(v.seen, newRowSet(in.Records))
 		v.rejected = append(v.rejected, newRowSet(in.Records))
 	}
-	return v.settleFiles(o.text("report_format")) && ok
+	if !v.settleFiles(o.text("report_format")) {
+		return false
+	}
+	limit, err := report.ParseMaxRejects(o.text("max_rejects"))
+	if exceeded := err == nil && limit.Exceeded(m.Counts); exceeded != v.result.NoMapping {
+		v.wrong(BadManifest, "options.max_rejects", maxRejectsText(exceeded), o.text("max_rejects"))
+	}
+	return ok
 }
 
 // An option reads the options of a manifest; what is missing is zero.
@@ -143,6 +150,13 @@ func (v *verifier) settleFiles(format string) bool {
 		return false
 	}
 	return true
+}
+
+func maxRejectsText(exceeded bool) string {
+	if exceeded {
+		return "no limit that the rejects exceed: there is a mapping"
+	}
+	return "a limit that the rejects exceed: there is no mapping"
 }
 
 // checkFolder compares the folder with the list of files in the manifest, and

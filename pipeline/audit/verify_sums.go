@@ -194,9 +194,10 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 	return err
 }
 
-// compareSums compares a row of the run with that of the input.
+// compareSums compares a row of the run with that of the input. Without a mapping
+// only rejects are there to be compared.
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
-	if key == 0 || v.mapping == "" && input.linked {
+	if key == 0 || v.mapping == "" && input.linked && !run.filed {
 		return
 	}
 	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[key>>rowBits-1].Name), Row: int64(key & (1<<rowBits - 1))}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -193,18 +194,29 @@ func TestVerifyExisting(t *testing.T) {
 	}
 }
 
+// refuse is a run of a.csv that allows one reject, and has more.
+func refuse(t *testing.T, cfg pipeline.Config, text string) {
+	t.Helper()
+	cfg.MaxRejects, _ = report.ParseMaxRejects("1")
+	cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
+	t.Chdir(t.TempDir())
+	os.WriteFile("a.csv", []byte(text), 0o666)
+	var refused *pipeline.TooManyRejectsError
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.As(err, &refused) {
+		t.Fatalf("not refused: %v", err)
+	}
+}
+
 // A run that refused its input has rejects alone.
 func TestVerifyTooManyRejects(t *testing.T) {
-	cfg := base(10)
-	cfg.MaxRejects, _ = pipeline.ParseMaxRejects("1")
-	t.Chdir(t.TempDir())
-	os.WriteFile("a.csv", []byte(table(1, 300, "url,team,note")), 0o666)
-	cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
-	if _, err := pipeline.Run(context.Background(), cfg); err == nil {
-		t.Fatal("not refused")
-	}
-	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 || !v.NoMapping {
-		t.Errorf("%+v", v)
+	for _, length := range []int{1, 10} {
+		refuse(t, base(length), table(1, 300, "url,team,note"))
+		if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}); v.Failed() > 0 || v.Rejects < 2 || !v.NoMapping {
+			t.Errorf("%+v", v)
+		}
+		if m := readManifest(t); length == 1 && m.Reasons["code_space_exhausted"] == 0 {
+			t.Errorf("no URL is exhausted: %v", m.Reasons)
+		}
 	}
 	good := *readManifest(t)
 	for name, change := range map[string]func(c *report.Counts){

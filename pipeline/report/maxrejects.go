@@ -1,0 +1,47 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// MaxRejects is the most rejected rows that a run may have. The zero value is no
+// limit.
+type MaxRejects struct {
+	text    string
+	rows    int64
+	percent float64 // of the rows read, if share
+	share   bool
+}
+
+// ParseMaxRejects reads "N" (rows) or "P%" (of the rows read).
+func ParseMaxRejects(s string) (MaxRejects, error) {
+	if digits, ok := strings.CutSuffix(s, "%"); ok {
+		p, err := strconv.ParseFloat(digits, 64)
+		if err != nil || p < 0 || p > 100 || math.IsNaN(p) {
+			return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
+		}
+		return MaxRejects{text: s, percent: p, share: true}, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
+	}
+	return MaxRejects{text: s, rows: n}, nil
+}
+
+// String returns the limit as it was written; "": none.
+func (m MaxRejects) String() string { return m.text }
+
+// Exceeded reports whether a run with these books has more rejects than that.
+func (m MaxRejects) Exceeded(c Counts) bool {
+	switch {
+	case m.text == "":
+		return false
+	case m.share:
+		return float64(c.Rejected)*100 > m.percent*float64(c.Read)
+	}
+	return c.Rejected > m.rows
+}
