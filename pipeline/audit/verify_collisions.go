@@ -56,6 +56,9 @@ func (w *checker) collision(c *report.Collision, row int64, before place) place 
 	}
 	workspace := c.Workspace
 	if w.run.excelSafe {
+		if report.IsFormula(workspace) {
+			wrong(BadFormula, "workspace_id", string(report.Defuse(workspace)), workspace)
+		}
 		workspace = report.Undefuse(workspace)
 	}
 	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))

@@ -29,6 +29,7 @@ const (
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
 	BadCode        Kind = "code"              // not the code of the URL at its salt
 	BadSalt        Kind = "salt"              // not the lowest salt of the code, or one that was not to be tried
+	BadFormula     Kind = "formula"           // a spreadsheet would run a cell that was to be safe
 	BadShortURL    Kind = "short_url"         // not base URL and code
 	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or a later one is not
 	BadDuplicate   Kind = "duplicate"         // a duplicate does not have the code and the salt of its link

@@ -13,8 +13,9 @@ import (
 // A checker recomputes rows of the mapping for one goroutine.
 type checker struct {
 	*verifier
-	csv      bool // the mapping cannot tell null from empty
-	defused  bool // its cells are as Defuse made them
+	csv      bool     // the mapping cannot tell null from empty
+	defused  bool     // its cells are as Defuse made them
+	carried  []string // names of the carried columns
 	sources  map[string]int
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not looked at
@@ -44,7 +45,7 @@ type link struct {
 }
 
 func (v *verifier) newChecker(m *report.MappingReader) *checker {
-	w := &checker{verifier: v, csv: m.Format == report.CSV, defused: m.Format == report.CSV && v.run.excelSafe, claims: v.claims.NewWriter(), sources: map[string]int{}}
+	w := &checker{verifier: v, csv: m.Format == report.CSV, defused: m.Format == report.CSV && v.run.excelSafe, carried: m.Carried, claims: v.claims.NewWriter(), sources: map[string]int{}}
 	if v.stored != nil {
 		w.wanted = v.stored.NewWriter()
 	}
@@ -74,6 +75,7 @@ func (w *checker) check(s stretch) {
 	faults := s.block.Faults
 	for i := range s.block.Len() {
 		s.block.Row(i, &w.row.MappingRow)
+		w.checkSafe()
 		w.derive(&w.row)
 		w.outcomes[w.row.Outcome]++
 		w.digest.Add(&w.row.Row)
@@ -141,6 +143,29 @@ func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
 // found makes a finding of a cell of the row in hand.
 func (w *checker) found(kind Kind, column, expected, got string) {
 	w.log.add(Finding{Kind: kind, File: w.mapping, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(got)})
+}
+
+// checkSafe checks that Defuse made the cells of the row in hand, while they are as
+// the file has them.
+func (w *checker) checkSafe() {
+	if !w.defused {
+		return
+	}
+	check := func(column string, cell []byte) {
+		if report.IsFormula(cell) {
+			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
+		}
+	}
+	r := &w.row
+	check("source", []byte(r.Source))
+	check("workspace_id", r.Workspace)
+	check("original_url", r.Original)
+	check("canonical_url", r.Canonical)
+	check("short_code", r.Code)
+	check("short_url", r.ShortURL)
+	for i, cell := range r.Carried {
+		check(w.carried[i], cell)
+	}
 }
 
 func (w *checker) checkRow() {

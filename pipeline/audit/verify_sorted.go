@@ -85,6 +85,7 @@ func (w *checker) sort(s stretch) {
 	for i := range s.block.Len() {
 		r := &w.row
 		s.block.Row(i, &r.MappingRow)
+		w.checkSafe()
 		w.derive(r)
 		n := 0
 		for n < len(faults) && faults[n].Row == r.Number {

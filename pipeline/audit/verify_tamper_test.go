@@ -370,6 +370,37 @@ func testVerifyExcelSafe(t *testing.T, order report.Order) {
 	}
 }
 
+// A cell that a spreadsheet would run is found although the digests are made to
+// fit, and that of the rows does not change.
+func TestVerifyFormulas(t *testing.T) { inOrders(t, testVerifyFormulas) }
+
+func testVerifyFormulas(t *testing.T, order report.Order) {
+	cfg := base(1)
+	cfg.ExcelSafe, cfg.ReportOrder = true, order
+	job(t, cfg, twoInputs())
+	for _, c := range []struct{ file, old, new, column string }{
+		{"mapping.csv", ",'=1+1\n", ",=1+1\n", "extra"},
+		{"mapping.csv", ",'-x,", ",-x,", "workspace_id"},
+		{"mapping.csv", ",'\thttp:", ",\thttp:", "original_url"},
+		{"collisions.csv", "'-x,", "-x,", "workspace_id"},
+	} {
+		good := lines(t, c.file)
+		i := slices.IndexFunc(good, func(line string) bool { return strings.Contains(line, c.old) })
+		if i < 0 {
+			t.Fatalf("no %q in %s", c.old, c.file)
+		}
+		bad := slices.Clone(good)
+		bad[i] = strings.Replace(bad[i], c.old, c.new, 1)
+		put(t, c.file, bad)
+		v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}})
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.BadFormula || v.Findings[0].Row != int64(i) || v.Findings[0].Column != c.column {
+			t.Errorf("%q in %s: found %+v", c.new, c.file, v.Findings)
+		}
+		put(t, c.file, good)
+		clean(t, audit.VerifyConfig{})
+	}
+}
+
 // A file that is not there, or is no report, is a finding like any other.
 func TestVerifyMissing(t *testing.T) {
 	tampered(t, report.CSV, report.SortOrder, 1)

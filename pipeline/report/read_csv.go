@@ -252,6 +252,9 @@ func Defuse(cell []byte) []byte {
 	return cell
 }
 
+// IsFormula reports whether a spreadsheet would run a cell, which Defuse never leaves.
+func IsFormula(cell []byte) bool { return formula(cell[:min(1, len(cell))]) }
+
 // Undefuse returns the cell that Defuse made another of.
 func Undefuse(cell []byte) []byte {
 	if len(cell) > 1 && cell[0] == '\'' && formula(cell[1:]) {
