@@ -12,25 +12,29 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A forgery in which every row is right by itself, and every digest and number
-// fits, is found by what the rows are to each other.
-func TestVerifyForged(t *testing.T) { inOrders(t, testVerifyForged) }
+// code is that of one character which a URL has at a salt.
+func code(url string, salt int) string {
+	scheme := must(codegen.New(1))
+	return string(scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("demo"), salt))))
+}
 
-func testVerifyForged(t *testing.T, order report.Order) {
-	scheme, err := codegen.New(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code := func(url string, salt int) string {
-		return string(scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("demo"), salt))))
-	}
-	var urls []string // three of one code at salt 0, and of others then
+// contested are three URLs whose code at salt 0 is 7, and then others.
+func contested() (urls []string) {
 	for i := 0; len(urls) < 3; i++ {
 		url := fmt.Sprintf("http://example.com/%04d", i)
 		if code(url, 0) == "7" && (len(urls) == 0 || code(url, 1) != code(urls[len(urls)-1], 1) && code(url, 1) != "7") {
 			urls = append(urls, url)
 		}
 	}
+	return urls
+}
+
+// A forgery in which every row is right by itself, and every digest and number
+// fits, is found by what the rows are to each other.
+func TestVerifyForged(t *testing.T) { inOrders(t, testVerifyForged) }
+
+func testVerifyForged(t *testing.T, order report.Order) {
+	urls := contested()
 	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1, ReportOrder: order}, map[string]string{"a.txt": strings.Join(urls, "\n") + "\nftp://x\n"})
 	clean(t, audit.VerifyConfig{})
 	mapping, collisions := lines(t, "mapping.csv"), lines(t, "collisions.csv")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
@@ -185,6 +186,40 @@ func TestVerifyStoreOwners(t *testing.T) {
 	if lost["collisions.csv"] == 0 || lost["rejects.csv"] == 0 {
 		t.Errorf("unexplained %v", lost)
 	}
+}
+
+// Whoever has a lower code since a later run is no wrong owner, whatever time the
+// runs have in common.
+func TestVerifyLaterOwners(t *testing.T) {
+	store, urls := openStore(t, t.TempDir()), contested()
+	t.Chdir(t.TempDir())
+	run := func(out, url string) *pipeline.Result {
+		os.WriteFile("a.txt", []byte(url), 0o666)
+		return must(pipeline.Run(context.Background(), pipeline.Config{Workspace: "demo", CodeLength: 1, Store: store, Inputs: []string{"a.txt"}, Out: out,
+			AsOf: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}))
+	}
+	first := run("first", urls[0])
+	run("second", urls[1])
+	must(store.Undo(context.Background(), first.RunID, sink.LockOptions{}, nil))
+	run("third", urls[1])
+	run("fourth", urls[2])
+	for dir, owners := range map[string]int{"second": 1, "third": 1, "fourth": 0} {
+		v := must(audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir, Store: store}))
+		n := 0
+		for _, f := range v.Unexplained {
+			n += btoi(f.Column == "owner")
+		}
+		if v.Failed() > 0 || n != owners {
+			t.Errorf("%s: %+v, %+v", dir, v.Findings, v.Unexplained)
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func must[T any](v T, err error) T {

@@ -23,10 +23,16 @@ const storeName = "store"
 // the mapping says are there.
 type storeChecker struct {
 	*verifier
-	runID  int32        // of the manifest; 0: unknown
+	storedRuns
 	wanted *claimCursor // links of the mapping
 	number int64        // of the link in the store's order, from 1
 	all    bool         // every link of the run is among the wanted
+}
+
+// storedRuns are the runs of the store, by ID.
+type storedRuns struct {
+	runID int32 // of the manifest; 0: unknown
+	runs  map[int32]sink.Run
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
@@ -37,7 +43,7 @@ type storeChecker struct {
 // links of the mapping are sorted too and the store is listed once more. Existing
 // links and owners of codes are sorted in any case.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
-	runID, err := v.findRun(ctx)
+	runs, err := v.findRun(ctx)
 	if err != nil {
 		return err
 	}
@@ -46,14 +52,14 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newClaims()
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: v.stored}}
+	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
 	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
 		return err
 	}
-	if (runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
-		if err := v.compareCreated(ctx, runID); err != nil {
+	if (runs.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
+		if err := v.compareCreated(ctx, runs); err != nil {
 			return err
 		}
 	}
@@ -157,7 +163,7 @@ func (b *links) add(l *sink.Stored) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context, runID int32) (err error) {
+func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err error) {
 	created := v.newClaims()
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := v.openMapping()
@@ -179,17 +185,21 @@ func (v *verifier) compareCreated(ctx context.Context, runID int32) (err error) 
 	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
 		return err
 	}
-	c := &storeChecker{verifier: v, runID: runID, wanted: &claimCursor{v: v, sorted: created}, all: true}
+	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
 	return errors.Join(v.cfg.Store.Scan(ctx, c.meet), c.rest())
 }
 
-// findRun returns the run that left this manifest; 0, with a finding, if the
-// store has none.
-func (v *verifier) findRun(ctx context.Context) (int32, error) {
+// findRun finds the run that left this manifest. That the store has none is a
+// finding.
+func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 	runs, err := v.cfg.Store.Runs(ctx)
+	known.runs = map[int32]sink.Run{}
+	for _, run := range runs {
+		known.runs[run.ID] = run
+	}
 	if err != nil || v.mapping == "" || v.result.DryRun {
-		return 0, err
+		return known, err
 	}
 	at := -1
 	for i, run := range runs {
@@ -205,10 +215,35 @@ func (v *verifier) findRun(ctx context.Context) (int32, error) {
 			v.log.add(Finding{Kind: BadCount, File: storeName, Row: int64(run.ID), Column: "counts",
 				Expected: countsText(v.manifest.Counts), Found: countsText(report.Counts(run.Counts))})
 		}
-		return run.ID, nil
+		known.runID = run.ID
+		return known, nil
 	}
 	v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
-	return 0, nil
+	return known, nil
+}
+
+// isBefore reports whether a link is known to have been there when the run was
+// made: it is of the run, or of one with a lower ID that had finished when this one
+// did (one that was interrupted may have gone on later), or of nobody's and, by its
+// time, older. Of a run that the store does not know only times tell.
+func (c *storeChecker) isBefore(l *sink.Stored) bool {
+	other, known := c.runs[l.Run]
+	run, ours := c.runs[c.runID]
+	switch asOf := c.manifest.AsOf; {
+	case c.result.DryRun:
+		return l.Created.Before(asOf)
+	case !ours:
+		return !l.Created.After(asOf)
+	case l.Run == c.runID:
+		return true
+	case !known:
+		return !l.Created.After(asOf) && !l.Created.After(run.Started)
+	}
+	end := run.Finished
+	if end.IsZero() { // killed when its files had their names
+		end = run.Started
+	}
+	return l.Run < c.runID && !other.Finished.IsZero() && !other.Finished.After(end)
 }
 
 func countsText(c report.Counts) report.Text {
@@ -285,11 +320,11 @@ func (c *storeChecker) missing() {
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
 		f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: w.row, Column: "owner", Expected: report.Text(l.Canonical), Found: report.Text(w.canonical)}
-		if l.Created.After(c.manifest.AsOf) { // another had the code when the run was made
+		if c.isBefore(l) {
+			c.log.add(f)
+		} else { // another had the code when the run was made
 			f.Kind = Unexplained
 			c.open.add(f)
-		} else {
-			c.log.add(f)
 		}
 	}
 	if w.what == line || w.what == refused {
