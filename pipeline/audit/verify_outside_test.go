@@ -215,6 +215,45 @@ func TestVerifyLaterOwners(t *testing.T) {
 	}
 }
 
+// An owner that the store has, and had then, may not be left out; nor is a URL that
+// had a link there exhausted.
+func TestVerifyKnownOwners(t *testing.T) {
+	dir, urls := t.TempDir(), contested()
+	cfg := pipeline.Config{Workspace: "demo", CodeLength: 1, MaxRetries: 1, Store: openStore(t, dir)}
+	job(t, cfg, map[string]string{"a.txt": urls[0] + "\n" + urls[1] + "\n"})
+	job(t, cfg, map[string]string{"a.txt": urls[1] + "\nftp://x\n"})
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	for _, c := range []struct {
+		forge func()
+		want  string
+	}{
+		{func() {
+			put(t, "collisions.csv", []string{lines(t, "collisions.csv")[0], "demo," + urls[1] + ",0,7,\n"})
+		}, "[owner]"},
+		{func() {
+			m := readManifest(t)
+			m.Counts.Existing, m.Counts.Rejected, m.Reasons["code_space_exhausted"] = 0, 2, 1
+			m.Files[0].Rows, m.Files[1].Rows, m.Files[2].Rows = 0, 0, 2
+			writeManifest(t, m)
+			put(t, "mapping.csv", lines(t, "mapping.csv")[:1])
+			put(t, "collisions.csv", lines(t, "collisions.csv")[:1])
+			rejects := lines(t, "rejects.csv")
+			put(t, "rejects.csv", []string{rejects[0], "a.txt,1,0,code_space_exhausted,all 2 codes of this URL have other owners," + urls[1] + ",\n", rejects[1]})
+		}, "[reason]"},
+	} {
+		c.forge()
+		if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.txt"}}); v.Failed() > 0 {
+			t.Errorf("without the store: %+v", v.Findings)
+		}
+		alter(t, dir, fmt.Sprintf("UPDATE runs SET manifest_sha256 = '%s' WHERE run_id = 2", digestOf(t, "out/manifest.json")))
+		v := verify(t, audit.VerifyConfig{Store: cfg.Store})
+		delete(v.Kinds, audit.BadCount) // of the run in the store
+		if fmt.Sprint(kinds(v)) != c.want {
+			t.Errorf("found %+v, want %s", v.Findings, c.want)
+		}
+	}
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1

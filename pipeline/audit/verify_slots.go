@@ -152,7 +152,7 @@ func (s *slotChecker) check(c, holder *claim, workspace string) {
 	case c.what == line:
 		s.checkOwner(c, holder, workspace)
 	case c.what == refused && holder == nil && s.wanted != nil:
-		s.file(s.wanted, []byte(workspace), &claim{what: refused, row: c.row, code: s.code})
+		s.file(s.wanted, []byte(workspace), &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
 	case c.what == holds || c.what == elsewhere || holder == nil || !holder.created:
 	case c.what == needs && c.created && bytes.Compare(holder.canonical, c.canonical) > 0:
 		s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: holder.row, Column: "short_code",
@@ -173,11 +173,11 @@ func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
 		if f.Expected = report.Text(holder.canonical); bytes.Equal(c.owner, holder.canonical) {
 			return
 		}
-	case len(c.owner) == 0:
+	case len(c.owner) == 0 && s.wanted == nil:
 		f.Kind, f.Expected = Unexplained, "an owner of "+report.Text(s.code)
 		s.open.add(f)
 		return
-	case codegen.SaltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
+	case len(c.owner) == 0, codegen.SaltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
 		if s.wanted != nil {
 			s.file(s.wanted, []byte(workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 		}

@@ -327,6 +327,10 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 			c.open.add(f)
 		}
 	}
+	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
+		c.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: w.row, Column: "reason",
+			Expected: "no link of " + report.Text(w.canonical) + " in the store", Found: report.CodeSpaceExhausted})
+	}
 	if w.what == line || w.what == refused {
 		return
 	}
