@@ -47,6 +47,7 @@ const (
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
 	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not
 	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
+	StoreRun       Kind = "store_run"         // a run of the store, or the time of its links, is not what the run left
 	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL
 	StoreCanonical Kind = "store_canonical"   // no canonical form, or not that of the original URL
 	StoreCode      Kind = "store_code"        // a code that no salt gives its URL

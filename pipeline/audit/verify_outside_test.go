@@ -63,6 +63,39 @@ func TestVerifyStore(t *testing.T) {
 	}
 }
 
+// What the store says of runs is compared with manifest and links; a run whose
+// state cannot be decided is no fault.
+func TestVerifyStoreRuns(t *testing.T) {
+	cfg, dir := base(2), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	job(t, cfg, map[string]string{"a.csv": table(5, 30, "url,team,note")})
+	job(t, cfg, map[string]string{"a.csv": table(5, 60, "url,team,note")})
+	const late = "'2026-01-03 00:00:00.000000'"
+	for change, c := range map[string]struct {
+		want        string
+		unexplained int
+	}{
+		"UPDATE runs SET as_of = " + late + " WHERE run_id = 2":       {"[store_run]", 0},
+		"UPDATE runs SET state = 'loading'":                           {"[store_run]", 0},
+		"UPDATE runs SET state = 'loaded'":                            {"[]", 0}, // killed then
+		"UPDATE runs SET state = 'undone'":                            {"[]", 1}, // all links may be referred to
+		"UPDATE links SET created_at = " + late + " WHERE run_id = 1": {"[store_run]", 0},
+		"UPDATE links SET updated_at = " + late:                       {"[]", 0}, // an online service may
+	} {
+		restore := alter(t, dir, change)
+		v := verify(t, audit.VerifyConfig{Store: cfg.Store})
+		if fmt.Sprint(kinds(v)) != c.want || len(v.Unexplained) != c.unexplained {
+			t.Errorf("%s: found %v, unexplained %v", change, kinds(v), v.Unexplained)
+		}
+		restore()
+	}
+	refuse(t, cfg, "url,team,note\nftp://a/,x,\nftp://b/,x,\n")
+	alter(t, dir, fmt.Sprintf("UPDATE runs SET manifest_sha256 = '%s' WHERE run_id = 1", digestOf(t, "out/manifest.json")))
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); fmt.Sprint(kinds(v)) != "[store_run]" {
+		t.Errorf("a refused run that the store has: found %v", v.Findings)
+	}
+}
+
 // Of a dry run only the links that were there before must be in the store, and the
 // result says that it was one.
 func TestVerifyDryRun(t *testing.T) {

@@ -58,6 +58,10 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if v.result.Undone && created == v.created.Load() && v.manifest.Counts.Created > 0 {
+		v.open.add(Finding{Kind: Unexplained, File: storeName, Row: int64(runs.runID), Column: "state",
+			Expected: "finished: all its links are there, unless others changed them or refer to them", Found: report.Text(sink.Undone)})
+	}
 	if (runs.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
 		if err := v.compareCreated(ctx, runs); err != nil {
 			return err
@@ -81,7 +85,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 	}
 	workers := make([]*storedChecker, v.cfg.Workers)
 	for i := range workers {
-		w := &storedChecker{checker: &checker{verifier: v}, runID: c.runID, low: low.NewWriter()}
+		w := &storedChecker{checker: &checker{verifier: v}, storedRuns: c.storedRuns, low: low.NewWriter()}
 		workers[i] = w
 		g.Go(func() error {
 			for block := range queue {
@@ -198,7 +202,7 @@ func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 	for _, run := range runs {
 		known.runs[run.ID] = run
 	}
-	if err != nil || v.mapping == "" || v.result.DryRun {
+	if err != nil {
 		return known, err
 	}
 	at := -1
@@ -208,18 +212,36 @@ func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 			at = i
 		}
 	}
-	if at >= 0 {
-		run := &runs[at]
-		v.result.Undone = run.State == sink.Undone
-		if report.Counts(run.Counts) != v.manifest.Counts {
-			v.log.add(Finding{Kind: BadCount, File: storeName, Row: int64(run.ID), Column: "counts",
-				Expected: countsText(v.manifest.Counts), Found: countsText(report.Counts(run.Counts))})
-		}
-		known.runID = run.ID
-		return known, nil
+	switch stored := v.mapping != "" && !v.result.DryRun; {
+	case at >= 0 && stored:
+		known.runID = runs[at].ID
+		v.checkRun(&runs[at])
+	case at >= 0:
+		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", report.Text(v.result.ManifestSHA256))
+	case stored:
+		v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
 	}
-	v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
 	return known, nil
+}
+
+// checkRun compares the run of the store with the manifest. It is loaded only if it
+// was killed when its files had their names.
+func (v *verifier) checkRun(run *sink.Run) {
+	v.result.Undone = run.State == sink.Undone
+	if run.State == sink.Loading {
+		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", report.Text(run.State))
+	}
+	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
+		v.wrongRun(StoreRun, run.ID, "as_of", report.Text(want.String()), report.Text(run.AsOf.String()))
+	}
+	if report.Counts(run.Counts) != v.manifest.Counts {
+		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(report.Counts(run.Counts)))
+	}
+}
+
+// wrongRun makes a finding of a column of a run of the store.
+func (v *verifier) wrongRun(kind Kind, id int32, column string, expected, found report.Text) {
+	v.log.add(Finding{Kind: kind, File: storeName, Row: int64(id), Column: column, Expected: expected, Found: found})
 }
 
 // isBefore reports whether a link is known to have been there when the run was
@@ -361,7 +383,7 @@ const saltOfAny = 1000
 // A storedChecker checks links of the store by themselves, for one goroutine.
 type storedChecker struct {
 	*checker
-	runID   int32
+	storedRuns
 	low     *extsort.Writer
 	created uint64 // sum of the links of the run
 }
@@ -383,6 +405,9 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	var err error
 	if c.canon, err = lenient.Append(c.canon[:0], original); err != nil || !bytes.Equal(c.canon, l.Canonical) {
 		wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
+	}
+	if run, ok := c.runs[l.Run]; ok && l.Run != c.runID && !l.Created.Equal(run.AsOf) {
+		wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+run.AsOf.String(), l.Created.String())
 	}
 	if l.Run == c.runID && l.Created.Equal(c.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
