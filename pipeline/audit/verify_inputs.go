@@ -131,26 +131,37 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 }
 
 // matchInputs finds for each input of the manifest the file that it is now: the
-// one of the same name, or else the only one with the same last element.
+// one of the same name, or else, of those that are left, the only one with the same
+// last element.
 func (v *verifier) matchInputs() ([]string, error) {
 	given, err := source.Expand(v.cfg.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	paths := make([]string, len(v.manifest.Inputs))
-	for _, last := range []bool{false, true} {
-		for i, in := range v.manifest.Inputs {
-			at := slices.IndexFunc(given, func(path string) bool {
-				return path == string(in.Name) || last && filepath.Base(path) == filepath.Base(string(in.Name))
-			})
-			if paths[i] == "" && at >= 0 {
-				paths[i] = given[at]
-				given = slices.Delete(given, at, at+1)
-			}
+	paths, left := make([]string, len(v.manifest.Inputs)), map[string]int{}
+	for i, in := range v.manifest.Inputs {
+		if at := slices.Index(given, string(in.Name)); at >= 0 {
+			paths[i] = given[at]
+			given = slices.Delete(given, at, at+1)
+		} else {
+			left[filepath.Base(string(in.Name))]++
 		}
 	}
-	if i := slices.Index(paths, ""); i >= 0 {
-		return nil, &source.UsageError{Input: string(v.manifest.Inputs[i].Name), Msg: "is an input of the run and was not named with --inputs"}
+	for i, in := range v.manifest.Inputs {
+		if paths[i] != "" {
+			continue
+		}
+		last := filepath.Base(string(in.Name))
+		same := func(path string) bool { return filepath.Base(path) == last }
+		at := slices.IndexFunc(given, same)
+		if at < 0 {
+			return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
+		}
+		if left[last] > 1 || slices.ContainsFunc(given[at+1:], same) {
+			return nil, &source.UsageError{Input: given[at], Msg: "is not the only " + last + "; name all of these as the run did"}
+		}
+		paths[i] = given[at]
+		given = slices.Delete(given, at, at+1)
 	}
 	if len(given) > 0 {
 		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}

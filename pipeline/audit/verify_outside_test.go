@@ -361,6 +361,43 @@ func TestVerifyAgainstInputs(t *testing.T) {
 	}
 }
 
+// Inputs that lie elsewhere now are told by the last elements of their names, where
+// that tells.
+func TestVerifyMovedInputs(t *testing.T) {
+	const text = "http://example.com/\nftp://x\n"
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"a", "b", "c"} {
+		os.Mkdir(dir, 0o777)
+		os.WriteFile(dir+"/x.txt", []byte(text+"http://"+dir+"/"), 0o666)
+	}
+	os.WriteFile("y.txt", []byte(text), 0o666)
+	cfg := pipeline.Config{Workspace: "demo", Inputs: []string{"a/x.txt", "b/x.txt", "y.txt"}, Out: "out"}
+	if _, err := pipeline.Run(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	os.Mkdir("moved", 0o777)
+	for old, now := range map[string]string{"b": "moved/b", "y.txt": "moved/y.txt"} {
+		if err := os.Rename(old, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inputs := func(first ...string) audit.VerifyConfig {
+		return audit.VerifyConfig{Inputs: append(first, "moved/b/x.txt", "moved/y.txt")}
+	}
+	clean(t, inputs("a/x.txt"))
+	if err := os.Rename("a", "moved/a"); err != nil {
+		t.Fatal(err)
+	}
+	for name, first := range map[string][]string{"two files": {"moved/a/x.txt"}, "three files": {"moved/a/x.txt", "c/x.txt"}, "one file": nil} {
+		cfg := inputs(first...)
+		cfg.Dir = "out"
+		var usage *source.UsageError
+		if _, err := audit.Verify(context.Background(), cfg); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), "/x.txt: is not the only x.txt; name all of these as the run did") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Inputs of any format, with nulls and with the rejects of an earlier run, replay.
 func TestVerifyFormats(t *testing.T) {
 	for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
