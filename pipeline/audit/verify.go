@@ -68,6 +68,7 @@ type verifier struct {
 	mapping    string   // name of the file; "": there is none
 	unread     []string // files of the manifest that cannot be read
 	inputs     []string // paths, one for each of the manifest; nil: they are not replayed
+	other      []bool   // of these: it cannot be read as the run read it
 	seen       []*rowSet
 	rejected   []*rowSet // of seen, if the inputs are replayed
 	groups     groups
@@ -130,6 +131,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 		if v.inputs, err = v.matchInputs(); err != nil {
 			return nil, err
 		}
+		v.other = make([]bool, len(v.inputs))
 	}
 	if cfg.Store != nil {
 		v.stored = v.newClaims()

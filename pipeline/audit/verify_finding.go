@@ -19,7 +19,7 @@ const (
 	FileSum        Kind = "file_sum"          // a file has another SHA-256 than the manifest says
 	RowDigest      Kind = "row_digest"        // the rows of the mapping have another digest than the manifest says
 	Damaged        Kind = "damaged"           // a file, or a cell, cannot be read
-	BadColumns     Kind = "columns"           // a file has other columns than the inputs make
+	BadColumns     Kind = "columns"           // a file has other columns than the inputs make, or an input than the run read
 	BadCount       Kind = "count"             // the books do not balance
 	BadSource      Kind = "source"            // an input, or a row of it, that the manifest does not know
 	RowRepeated    Kind = "row_repeated"      // a row of an input is accounted for twice

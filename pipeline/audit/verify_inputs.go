@@ -41,7 +41,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 		if err := v.readInputs(ctx, true); err != nil {
 			return err
 		}
-		if v.broken.Load() || v.runTotal.Load() == v.inputTotal.Load() {
+		if v.broken.Load() || !slices.Contains(v.other, false) || v.runTotal.Load() == v.inputTotal.Load() {
 			return nil
 		}
 	}
@@ -76,7 +76,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 			return err
 		}
 		if in == nil {
-			v.broken.Store(true)
+			left -= v.manifest.Inputs[i].Records
 			continue
 		}
 		if limit > 0 {
@@ -169,9 +169,12 @@ func (v *verifier) matchInputs() ([]string, error) {
 	return paths, nil
 }
 
-// openInput opens an input as the run did; nil, with a finding, if it has other
-// columns now.
+// openInput opens an input as the run did; nil, the first time with a finding, if it
+// has other columns now, or none that the options of the run fit.
 func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
+	if v.other[i] {
+		return nil, nil
+	}
 	m := &v.manifest.Inputs[i]
 	opts := v.cfg.Source
 	opts.MaxField = cmp.Or(opts.MaxField, int(option{v.manifest.Options}.number("max_field")))
@@ -189,6 +192,12 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
 	}
 	s, err := source.Open(ctx, path, opts)
+	var usage *source.UsageError
+	if errors.As(err, &usage) && v.cfg.Source.Validate() == nil && (path != "-" || opts.Stdin != nil) {
+		v.other[i] = true
+		v.log.add(Finding{Kind: BadColumns, File: string(m.Name), Expected: "to be read as the run read it", Found: report.Text(usage.Msg)})
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +206,8 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 		names[c] = string(name)
 	}
 	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
-		v.checkColumns(path, append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
+		v.other[i] = true
+		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
 		return nil, s.Close()
 	}
 	in := &replayed{Input: s, name: string(m.Name)}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -347,17 +348,51 @@ func TestVerifyAgainstInputs(t *testing.T) {
 	if v := verify(t, inputs); fmt.Sprint(kinds(v)) != "[input input_sum]" {
 		t.Errorf("found %v", v.Findings)
 	}
-	os.WriteFile("a.csv", []byte("url,group,note\n"), 0o666)
-	_, err = audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: inputs.Inputs})
 	var usage *source.UsageError
-	if !errors.As(err, &usage) {
-		t.Errorf("other columns: %v", err)
-	}
 	for _, list := range [][]string{{"a.csv"}, {"a.csv", "b.csv", "out/mapping.csv"}} {
 		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: list})
 		if !errors.As(err, &usage) {
 			t.Errorf("%q: %v", list, err)
 		}
+	}
+}
+
+// An input that has become one that the run could not have read so is a finding,
+// beside which all others are made.
+func TestVerifyOtherInputs(t *testing.T) {
+	tampered(t, report.CSV, report.SortOrder, 1)
+	inputs := audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}
+	good := must(os.ReadFile("b.csv"))
+	mapping := lines(t, "mapping.csv")
+	i := slices.IndexFunc(mapping, func(line string) bool { return strings.HasPrefix(line, "a.csv,") && strings.HasSuffix(line, ",x\n") })
+	mapping[i] = strings.TrimSuffix(mapping[i], "x\n") + "y\n"
+	put(t, "mapping.csv", mapping)
+	for name, text := range map[string]string{
+		"renamed":   strings.Replace(string(good), "url,", "uri,", 1),
+		"a column":  strings.Replace(string(good), ",note", ",notes", 1),
+		"no header": string(good[bytes.IndexByte(good, '\n')+1:]),
+		"empty":     "",
+		"delimiter": strings.ReplaceAll(string(good), ",", ";"),
+	} {
+		os.WriteFile("b.csv", []byte(text), 0o666)
+		v := verify(t, inputs)
+		if fmt.Sprint(kinds(v)) != "[columns input]" || len(v.Findings) != 2 || v.Findings[0].File != "a.csv" || v.Findings[1].File != "b.csv" {
+			t.Errorf("%s: found %+v", name, v.Findings)
+		}
+	}
+	os.WriteFile("a.csv", nil, 0o666)
+	if v := verify(t, inputs); fmt.Sprint(kinds(v)) != "[columns]" || len(v.Findings) != 2 {
+		t.Errorf("both: found %+v", v.Findings)
+	}
+	inputs.Dir, inputs.Source.MaxField = "out", -1
+	var usage *source.UsageError
+	if _, err := audit.Verify(context.Background(), inputs); !errors.As(err, &usage) {
+		t.Errorf("a wrong option: %v", err)
+	}
+	inputs.Source.MaxField = 0
+	os.Remove("b.csv")
+	if _, err := audit.Verify(context.Background(), inputs); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }
 

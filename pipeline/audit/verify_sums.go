@@ -197,10 +197,11 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 // compareSums compares a row of the run with that of the input. Without a mapping
 // only rejects are there to be compared.
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
-	if key == 0 || v.mapping == "" && input.linked && !run.filed {
+	number := int(key>>rowBits) - 1
+	if key == 0 || v.other[number] || v.mapping == "" && input.linked && !run.filed {
 		return
 	}
-	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[key>>rowBits-1].Name), Row: int64(key & (1<<rowBits - 1))}
+	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[number].Name), Row: int64(key & (1<<rowBits - 1))}
 	switch {
 	case !run.filed || !input.filed:
 		f.Expected, f.Found = "a row of the input and of the run", "only one of them"

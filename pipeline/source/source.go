@@ -138,6 +138,12 @@ func (o Options) settled() (Options, error) {
 	return o, nil
 }
 
+// Validate checks what does not depend on an input.
+func (o Options) Validate() error {
+	_, err := o.settled()
+	return err
+}
+
 func unusable(c byte) bool { return c == '\n' || c == '\r' || c >= 0x80 }
 
 // Header says whether the first record of a CSV input names the columns.
