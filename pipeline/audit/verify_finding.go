@@ -42,7 +42,7 @@ const (
 	BadDetail      Kind = "detail"            // of a reject, not that of its reason
 	BadOffset      Kind = "byte_offset"       // not above that of the reject before, or of a format that has none
 	BadCells       Kind = "cells"             // a reject has a raw line and cells, or neither
-	InputSum       Kind = "input_sum"         // an input is not the one that the run read
+	InputSum       Kind = "input_sum"         // an input is not the one that the run read, or is not as the manifest says
 	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
 	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -63,7 +65,7 @@ func onlyOnce(path string) bool {
 }
 
 // readInputs reads the inputs and sums what the run must have made of each row.
-// The first time it also compares their digests with those of the manifest.
+// The first time it also compares the inputs themselves with what the manifest says of them.
 func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	limit := option{v.manifest.Options}.number("limit")
 	left := limit
@@ -87,7 +89,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 		}
 		left -= in.Records()
 		if first {
-			v.checkInputSum(in, i)
+			v.checkInput(in, i)
 		}
 	}
 	return nil
@@ -238,12 +240,27 @@ func (in *replayed) find(all, carried []string) {
 	}
 }
 
-func (v *verifier) checkInputSum(in *replayed, i int) {
+// checkInput compares an input, which was read, with what the manifest says of it.
+func (v *verifier) checkInput(in *replayed, i int) {
+	m := &v.manifest.Inputs[i]
 	sum := in.SHA256()
-	want := cmp.Or(v.manifest.Inputs[i].SHA256, v.manifest.Inputs[i].RecordsSHA256)
-	if got := hex.EncodeToString(sum[:]); got != want {
-		v.log.add(Finding{Kind: InputSum, File: in.name, Expected: report.Text(want), Found: report.Text(got)})
+	for _, c := range []struct{ column, want, got string }{
+		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},
+		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
+		{"compression", m.Compression, in.Compression},
+		{"dialect", dialectText(m.Dialect), dialectText((*report.Dialect)(in.Dialect))},
+	} {
+		if c.got != c.want {
+			v.log.add(Finding{Kind: InputSum, File: in.name, Column: c.column, Expected: report.Text(c.want), Found: report.Text(c.got)})
+		}
 	}
+}
+
+func dialectText(d *report.Dialect) string {
+	if d == nil {
+		return ""
+	}
+	return fmt.Sprintf("delimiter %q, quote %q, header %t, encoding %s, BOM %t", d.Delimiter, d.Quote, d.Header, d.Encoding, d.BOM)
 }
 
 // replay files the sums of all rows of an input.

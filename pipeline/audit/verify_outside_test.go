@@ -396,6 +396,28 @@ func TestVerifyOtherInputs(t *testing.T) {
 	}
 }
 
+// What the manifest says of an input is compared with it.
+func TestVerifyManifestInputs(t *testing.T) {
+	job(t, base(10), twoInputs())
+	inputs, good := audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}, must(os.ReadFile("out/manifest.json"))
+	clean(t, inputs)
+	for column, change := range map[string]func(in *report.Input){
+		"":            func(in *report.Input) { in.SHA256 = strings.Repeat("0", 64) },
+		"size":        func(in *report.Input) { in.Size++ },
+		"compression": func(in *report.Input) { in.Compression = "gzip" },
+		"dialect":     func(in *report.Input) { in.Dialect.BOM = true },
+	} {
+		os.WriteFile("out/manifest.json", good, 0o666)
+		m := readManifest(t)
+		change(&m.Inputs[1])
+		writeManifest(t, m)
+		v := verify(t, inputs)
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputSum || v.Findings[0].Column != column || v.Findings[0].File != "b.csv" {
+			t.Errorf("%q: found %+v", column, v.Findings)
+		}
+	}
+}
+
 // Inputs that lie elsewhere now are told by the last elements of their names, where
 // that tells.
 func TestVerifyMovedInputs(t *testing.T) {
