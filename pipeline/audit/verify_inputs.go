@@ -70,7 +70,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	limit := option{v.manifest.Options}.number("limit")
 	left := limit
 	for i, path := range v.inputs {
-		if limit > 0 && left == 0 {
+		if limit > 0 && left <= 0 {
 			break
 		}
 		in, err := v.openInput(ctx, path, i)

@@ -227,17 +227,22 @@ func TestVerifyStoreOwners(t *testing.T) {
 func TestVerifyLaterOwners(t *testing.T) {
 	store, urls := openStore(t, t.TempDir()), contested()
 	t.Chdir(t.TempDir())
+	cfg := pipeline.Config{Workspace: "demo", CodeLength: 1, Store: store, Inputs: []string{"a.txt"}, AsOf: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
 	run := func(out, url string) *pipeline.Result {
 		os.WriteFile("a.txt", []byte(url), 0o666)
-		return must(pipeline.Run(context.Background(), pipeline.Config{Workspace: "demo", CodeLength: 1, Store: store, Inputs: []string{"a.txt"}, Out: out,
-			AsOf: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}))
+		cfg.Out = out
+		return must(pipeline.Run(context.Background(), cfg))
 	}
 	first := run("first", urls[0])
 	run("second", urls[1])
+	asOf := cfg.AsOf
+	cfg.DryRun, cfg.AsOf = true, time.Time{}
+	run("dry", urls[1])
+	cfg.DryRun, cfg.AsOf = false, asOf
 	must(store.Undo(context.Background(), first.RunID, sink.LockOptions{}, nil))
 	run("third", urls[1])
 	run("fourth", urls[2])
-	for dir, owners := range map[string]int{"second": 1, "third": 1, "fourth": 0} {
+	for dir, owners := range map[string]int{"second": 1, "dry": 1, "third": 1, "fourth": 0} {
 		v := must(audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir, Store: store}))
 		n := 0
 		for _, f := range v.Unexplained {

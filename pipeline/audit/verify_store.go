@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -247,25 +248,25 @@ func (v *verifier) wrongRun(kind Kind, id int32, column string, expected, found 
 // isBefore reports whether a link is known to have been there when the run was
 // made: it is of the run, or of one with a lower ID that had finished when this one
 // did (one that was interrupted may have gone on later), or of nobody's and, by its
-// time, older. Of a run that the store does not know only times tell.
+// time, older. Of a run that the store does not know only its as_of tells.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
+	asOf := c.manifest.AsOf
 	other, known := c.runs[l.Run]
+	finished := func(end time.Time) bool { return !other.Finished.IsZero() && !other.Finished.After(end) }
 	run, ours := c.runs[c.runID]
-	switch asOf := c.manifest.AsOf; {
+	switch {
 	case c.result.DryRun:
-		return l.Created.Before(asOf)
+		return l.Created.Before(asOf) && (!known || finished(asOf))
 	case !ours:
 		return !l.Created.After(asOf)
 	case l.Run == c.runID:
 		return true
 	case !known:
 		return !l.Created.After(asOf) && !l.Created.After(run.Started)
+	case run.Finished.IsZero(): // killed when its files had their names
+		return l.Run < c.runID && finished(run.Started)
 	}
-	end := run.Finished
-	if end.IsZero() { // killed when its files had their names
-		end = run.Started
-	}
-	return l.Run < c.runID && !other.Finished.IsZero() && !other.Finished.After(end)
+	return l.Run < c.runID && finished(run.Finished)
 }
 
 func countsText(c report.Counts) report.Text {
