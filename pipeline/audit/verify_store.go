@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -28,12 +27,6 @@ type storeChecker struct {
 	wanted *claimCursor // links of the mapping
 	number int64        // of the link in the store's order, from 1
 	all    bool         // every link of the run is among the wanted
-}
-
-// storedRuns are the runs of the store, by ID.
-type storedRuns struct {
-	runID int32 // of the manifest; 0: unknown
-	runs  map[int32]sink.Run
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
@@ -193,84 +186,6 @@ func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err err
 	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
 	return errors.Join(v.cfg.Store.Scan(ctx, c.meet), c.rest())
-}
-
-// findRun finds the run that left this manifest. That the store has none is a
-// finding.
-func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
-	runs, err := v.cfg.Store.Runs(ctx)
-	known.runs = map[int32]sink.Run{}
-	for _, run := range runs {
-		known.runs[run.ID] = run
-	}
-	if err != nil {
-		return known, err
-	}
-	at := -1
-	for i, run := range runs {
-		// A run that was undone and then made again has left the same manifest twice.
-		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
-			at = i
-		}
-	}
-	switch stored := v.mapping != "" && !v.result.DryRun; {
-	case at >= 0 && stored:
-		known.runID = runs[at].ID
-		v.checkRun(&runs[at])
-	case at >= 0:
-		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", report.Text(v.result.ManifestSHA256))
-	case stored:
-		v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
-	}
-	return known, nil
-}
-
-// checkRun compares the run of the store with the manifest. It is loaded only if it
-// was killed when its files had their names.
-func (v *verifier) checkRun(run *sink.Run) {
-	v.result.Undone = run.State == sink.Undone
-	if run.State == sink.Loading {
-		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", report.Text(run.State))
-	}
-	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
-		v.wrongRun(StoreRun, run.ID, "as_of", report.Text(want.String()), report.Text(run.AsOf.String()))
-	}
-	if report.Counts(run.Counts) != v.manifest.Counts {
-		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(report.Counts(run.Counts)))
-	}
-}
-
-// wrongRun makes a finding of a column of a run of the store.
-func (v *verifier) wrongRun(kind Kind, id int32, column string, expected, found report.Text) {
-	v.log.add(Finding{Kind: kind, File: storeName, Row: int64(id), Column: column, Expected: expected, Found: found})
-}
-
-// isBefore reports whether a link is known to have been there when the run was
-// made: it is of the run, or of one with a lower ID that had finished when this one
-// did (one that was interrupted may have gone on later), or of nobody's and, by its
-// time, older. Of a run that the store does not know only its as_of tells.
-func (c *storeChecker) isBefore(l *sink.Stored) bool {
-	asOf := c.manifest.AsOf
-	other, known := c.runs[l.Run]
-	finished := func(end time.Time) bool { return !other.Finished.IsZero() && !other.Finished.After(end) }
-	run, ours := c.runs[c.runID]
-	switch {
-	case c.result.DryRun:
-		return l.Created.Before(asOf) && (!known || finished(asOf))
-	case !ours:
-		return !l.Created.After(asOf)
-	case l.Run == c.runID:
-		return true
-	case !known:
-		return !l.Created.After(asOf) && !l.Created.After(run.Started)
-	case run.Finished.IsZero(): // killed when its files had their names
-		return l.Run < c.runID && finished(run.Started)
-	}
-	return l.Run < c.runID && finished(run.Finished)
-}
-
-func countsText(c report.Counts) report.Text {
-	return report.Text(fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
 }
 
 // want files a link of the mapping that the store must have.
