@@ -15,7 +15,7 @@ import (
 type DiffConfig struct {
 	A, B    string // each an output folder of a run or a mapping of any format
 	Workers int    // goroutines that sort; 0: as many as processors
-	Memory  int64  // bytes to use, at least LeastDiffMemory; 0: no bound
+	Memory  int64  // bytes to use, less than LeastDiffMemory counts as that; 0: no bound
 	TempDir string // of what does not fit; "": that of the system
 	// NoMapping is told of a run that had too many rejects, and so has no mapping:
 	// its links cannot be compared. May be nil.
@@ -82,7 +82,7 @@ type Difference struct {
 // are not read, though they must be there: that the files are what the manifest
 // says is for Verify.
 func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (err error) {
-	if cfg.Workers == 0 {
+	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}
 	d := &differ{cfg: cfg, emit: emit}

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// VerifyConfig says what Verify looks at. Of every field but Dir zero means the
-// default.
+// VerifyConfig says what Verify looks at. Of every field but Dir zero, or a negative
+// number, means the default.
 type VerifyConfig struct {
 	Dir            string         // the output folder of a run
 	ManifestSHA256 string         // that the manifest must have, hexadecimal; "": any
@@ -99,22 +99,22 @@ type runOptions struct {
 }
 
 // Verify recomputes all that the files of a run say, as far as they tell, and
-// returns what is wrong with them. A file that is missing or damaged is a
-// finding; a manifest that cannot be read, a failing disk and a failing store
-// are errors.
+// returns what is wrong with them. A file of the run that is missing or damaged is
+// a finding; a manifest or an input that cannot be read, a failing disk and a failing
+// store are errors.
 //
 // It holds a few blocks of rows a worker, a bit for each row of the inputs, and
 // VerifyConfig.Memory for what it sorts: the codes that were contested and, where
 // inputs that are replayed differ from the run, a few bytes a row. A mapping that
 // is in the order of the input is sorted whole.
 func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
-	if cfg.Workers == 0 {
+	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}
-	if cfg.Memory == 0 {
+	if cfg.Memory < 1 {
 		cfg.Memory = defaultSortMemory
 	}
-	if cfg.MaxFindings == 0 {
+	if cfg.MaxFindings < 1 {
 		cfg.MaxFindings = defaultMaxFindings
 	}
 	if cfg.Source.TempDir == "" {
