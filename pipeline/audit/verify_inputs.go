@@ -186,6 +186,9 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 			opts.Header = source.HeaderYes
 		}
 	}
+	if d := m.Dialect; d != nil && m.Format == "rejects" && len(d.RawDelimiter) <= 1 && len(d.RawQuote) <= 1 {
+		opts.Delimiter, opts.Quote = first(d.RawDelimiter), first(d.RawQuote)
+	}
 	opts.UniqueNames = true // as the manifest has them
 	if len(m.URLColumns) == 1 {
 		opts.URLColumn = string(m.URLColumns[0])
@@ -217,6 +220,14 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	in.Among = all
 	in.find(all, carried)
 	return in, nil
+}
+
+// first returns the first byte of s; 0: there is none.
+func first(s string) byte {
+	if s == "" {
+		return 0
+	}
+	return s[0]
 }
 
 // find finds the columns of the run in the input. Those that the URL or the
@@ -260,7 +271,11 @@ func dialectText(d *report.Dialect) string {
 	if d == nil {
 		return ""
 	}
-	return fmt.Sprintf("delimiter %q, quote %q, header %t, encoding %s, BOM %t", d.Delimiter, d.Quote, d.Header, d.Encoding, d.BOM)
+	text := fmt.Sprintf("delimiter %q, quote %q, header %t, encoding %s, BOM %t", d.Delimiter, d.Quote, d.Header, d.Encoding, d.BOM)
+	if d.RawDelimiter+d.RawQuote != "" {
+		text += fmt.Sprintf(", of raw lines delimiter %q, quote %q", d.RawDelimiter, d.RawQuote)
+	}
+	return text
 }
 
 // replay files the sums of all rows of an input.

@@ -60,6 +60,10 @@ type Dialect struct {
 	Header    bool   `json:"header"`
 	Encoding  string `json:"encoding"`
 	BOM       bool   `json:"bom"`
+
+	// Of the raw lines of a rejects file: what was given rather than detected.
+	RawDelimiter string `json:"raw_delimiter,omitempty"`
+	RawQuote     string `json:"raw_quote,omitempty"`
 }
 
 // Counts are the books: Read = Created + Existing + Duplicate + Rejected.

@@ -52,6 +52,12 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	}
 	in.Format = "rejects"
 	in.Dialect = &Dialect{Delimiter: string([]byte{delim}), Quote: `"`, Header: true, Encoding: w.encoding, BOM: start > 0}
+	if in.opts.Delimiter != 0 {
+		in.Dialect.RawDelimiter = in.candidates()
+	}
+	if in.opts.Quote != '"' {
+		in.Dialect.RawQuote = string([]byte{in.opts.Quote})
+	}
 	in.nameColumns(restored(header))
 	in.openLines(int64(next), func() *lines {
 		r := &restorer{}

@@ -171,6 +171,9 @@ type Dialect struct {
 	Header    bool
 	Encoding  string // "utf-8" (any bytes), "utf-16le", "utf-16be"
 	BOM       bool
+
+	// Of the raw lines of a rejects file: what Options give; "": nothing, or the usual quote.
+	RawDelimiter, RawQuote string
 }
 
 // An Input is an opened source. It is read once.
