@@ -281,11 +281,11 @@ func copyStore(t *testing.T, from string) string {
 // waitForGoroutines fails if there stay to be more goroutines than before.
 func waitForGoroutines(t *testing.T, before int) {
 	t.Helper()
-	for range 6000 {
+	for range 60_000 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(time.Millisecond)
 	}
 	buf := make([]byte, 1<<20)
 	t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
