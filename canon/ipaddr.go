@@ -25,9 +25,6 @@ func appendIPv6(dst, host []byte) ([]byte, error) {
 func endsInNumber(name []byte) bool {
 	name = bytes.TrimSuffix(name, []byte("."))
 	label := name[bytes.LastIndexByte(name, '.')+1:]
-	if label[0]-'0' > 9 {
-		return false
-	}
 	hex, ok := bytes.CutPrefix(label, []byte("0x"))
 	for _, c := range hex {
 		if c-'0' > 9 && !(ok && unhex(c) <= 15) {
@@ -64,7 +61,7 @@ func parseIPv4Number(s []byte) (n uint64, ok bool) {
 	base := uint64(10)
 	if hex, ok := bytes.CutPrefix(s, []byte("0x")); ok {
 		s, base = hex, 16
-	} else if len(s) > 1 && s[0] == '0' {
+	} else if s[0] == '0' {
 		s, base = s[1:], 8
 	}
 	for _, c := range s {

@@ -59,7 +59,7 @@ func schemeLen(s []byte) int {
 	for n < len(s) && class[s[n]]&inScheme != 0 {
 		n++
 	}
-	if n == 0 || n == len(s) || s[n] != ':' || s[0]|0x20-'a' > 'z'-'a' {
+	if n == len(s) || s[n] != ':' || s[0]|0x20-'a' > 'z'-'a' {
 		return 0
 	}
 	return n

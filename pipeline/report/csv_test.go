@@ -54,6 +54,7 @@ func TestCell(t *testing.T) {
 		{"equals and quotes", `=HYPERLINK("x","y")`, `"=HYPERLINK(""x"",""y"")"`, `"'=HYPERLINK(""x"",""y"")"`},
 		{"plus", "+1", "+1", "'+1"},
 		{"minus", "-1", "-1", "'-1"},
+		{"minus alone", "-", "-", "'-"},
 		{"at", "@a", "@a", "'@a"},
 		{"tab first", "\t=1", "\t=1", "'\t=1"},
 		{"carriage return first", "\r=1", "\"\r=1\"", "\"'\r=1\""},

@@ -23,6 +23,7 @@ func TestDialect(t *testing.T) {
 		{"a name makes the header", "url,note\nhttp://a/,x,y\nhttp://b/,x,y\nhttp://c/,x,y\n", Options{}, `"," true [url note] [0] -1`},
 		{"one column", "url\nhttp://a/,b\nhttp://c/\n", Options{}, `"\t" true [url] [0] -1`},
 		{"one column without header", "http://a/\nhttp://b/x,y\nhttp://c/;d\n", Options{}, `"\t" false [column_1] [0] -1`},
+		{"half of the records are not most", "http://a/x,y\nhttp://b/\n", Options{}, `"\t" false [column_1] [0] -1`},
 		{"unknown single name is data", "address\nhttp://a/\n", Options{}, `"\t" false [column_1] [0] -1`},
 		{"header given", "address\nhttp://a/\n", Options{Header: HeaderYes}, `"\t" true [address] [0] -1`},
 		{"header by option", "old_url,new_url\nhttp://a/,http://b/\n", Options{URLColumn: "New URL"}, `"," true [old_url new_url] [1] -1`},

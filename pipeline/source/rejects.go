@@ -37,7 +37,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	}
 	s := in.rejectsSplitter(delim)
 	next, f := s.record(buf, start, w.eof())
-	for f == nil && next == more && !w.eof() {
+	for f == nil && next == more {
 		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
 			return false, err
 		}

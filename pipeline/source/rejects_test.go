@@ -21,6 +21,10 @@ func TestRejects(t *testing.T) {
 	}{
 		{"cells and raw", head + "url,team,raw\na,7,9,userinfo,d,http://u@b/,x,\na,8,20,malformed_row,edited,,,\"http://b/,y\"\n", Options{},
 			"[url team] [0]", []string{`1@50 "http://u@b/|x"`, `2@82 "http://b/|y"`}},
+		{"two mended lines", head + "url,team,raw\na,8,20,malformed_row,e,,,\"http://b/,y\"\na,9,20,malformed_row,e,,,\"http://bbbbbbbbbbb/,yyyy\"\n", Options{},
+			"[url team] [0]", []string{`1@50 "http://b/|y"`, `2@89 "http://bbbbbbbbbbb/|yyyy"`}},
+		{"reason edited", head + "url,team,raw\na,8,20,edited,e,,,\"http://b/,y,z\"\n", Options{},
+			"[url team] [0]", []string{`1@50 malformed_row (e) "http://b/,y,z"`}},
 		{"other delimiter", head + "url,team,raw\na,8,20,malformed_row,edited,,,http://b/;y\n", Options{},
 			"[url team] [0]", []string{`1@50 "http://b/|y"`}},
 		{"delimiter given", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"a;b,c\"\n", Options{Delimiter: ';'},
@@ -66,6 +70,19 @@ func TestRejects(t *testing.T) {
 		if in, err := openBytes([]byte(in), Options{}); err == nil && in.Format == "rejects" {
 			t.Errorf("%v is taken for rejects", in.Columns)
 		}
+	}
+}
+
+// A rejects file is known by its header, however long that is.
+func TestRejectsOfLongNames(t *testing.T) {
+	data := "source,row,byte_offset,reason,detail,url," + strings.Repeat("x", 100<<10) + ",raw\na,1,0,r,,http://a/,y,\n"
+	in, err := openBytes([]byte(data), Options{Block: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recs, err := collect(in)
+	if in.Format != "rejects" || len(in.Columns) != 2 || err != nil || len(recs) != 1 || recs[0].cells != "http://a/|y" {
+		t.Errorf("%s of %d columns: %v, %v", in.Format, len(in.Columns), recs, err)
 	}
 }
 
