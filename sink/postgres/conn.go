@@ -46,14 +46,15 @@ func widen(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error)
 }
 
 // settings of each connection. A role's timeouts must not end a load, nor its
-// isolation level, time zone or quoting change what statements and answers mean;
+// isolation level, time zone or quoting change what statements and answers mean, nor
+// may policies hide rows without an error;
 // the planner is left the ordered index scans that the lookups are made of, which
 // it plans once.
 const settings = `SELECT set_config(s.name, v.value, false)
 	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
 		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 		('default_transaction_isolation', 'read committed'), ('default_transaction_deferrable', 'off'),
-		('TimeZone', 'UTC'), ('DateStyle', 'ISO, MDY'), ('quote_all_identifiers', 'off'),
+		('row_security', 'off'), ('TimeZone', 'UTC'), ('DateStyle', 'ISO, MDY'), ('quote_all_identifiers', 'off'),
 		('jit', 'off'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
 		('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_material', 'off'),
 		('plan_cache_mode', 'force_generic_plan'), ('max_parallel_workers_per_gather', '0')) v(name, value)

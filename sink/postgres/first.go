@@ -38,6 +38,7 @@ const (
 const refusal = `SELECT CASE
 	WHEN EXISTS (SELECT FROM %[1]s) THEN 'it has rows'
 	WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN 'it belongs to another role'
+	WHEN NOT has_schema_privilege(c.relnamespace, 'CREATE') THEN 'the role may not make constraints anew: CREATE on the schema is missing'
 	WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'it has triggers'
 	WHEN EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid) THEN 'a foreign key refers to it'
 	WHEN c.relhasrules OR c.relrowsecurity THEN 'it has rules or row security'
@@ -134,7 +135,8 @@ func (s *session) copyFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[
 	g.Go(func() error { return encode(inner, run, chunks, firstBytes, free, out) })
 	g.Go(func() error {
 		var last []byte
-		err := copyFrom(ctx, s.conn, "COPY "+s.store.names.links+" "+copyColumns+" FROM STDIN (FORMAT binary, FREEZE)",
+		var rows int64
+		err := copyFrom(ctx, s.conn, "COPY "+s.store.names.links+" "+copyColumns+" FROM STDIN (FORMAT binary, FREEZE)", &rows,
 			func() ([]byte, error) {
 				if last != nil {
 					free <- last
@@ -146,6 +148,7 @@ func (s *session) copyFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[
 						return nil, io.EOF
 					}
 					last = b.data
+					rows += b.rows
 					return b.data, nil
 				case <-inner.Done():
 					return nil, context.Cause(inner)

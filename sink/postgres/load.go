@@ -168,7 +168,7 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 		return l.committed(ctx, conn, b)
 	}
 	data := b.data
-	if err := copyFrom(ctx, conn, "COPY "+n.links+" "+copyColumns+" FROM STDIN (FORMAT binary)", func() ([]byte, error) {
+	if err := copyFrom(ctx, conn, "COPY "+n.links+" "+copyColumns+" FROM STDIN (FORMAT binary)", &b.rows, func() ([]byte, error) {
 		piece := data
 		data = nil
 		if piece == nil {
@@ -198,10 +198,14 @@ func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) (err erro
 	return err
 }
 
-// copyFrom sends the pieces that next returns until io.EOF.
-func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, next func() ([]byte, error)) error {
+// copyFrom sends the pieces that next returns until io.EOF, which have so many rows
+// then. That the table took fewer is an error.
+func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, rows *int64, next func() ([]byte, error)) error {
 	in := newStream(next)
-	defer in.close()
-	_, err := conn.PgConn().CopyFrom(ctx, in, sql)
+	tag, err := conn.PgConn().CopyFrom(ctx, in, sql)
+	in.close()
+	if err == nil && tag.RowsAffected() != *rows {
+		err = fmt.Errorf("the table took %d of %d rows: a trigger or a rule keeps the others out", tag.RowsAffected(), *rows)
+	}
 	return err
 }

@@ -149,7 +149,8 @@ func SQL(opts Options) (string, error) {
 	opts = opts.withDefaults()
 	statements := []string{"BEGIN"}
 	if opts.Schema != "" {
-		statements = append(statements, "CREATE SCHEMA IF NOT EXISTS "+quote(opts.Schema))
+		schema := quote(opts.Schema) // IF NOT EXISTS wants the right to make it even if it is there
+		statements = append(statements, "DO "+literal("BEGIN IF to_regnamespace("+literal(schema)+") IS NULL THEN CREATE SCHEMA "+schema+"; END IF; END"))
 	}
 	statements = append(statements, newNames(opts.Schema, opts.Table).create()...)
 	return strings.Join(append(statements, "COMMIT"), ";\n") + ";\n", nil

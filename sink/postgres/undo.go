@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,7 +15,8 @@ const undoPage = 10_000
 
 // Undo deletes a run's links page by page in the order of the primary key. It
 // reads the whole index, since none is over run_id: of 6 million links about 4
-// seconds. If the answer to a commit is lost, its page is not in Deleted.
+// seconds. If the answer to a commit is lost, its page is not in Deleted. It refuses
+// to work where a foreign key would delete or change rows with the links.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (sink.Undoing, error) {
 	var out sink.Undoing
 	if err := s.with(ctx, "look at the tables", s.check); err != nil { // a lock would create them
@@ -26,8 +28,10 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	}
 	defer session.Close()
 	err = session.do(ctx, "look for the run", func(ctx context.Context, conn *pgx.Conn) error {
-		out.Run, err = s.names.run(ctx, conn, run)
-		return err
+		if out.Run, err = s.names.run(ctx, conn, run); err != nil {
+			return err
+		}
+		return s.names.follows(ctx, conn)
 	})
 	if err != nil {
 		return out, err
@@ -53,6 +57,21 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	return out, err
 }
 
+// follows is the error of a foreign key by which rows go, or change, with the links
+// that they refer to.
+func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, `SELECT format('%s: its foreign key %I deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again', conrelid::regclass, conname)
+		FROM pg_constraint WHERE contype = 'f' AND confrelid = to_regclass($1) AND confdeltype NOT IN ('a', 'r') ORDER BY oid LIMIT 1`, n.links)
+	if err != nil {
+		return err
+	}
+	said, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err == nil && len(said) > 0 {
+		err = errors.New(said[0])
+	}
+	return err
+}
+
 // A deletion is that of the links of a run that nobody changed.
 type deletion struct {
 	*session
@@ -64,8 +83,11 @@ type deletion struct {
 // A place in the order of the primary key.
 type place struct{ Workspace, Code string }
 
-// untouched is the condition that a link is of run $1 and nobody changed it.
-const untouched = "run_id = $1 AND updated_at = created_at"
+// untouched is the condition that a link is of run $1, also by its time, and nobody
+// changed it.
+func (n names) untouched() string {
+	return "run_id = $1 AND updated_at = created_at AND created_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
+}
 
 // deletePages deletes the links, a page at a time.
 func (d *deletion) deletePages(ctx context.Context) error {
@@ -73,7 +95,7 @@ func (d *deletion) deletePages(ctx context.Context) error {
 		var page []place
 		err := d.do(ctx, "look for links to delete", func(ctx context.Context, conn *pgx.Conn) error {
 			rows, err := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
-				" WHERE (workspace_id, short_code) > ($2, $3) AND "+untouched+
+				" WHERE (workspace_id, short_code) > ($2, $3) AND "+d.store.names.untouched()+
 				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage)
 			if err == nil {
 				page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[place])
@@ -100,7 +122,7 @@ func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	var tag pgconn.CommandTag
 	err := d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
 		tag, err = conn.Exec(ctx, "DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
-			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+untouched, d.run, workspaces, codes)
+			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+d.store.names.untouched(), d.run, workspaces, codes)
 		return err
 	})
 	half := len(links) / 2

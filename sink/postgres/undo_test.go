@@ -115,3 +115,101 @@ func TestUndoKeepsWhatIsUpdatedAtInfinity(t *testing.T) {
 		t.Errorf("updated at %v, %v", got, err)
 	}
 }
+
+// Where rows would go, or change, with the links that they refer to, nothing is undone.
+func TestUndoRefusesToCascade(t *testing.T) {
+	for _, action := range []string{"CASCADE", "SET NULL", "SET DEFAULT"} {
+		dsn := server.Database(t)
+		s := openStore(t, dsn, Options{})
+		links := generated(0, 10)
+		run := loadAll(t, s, links)
+		script(t, dsn, "CREATE TABLE clicks (w text, c text, CONSTRAINT of_a_link FOREIGN KEY (w, c) REFERENCES links (workspace_id, short_code) ON DELETE "+action+
+			"); INSERT INTO clicks SELECT workspace_id, short_code FROM links")
+		_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, nil)
+		if err == nil || !strings.Contains(err.Error(), "clicks: its foreign key of_a_link deletes or changes rows") {
+			t.Errorf("%s: %v", action, err)
+		}
+		if n := value[int](t, dsn, "SELECT count(*) FROM links JOIN clicks ON (w, c) = (workspace_id, short_code)"); n != len(links) {
+			t.Errorf("%s: %d links and clicks are left", action, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Of two runs of one number, since somebody emptied the table of runs, the links are
+// told apart by their time.
+func TestUndoOfANumberUsedTwice(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	loadAll(t, s, generated(0, 10))
+	script(t, dsn, "TRUNCATE links_runs; UPDATE links SET created_at = '2020-01-01', updated_at = '2020-01-01'")
+	run := loadAll(t, s, generated(10, 15))
+	if run.ID != 1 {
+		t.Fatalf("run %d", run.ID)
+	}
+	got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err != nil || got.Deleted != 5 || got.Kept != 10 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Policies that hide rows are an error, rather than a table without them; and who may
+// not make constraints in the schema loads in batches.
+func TestFewRights(t *testing.T) {
+	dsn := server.Database(t)
+	owner := openStore(t, dsn, Options{})
+	if err := owner.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dsn, `REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE of_few_rights LOGIN;
+		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`)
+	t.Cleanup(func() { script(t, dsn, "DROP OWNED BY of_few_rights CASCADE; DROP ROLE of_few_rights") })
+	s := openStore(t, strings.Replace(dsn, "user=postgres", "user=of_few_rights", 1), Options{})
+	defer s.Close()
+	run := loadAll(t, s, generated(0, 10))
+	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "CREATE on the schema is missing") {
+		t.Errorf("way: %s", way)
+	}
+	script(t, dsn, "ALTER TABLE links ENABLE ROW LEVEL SECURITY; ALTER TABLE links FORCE ROW LEVEL SECURITY; CREATE POLICY others ON links USING (workspace_id = 'other')")
+	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "row-level security") {
+		t.Errorf("undo: %v", err)
+	}
+}
+
+// A trigger that keeps rows out makes the load fail, and nothing of the batch stays.
+func TestRowsKeptOut(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	if err := s.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	links := generated(0, 100)
+	script(t, dsn, `CREATE FUNCTION keep_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF NEW.short_code = '`+string(links[7].Code)+`' THEN RETURN NULL; END IF;
+			RETURN NEW;
+		END $$;
+		CREATE TRIGGER keep_out BEFORE INSERT ON links FOR EACH ROW EXECUTE FUNCTION keep_out()`)
+	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Load(context.Background(), run, pieces(links)); err == nil || !strings.Contains(err.Error(), "the table took 99 of 100 rows") {
+		t.Errorf("load: %v", err)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
+		t.Errorf("%d links", n)
+	}
+}

@@ -167,6 +167,13 @@ func testRunResumeLoaded(t *testing.T, db *database) {
 		t.Errorf("runs %+v", got)
 	}
 	db.expect(rows(ls, 1))
+	db.with(func(s sink.Session) {
+		for name, call := range map[string]func(context.Context, sink.Run) error{"loaded": s.Loaded, "finish": s.Finish} {
+			if err := call(ctx, sink.Run{ID: 99}); err == nil {
+				t.Errorf("%s: there is no such run, and no error", name)
+			}
+		}
+	}, "w")
 }
 
 // A session that ends in the middle of everything leaves no link without a run.

@@ -312,6 +312,34 @@ func TestInterruptBeforeClose(t *testing.T) {
 	}
 }
 
+// SQLite would delete links that something refers to; so nothing is undone.
+func TestUndoOfWhatIsReferredTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	load := func(links []sink.Link) {
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(links)))
+			noError(t, s.Finish(context.Background(), run))
+		}, "w")
+	}
+	load(makeLinks("w", 0, 10))
+	execAll("CREATE TABLE clicks (w TEXT, c TEXT, FOREIGN KEY (w, c) REFERENCES Links (workspace_id, short_code))")(t, path)
+	_, err := store.Undo(context.Background(), 1, sink.LockOptions{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "table clicks has a foreign key to the links") {
+		t.Errorf("undo: %v", err)
+	}
+	if n := len(dump(t, path)); n != 10 {
+		t.Errorf("%d links", n)
+	}
+	// Of two runs of one number the links are told apart by their time.
+	execAll("DROP TABLE clicks", "DELETE FROM runs", "UPDATE links SET created_at = '2020-01-01 00:00:00.000000', updated_at = '2020-01-01 00:00:00.000000'")(t, path)
+	load(makeLinks("w", 10, 15))
+	got, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err != nil || got.Deleted != 5 || got.Kept != 10 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestErrorClasses(t *testing.T) {
 	for code, want := range map[int]error{
 		sqlite3.SQLITE_BUSY: sink.ErrRetryable, sqlite3.SQLITE_BUSY_SNAPSHOT: sink.ErrRetryable, sqlite3.SQLITE_LOCKED: sink.ErrRetryable,

@@ -31,6 +31,9 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if out.Run, err = c.oneRun(run); err != nil {
 			return err
 		}
+		if err = c.referred(); err != nil {
+			return err
+		}
 		if out.Deleted, err = c.deleteLinks(run); err != nil {
 			return err
 		}
@@ -56,10 +59,20 @@ func (c *conn) oneRun(id int32) (sink.Run, error) {
 	return sink.Run{}, fmt.Errorf("%s: no run %d", c.path, id)
 }
 
+// referred is the error of a table that refers to the links: SQLite would delete them
+// all the same.
+func (c *conn) referred() error {
+	return c.query("look for foreign keys", `SELECT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f
+		WHERE m.type = 'table' AND lower(f."table") = 'links' LIMIT 1`, nil, func(s *stmt) error {
+		return fmt.Errorf("%s: table %s has a foreign key to the links, and would be left with what is gone; drop it and undo again", c.path, s.string(0))
+	})
+}
+
 // deleteLinks deletes the links of a run that nobody changed, a page at a time
 // in the order of the primary key.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
-	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND (workspace_id, short_code) > (?2, ?3)`
+	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)
+		AND (workspace_id, short_code) > (?2, ?3)`
 	workspace, code := "", ""
 	for more := true; more && err == nil; {
 		more = false
