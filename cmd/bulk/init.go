@@ -19,6 +19,10 @@ func initCommand(ui *ui) *cobra.Command {
 does so by itself; this is for a role that may create them once, and for a DBA
 who wants to read the SQL first.
 
+A role that looks needs USAGE on the schema and SELECT on the tables; one that loads
+also INSERT, UPDATE and DELETE; one that makes the tables CREATE on the schema. Who owns
+them and has all of that loads the empty table fastest.
+
 ` + exitCodes,
 		Example: `  bulk init --db postgres://me@host/links
   bulk init --print --schema shortener`,

@@ -21,7 +21,8 @@ func undoCommand(ui *ui) *cobra.Command {
 		Long: `Take back the links that a run created. Links that somebody changed since, or that
 something in the database refers to, stay, and are listed as CSV. Codes that other runs
 could not have, because this run had them, are free again; links that were given another
-code for that keep it.
+code for that keep it. Where a foreign key would delete or change rows with the links
+(ON DELETE CASCADE and such; in SQLite, any foreign key to them), nothing is done.
 
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db
