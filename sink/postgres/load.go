@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
@@ -56,12 +57,35 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		way = "batches into the indexed table: " + reason
 		err = s.loadBatches(ctx, run, chunks)
 	}
+	if errors.Is(err, sink.ErrConflict) {
+		err = s.knowIndex(ctx, err)
+	}
 	s.store.stat("load_way", way)
 	s.store.stat("load_seconds", time.Since(begun).Seconds())
 	if err == nil {
 		s.store.opts.Logger.Info("loaded", "run", run.ID, "way", way, "took", time.Since(begun))
 	}
 	return err
+}
+
+// knowIndex returns a conflict as it is, unless it is with a unique index that
+// somebody added: no other code would please that one, so then it is fatal.
+func (s *session) knowIndex(ctx context.Context, conflict error) error {
+	var e *pgconn.PgError
+	if !errors.As(conflict, &e) || e.Code != "23505" {
+		return conflict
+	}
+	var known bool
+	err := s.do(ctx, "look for the index", func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+			WHERE indrelid = to_regclass($1) AND relname = $2 AND indexprs IS NULL AND
+				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey))
+				IN ('{short_code,workspace_id}', '{url_key}'))`, s.store.names.links, e.ConstraintName).Scan(&known)
+	})
+	if err != nil || known {
+		return conflict // the next attempt meets what failed
+	}
+	return fmt.Errorf("the unique index %q, which is not of bulk, refuses a link: %v", e.ConstraintName, e)
 }
 
 func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {

@@ -199,3 +199,58 @@ func TestTooManyConnections(t *testing.T) {
 	s := openStore(t, dsn, Options{RetryFor: time.Minute, Logger: slog.New(listener(func(slog.Record) { other.Close(context.Background()) }))})
 	s.Close()
 }
+
+// Policies that hide rows are an error, rather than a table without them; and who may
+// not make constraints in the schema loads in batches.
+func TestFewRights(t *testing.T) {
+	dsn := server.Database(t)
+	owner := openStore(t, dsn, Options{})
+	if err := owner.Init(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Close(); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dsn, `REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE of_few_rights LOGIN;
+		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`)
+	t.Cleanup(func() { script(t, dsn, "DROP OWNED BY of_few_rights CASCADE; DROP ROLE of_few_rights") })
+	s := openStore(t, strings.Replace(dsn, "user=postgres", "user=of_few_rights", 1), Options{})
+	defer s.Close()
+	run := loadAll(t, s, generated(0, 10))
+	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "CREATE on the schema is missing") {
+		t.Errorf("way: %s", way)
+	}
+	script(t, dsn, "ALTER TABLE links ENABLE ROW LEVEL SECURITY; ALTER TABLE links FORCE ROW LEVEL SECURITY; CREATE POLICY others ON links USING (workspace_id = 'other')")
+	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "row-level security") {
+		t.Errorf("undo: %v", err)
+	}
+}
+
+// What somebody added to the table and refuses links, or keeps rows out, makes the load
+// fail for good: it is no other writer. Nothing stays.
+func TestLinksRefused(t *testing.T) {
+	for want, change := range map[string]string{
+		"the table took 9 of 10 rows": `CREATE FUNCTION keep_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				RETURN CASE WHEN nextval('rows') <> 7 THEN NEW END;
+			END $$;
+			CREATE SEQUENCE rows;
+			CREATE TRIGGER keep_out BEFORE INSERT ON links FOR EACH ROW EXECUTE FUNCTION keep_out()`,
+		`the unique index "mine", which is not of bulk, refuses a link`: "CREATE UNIQUE INDEX mine ON links (workspace_id, length(short_code))",
+		`the unique index "runs", which is not of bulk`: `INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now());
+			CREATE UNIQUE INDEX runs ON links (run_id)`,
+	} {
+		dsn := server.Database(t)
+		s := openStore(t, dsn, Options{})
+		if err := errors.Join(s.Init(context.Background()), s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		script(t, dsn, change)
+		if err := attempt(dsn); err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE workspace_id = 'demo'"); n != 0 {
+			t.Errorf("%s: %d links", want, n)
+		}
+	}
+}
