@@ -36,6 +36,11 @@ func TestCSVRecords(t *testing.T) {
 		{"ragged", "a\nb,c,d\ne,f\n", 2, []string{
 			`1@0 malformed_row (1 field where there should be 2) "a"`,
 			`2@2 malformed_row (3 fields where there should be 2) "b,c,d"`, `3@8 "e|f"`}},
+		{"too long by a CR", long + "\r,x\na,b\n" + long + "\r\n", 2, []string{
+			`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "` + long + `"`,
+			`2@20 "a|b"`, `3@24 malformed_row (1 field where there should be 2) "` + long + `"`}},
+		{"too long by a CR at the end", long + "\r", 1, []string{
+			`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 17 bytes) "` + long + `"`}},
 		{"bare quote", "a\"b,c\r\nd,e\n", 2, []string{
 			`1@0 malformed_row (quote inside unquoted field 1) "a\"b,c"`, `2@7 "d|e"`}},
 		{"text after quote", "a,\"b\"c\nd,e\n", 2, []string{
