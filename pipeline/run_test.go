@@ -507,3 +507,23 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
+
+// An input that lies deep in the output folder is refused, however it is named.
+func TestInputInTheOutput(t *testing.T) {
+	out := t.TempDir()
+	deep := filepath.Join(out, "a", "b")
+	if err := os.MkdirAll(deep, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(deep)
+	if err := os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(10)
+	cfg.Inputs, cfg.Out = []string{"links.csv"}, out
+	_, err := pipeline.Run(context.Background(), cfg)
+	var usage *source.UsageError
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
+		t.Errorf("%v", err)
+	}
+}
