@@ -210,12 +210,12 @@ func writeBinary(b *bench, path string, links []sink.Link) {
 		data = e.append(data, &links[i])
 	}
 	first := true
-	if _, err := io.Copy(f, newStream(func() ([]byte, error) {
+	if _, err := io.Copy(f, newStream(func() (batch, error) {
 		if !first {
-			return nil, io.EOF
+			return batch{}, io.EOF
 		}
 		first = false
-		return data, nil
+		return batch{data: data}, nil
 	})); err != nil {
 		b.Fatal(err)
 	}

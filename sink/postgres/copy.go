@@ -127,19 +127,20 @@ func buffers(n int) chan []byte {
 	return free
 }
 
-// A stream reads a whole stream of COPY: header, what next returns piece by
-// piece until it is io.EOF, trailer. It fills the buffer of each Read but the
+// A stream reads a whole stream of COPY: header, what next returns batch by
+// batch until it is io.EOF, trailer. It fills the buffer of each Read but the
 // last. The driver may still read in another goroutine when its CopyFrom has
 // returned; after close, no piece is touched any more.
 type stream struct {
 	mu      sync.Mutex
-	next    func() ([]byte, error)
+	next    func() (batch, error)
+	rows    int64 // of the pieces so far
 	piece   []byte
 	trailed bool
 	err     error // what Read returns once piece is used up
 }
 
-func newStream(next func() ([]byte, error)) *stream {
+func newStream(next func() (batch, error)) *stream {
 	return &stream{next: next, piece: []byte(copyHeader)}
 }
 
@@ -168,7 +169,9 @@ func (s *stream) advance() {
 		s.err = io.EOF
 		return
 	}
-	s.piece, s.err = s.next()
+	var b batch
+	b, s.err = s.next()
+	s.piece, s.rows = b.data, s.rows+b.rows
 	if s.err == io.EOF {
 		s.piece, s.err, s.trailed = []byte(copyTrailer), nil, true
 	}

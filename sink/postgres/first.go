@@ -135,9 +135,8 @@ func (s *session) copyFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[
 	g.Go(func() error { return encode(inner, run, chunks, firstBytes, free, out) })
 	g.Go(func() error {
 		var last []byte
-		var rows int64
-		err := copyFrom(ctx, s.conn, "COPY "+s.store.names.links+" "+copyColumns+" FROM STDIN (FORMAT binary, FREEZE)", &rows,
-			func() ([]byte, error) {
+		err := copyFrom(ctx, s.conn, "COPY "+s.store.names.links+" "+copyColumns+" FROM STDIN (FORMAT binary, FREEZE)",
+			func() (batch, error) {
 				if last != nil {
 					free <- last
 					last = nil
@@ -145,13 +144,12 @@ func (s *session) copyFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[
 				select {
 				case b, ok := <-out:
 					if !ok {
-						return nil, io.EOF
+						return b, io.EOF
 					}
 					last = b.data
-					rows += b.rows
-					return b.data, nil
+					return b, nil
 				case <-inner.Done():
-					return nil, context.Cause(inner)
+					return batch{}, context.Cause(inner)
 				}
 			})
 		return classify(ctx, "copy into the empty table", err)

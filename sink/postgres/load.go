@@ -191,14 +191,13 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	if tag.RowsAffected() == 0 {
 		return l.committed(ctx, conn, b)
 	}
-	data := b.data
-	if err := copyFrom(ctx, conn, "COPY "+n.links+" "+copyColumns+" FROM STDIN (FORMAT binary)", &b.rows, func() ([]byte, error) {
-		piece := data
-		data = nil
-		if piece == nil {
-			return nil, io.EOF
+	if err := copyFrom(ctx, conn, "COPY "+n.links+" "+copyColumns+" FROM STDIN (FORMAT binary)", func() (batch, error) {
+		whole := b
+		b = batch{}
+		if whole.data == nil {
+			return b, io.EOF
 		}
-		return piece, nil
+		return whole, nil
 	}); err != nil {
 		return err
 	}
@@ -222,14 +221,14 @@ func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) (err erro
 	return err
 }
 
-// copyFrom sends the pieces that next returns until io.EOF, which have so many rows
-// then. That the table took fewer is an error.
-func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, rows *int64, next func() ([]byte, error)) error {
+// copyFrom sends the batches that next returns until io.EOF. That the table took
+// fewer rows is an error.
+func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, next func() (batch, error)) error {
 	in := newStream(next)
 	tag, err := conn.PgConn().CopyFrom(ctx, in, sql)
 	in.close()
-	if err == nil && tag.RowsAffected() != *rows {
-		err = fmt.Errorf("the table took %d of %d rows: a trigger or a rule keeps the others out", tag.RowsAffected(), *rows)
+	if err == nil && tag.RowsAffected() != in.rows {
+		err = fmt.Errorf("the table took %d of %d rows: a trigger or a rule keeps the others out", tag.RowsAffected(), in.rows)
 	}
 	return err
 }
