@@ -33,6 +33,7 @@ type FS interface {
 	RemoveAll(path string) error
 	Rename(from, to string) error // a folder may take the place of an empty one
 	Exchange(a, b string) error   // ErrUnsupported: the file system cannot
+	Writable(path string) error   // why this process may not write it; nil: it may
 }
 
 // A File is an open file or folder.
@@ -120,6 +121,10 @@ func (OS) Temp(dir string) (File, error) {
 // Rename is not os.Rename, which refuses an empty folder as target.
 func (OS) Rename(from, to string) error {
 	return retry(func() error { return unix.Rename(from, to) })
+}
+
+func (OS) Writable(path string) error {
+	return retry(func() error { return unix.Access(path, unix.W_OK) })
 }
 
 // Exchange swaps two names in one step.

@@ -194,7 +194,7 @@ func (f *Folder) clear() error {
 // tryExchange finds out before the work whether the file system can exchange
 // two folders, and whether the one that is there may be moved.
 func (f *Folder) tryExchange() error {
-	if err := unix.Access(f.target, unix.W_OK); err != nil {
+	if err := f.fs.Writable(f.target); err != nil {
 		return fmt.Errorf("cannot overwrite it: %w", err)
 	}
 	a, b := filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b")

@@ -93,6 +93,10 @@ func (f FS) Exchange(a, b string) error {
 	return f.do("exchange", a, func() error { return fsys.OS{}.Exchange(a, b) })
 }
 
+func (f FS) Writable(path string) error {
+	return f.do("writable", path, func() error { return fsys.OS{}.Writable(path) })
+}
+
 type file struct {
 	fsys.File
 	fs   FS
