@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 		return fmt.Errorf("read %s: it was read before", in.Name)
 	}
 	in.started = true
+	in.others = in.Among != nil && !slices.Equal(in.Among, in.Columns)
 	defer func() {
 		if e := in.Close(); err == nil {
 			err = e

@@ -202,6 +202,7 @@ type Input struct {
 	drain        error                // what stopped that
 	read         func(*reading) error // the records of the format; set by Open
 	started      bool
+	others       bool // Among is other than Columns
 	records      atomic.Int64
 	cut          bool
 	sums         hash.Hash // of the records; nil without a limit
