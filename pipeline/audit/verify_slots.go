@@ -67,11 +67,17 @@ func (s *slotChecker) close() error {
 		holder = c
 	}
 	s.matchLines()
-	linked := s.linked(holder)
+	var linked map[string]bool // nil until it is needed, as it rarely is
 	for i := range s.claims {
 		c := &s.claims[i]
 		s.check(c, holder, workspace)
-		if c.what == refused && c.salt == 0 && linked[string(c.canonical)] {
+		if c.what != refused || c.salt != 0 {
+			continue
+		}
+		if linked == nil {
+			linked = s.linked(holder)
+		}
+		if linked[string(c.canonical)] {
 			s.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: c.row, Column: "reason",
 				Expected: "no link of " + report.Text(c.canonical), Found: report.CodeSpaceExhausted})
 		}
