@@ -177,7 +177,7 @@ func (c *Config) validate() error {
 		problems = append(problems, err)
 	}
 	if y := c.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
-		complain("as-of %v is out of range", c.AsOf)
+		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
 	return errors.Join(problems...)
 }

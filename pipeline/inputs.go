@@ -51,11 +51,11 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	if len(names) > maxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
-	kept := names
+	files := names
 	if s, ok := cfg.Store.(interface{ Path() string }); ok { // it is a file
-		kept = append(slices.Clone(names), s.Path())
+		files = append(slices.Clone(names), s.Path())
 	}
-	if err := outside(cfg.Out, kept); err != nil {
+	if err := outside(cfg.Out, files); err != nil {
 		return nil, err
 	}
 	in := &inputs{}
@@ -95,10 +95,8 @@ func outside(out string, names []string) error {
 	seen := map[string]bool{}
 	for _, name := range names {
 		path, err := filepath.EvalSymlinks(name)
-		if errors.Is(err, fs.ErrNotExist) { // a store that is not yet there
-			if path, err = filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
-				path = filepath.Join(path, filepath.Base(name))
-			}
+		if errors.Is(err, fs.ErrNotExist) { // a store that is not there yet has no links in its path
+			path, err = name, nil
 		}
 		if err == nil {
 			path, err = filepath.Abs(path)

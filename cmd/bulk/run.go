@@ -195,7 +195,7 @@ func parseTime(s string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
-			if y := t.UTC().Year(); t.IsZero() || y < 1 || y > 9999 { // the zero time is now; JSON has no later ones
+			if t.IsZero() { // which is now
 				return t, fmt.Errorf("%q is out of range", s)
 			}
 			return t, nil

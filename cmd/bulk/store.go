@@ -59,11 +59,11 @@ func (o *storeOptions) settle() error {
 	if !strings.ContainsAny(o.db, ":=@ ") { // a file name rather than an address with a password
 		return fmt.Errorf("%s: for an SQLite file write sqlite:%s", from, o.db)
 	}
-	if o.db == "sqlite:" {
-		return fmt.Errorf("%s: %s names no file", from, o.db)
-	}
-	if !strings.HasPrefix(o.db, "sqlite:") {
+	switch file, ok := strings.CutPrefix(o.db, "sqlite:"); {
+	case !ok:
 		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
+	case file == "":
+		return fmt.Errorf("%s: %s names no file", from, o.db)
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
 		return errors.New("--schema and --table are for PostgreSQL")
