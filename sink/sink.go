@@ -99,10 +99,11 @@ type Store interface {
 	Scan(ctx context.Context, visit func(*Stored) error) error
 	// Undo deletes the links that the run created and nobody changed since
 	// (updated_at is still created_at) or refers to, in transactions of bounded
-	// size, while no bulk run is at work, and marks the run Undone. The function kept is
-	// told of each link that stays, in the order of Scan. Where references would
+	// size, while no bulk run is at work, and marks the run Undone. The function kept
+	// is told of each link that stays, in the order of Scan. Where references would
 	// not keep links, but go with them or be left over, Undo fails before it deletes
-	// anything. Cut off, it can be called again. An ID that is not in the table runs is a fatal error.
+	// anything. Cut off, it can be called again. An ID that is not in the table runs
+	// is a fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
 	// Stats tells how the last load went, for timings.json: names and values
 	// that only people read.

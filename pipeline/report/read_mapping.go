@@ -103,8 +103,9 @@ const (
 
 // A MappingReader reads a mapping of any format back, in order and in bounded
 // memory: a block, and what the format needs beside it (CSV: 1 MiB or four times
-// a longer record; Arrow: one batch; Parquet: one page a column). Cells are as they stand
-// in the file, those that were defused too (see Undefuse). It is for one goroutine.
+// a longer record; Arrow: one batch; Parquet: one page a column). Cells are as they
+// stand in the file, those that were defused too (see Undefuse). It is for one
+// goroutine.
 type MappingReader struct {
 	Format  Format
 	Carried []string // names of the carried columns, as they stand in the file

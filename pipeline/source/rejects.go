@@ -22,8 +22,8 @@ const otherColumns = "; its file has other columns than the rejects: fill in the
 
 // A restorer makes of the rejects of an earlier run the input that they came
 // from. A row that could be split then, or that somebody has split since, is in its
-// cells; of another there is the raw line, which is split again. The lines underneath allow NUL bytes, since
-// cells and raw may have them.
+// cells; of another there is the raw line, which is split again. The lines
+// underneath allow NUL bytes, since cells and raw may have them.
 type restorer struct {
 	again []*splitter // of raw lines: one for each delimiter that they may have
 }

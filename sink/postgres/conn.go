@@ -47,9 +47,8 @@ func widen(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error)
 
 // settings of each connection. A role's timeouts must not end a load, nor its
 // isolation level, time zone or quoting change what statements and answers mean, nor
-// may policies hide rows without an error;
-// the planner is left the ordered index scans that the lookups are made of, which
-// it plans once.
+// may policies hide rows without an error; the planner is left the ordered index
+// scans that the lookups are made of, which it plans once.
 const settings = `SELECT set_config(s.name, v.value, false)
 	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
 		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
