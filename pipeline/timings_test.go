@@ -17,6 +17,18 @@ func longCells(list string) string {
 	return strings.ReplaceAll(list, ",x\n", ","+strings.Repeat("x", 20_000)+"\n")
 }
 
+// A run of a few rows does not pay for many.
+func TestFewRows(t *testing.T) {
+	job(t, base(10), map[string]string{"a.csv": csvFile(rows(1, 3))})
+	var got report.Timings
+	if err := json.Unmarshal([]byte(read(t, "out/timings.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.GC.Allocated > 4<<20 {
+		t.Errorf("%d bytes were allocated", got.GC.Allocated)
+	}
+}
+
 // timings.json tells what each stage read, sorted, spilled and wrote.
 func TestTimings(t *testing.T) {
 	input := longCells(csvFile(rows(1, 3000)))

@@ -139,7 +139,8 @@ const (
 	align        = 8
 	firstChunk   = 1 << 11
 	chunkSize    = 1 << 15
-	chunkClasses = 4       // chunkSize = firstChunk << chunkClasses
+	chunkClasses = 4 // chunkSize = firstChunk << chunkClasses
+	firstArena   = 1 << 16
 	mostArena    = 1 << 23 // but never more than Config.Memory
 	offsetBits   = 12      // chunkSize / align is 1 << offsetBits
 	maxRecordLen = math.MaxUint32 & math.MaxInt
@@ -180,8 +181,8 @@ func (t *stretch) reserve(w *Writer, h header, n int) []byte {
 }
 
 // newChunk returns an empty chunk for at least size bytes, number i of its
-// stretch. They double from firstChunk to chunkSize, so that a small input does
-// not pay for many ranges.
+// stretch. They double from firstChunk to chunkSize, and the memory that they are cut
+// from from firstArena to mostArena, so that a small input does not pay for many ranges.
 func (w *Writer) newChunk(i, size int) []byte {
 	class := min(max(i, bits.Len(uint(size-1)/firstChunk)), chunkClasses)
 	capacity := firstChunk << class
@@ -192,8 +193,9 @@ func (w *Writer) newChunk(i, size int) []byte {
 		w.s.held.Add(int64(size))
 		return make([]byte, 0, size)
 	}
-	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full(w.s.arenaSize) {
-		w.makeRoom(func() bool { return len(w.free[class]) > 0 || !w.s.full(w.s.arenaSize) })
+	arena := min(max(int(w.arenas), firstArena), w.s.arenaSize) // as much again
+	if len(w.free[class]) == 0 && len(w.arena) < capacity && w.s.full(arena) {
+		w.makeRoom(func() bool { return len(w.free[class]) > 0 || !w.s.full(arena) })
 	}
 	if last := len(w.free[class]) - 1; last >= 0 {
 		chunk := w.free[class][last]
@@ -201,9 +203,9 @@ func (w *Writer) newChunk(i, size int) []byte {
 		return chunk
 	}
 	if len(w.arena) < capacity {
-		w.arena = newArena(w.s.arenaSize)
-		w.arenas += int64(w.s.arenaSize)
-		w.s.held.Add(int64(w.s.arenaSize))
+		w.arena = newArena(arena)
+		w.arenas += int64(arena)
+		w.s.held.Add(int64(arena))
 	}
 	chunk := w.arena[:0:capacity]
 	w.arena = w.arena[capacity:]

@@ -13,8 +13,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// fileBlock is how many bytes of a file are written at once.
-const fileBlock = 1 << 20
+// A block doubles from firstBlock to fileBlock, so that a small file does not pay for
+// a large one; fileBlock bytes of a file are written at once.
+const (
+	firstBlock = 1 << 14
+	fileBlock  = 1 << 20
+)
 
 // A File is a file of a [Folder]. It gathers what it is given into blocks; a full
 // one is written and digested while the next one fills. It is for one goroutine at
@@ -59,13 +63,13 @@ func (w *File) Write(p []byte) (int, error) {
 	n := len(p)
 	w.given += int64(n)
 	for len(p) > 0 {
-		if w.block == nil {
-			w.block = fsys.NewBlock(fileBlock)
+		if len(w.block) == cap(w.block) {
+			w.block = append(fsys.NewBlock(min(max(firstBlock, 2*cap(w.block)), fileBlock)), w.block...)
 		}
 		free := w.block[len(w.block):cap(w.block)]
 		copied := copy(free, p)
 		w.block, p = w.block[:len(w.block)+copied], p[copied:]
-		if len(w.block) == cap(w.block) {
+		if len(w.block) == fileBlock {
 			if err := w.writeBlock(); err != nil {
 				return n - len(p), err
 			}
