@@ -23,8 +23,9 @@ test: postgres ## run all tests
 
 # SQLite itself is C translated to Go. The detector would take most of the time for
 # it, and has nothing to find there: bulk and the driver, which use it, are checked.
+# -short: tests that try every place one after the other try some.
 race: postgres ## run all tests under the race detector
-	$(GO) test -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
+	$(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
 soak: postgres ## kill runs at many moments, calls and chunks; cut connections
 	BULK_SOAK=200 $(GO) test ./cmd/bulk ./pipeline -run TestKill -timeout 2h -v

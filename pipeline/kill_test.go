@@ -184,6 +184,9 @@ func (k killableStore) content(t *testing.T, dsn string) []string {
 // that has a part of the links.
 func TestKill(t *testing.T) {
 	points := 6
+	if testing.Short() {
+		points = len(kinds)
+	}
 	if v := os.Getenv("BULK_SOAK"); v != "" {
 		var err error
 		if points, err = strconv.Atoi(v); err != nil {

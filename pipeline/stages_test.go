@@ -105,10 +105,14 @@ var scenes = []struct {
 }
 
 // atEveryCall runs each scene with a hook at the n-th call, of the file system
-// or of the store, for every n until a run is through without one; after each it
-// checks that nothing is left, and that the next run leaves what an undisturbed
-// one does.
+// or of the store, for every n (-short: each seventh) until a run is through without
+// one; after each it checks that nothing is left, and that the next run leaves what
+// an undisturbed one does.
 func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *countdown) error) {
+	step := int64(1)
+	if testing.Short() {
+		step = 7
+	}
 	for _, scene := range scenes {
 		t.Run(fmt.Sprintf("%s/spill=%v", scene.name, scene.spill), func(t *testing.T) {
 			cfg := base(1)
@@ -127,7 +131,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 			cfg.TempDir = t.TempDir()
 			goroutines := runtime.NumGoroutine()
 			seen := map[string]int{}
-			for n := int64(1); ; n++ {
+			for n := int64(1); ; n += step {
 				var opened atomic.Int64
 				dir := copyStore(t, filled)
 				c := newCountdown(n, nil)

@@ -101,8 +101,11 @@ func scan(t *testing.T, rows scanner) (lines []string) {
 }
 
 // soak is the number of points at which a run is killed; make soak asks for many.
-func soak(t *testing.T, few int) int {
-	n := few
+func soak(t *testing.T) int {
+	n := 4
+	if testing.Short() {
+		n = 1
+	}
 	if v := os.Getenv("BULK_SOAK"); v != "" {
 		var err error
 		if n, err = strconv.Atoi(v); err != nil {
@@ -149,7 +152,7 @@ func testKill(t *testing.T, store killable, filled bool) {
 	command(t, nil, exitRejected, args(dsn, "want")...)
 	whole := time.Since(start)
 	want := store.dump(t, dsn)
-	points, seed := soak(t, 4), rand.Uint64()
+	points, seed := soak(t), rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for i := range points {

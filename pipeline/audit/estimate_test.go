@@ -126,6 +126,9 @@ func simulate(l Load, rnd *rand.Rand) (colliding, exhausted int) {
 // The estimate lies within five standard deviations of the mean of many
 // simulations, and its own error of one part in the number of codes.
 func TestExpectSimulation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates thousands of loads on one core")
+	}
 	for _, l := range []Load{
 		{Links: 20, CodeLength: 1, MaxRetries: 2}, {Links: 200, CodeLength: 1, MaxRetries: 10},
 		{Links: 30, CodeLength: 2, MaxRetries: 10}, {Links: 1500, CodeLength: 2, MaxRetries: 3},

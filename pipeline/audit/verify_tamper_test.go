@@ -68,6 +68,14 @@ func inOrders(t *testing.T, test func(t *testing.T, order report.Order)) {
 	}
 }
 
+// apart is how far some n of the lines lie apart; -short: a fifth of them.
+func apart(lines []string, n int) int {
+	if testing.Short() {
+		n /= 5
+	}
+	return 1 + len(lines)/n
+}
+
 // Records removed, doubled or swapped are found although the digests and the
 // numbers of rows are made to fit.
 func TestVerifyRecords(t *testing.T) { inOrders(t, testVerifyRecords) }
@@ -80,7 +88,7 @@ func testVerifyRecords(t *testing.T, order report.Order) {
 		"collisions.csv": {audit.Uncollided, audit.BadOrder, audit.BadOrder},
 	} {
 		good := lines(t, file)
-		for i := 1; i < len(good); i += 1 + len(good)/40 {
+		for i := 1; i < len(good); i += apart(good, 40) {
 			next := 1 + i%(len(good)-1)
 			swapped := slices.Clone(good)
 			swapped[i], swapped[next] = swapped[next], swapped[i]
@@ -119,7 +127,7 @@ func testVerifyBytes(t *testing.T, order report.Order) {
 	} {
 		good := lines(t, file)
 		for column, wants := range columns {
-			for i := 1; i < len(good); i += 1 + len(good)/15 {
+			for i := 1; i < len(good); i += apart(good, 15) {
 				cells := strings.Split(strings.TrimSuffix(good[i], "\n"), ",")
 				if strings.Contains(good[i], `"`) || cells[column] == "" || file == "rejects.csv" && strings.Contains(good[i], "malformed") {
 					continue

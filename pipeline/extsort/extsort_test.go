@@ -153,6 +153,9 @@ func TestOrder(t *testing.T) {
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			n := 60_000
+			if testing.Short() {
+				n = 30_000
+			}
 			if name == "exponential lengths" {
 				n = 2000
 			}
