@@ -41,7 +41,6 @@ func (r *run) claim(ctx context.Context) (err error) {
 func (r *run) own() error {
 	m := r.description()
 	for i, in := range r.inputs.list {
-		m.Inputs[i].Size = 0
 		if _, size := in.Progress(); size > 0 && r.cfg.Limit == 0 && in.Name != "-" {
 			m.Inputs[i].Size = size
 		}

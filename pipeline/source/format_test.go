@@ -137,7 +137,7 @@ func TestFormats(t *testing.T) {
 						t.Fatal(err)
 					}
 					if in.Format != f.format || in.Compression != compression || !slices.Equal(in.Columns, []string{"url", "team"}) ||
-						!slices.Equal(in.URLs, []int{0}) || in.Workspace != 1 {
+						!slices.Equal(in.URLs, []int{0}) || in.Workspace != 1 || in.Size() != 0 {
 						t.Errorf("%+v", in)
 					}
 					checkInputBy(t, workers, in, data, testCells)

@@ -138,7 +138,8 @@ func (in *Input) finish() error {
 		return &inputError{in.Records(), err}
 	}
 	in.src.digest.hash.Sum(in.sum[:0])
-	in.done.Store(in.src.digest.n.Load())
+	in.size = in.src.digest.n.Load()
+	in.done.Store(in.size)
 	return nil
 }
 

@@ -207,6 +207,7 @@ type Input struct {
 	cut          bool
 	sums         hash.Hash // of the records; nil without a limit
 	sum          [sha256.Size]byte
+	size         int64
 	busy         atomic.Int64 // nanoseconds; see Busy
 	done         atomic.Int64 // raw bytes read so far
 	total        int64        // raw bytes, -1: unknown
@@ -214,12 +215,7 @@ type Input struct {
 
 // Size is the length of the input as it lies (compressed), in bytes; 0 before
 // the end of Read and where Cut.
-func (in *Input) Size() int64 {
-	if in.cut {
-		return 0
-	}
-	return in.done.Load()
-}
+func (in *Input) Size() int64 { return in.size }
 
 // SHA256 is the digest of the bytes as they lie, after Read; where Cut, that of
 // the records read: SHA-256 over each record's cells or raw line, each with its
