@@ -49,7 +49,7 @@ func recovered(err *error) {
 
 func readParquet(data []byte) (rows int, err error) {
 	defer recovered(&err)
-	f, err := OpenParquet(bytes.NewReader(data), int64(len(data)), 4096)
+	f, err := OpenParquet(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return 0, err
 	}

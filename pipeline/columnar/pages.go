@@ -35,7 +35,7 @@ type pages struct {
 func newPages(p *inflated, c *chunk) *pages {
 	return &pages{
 		inflaters: &p.inflaters, leaf: c.leaf, codec: c.codec, left: c.end - c.start,
-		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, c.end-c.start), max(p.buffer, 512)),
+		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, c.end-c.start), chunkBuffer),
 	}
 }
 

@@ -13,18 +13,20 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-const mostDepth = 100 // of the schema of a Parquet file
+const (
+	mostDepth   = 100       // of the schema of a Parquet file
+	chunkBuffer = 128 << 10 // bytes of a column chunk that are read at a time
+)
 
 // OpenParquet opens the Parquet file that r holds in size bytes, without its page
-// index and Bloom filters. What is read of a column chunk at a time is buffer
-// bytes.
+// index and Bloom filters.
 //
 // The decoder sees another file: one without compression, whose column chunks are
 // made as they are read, page by page, each of them checked. So the pages of a
 // chunk are read once, in order, by one goroutine; different chunks may be read at
 // the same time. What the file says of sizes, codecs and statistics is not in the
 // metadata of the result.
-func OpenParquet(r io.ReaderAt, size int64, buffer int) (*parquet.File, error) {
+func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	raw, err := footer(r, size, "PAR1")
 	if err != nil {
 		return nil, err
@@ -41,14 +43,14 @@ func OpenParquet(r io.ReaderAt, size int64, buffer int) (*parquet.File, error) {
 	if err := checkTree(&meta); err != nil {
 		return nil, err
 	}
-	p := &inflated{r: r, size: size, buffer: buffer}
+	p := &inflated{r: r, size: size}
 	if err := p.rewrite(&meta); err != nil {
 		return nil, err
 	}
 	if p.footer, err = appendFooter(&meta); err != nil {
 		return nil, err
 	}
-	f, err := parquet.OpenFile(p, p.end(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(buffer))
+	f, err := parquet.OpenFile(p, p.end(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(chunkBuffer))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,6 @@ func checkTree(meta *format.FileMetaData) error {
 type inflated struct {
 	r      io.ReaderAt
 	size   int64
-	buffer int
 	chunks []chunk
 	footer []byte // to the end of the file
 	inflaters

@@ -11,9 +11,6 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetBuffer is what is read of a column chunk at a time.
-const parquetBuffer = 128 << 10
-
 // parquetRowReader reads the columns of one row group beside each other.
 type parquetRowReader struct {
 	groups  []parquet.RowGroup // those to come
@@ -38,7 +35,7 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := columnar.OpenParquet(f, info.Size(), parquetBuffer)
+	file, err := columnar.OpenParquet(f, info.Size())
 	if err != nil {
 		return nil, nil, err
 	}

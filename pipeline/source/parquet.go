@@ -11,9 +11,6 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// parquetBuffer is what is read of a column chunk at a time.
-const parquetBuffer = 128 << 10
-
 // openParquet settles the columns by the footer: one for each leaf that is not
 // repeated, named by its path with dots.
 func (in *Input) openParquet() error {
@@ -42,7 +39,7 @@ func (in *Input) parquet() (f *parquet.File, err error) {
 		return nil, err
 	}
 	err = in.safely(func() error {
-		f, err = columnar.OpenParquet(r, r.size, parquetBuffer)
+		f, err = columnar.OpenParquet(r, r.size)
 		return err
 	})
 	return f, err
