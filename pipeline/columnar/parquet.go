@@ -40,11 +40,12 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), raw, &meta); err != nil {
 		return nil, err
 	}
-	if err := checkTree(&meta); err != nil {
+	columns, err := checkTree(&meta)
+	if err != nil {
 		return nil, err
 	}
 	p := &inflated{r: r, size: size}
-	if err := p.rewrite(&meta); err != nil {
+	if err := p.rewrite(&meta, columns); err != nil {
 		return nil, err
 	}
 	if p.footer, err = appendFooter(&meta); err != nil {
@@ -59,22 +60,22 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 }
 
 // checkTree checks that the schema is a tree, of the elements there are, and that
-// each row group has a chunk for each leaf.
-func checkTree(meta *format.FileMetaData) error {
-	leaves, open := 0, make([]int32, 0, mostDepth)
+// each row group has a chunk for each leaf, of which it returns the number.
+func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
+	open := make([]int32, 0, mostDepth)
 	for i := range meta.Schema {
 		e := &meta.Schema[i]
 		if e.TypeLength.V < 0 || e.TypeLength.V > mostPage {
-			return fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
+			return 0, fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
 		}
 		if i > 0 && len(open) == 0 {
-			return errors.New("its schema has more than one root")
+			return 0, errors.New("its schema has more than one root")
 		}
 		if n := e.NumChildren; e.Type.Valid {
 			leaves++
 		} else if n.Valid && n.V != 0 {
 			if n.V < 0 || int(n.V) > len(meta.Schema) || len(open) == mostDepth {
-				return fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(meta.Schema))
+				return 0, fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(meta.Schema))
 			}
 			open = append(open, n.V)
 			continue
@@ -88,14 +89,14 @@ func checkTree(meta *format.FileMetaData) error {
 		}
 	}
 	if len(open) > 0 || len(meta.Schema) == 0 {
-		return errors.New("its schema is cut off")
+		return 0, errors.New("its schema is cut off")
 	}
 	for i, group := range meta.RowGroups {
 		if len(group.Columns) != leaves || group.NumRows < 0 {
-			return fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), leaves)
+			return 0, fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), leaves)
 		}
 	}
-	return nil
+	return leaves, nil
 }
 
 // inflated is the file that the decoder sees: the magic word, then a range of
@@ -124,16 +125,13 @@ type chunk struct {
 
 // rewrite takes the chunks out of the metadata and puts what the decoder sees in
 // their place.
-func (p *inflated) rewrite(meta *format.FileMetaData) error {
-	columns := 0
-	for _, group := range meta.RowGroups {
-		columns = len(group.Columns)
-	}
-	if n := len(meta.RowGroups) * columns; n > mostStructs {
+func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
+	n := len(meta.RowGroups) * columns
+	if n > mostStructs {
 		return fmt.Errorf("it has %d column chunks", n)
 	}
 	leaves := make([]leaf, columns)
-	p.chunks = make([]chunk, len(meta.RowGroups)*columns)
+	p.chunks = make([]chunk, n)
 	for g := range meta.RowGroups {
 		group := &meta.RowGroups[g]
 		group.SortingColumns, group.Ordinal = nil, 0
