@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 
+	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	flatbuffers "github.com/google/flatbuffers/go"
 )
@@ -39,9 +41,20 @@ const (
 
 const union = 14 // type code of a field
 
-// CheckArrowFile checks the footer of an IPC file, and the metadata of every
+// OpenArrow opens the IPC file that r holds in size bytes. What is read of it
+// comes from the allocator.
+func OpenArrow(r io.ReaderAt, size int64) (*ipc.FileReader, *Allocator, error) {
+	if err := checkArrowFile(r, size); err != nil {
+		return nil, nil, err
+	}
+	alloc := NewAllocator()
+	f, err := ipc.NewFileReader(io.NewSectionReader(r, 0, size), ipc.WithAllocator(alloc))
+	return f, alloc, err
+}
+
+// checkArrowFile checks the footer of an IPC file, and the metadata of every
 // dictionary and record batch that it lists.
-func CheckArrowFile(r io.ReaderAt, size int64) (err error) {
+func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 	meta, err := footer(r, size, "ARROW1")
 	if err != nil {
 		return err
@@ -159,7 +172,7 @@ func checkBatch(t flatbuffers.Table, slot flatbuffers.VOffsetT, body int64) erro
 }
 
 // pairs visits a vector of structs of two 64-bit integers.
-func pairs(t flatbuffers.Table, slot flatbuffers.VOffsetT) func(func(a, b int64) bool) {
+func pairs(t flatbuffers.Table, slot flatbuffers.VOffsetT) iter.Seq2[int64, int64] {
 	return func(yield func(a, b int64) bool) {
 		at := flatbuffers.UOffsetT(t.Offset(slot))
 		if at == 0 {

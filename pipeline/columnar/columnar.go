@@ -5,7 +5,7 @@
 // asks for memory is measured first, against the bytes that it lies in and the
 // limits below; what does not fit is an error.
 //
-// [CheckArrowFile] and [CheckArrowMessage] look at the metadata of Arrow, and an
+// [OpenArrow] and [CheckArrowMessage] look at the metadata of Arrow, and an
 // [Allocator] bounds what its decoder takes for a record batch. [OpenParquet]
 // opens a Parquet file whose pages it decompresses and checks itself on their way
 // to the decoder.

@@ -25,11 +25,7 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := columnar.CheckArrowFile(f, info.Size()); err != nil {
-		return nil, nil, err
-	}
-	alloc := columnar.NewAllocator()
-	r, err := ipc.NewFileReader(f, ipc.WithAllocator(alloc))
+	r, alloc, err := columnar.OpenArrow(f, info.Size())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -68,11 +68,7 @@ func (in *Input) arrowFile() (*arrowReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := columnar.CheckArrowFile(at, at.size); err != nil {
-		return nil, err
-	}
-	alloc := columnar.NewAllocator()
-	r, err := ipc.NewFileReader(io.NewSectionReader(at, 0, at.size), ipc.WithAllocator(alloc))
+	r, alloc, err := columnar.OpenArrow(at, at.size)
 	if err != nil {
 		return nil, err
 	}
