@@ -246,7 +246,9 @@ func TestVerifyLaterOwners(t *testing.T) {
 		v := must(audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir, Store: store}))
 		n := 0
 		for _, f := range v.Unexplained {
-			n += btoi(f.Column == "owner")
+			if f.Column == "owner" {
+				n++
+			}
 		}
 		if v.Failed() > 0 || n != owners {
 			t.Errorf("%s: %+v, %+v", dir, v.Findings, v.Unexplained)
@@ -291,13 +293,6 @@ func TestVerifyKnownOwners(t *testing.T) {
 			t.Errorf("found %+v, want %s", v.Findings, c.want)
 		}
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func must[T any](v T, err error) T {
@@ -466,7 +461,6 @@ func TestVerifyFormats(t *testing.T) {
 		cfg := base(1)
 		cfg.ReportFormat, cfg.Source.WorkspaceColumn = report.Parquet, ""
 		job(t, cfg, map[string]string{"a.csv": table(3, 300, "url,team,note"), "b.txt": "http://example.com/\n\nftp://x\n"})
-		cfg.Source.URLColumn = "original_url"
 		next := pipeline.Config{Workspace: "demo", CodeLength: 1, ReportFormat: format, Inputs: []string{"out/mapping.parquet"},
 			Out: "next", Source: source.Options{URLColumn: "original_url", WorkspaceColumn: "note"}}
 		if _, err := pipeline.Run(context.Background(), next); err != nil {

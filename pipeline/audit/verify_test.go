@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -275,12 +276,7 @@ func writeManifest(t *testing.T, m *report.Manifest) {
 }
 
 func kinds(v *audit.Verified) []audit.Kind {
-	var list []audit.Kind
-	for kind := range v.Kinds {
-		list = append(list, kind)
-	}
-	slices.Sort(list)
-	return list
+	return slices.Sorted(maps.Keys(v.Kinds))
 }
 
 func digestOf(t *testing.T, path string) string {
