@@ -8,7 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -52,7 +52,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 	for i := range columns {
 		columns[i] = i
 	}
-	sort.SliceStable(columns, func(i, j int) bool { return r.Columns[columns[i]] < r.Columns[columns[j]] })
+	slices.SortStableFunc(columns, func(a, b int) int { return strings.Compare(r.Columns[a], r.Columns[b]) })
 	var identity, rec []byte
 	for {
 		if ctx.Err() != nil {

@@ -125,7 +125,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if err := v.readManifest(); err != nil {
 		return nil, err
 	}
-	v.claims = v.newClaims()
+	v.claims = v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, v.claims.Close()) }()
 	if len(cfg.Inputs) > 0 {
 		if v.inputs, err = v.matchInputs(); err != nil {
@@ -134,7 +134,7 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 		v.other = make([]bool, len(v.inputs))
 	}
 	if cfg.Store != nil {
-		v.stored = v.newClaims()
+		v.stored = v.newSorter(compareClaims)
 		defer func() { err = errors.Join(err, v.stored.Close()) }()
 	}
 	defer func() {

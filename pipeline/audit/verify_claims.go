@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +27,7 @@ type claim struct {
 	row       int64 // of the file that it is from
 	code      []byte
 	canonical []byte // of the URL that claims
-	owner     []byte // of a line
+	owner     []byte // of a line; of a link that the store must have, its original URL there
 }
 
 type claimKind byte
@@ -73,10 +74,12 @@ func compareClaims(a, b []byte) int {
 	return cmp.Or(bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
 }
 
-func (v *verifier) newClaims() *extsort.Sorter {
+// newSorter returns a sorter, whose groups are workspaces, with its share of the
+// memory.
+func (v *verifier) newSorter(compare func(a, b []byte) int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
-		Compare:       compareClaims, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+		Compare:       compare, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
 	})
 }
 
@@ -213,6 +216,14 @@ func (c *linkCursor) next() error {
 			return nil
 		}
 	}
+}
+
+// eof returns an error that is not the end of the rows.
+func eof(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // A claimCursor moves over sorted claims.

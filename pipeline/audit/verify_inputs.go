@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -47,7 +48,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	v.rows = v.newRows()
+	v.rows = v.newSorter(bytes.Compare)
 	defer func() { err = errors.Join(err, v.rows.Close()) }()
 	if err := errors.Join(v.fileMapping(ctx), v.fileRejects(ctx)); err != nil {
 		return err

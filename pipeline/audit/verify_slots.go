@@ -2,19 +2,11 @@ package audit
 
 import (
 	"bytes"
-	"io"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 )
-
-func eof(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
-}
 
 // A slotChecker goes over the codes that claims are about, one after the other.
 type slotChecker struct {
@@ -43,8 +35,8 @@ func (s *slotChecker) bucket(b *extsort.Bucket) error {
 	return nil
 }
 
-// close checks the claims of the code in hand. They come by kind; lines and needs
-// by salt and row.
+// close checks the claims of the code in hand. They come by kind, lines before the
+// links that need them.
 func (s *slotChecker) close() error {
 	if len(s.claims) == 0 {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"strings"
 	"unsafe"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -63,10 +62,7 @@ func compareRows(a, b []byte) int {
 // sortMapping checks that the mapping is in the order of the input, and returns its
 // rows in that of the sort, so far as the rows tell.
 func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
-	v.sorted = extsort.New(extsort.Config{
-		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
-		Compare:       compareRows, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
-	})
+	v.sorted = v.newSorter(compareRows)
 	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
 		return nil, err
 	}

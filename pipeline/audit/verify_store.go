@@ -44,7 +44,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err := v.stored.Finish(); err != nil {
 		return err
 	}
-	low := v.newClaims()
+	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
 	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
@@ -162,7 +162,7 @@ func (b *links) add(l *sink.Stored) {
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
 func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err error) {
-	created := v.newClaims()
+	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := v.openMapping()
 	if m == nil || err != nil {

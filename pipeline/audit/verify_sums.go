@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -16,12 +15,6 @@ import (
 
 // parts are sums of the parts of a row, under a key that nobody knows.
 type parts [4]uint64
-
-// linkParts names the parts of a row of the mapping.
-func linkParts() []string { return []string{"original_url", "workspace_id", "carried columns"} }
-
-// rejectParts names those of a reject.
-func rejectParts() []string { return []string{"reason", "byte_offset", "raw", "input columns"} }
 
 // rowSums are what one side, run or input, has of a row. An input row that is not
 // refused may be either: the codes may be exhausted.
@@ -210,9 +203,9 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 		f.Expected, f.Found = "a reject", "a link"
 		v.log.add(f)
 	default:
-		got, want, columns, where := run.rejected, input.rejected, rejectParts(), "rejects"
+		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
 		if run.linked {
-			got, want, columns, where = run.link, input.link, linkParts(), "mapping"
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns"}, "mapping"
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {
@@ -221,11 +214,4 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 			}
 		}
 	}
-}
-
-func (v *verifier) newRows() *extsort.Sorter {
-	return extsort.New(extsort.Config{
-		CompareGroups: func(_, _ uint32) int { return 0 },
-		Compare:       bytes.Compare, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
-	})
 }
