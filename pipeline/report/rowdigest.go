@@ -13,7 +13,8 @@ import (
 // order, on the format of the file, on the order in which digests are merged, or
 // on what is shown only (short_url, the apostrophes of MappingOptions.ExcelSafe).
 // The zero value is that of no rows. It is for one goroutine, allocates only to
-// grow its buffer, and must not be copied while in use.
+// grow its buffer and where a row has another source than the one before, and must
+// not be copied while in use.
 //
 // It is the sum, modulo 2^128, of the XXH3-128 (seed 0) of each row's encoding:
 //

@@ -50,14 +50,14 @@ func TestRowDigest(t *testing.T) {
 		})
 		rows := rapid.SliceOfN(row, 1, 9).Draw(t, "rows")
 		want := digestOf(rows)
-		shuffled := bytesOrder(rows, rapid.Uint64().Draw(t, "seed"))
+		mixed := shuffled(rows, rapid.Uint64().Draw(t, "seed"))
 		cut := rapid.IntRange(0, len(rows)).Draw(t, "cut")
 		var a, b RowDigest
-		for i := range shuffled {
+		for i := range mixed {
 			if i < cut {
-				a.Add(&shuffled[i])
+				a.Add(&mixed[i])
 			} else {
-				b.Add(&shuffled[i])
+				b.Add(&mixed[i])
 			}
 		}
 		if a.Merge(&b); a.Sum() != want {
@@ -80,7 +80,7 @@ func describe(r Row) string {
 	return fmt.Sprintf("%q %d %q %q %q %q %d %d %q", validUTF8(r.Source), r.Row, r.Workspace, r.Original, r.Canonical, r.Code, r.Outcome, r.Salt, r.Carried)
 }
 
-func bytesOrder(rows []Row, seed uint64) []Row {
+func shuffled(rows []Row, seed uint64) []Row {
 	out := append([]Row{}, rows...)
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out
