@@ -80,22 +80,13 @@ func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {
 
 // appendRow adds row i of the record and returns its size.
 func (a *arrowRowReader) appendRow(b *MappingBlock, i int) (size int) {
-	columns := a.record.Columns()
 	next := 0 // of the cells of b
-	at := b.len()
-	for c, column := range columns {
+	for c, column := range a.record.Columns() {
 		switch column := column.(type) {
 		case *array.Int64:
 			b.row = append(b.row, column.Value(i))
 		case *array.Int32:
-			salt := int32(-1)
-			if column.IsValid(i) {
-				salt = column.Value(i)
-			}
-			if salt < -1 || salt == -1 && column.IsValid(i) {
-				b.fault(at, "salt", fmt.Append(nil, salt))
-			}
-			b.salt = append(b.salt, salt)
+			b.addSalt(column.Value(i), column.IsValid(i))
 		case *array.Dictionary:
 			b.setOutcome(bytesOf(column.Dictionary().(*array.String).Value(column.GetValueIndex(i))))
 		case *array.String:
@@ -107,26 +98,4 @@ func (a *arrowRowReader) appendRow(b *MappingBlock, i int) (size int) {
 		}
 	}
 	return size
-}
-
-// addCell adds a cell, of the column number c of the mapping, and returns its
-// size. Where the column has no nulls a null is a fault.
-func (b *MappingBlock) addCell(at, c int, cell []byte, valid bool) int {
-	column := &b.cells[at]
-	switch {
-	case at == originalCells || at >= shortURLCells:
-		if !valid {
-			cell = nil
-		} else if cell == nil {
-			cell = []byte{}
-		}
-		column.addNullable(cell)
-	case !valid:
-		b.fault(len(column.ends)-1, MappingColumns()[c], []byte("null"))
-		cell = nil
-		fallthrough
-	default:
-		column.add(cell)
-	}
-	return len(cell)
 }

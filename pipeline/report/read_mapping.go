@@ -245,6 +245,38 @@ func (b *MappingBlock) setOutcome(cell []byte) {
 	b.outcome = append(b.outcome, byte(Created))
 }
 
+// addSalt adds a salt, or a null.
+func (b *MappingBlock) addSalt(salt int32, valid bool) {
+	if !valid {
+		salt = -1
+	} else if salt < 0 {
+		b.fault(len(b.salt), "salt", fmt.Append(nil, salt))
+	}
+	b.salt = append(b.salt, salt)
+}
+
+// addCell adds a cell, of the column number c of the mapping, and returns its
+// size. Where the column has no nulls a null is a fault.
+func (b *MappingBlock) addCell(at, c int, cell []byte, valid bool) int {
+	column := &b.cells[at]
+	switch {
+	case at == originalCells || at >= shortURLCells:
+		if !valid {
+			cell = nil
+		} else if cell == nil {
+			cell = []byte{}
+		}
+		column.addNullable(cell)
+	case !valid:
+		b.fault(len(column.ends)-1, MappingColumns()[c], []byte("null"))
+		cell = nil
+		fallthrough
+	default:
+		column.add(cell)
+	}
+	return len(cell)
+}
+
 func (b *MappingBlock) fault(i int, column string, cell []byte) {
 	b.Faults = append(b.Faults, &CellError{Row: b.First + int64(i), Column: column, Found: string(cell)})
 }

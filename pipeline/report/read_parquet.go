@@ -73,13 +73,20 @@ func (p *parquetRowReader) readInto(b *MappingBlock) error {
 	next := 0 // of the cells of b
 	n := int(min(readRows, p.left))
 	for c, column := range p.columns {
-		add := b.addNumber
-		if c != rowColumn && c != outcomeColumn && c != saltColumn {
+		var add func(v parquet.Value)
+		switch c {
+		case rowColumn:
+			add = func(v parquet.Value) { b.row = append(b.row, v.Int64()) }
+		case outcomeColumn:
+			add = func(v parquet.Value) { b.setOutcome(v.Bytes()) }
+		case saltColumn:
+			add = func(v parquet.Value) { b.addSalt(v.Int32(), !v.IsNull()) }
+		default:
 			at := next
-			add = func(_, i int, v parquet.Value) { b.addCell(at, c, v.Bytes(), !v.IsNull()) }
+			add = func(v parquet.Value) { b.addCell(at, c, v.Bytes(), !v.IsNull()) }
 			next++
 		}
-		if err := column.read(n, func(i int, v parquet.Value) { add(c, i, v) }); err != nil {
+		if err := column.read(n, add); err != nil {
 			return fmt.Errorf("column %d: %w", c+1, err)
 		}
 	}
@@ -88,38 +95,20 @@ func (p *parquetRowReader) readInto(b *MappingBlock) error {
 	return nil
 }
 
-// addNumber adds a value of the columns row, outcome and salt.
-func (b *MappingBlock) addNumber(c, i int, v parquet.Value) {
-	switch c {
-	case rowColumn:
-		b.row = append(b.row, v.Int64())
-	case outcomeColumn:
-		b.setOutcome(v.Bytes())
-	case saltColumn:
-		salt := int32(-1)
-		if !v.IsNull() {
-			if salt = v.Int32(); salt < 0 {
-				b.fault(i, "salt", fmt.Append(nil, salt))
-			}
-		}
-		b.salt = append(b.salt, salt)
-	}
-}
-
 // read visits the next n values, each valid during the call.
-func (p *parquetColumn) read(n int, visit func(i int, v parquet.Value)) error {
-	for i := 0; i < n; {
+func (p *parquetColumn) read(n int, visit func(v parquet.Value)) error {
+	for n > 0 {
 		if len(p.got) == 0 {
 			if err := p.load(); err != nil {
 				return err
 			}
 		}
-		step := min(n-i, len(p.got))
+		step := min(n, len(p.got))
 		for _, v := range p.got[:step] {
-			visit(i, v)
-			i++
+			visit(v)
 		}
 		p.got = p.got[step:]
+		n -= step
 	}
 	return nil
 }

@@ -87,7 +87,3 @@ func (r *CollisionsReader) Next() (*Collision, error) {
 
 // Close closes the file.
 func (r *CollisionsReader) Close() error { return r.csv.Close() }
-
-func collisionColumns() []string {
-	return []string{"workspace_id", "canonical_url", "salt", "code", "owner"}
-}

@@ -65,6 +65,10 @@ func (r *Rejects) Append(reject *Reject) error {
 // writer.
 func (r *Rejects) Close() error { return r.csv.Close() }
 
+func collisionColumns() []string {
+	return []string{"workspace_id", "canonical_url", "salt", "code", "owner"}
+}
+
 // Collisions writes collisions.csv. It is for one goroutine.
 type Collisions struct{ csv csvWriter }
 
