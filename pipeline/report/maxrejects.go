@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -17,19 +16,18 @@ type MaxRejects struct {
 }
 
 // ParseMaxRejects reads "N" (rows) or "P%" (of the rows read).
-func ParseMaxRejects(s string) (MaxRejects, error) {
-	if digits, ok := strings.CutSuffix(s, "%"); ok {
-		p, err := strconv.ParseFloat(digits, 64)
-		if err != nil || p < 0 || p > 100 || math.IsNaN(p) {
-			return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
-		}
-		return MaxRejects{text: s, percent: p, share: true}, nil
+func ParseMaxRejects(s string) (m MaxRejects, err error) {
+	m.text = s
+	var number string
+	if number, m.share = strings.CutSuffix(s, "%"); m.share {
+		m.percent, err = strconv.ParseFloat(number, 64)
+	} else {
+		m.rows, err = strconv.ParseInt(s, 10, 64)
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 0 {
+	if err != nil || m.rows < 0 || !(m.percent >= 0 && m.percent <= 100) {
 		return MaxRejects{}, fmt.Errorf("%q is not a number of rows or a percentage from 0%% to 100%%", s)
 	}
-	return MaxRejects{text: s, rows: n}, nil
+	return m, nil
 }
 
 // String returns the limit as it was written; "": none.
