@@ -144,7 +144,7 @@ func BenchmarkSplit(b *testing.B) {
 			batches := newBatcher(ctx, cancel, in, 0, func(int, *Batch) error { return nil })
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				l := &lines{splitter: newSplitter(',', '"', opts.MaxField, true), ncols: cols}
+				l := newLines(',', cols, opts)
 				if err := l.finish(&window{buf: data, err: io.EOF, turn: make(chan *window, 1)}, batches); err != nil {
 					b.Fatal(err)
 				}

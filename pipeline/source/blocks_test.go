@@ -31,10 +31,7 @@ func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, bloc
 	w := newWindow(ctx, newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
 	defer w.Close()
 	w.lines.Store(true)
-	l := &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
-	if delim == 0 {
-		l.splitter = newLineSplitter(opts.MaxField)
-	}
+	l := newLines(delim, ncols, opts)
 	from := 0 // 1: g
 	emit := func(worker int, b *Batch) error {
 		recs = append(recs, records(b)...)
@@ -67,7 +64,7 @@ func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, bloc
 // What several workers read is what one reads, and what all blocks guessed read.
 func checkWorkers(t failer, data []byte, delim byte, ncols int, opts Options) {
 	t.Helper()
-	want, _, err := split(data, delim, ncols, opts)
+	want, err := split(data, delim, ncols, opts)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -76,7 +73,7 @@ func checkWorkers(t failer, data []byte, delim byte, ncols int, opts Options) {
 		t.Fatalf("input %q, %d columns, %+v, guessed: %v\n got %v\nwant %v", data, ncols, opts, err, strs(got), strs(want))
 	}
 	for _, workers := range []int{2, 5} {
-		got, _, err := splitBy(workers, data, delim, ncols, opts)
+		got, err := splitBy(workers, data, delim, ncols, opts)
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("input %q, %d columns, %+v, %d workers: %v\n got %v\nwant %v", data, ncols, opts, workers, err, strs(got), strs(want))
 		}
@@ -180,7 +177,7 @@ func TestLongRecordIsLinear(t *testing.T) {
 		in := &Input{Columns: make([]string, 1), opts: opts}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		w := newWindow(ctx, newStream(newDigest(strings.NewReader(data), &in.done), opts.Block))
-		l := &lines{splitter: newSplitter(',', '"', opts.MaxField, true), ncols: 1}
+		l := newLines(',', 1, opts)
 		b := newBatcher(ctx, cancel, in, 0, func(int, *Batch) error { return nil })
 		looked := 0
 		for blk, err := w.following(ctx); blk != nil; blk, err = w.following(ctx) {

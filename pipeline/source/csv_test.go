@@ -69,7 +69,7 @@ func TestCSVRecords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, block := range []int{1, 2, 3, 7, 1 << 16} {
 				opts := Options{MaxField: 16, Block: block}
-				recs, _, err := split([]byte(tt.in), ',', tt.ncols, opts)
+				recs, err := split([]byte(tt.in), ',', tt.ncols, opts)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +98,7 @@ func TestLineRecords(t *testing.T) {
 		`5@41 "y\r"`,
 	}
 	for _, block := range []int{1, 2, 5, 1 << 16} {
-		recs, _, err := split([]byte(in), 0, 1, Options{MaxField: 16, Block: block})
+		recs, err := split([]byte(in), 0, 1, Options{MaxField: 16, Block: block})
 		if got := strs(recs); err != nil || !slices.Equal(got, want) {
 			t.Errorf("block %d: %v\n got %v\nwant %v", block, err, got, want)
 		}
@@ -133,11 +133,11 @@ type failer interface {
 
 func checkModel(t failer, data []byte, ncols int, opts Options) {
 	t.Helper()
-	recs, _, err := split(data, ',', ncols, opts)
+	recs, err := split(data, ',', ncols, opts)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	want := model(data, ',', '"', ncols, opts.MaxField)
+	want := model(data, ncols, opts.MaxField)
 	if !slices.Equal(recs, want) {
 		t.Fatalf("input %q, %d columns, %+v:\n got %v\nwant %v", data, ncols, opts, strs(recs), strs(want))
 	}
@@ -168,7 +168,7 @@ func TestCSVStandard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recs, _, err := splitBy(rapid.IntRange(1, 3).Draw(t, "workers"), buf.Bytes(), ',', ncols, Options{Block: rapid.IntRange(1, 64).Draw(t, "block")})
+		recs, err := splitBy(rapid.IntRange(1, 3).Draw(t, "workers"), buf.Bytes(), ',', ncols, Options{Block: rapid.IntRange(1, 64).Draw(t, "block")})
 		if err != nil || len(recs) != len(want) {
 			t.Fatalf("%d records, want %d: %v", len(recs), len(want), err)
 		}
@@ -201,7 +201,7 @@ func FuzzCSV(f *testing.F) {
 // checkCovered checks that the records and the empty lines between them are all
 // of the input.
 func checkCovered(t *testing.T, data []byte, ncols int, opts Options) {
-	recs, _, _ := split(data, ',', ncols, opts)
+	recs, _ := split(data, ',', ncols, opts)
 	at := 0
 	for i, r := range recs {
 		if gap := data[at:r.offset]; strings.Trim(string(gap), "\r\n") != "" {
@@ -212,7 +212,7 @@ func checkCovered(t *testing.T, data []byte, ncols int, opts Options) {
 			end = int(recs[i+1].offset)
 		}
 		// An empty line before it, lest its first bytes are taken for magic.
-		part, _, err := split(slices.Concat([]byte("\n"), data[r.offset:end]), ',', ncols, opts)
+		part, err := split(slices.Concat([]byte("\n"), data[r.offset:end]), ',', ncols, opts)
 		if err != nil || len(part) != 1 || r.reason == "" && part[0].cells != r.cells {
 			t.Fatalf("record %v alone reads as %v: %v", r, part, err)
 		}
@@ -240,8 +240,8 @@ func TestBrokenQuotesAreLinear(t *testing.T) {
 		"none, NUL":            strings.Repeat("\"a\x00\n", n),
 		"mixed":                string(mixed),
 	} {
-		l := &lines{splitter: newSplitter(',', '"', DefaultMaxField, true), ncols: 1}
 		opts, _ := Options{}.settled()
+		l := newLines(',', 1, opts)
 		in := &Input{Name: "test", Columns: make([]string, 1), opts: opts, total: -1}
 		in.src = newWindow(context.Background(), newStream(newDigest(strings.NewReader(data), &in.done), opts.Block))
 		in.openLines(0, func() *lines { return l })
@@ -256,7 +256,7 @@ func TestBrokenQuotesAreLinear(t *testing.T) {
 // A field that never ends is held to its limit.
 func TestEndlessField(t *testing.T) {
 	data := "a\n\"" + strings.Repeat("x", 40<<20) + "\nb\n"
-	recs, _, err := split([]byte(data), ',', 1, Options{})
+	recs, err := split([]byte(data), ',', 1, Options{})
 	if err != nil || len(recs) != 3 || recs[1].reason != "field_too_long" || len(recs[1].raw) != 1<<20 || recs[2].cells != "b" {
 		t.Fatalf("%d records: %v", len(recs), err)
 	}

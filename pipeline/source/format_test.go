@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -153,6 +154,38 @@ func checkInput(t *testing.T, in *Input, data []byte, want []string) {
 	checkInputBy(t, 1, in, data, want)
 }
 
+func checkInputBy(t *testing.T, workers int, in *Input, data []byte, want []string) {
+	t.Helper()
+	recs, err := collectBy(in, workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range recs {
+		if r.row != int64(i+1) {
+			t.Fatalf("record %d has number %d", i+1, r.row)
+		}
+	}
+	if got := cellsOf(recs); !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	if in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data)) || in.Records() != int64(len(want)) || in.Cut() {
+		t.Errorf("digest, size %d of %d, %d records", in.Size(), len(data), in.Records())
+	}
+	if read, total := in.Progress(); read != int64(len(data)) || total != read && in.Name != "-" {
+		t.Errorf("progress %d of %d", read, total)
+	}
+}
+
+// checkBytes is checkInput of a file that needs no options.
+func checkBytes(t *testing.T, data []byte, want []string) {
+	t.Helper()
+	in, err := openBytes(data, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkInput(t, in, data, want)
+}
+
 // There is at least one worker, and it may be asked how far it has come.
 func TestProgressWhileReading(t *testing.T) {
 	in, err := Open(t.Context(), write(t, "a.csv", []byte("url\n"+strings.Repeat("http://a/\n", 100_000))), Options{})
@@ -175,38 +208,6 @@ func TestProgressWhileReading(t *testing.T) {
 	}
 	over.Store(true)
 	asking.Wait()
-}
-
-// checkBytes is checkInput of a file that needs no options.
-func checkBytes(t *testing.T, data []byte, want []string) {
-	t.Helper()
-	in, err := openBytes(data, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkInput(t, in, data, want)
-}
-
-func checkInputBy(t *testing.T, workers int, in *Input, data []byte, want []string) {
-	t.Helper()
-	recs, err := collectBy(in, workers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, r := range recs {
-		if r.row != int64(i+1) {
-			t.Fatalf("record %d has number %d", i+1, r.row)
-		}
-	}
-	if got := cellsOf(recs); !slices.Equal(got, want) {
-		t.Errorf("got %q\nwant %q", got, want)
-	}
-	if in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data)) || in.Records() != int64(len(want)) || in.Cut() {
-		t.Errorf("digest, size %d of %d, %d records", in.Size(), len(data), in.Records())
-	}
-	if read, total := in.Progress(); read != int64(len(data)) || total != read && in.Name != "-" {
-		t.Errorf("progress %d of %d", read, total)
-	}
 }
 
 func TestTextFormat(t *testing.T) {
@@ -494,7 +495,7 @@ func TestArrowBatches(t *testing.T) {
 func TestParquetRepeated(t *testing.T) {
 	_, err := openBytes(parquetOf(t, wideRows()), Options{URLColumn: "tags"})
 	var usage *UsageError
-	if !errorsAs(err, &usage) || !strings.Contains(usage.Msg, `repeated, so no use: ["tags"]`) {
+	if !errors.As(err, &usage) || !strings.Contains(usage.Msg, `repeated, so no use: ["tags"]`) {
 		t.Errorf("%v", err)
 	}
 }

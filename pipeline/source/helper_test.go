@@ -129,23 +129,18 @@ func zstded(data []byte) []byte {
 
 // split reads data as CSV (or lines, with no delimiter) with ncols columns and
 // no header, past all detection.
-func split(data []byte, delim byte, ncols int, opts Options) ([]rec, *Input, error) {
+func split(data []byte, delim byte, ncols int, opts Options) ([]rec, error) {
 	return splitBy(1, data, delim, ncols, opts)
 }
 
-func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]rec, *Input, error) {
+func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]rec, error) {
 	opts, err := opts.settled()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
 	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
-	in.openLines(0, func() *lines {
-		if delim == 0 {
-			return &lines{splitter: newLineSplitter(opts.MaxField), ncols: ncols}
-		}
-		return &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
-	})
+	in.openLines(0, func() *lines { return newLines(delim, ncols, opts) })
 	recs, err := collectBy(in, workers)
 	if err == nil && in.Records() != int64(len(recs)) {
 		err = fmt.Errorf("%d records counted, %d seen", in.Records(), len(recs))
@@ -153,5 +148,12 @@ func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]r
 	if err == nil && !in.Cut() && (in.SHA256() != sha256.Sum256(data) || in.Size() != int64(len(data))) {
 		err = fmt.Errorf("wrong digest or size %d", in.Size())
 	}
-	return recs, in, err
+	return recs, err
+}
+
+func newLines(delim byte, ncols int, opts Options) *lines {
+	if delim == 0 {
+		return &lines{splitter: newLineSplitter(opts.MaxField), ncols: ncols}
+	}
+	return &lines{splitter: newSplitter(delim, opts.Quote, opts.MaxField, true), ncols: ncols}
 }

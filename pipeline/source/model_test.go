@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// model reads CSV by the rules of the package documentation, one byte after the
-// other and with all of the input in sight.
-func model(data []byte, delim, quote byte, ncols, maxField int) (recs []rec) {
+// model reads CSV with commas by the rules of the package documentation, one byte
+// after the other and with all of the input in sight.
+func model(data []byte, ncols, maxField int) (recs []rec) {
 	for p := 0; ; {
 		for p < len(data) && (data[p] == '\n' || bytes.HasPrefix(data[p:], []byte("\r\n"))) {
 			if data[p] == '\r' {
@@ -18,7 +18,7 @@ func model(data []byte, delim, quote byte, ncols, maxField int) (recs []rec) {
 		if p == len(data) {
 			return recs
 		}
-		m := &modelRecord{data: data, start: p, at: p, delim: delim, quote: quote, maxField: maxField}
+		m := &modelRecord{data: data, start: p, at: p, maxField: maxField}
 		fault := m.record()
 		if fault == nil && len(m.fields) != ncols {
 			fault = (&splitter{count: len(m.fields)}).ragged(ncols)
@@ -45,11 +45,10 @@ func model(data []byte, delim, quote byte, ncols, maxField int) (recs []rec) {
 }
 
 type modelRecord struct {
-	data         []byte
-	start, at    int
-	delim, quote byte
-	maxField     int
-	fields       [][]byte
+	data      []byte
+	start, at int
+	maxField  int
+	fields    [][]byte
 }
 
 const eof = -1
@@ -72,7 +71,7 @@ func (m *modelRecord) record() (f *fault) {
 		}
 	}()
 	for {
-		if m.peek(0) == int(m.quote) {
+		if m.peek(0) == '"' {
 			m.quoted()
 		} else {
 			m.bare()
@@ -105,14 +104,14 @@ func (m *modelRecord) bare() {
 	for {
 		c := m.peek(0)
 		switch {
-		case c == eof || c == '\n' || c == int(m.delim):
+		case c == eof || c == '\n' || c == ',':
 			m.fields = append(m.fields, cell)
 			return
 		case c == '\r' && m.peek(1) == '\n':
 			m.at++
 			m.fields = append(m.fields, cell)
 			return
-		case c == int(m.quote) && len(cell) < m.maxField:
+		case c == '"' && len(cell) < m.maxField:
 			panic(malformed("quote inside unquoted field %d", len(m.fields)+1))
 		}
 		cell = m.put(cell, c)
@@ -127,8 +126,8 @@ func (m *modelRecord) quoted() {
 		if c == eof {
 			panic(malformed("the quote of field %d is never closed", len(m.fields)+1))
 		}
-		if c == int(m.quote) {
-			if m.peek(1) != int(m.quote) {
+		if c == '"' {
+			if m.peek(1) != '"' {
 				break
 			}
 			m.at++
@@ -139,7 +138,7 @@ func (m *modelRecord) quoted() {
 	switch c := m.peek(0); {
 	case c == '\r' && m.peek(1) == '\n':
 		m.at++
-	case c != eof && c != '\n' && c != int(m.delim):
+	case c != eof && c != '\n' && c != ',':
 		panic(malformed("text after the closing quote of field %d", len(m.fields)+1))
 	}
 	m.fields = append(m.fields, cell)

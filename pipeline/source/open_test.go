@@ -15,8 +15,6 @@ import (
 	"time"
 )
 
-func errorsAs[T error](err error, target *T) bool { return errors.As(err, target) }
-
 func TestExpand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"b.csv", "a.csv", "c.txt", ".hidden.csv", "x[1].csv", "sub/d.csv"} {
