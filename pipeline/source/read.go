@@ -62,8 +62,8 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 // its size; at least one.
 func (in *Input) Workers(most int) int {
 	most = max(most, 1)
-	if in.total >= 0 && in.total/int64(in.opts.Block) < int64(most) {
-		most = int(in.total/int64(in.opts.Block)) + 1
+	if in.total >= 0 {
+		most = int(min(int64(most), in.total/int64(in.opts.Block)+1))
 	}
 	return most
 }

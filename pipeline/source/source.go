@@ -40,6 +40,7 @@
 package source
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"hash"
@@ -115,18 +116,11 @@ const (
 
 // settled returns o with its defaults filled in.
 func (o Options) settled() (Options, error) {
-	set := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	set(&o.MaxField, DefaultMaxField)
-	set(&o.BatchRows, defaultBatchRows)
-	set(&o.Block, defaultBlock)
+	o.MaxField = cmp.Or(o.MaxField, DefaultMaxField)
+	o.BatchRows = cmp.Or(o.BatchRows, defaultBatchRows)
+	o.Block = cmp.Or(o.Block, defaultBlock)
+	o.Quote = cmp.Or(o.Quote, '"')
 	o.FS = fsys.Or(o.FS)
-	if o.Quote == 0 {
-		o.Quote = '"'
-	}
 	switch {
 	case o.MaxField < 1 || o.MaxField > mostMaxField:
 		return o, errors.New("the field limit must be between 1 byte and 1 GiB")

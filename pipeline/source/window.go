@@ -44,13 +44,12 @@ func (w *window) eof() bool { return w.err == io.EOF }
 func (w *window) add(b *block) bool {
 	rest := w.buf[w.pos:]
 	at := b.offset - int64(len(rest))
-	switch {
-	case len(rest) <= b.start:
+	if len(rest) <= b.start {
 		pos := b.start - len(rest)
 		copy(b.buf[pos:], rest)
 		w.release()
 		w.block, w.buf, w.pos = b.buf, b.buf, pos
-	default:
+	} else {
 		if w.block != nil {
 			rest = append(make([]byte, 0, 2*len(rest)+len(b.buf)), rest...)
 		}
