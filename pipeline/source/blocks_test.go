@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
@@ -244,12 +243,7 @@ func TestEmitFails(t *testing.T) {
 			t.Errorf("after %d batches: %v", after, err)
 		}
 	}
-	for i := 0; runtime.NumGoroutine() > before && i < 1000; i++ {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := runtime.NumGoroutine(); n > before {
-		t.Errorf("%d goroutines, were %d", n, before)
-	}
+	noneStays(t, before)
 }
 
 // Of several damaged row groups the first is the one that is named.

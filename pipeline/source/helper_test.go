@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -125,6 +126,18 @@ func zstded(data []byte) []byte {
 	w, _ := zstd.NewWriter(nil)
 	defer w.Close()
 	return w.EncodeAll(data, nil)
+}
+
+// noneStays waits for goroutines to end until there are no more than before.
+func noneStays(t *testing.T, before int) {
+	t.Helper()
+	for i := 0; runtime.NumGoroutine() > before && i < 10_000; i++ {
+		time.Sleep(time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		buf := make([]byte, 1<<16)
+		t.Errorf("%d goroutines, were %d:\n%s", n, before, buf[:runtime.Stack(buf, true)])
+	}
 }
 
 // split reads data as CSV (or lines, with no delimiter) with ncols columns and

@@ -326,13 +326,7 @@ func TestCancel(t *testing.T) {
 	if w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 		w.Close() // lets the Open that was left behind go
 	}
-	for i := 0; runtime.NumGoroutine() > before && i < 100; i++ {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := runtime.NumGoroutine(); n > before {
-		buf := make([]byte, 1<<16)
-		t.Errorf("%d goroutines, were %d:\n%s", n, before, buf[:runtime.Stack(buf, true)])
-	}
+	noneStays(t, before)
 }
 
 // Thousands of opened inputs hold no descriptor.
