@@ -89,30 +89,44 @@ func FuzzReadCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := write(t, "report.csv", data)
 		if columns, rejects, ok := readRejects(path); ok {
-			var out bytes.Buffer
-			w := NewRejects(&out, columns)
-			for i := range rejects {
-				w.Append(&rejects[i])
-			}
-			w.Close()
-			_, again, ok := readRejects(write(t, "again.csv", out.Bytes()))
+			_, again, ok := readRejects(rejectsFile(t, columns, rejects))
 			if !ok || !reflect.DeepEqual(rejects, again) {
 				t.Errorf("%+v, not %+v", again, rejects)
 			}
 		}
 		if collisions, ok := readCollisions(path); ok {
-			var out bytes.Buffer
-			w := NewCollisions(&out, false)
-			for i := range collisions {
-				w.Append(&collisions[i])
-			}
-			w.Close()
-			again, ok := readCollisions(write(t, "again.csv", out.Bytes()))
+			again, ok := readCollisions(collisionsFile(t, collisions))
 			if !ok || !reflect.DeepEqual(collisions, again) {
 				t.Errorf("%+v, not %+v", again, collisions)
 			}
 		}
 	})
+}
+
+func rejectsFile(t *testing.T, columns []string, rejects []Reject) (path string) {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewRejects(&out, columns)
+	for i := range rejects {
+		w.Append(&rejects[i])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "rejects.csv", out.Bytes())
+}
+
+func collisionsFile(t *testing.T, collisions []Collision) (path string) {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewCollisions(&out, false)
+	for i := range collisions {
+		w.Append(&collisions[i])
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "collisions.csv", out.Bytes())
 }
 
 func readRejects(path string) (columns []string, rejects []Reject, ok bool) {

@@ -135,29 +135,9 @@ func TestReadRejects(t *testing.T) {
 		{Source: "a,\xff", Row: 1, Offset: 0, Reason: "empty", Detail: `say "so"`, Cells: [][]byte{{}, []byte("=\x00")}, Raw: []byte{}},
 		{Source: "b", Row: 7, Offset: -1, Reason: "malformed_row", Detail: "x", Cells: [][]byte{{}, {}}, Raw: []byte("a\rb,\n")},
 	}
-	var out bytes.Buffer
-	w := NewRejects(&out, []string{"raw", "note"})
-	for i := range rejects {
-		w.Append(&rejects[i])
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := OpenRejects(write(t, "rejects.csv", out.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if fmt.Sprint(r.Columns) != "[in_raw note]" {
-		t.Errorf("columns %q", r.Columns)
-	}
-	for _, want := range rejects {
-		if got, err := r.Next(); err != nil || !reflect.DeepEqual(*got, want) {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
-		}
-	}
-	if _, err := r.Next(); err != io.EOF {
-		t.Error(err)
+	columns, got, ok := readRejects(rejectsFile(t, []string{"raw", "note"}, rejects))
+	if !ok || fmt.Sprint(columns) != "[in_raw note]" || !reflect.DeepEqual(got, rejects) {
+		t.Errorf("columns %q, %+v, want %+v", columns, got, rejects)
 	}
 }
 
@@ -166,26 +146,8 @@ func TestReadCollisions(t *testing.T) {
 		{Workspace: []byte("w,"), Canonical: []byte("http://a/"), Salt: 0, Code: []byte("a"), Owner: []byte("http://b/,")},
 		{Workspace: []byte("w"), Canonical: []byte("http://a/"), Salt: 10, Code: []byte("b")},
 	}
-	var out bytes.Buffer
-	w := NewCollisions(&out, false)
-	for i := range collisions {
-		w.Append(&collisions[i])
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, err := OpenCollisions(write(t, "collisions.csv", out.Bytes()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for _, want := range collisions {
-		if got, err := r.Next(); err != nil || !reflect.DeepEqual(*got, want) {
-			t.Errorf("%+v, %v, want %+v", got, err, want)
-		}
-	}
-	if _, err := r.Next(); err != io.EOF {
-		t.Error(err)
+	if got, ok := readCollisions(collisionsFile(t, collisions)); !ok || !reflect.DeepEqual(got, collisions) {
+		t.Errorf("%+v, want %+v", got, collisions)
 	}
 }
 

@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -91,21 +90,13 @@ func TestRowDigestOfFiles(t *testing.T) {
 	rows := exampleRows()
 	want := digestOf(rows)
 	for _, format := range formats() {
-		m, err := OpenMapping(write(t, "mapping", mapping(t, format, MappingOptions{Carried: []string{"a", "b"}, BaseURL: "http://s/"}, rows, 2)))
+		read, _, err := readAll(t, write(t, "mapping", mapping(t, format, MappingOptions{Carried: []string{"a", "b"}, BaseURL: "http://s/"}, rows, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer m.Close()
 		var d RowDigest
-		for {
-			r, err := m.Next()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			d.Add(&r.Row)
+		for i := range read {
+			d.Add(&read[i].Row)
 		}
 		if d.Sum() != want {
 			t.Errorf("%s: %s, want %s", format, d.Sum(), want)
