@@ -69,20 +69,23 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 }
 
 // knowIndex returns a conflict as it is, unless it is with a unique index that
-// somebody added: no other code would please that one, so then it is fatal.
+// somebody added: no other code would please that one, so then it is fatal. One that
+// is gone by now was ours: REINDEX CONCURRENTLY gives the old index another name and
+// drops it.
 func (s *session) knowIndex(ctx context.Context, conflict error) error {
 	var e *pgconn.PgError
 	if !errors.As(conflict, &e) || e.Code != "23505" {
 		return conflict
 	}
-	var known bool
+	var added bool
 	err := s.do(ctx, "look for the index", func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-			WHERE indrelid = to_regclass($1) AND relname = $2 AND indexprs IS NULL AND
+			JOIN pg_namespace n ON n.oid = relnamespace
+			WHERE nspname = $2 AND relname = $3 AND NOT (indrelid = to_regclass($1) AND indexprs IS NULL AND
 				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey))
-				IN ('{short_code,workspace_id}', '{url_key}'))`, s.store.names.links, e.ConstraintName).Scan(&known)
+				IN ('{short_code,workspace_id}', '{url_key}')))`, s.store.names.links, e.SchemaName, e.ConstraintName).Scan(&added)
 	})
-	if err != nil || known {
+	if err != nil || !added {
 		return conflict // the next attempt meets what failed
 	}
 	return fmt.Errorf("the unique index %q, which is not of bulk, refuses a link: %v", e.ConstraintName, e)

@@ -254,3 +254,29 @@ func TestLinksRefused(t *testing.T) {
 		}
 	}
 }
+
+// An index of ours that has another name by the time it is looked for, as after REINDEX
+// CONCURRENTLY, is none that somebody added.
+func TestConflictWithAnIndexThatIsGone(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	loadAll(t, s, generated(0, 10))
+	locked, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locked.Close()
+	run, err := locked.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conflict := locked.Load(ctx, run, pieces(generated(0, 10)))
+	if state(conflict) != "23505" || !errors.Is(conflict, sink.ErrConflict) {
+		t.Fatalf("error %v", conflict)
+	}
+	script(t, dsn, "ALTER INDEX links_pkey RENAME TO a; ALTER INDEX links_url_key_key RENAME TO b")
+	if err := locked.(*session).knowIndex(ctx, conflict); err != conflict {
+		t.Errorf("error %v, want the conflict", err)
+	}
+}
