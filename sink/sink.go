@@ -117,7 +117,7 @@ type Store interface {
 type Stored struct {
 	Link
 	Run     int32
-	Created time.Time // UTC, whole microseconds
+	Created time.Time // UTC, whole microseconds; zero: at no time that can be told
 }
 
 // Undoing tells what an Undo did.

@@ -13,6 +13,16 @@ const timeForm = "2006-01-02 15:04:05.000000"
 
 func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
 
+// anyTime reads a time that another program may have written: as CURRENT_TIMESTAMP
+// does, without a fraction, or in a form of its own, of which it makes no time.
+func anyTime(text string) time.Time {
+	t, err := time.Parse(time.DateTime, text) // takes a fraction too
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,

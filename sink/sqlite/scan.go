@@ -49,12 +49,8 @@ func stored(q *stmt, at *stamped) (*sink.Stored, error) {
 		return l, fmt.Errorf("url_key has %d bytes", len(key))
 	}
 	l.Key = sink.Key(key)
-	if text := q.bytes(6); string(text) != at.text || at.time.IsZero() {
-		created, err := time.Parse(timeForm, string(text))
-		if err != nil {
-			return l, err
-		}
-		*at = stamped{string(text), created}
+	if text := q.bytes(6); string(text) != at.text {
+		*at = stamped{string(text), anyTime(string(text))}
 	}
 	l.Created = at.time
 	return l, nil

@@ -312,6 +312,31 @@ func TestInterruptBeforeClose(t *testing.T) {
 	}
 }
 
+// Another program writes times as CURRENT_TIMESTAMP does, or in a form of its own.
+func TestTimesOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	links := makeLinks("w", 0, 4)
+	inSession(t, store, func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(links)))
+		noError(t, s.Finish(context.Background(), run))
+	}, "w")
+	want := []time.Time{asOf, asOf.Truncate(time.Second), asOf.Truncate(time.Millisecond), {}}
+	for i, text := range []string{stamp(asOf), "2025-03-04 05:06:07", "2025-03-04 05:06:07.890", "just now"} {
+		execAll(fmt.Sprintf("UPDATE links SET created_at = '%s', updated_at = '%[1]s' WHERE short_code = '%s'", text, links[i].Code))(t, path)
+	}
+	var got []time.Time
+	noError(t, store.Scan(context.Background(), func(l *sink.Stored) error { got = append(got, l.Created); return nil }))
+	if !slices.Equal(got, want) {
+		t.Errorf("created at %v", got)
+	}
+	got = got[:0]
+	_, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(k sink.Kept) error { got = append(got, k.Updated); return nil })
+	if err != nil || !slices.Equal(got, want[1:]) {
+		t.Errorf("updated at %v, %v", got, err)
+	}
+}
+
 // SQLite would delete links that something refers to; so nothing is undone.
 func TestUndoOfWhatIsReferredTo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")

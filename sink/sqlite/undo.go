@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -102,11 +101,8 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 func (c *conn) listKept(run int32, kept func(sink.Kept) error) (n int64, err error) {
 	err = c.query("list the links that stay", "SELECT workspace_id, short_code, updated_at FROM links WHERE run_id = ? ORDER BY 1, 2",
 		[]any{run}, func(s *stmt) error {
-			k := sink.Kept{Workspace: s.string(0), Code: s.string(1)}
-			// Another program may have written the time in a form of its own.
-			k.Updated, _ = time.Parse(timeForm, s.string(2))
 			n++
-			return kept(k)
+			return kept(sink.Kept{Workspace: s.string(0), Code: s.string(1), Updated: anyTime(s.string(2))})
 		})
 	return n, err
 }
