@@ -3,11 +3,13 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/sink"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const (
@@ -142,6 +144,9 @@ func (l *load) insert(links []sink.Link) error {
 		}
 		if _, err := q.step(); err != nil {
 			return err
+		}
+		if took := sqlite3.Xsqlite3_changes(l.c.tls, l.c.db); int(took) != len(part) {
+			return fmt.Errorf("%s: the table took %d of %d rows: a trigger keeps the others out", l.c.path, took, len(part))
 		}
 	}
 	return nil
