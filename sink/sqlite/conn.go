@@ -94,7 +94,8 @@ func (c *conn) exec(op, statements string) error {
 	return nil
 }
 
-// transact commits what f does, or rolls it back where f or the commit fails.
+// transact commits what f does, or rolls it back where f or the commit fails, or where
+// the file is not there any more.
 func (c *conn) transact(op string, f func() error) error {
 	if err := context.Cause(c.ctx); err != nil {
 		return err
@@ -104,12 +105,30 @@ func (c *conn) transact(op string, f func() error) error {
 	}
 	err := f()
 	if err == nil {
+		err = c.moved()
+	}
+	if err == nil {
 		err = c.exec(op, "COMMIT")
 	}
 	if err != nil {
 		err = errors.Join(err, c.rollback())
 	}
 	return err
+}
+
+// moved is the error of a file that has no longer the name by which it was opened:
+// nobody would find what is written to it.
+func (c *conn) moved() error {
+	out := libc.Xcalloc(c.tls, 1, ptrSize)
+	defer libc.Xfree(c.tls, out)
+	rc := sqlite3.Xsqlite3_file_control(c.tls, c.db, 0, sqlite3.SQLITE_FCNTL_HAS_MOVED, out)
+	if rc != sqlite3.SQLITE_OK {
+		return c.fail("look for the file", rc)
+	}
+	if *(*int32)(at(out)) != 0 {
+		return fmt.Errorf("%s: the file was moved, replaced or removed while it was open: put it back, with its -wal file, and run again", c.path)
+	}
+	return nil
 }
 
 // rollback ends a transaction, if SQLite has not done it because of an error.

@@ -277,6 +277,31 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
+// What is written to a file that has another name by now, or none, is not stored.
+func TestFileMoved(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		links := makeLinks("w", 0, 10)
+		inSession(t, open(t, path), func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(links)))
+			noError(t, os.Rename(path, path+".old"))
+			if replaced {
+				noError(t, os.WriteFile(path, nil, 0o666))
+			}
+			for name, err := range map[string]error{"Loaded": s.Loaded(context.Background(), run), "Finish": s.Finish(context.Background(), run)} {
+				if err == nil || errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "moved, replaced or removed") {
+					t.Errorf("%s: error %v", name, err)
+				}
+			}
+			noError(t, os.Rename(path+".old", path))
+			noError(t, s.Loaded(context.Background(), run))
+		}, "w")
+		if n := len(dump(t, path)); n != len(links) {
+			t.Errorf("%d links", n)
+		}
+	}
+}
+
 // The index is made at the end where it is faster, and is there afterwards.
 func TestIndexAtEnd(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "x.db"))
