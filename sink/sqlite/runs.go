@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -70,6 +71,9 @@ func (s *session) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
 			last, err := c.number("start run", "SELECT coalesce(max(run_id), 0) FROM runs")
 			if err != nil {
 				return err
+			}
+			if last >= math.MaxInt32 {
+				return fmt.Errorf("%s: no number is left for a run after %d", c.path, last)
 			}
 			run.ID = int32(last + 1)
 			return c.run("start run", "INSERT INTO runs (run_id, fingerprint, state, as_of, started_at) VALUES (?, ?, ?, ?, ?)",

@@ -302,6 +302,25 @@ func TestFileMoved(t *testing.T) {
 	}
 }
 
+// A run after the last that has a number is refused.
+func TestLastNumber(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	ours("UPDATE runs SET run_id = 2147483646")(t, path)
+	store := open(t, path)
+	inSession(t, store, func(_ *session, run sink.Run) {
+		if run.ID != 2147483647 {
+			t.Errorf("run %d", run.ID)
+		}
+	}, "w")
+	s, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{})
+	noError(t, err)
+	defer func() { noError(t, s.Close()) }()
+	run, err := s.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "no number is left") {
+		t.Errorf("run %d, %v", run.ID, err)
+	}
+}
+
 // The index is made at the end where it is faster, and is there afterwards.
 func TestIndexAtEnd(t *testing.T) {
 	store := open(t, filepath.Join(t.TempDir(), "x.db"))
