@@ -16,7 +16,8 @@ const undoPage = 10_000
 // Undo deletes a run's links page by page in the order of the primary key. It
 // reads the whole index, since none is over run_id: of 6 million links about 4
 // seconds. If the answer to a commit is lost, its page is not in Deleted. It refuses
-// to work where a foreign key would delete or change rows with the links.
+// to work where a foreign key would delete or change rows with the links, or is
+// switched off and would leave them.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (sink.Undoing, error) {
 	var out sink.Undoing
 	if err := s.with(ctx, "look at the tables", s.check); err != nil { // a lock would create them
@@ -58,10 +59,17 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 }
 
 // follows is the error of a foreign key by which rows go, or change, with the links
-// that they refer to.
+// that they refer to, or whose trigger would not keep those: somebody disabled it, or
+// the role's session_replication_role does. (That of a partition is its parent's.)
 func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, `SELECT format('%s: its foreign key %I deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again', conrelid::regclass, conname)
-		FROM pg_constraint WHERE contype = 'f' AND confrelid = to_regclass($1) AND confdeltype NOT IN ('a', 'r') ORDER BY oid LIMIT 1`, n.links)
+	rows, err := conn.Query(ctx, `SELECT format('%s: its foreign key %I '|| CASE WHEN confdeltype IN ('a', 'r')
+			THEN 'is switched off, and its rows would be left without the links that they refer to; enable its triggers, or drop it, and undo again'
+			ELSE 'deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again'
+		END, conrelid::regclass, conname)
+		FROM pg_constraint c WHERE contype = 'f' AND confrelid = to_regclass($1) AND (confdeltype NOT IN ('a', 'r') OR
+			conparentid = 0 AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgconstraint = c.oid AND tgrelid = confrelid AND tgtype & 8 <> 0 AND
+				tgenabled::text IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)))
+		ORDER BY oid LIMIT 1`, n.links)
 	if err != nil {
 		return err
 	}
