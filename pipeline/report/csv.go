@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/binary"
 	"io"
-	"slices"
 	"strconv"
 )
 
@@ -118,14 +117,16 @@ func (c csvCells) appendHeader(dst []byte, columns []string) []byte {
 // taken: a name that is taken, or that an earlier column has, gets the prefix
 // in_ until it is free.
 func CarriedNames(taken, columns []string) []string {
-	taken = slices.Clone(taken)
+	used := make(map[string]bool, len(taken)+len(columns)) // there may be very many
+	for _, name := range taken {
+		used[name] = true
+	}
 	names := make([]string, len(columns))
 	for i, name := range columns {
-		for slices.Contains(taken, name) {
+		for used[name] {
 			name = "in_" + name
 		}
-		names[i] = name
-		taken = append(taken, name)
+		names[i], used[name] = name, true
 	}
 	return names
 }

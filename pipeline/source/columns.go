@@ -45,11 +45,13 @@ func unique(cells []string) []string {
 		taken[names[i]] = true
 	}
 	seen := make(map[string]bool)
+	last := make(map[string]int) // number that was tried for a name: lower ones are taken
 	for i, name := range names {
-		for n := 2; seen[names[i]]; n++ {
+		for n := max(last[name]+1, 2); seen[names[i]]; n++ {
 			if try := fmt.Sprint(name, "_", n); !taken[try] {
 				names[i] = try
 			}
+			last[name] = n
 		}
 		seen[names[i]], taken[names[i]] = true, true
 	}

@@ -127,3 +127,21 @@ func TestOffsets(t *testing.T) {
 		}
 	}
 }
+
+// TestUniqueNamesWork checks that a header with one name over and over costs a
+// few allocations a column.
+func TestUniqueNamesWork(t *testing.T) {
+	const columns = 1 << 12
+	cells := make([]string, columns)
+	for i := range cells {
+		cells[i] = "x"
+	}
+	n := testing.AllocsPerRun(1, func() {
+		if names := unique(cells); names[columns-1] != fmt.Sprint("x_", columns) {
+			t.Fatalf("the last is %q", names[columns-1])
+		}
+	})
+	if n > 16*columns {
+		t.Errorf("%.0f allocations for %d columns", n, columns)
+	}
+}
