@@ -69,6 +69,8 @@ type verifier struct {
 	unread     []string // files of the manifest that cannot be read
 	inputs     []string // paths, one for each of the manifest; nil: they are not replayed
 	other      []bool   // of these: it cannot be read as the run read it
+	columns    []string // names of those of all inputs
+	carried    []string // of these, those in the mapping
 	seen       []*rowSet
 	rejected   []*rowSet // of seen, if the inputs are replayed
 	groups     groups

@@ -123,10 +123,12 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	s := v.newRowHasher()
+	s, sources := v.newRowHasher(), map[string]int{}
+	for i, in := range v.manifest.Inputs {
+		sources[string(in.Name)] = i
+	}
 	_, _, err = eachRow(ctx, r.Next, v.unreadable, func(_ int64, rej *report.Reject) {
-		i := slices.IndexFunc(v.manifest.Inputs, func(in report.Input) bool { return string(in.Name) == rej.Source })
-		if i >= 0 && rej.Row > 0 && rej.Row < mostRecords {
+		if i, ok := sources[rej.Source]; ok && rej.Row > 0 && rej.Row < mostRecords {
 			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})
 		}
 	})
@@ -141,33 +143,44 @@ func (v *verifier) matchInputs() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	named := make(map[string]bool, len(given))
+	for _, path := range given {
+		named[path] = true
+	}
 	paths, left := make([]string, len(v.manifest.Inputs)), map[string]int{}
 	for i, in := range v.manifest.Inputs {
-		if at := slices.Index(given, string(in.Name)); at >= 0 {
-			paths[i] = given[at]
-			given = slices.Delete(given, at, at+1)
+		if named[string(in.Name)] {
+			paths[i] = string(in.Name)
+			delete(named, paths[i])
 		} else {
 			left[filepath.Base(string(in.Name))]++
 		}
+	}
+	given = slices.DeleteFunc(given, func(path string) bool { return !named[path] })
+	byLast := map[string][]string{}
+	for _, path := range given {
+		last := filepath.Base(path)
+		byLast[last] = append(byLast[last], path)
 	}
 	for i, in := range v.manifest.Inputs {
 		if paths[i] != "" {
 			continue
 		}
 		last := filepath.Base(string(in.Name))
-		same := func(path string) bool { return filepath.Base(path) == last }
-		at := slices.IndexFunc(given, same)
-		if at < 0 {
+		same := byLast[last]
+		if len(same) == 0 {
 			return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
 		}
-		if left[last] > 1 || slices.ContainsFunc(given[at+1:], same) {
-			return nil, &source.UsageError{Input: given[at], Msg: "is not the only " + last + "; name all of these as the run did"}
+		if left[last] > 1 || len(same) > 1 {
+			return nil, &source.UsageError{Input: same[0], Msg: "is not the only " + last + "; name all of these as the run did"}
 		}
-		paths[i] = given[at]
-		given = slices.Delete(given, at, at+1)
+		paths[i] = same[0]
+		delete(named, same[0])
 	}
-	if len(given) > 0 {
-		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}
+	for _, path := range given {
+		if named[path] {
+			return nil, &source.UsageError{Input: path, Msg: "is no input of the run"}
+		}
 	}
 	return paths, nil
 }
@@ -217,9 +230,8 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 		return nil, s.Close()
 	}
 	in := &replayed{Input: s, name: string(m.Name)}
-	all, carried := v.columns()
-	in.Among = all
-	in.find(all, carried)
+	in.Among = v.columns
+	in.find(v.columns, v.carried)
 	return in, nil
 }
 
@@ -234,18 +246,23 @@ func first(s string) byte {
 // find finds the columns of the run in the input. Those that the URL or the
 // workspace is taken from are not carried.
 func (in *replayed) find(all, carried []string) {
+	at := make(map[string]int, len(in.Columns))
+	for c, name := range in.Columns {
+		at[name] = c
+	}
+	in.cells, in.carried = make([]int, 0, len(all)), make([]int, 0, len(carried))
 	for _, name := range all {
-		c := slices.Index(in.Columns, name)
-		if c == in.URLs[0] {
-			c = fromURL
-		} else if slices.Contains(in.URLs, c) {
+		c, ok := at[name]
+		if !ok || slices.Contains(in.URLs[1:], c) {
 			c = absent
+		} else if c == in.URLs[0] {
+			c = fromURL
 		}
 		in.cells = append(in.cells, c)
 	}
 	for _, name := range carried {
-		c := slices.Index(in.Columns, name)
-		if slices.Contains(in.URLs, c) || c == in.Workspace {
+		c, ok := at[name]
+		if !ok || slices.Contains(in.URLs, c) || c == in.Workspace {
 			c = absent
 		}
 		in.carried = append(in.carried, c)

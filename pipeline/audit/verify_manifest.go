@@ -109,6 +109,7 @@ func (v *verifier) settle() bool {
 		v.seen = append(v.seen, newRowSet(in.Records))
 		v.rejected = append(v.rejected, newRowSet(in.Records))
 	}
+	v.uniteColumns()
 	if !v.settleFiles(o.text("report_format")) {
 		return false
 	}
@@ -266,23 +267,22 @@ func (v *verifier) verifyComplete() {
 	}
 }
 
-// columns returns the names of the columns of all inputs, and of those that are
+// uniteColumns finds the names of the columns of all inputs, and of those that are
 // carried into the mapping, as the run united them.
-func (v *verifier) columns() (all, carried []string) {
+func (v *verifier) uniteColumns() {
 	seen, isCarried := map[report.Text]bool{}, map[report.Text]bool{}
 	for _, in := range v.manifest.Inputs {
 		for _, name := range in.Columns {
 			if !seen[name] {
 				seen[name] = true
-				all = append(all, string(name))
+				v.columns = append(v.columns, string(name))
 			}
 			if !isCarried[name] && !isKey(&in, name) {
 				isCarried[name] = true
-				carried = append(carried, string(name))
+				v.carried = append(v.carried, string(name))
 			}
 		}
 	}
-	return all, carried
 }
 
 // isKey reports whether the URL or the workspace is taken from a column.

@@ -166,8 +166,7 @@ func (v *verifier) carriedNames(m *report.MappingReader) []string {
 	if !v.run.carry {
 		return nil
 	}
-	_, carried := v.columns()
-	names := report.CarriedNames(report.MappingColumns(), carried)
+	names := report.CarriedNames(report.MappingColumns(), v.carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 		if v.run.excelSafe && m.Format == report.CSV {

@@ -60,8 +60,7 @@ type rejectChecker struct {
 }
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	all, _ := v.columns()
-	v.checkColumns(report.RejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, all))
+	v.checkColumns(report.RejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, v.columns))
 	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
@@ -70,7 +69,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	for i, in := range v.manifest.Inputs {
 		w.sources[string(in.Name)] = i
 	}
-	for i, name := range all[:min(len(all), len(columns))] {
+	for i, name := range v.columns[:min(len(v.columns), len(columns))] {
 		w.at[name] = i
 	}
 	return w

@@ -21,7 +21,7 @@ const (
 	mostRecords = 1 << rowBits
 )
 
-type rowPage [pageRows / 64]atomic.Uint64
+type rowPage []atomic.Uint64
 
 func newRowSet(records int64) *rowSet {
 	return &rowSet{records, make([]atomic.Pointer[rowPage], (records+pageRows-1)/pageRows)}
@@ -33,11 +33,18 @@ func (s *rowSet) add(row int64) bool {
 	at := &s.pages[i>>pageBits]
 	page := at.Load()
 	if page == nil {
-		at.CompareAndSwap(nil, new(rowPage))
+		made := make(rowPage, s.words(int(i>>pageBits)))
+		at.CompareAndSwap(nil, &made)
 		page = at.Load()
 	}
 	bit := uint64(1) << (i % 64)
-	return page[i%pageRows/64].Or(bit)&bit == 0
+	return (*page)[i%pageRows/64].Or(bit)&bit == 0
+}
+
+// words is the length of a page: of the last, only what the records need, since
+// there may be very many inputs.
+func (s *rowSet) words(page int) int {
+	return int((min(s.records-int64(page)*pageRows, pageRows) + 63) / 64)
 }
 
 // has reports whether a row is there.
@@ -47,7 +54,7 @@ func (s *rowSet) has(row int64) bool {
 	}
 	i := uint64(row - 1)
 	page := s.pages[i>>pageBits].Load()
-	return page != nil && page[i%pageRows/64].Load()>>(i%64)&1 == 1
+	return page != nil && (*page)[i%pageRows/64].Load()>>(i%64)&1 == 1
 }
 
 // missing returns how many rows are not there, and visits the first of them until
@@ -57,10 +64,10 @@ func (s *rowSet) missing(visit func(row int64) bool) (n int64) {
 	more := true
 	for p := range s.pages {
 		page := s.pages[p].Load()
-		for w := 0; w < pageRows/64 && (page != nil || more); w++ {
+		for w := 0; w < s.words(p) && (page != nil || more); w++ {
 			var word uint64
 			if page != nil {
-				word = page[w].Load()
+				word = (*page)[w].Load()
 			}
 			n -= int64(bits.OnesCount64(word))
 			for word = ^word; word != 0 && more; word &= word - 1 {

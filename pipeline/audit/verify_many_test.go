@@ -1,0 +1,43 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/audit"
+)
+
+// TestVerifyManyInputs checks that Verify does not unite the columns anew for each
+// input, nor hold a large page of rows for it: each would be over the bound.
+func TestVerifyManyInputs(t *testing.T) {
+	const inputs, columns, mostAnInput = 400, 5, 340_000
+	t.Chdir(t.TempDir())
+	for i := range inputs {
+		text := "url"
+		for c := range columns {
+			text += fmt.Sprintf(",i%dc%d", i, c)
+		}
+		text += fmt.Sprintf("\nhttps://example.com/%d%s\n", i, strings.Repeat(",", columns))
+		if err := os.WriteFile(fmt.Sprintf("%03d.csv", i), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pipeline.Run(context.Background(), pipeline.Config{Inputs: []string{"*.csv"}, Workspace: "w", Out: "out", DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	v, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: []string{"*.csv"}, Workers: 1})
+	runtime.ReadMemStats(&after)
+	if err != nil || v.Failed() > 0 {
+		t.Fatal(err, v)
+	}
+	if n := (after.TotalAlloc - before.TotalAlloc) / inputs; n > mostAnInput {
+		t.Errorf("%d bytes an input", n)
+	}
+}
