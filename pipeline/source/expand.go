@@ -1,11 +1,11 @@
 package source
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Expand turns the arguments of a command into the names of inputs, sorted
@@ -50,11 +50,8 @@ func hidden(pattern, name string) bool {
 
 // distinct refuses two names, in sorted order, for one file.
 func distinct(names []string) error {
-	type file struct {
-		name string
-		info fs.FileInfo
-	}
-	bySize := make(map[int64][]file)
+	type file struct{ device, number uint64 } // os.SameFile would compare each with all
+	seen := make(map[file]string)
 	for i, name := range names {
 		if i > 0 && name == names[i-1] {
 			return &UsageError{name, "named twice"}
@@ -63,12 +60,12 @@ func distinct(names []string) error {
 		if name == "-" || err != nil {
 			continue // Open will say what is wrong with it
 		}
-		for _, other := range bySize[info.Size()] {
-			if os.SameFile(other.info, info) {
-				return &UsageError{name, "is the same file as " + other.name}
-			}
+		stat := info.Sys().(*syscall.Stat_t)
+		f := file{uint64(stat.Dev), stat.Ino}
+		if other, ok := seen[f]; ok {
+			return &UsageError{name, "is the same file as " + other}
 		}
-		bySize[info.Size()] = append(bySize[info.Size()], file{name, info})
+		seen[f] = name
 	}
 	return nil
 }
