@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/linkforge/bulk/sink"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -23,11 +24,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap tells the class. Only the loading of links meets a unique constraint;
-// a trigger or a foreign key that somebody added is not a conflict.
+// Unwrap tells the class. Only the loading of links meets a unique constraint; one
+// that somebody added, a trigger or a foreign key is not a conflict.
 func (e *Error) Unwrap() error {
-	switch e.Code {
-	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+	if e.unique() && e.ours() {
 		return sink.ErrConflict
 	}
 	switch e.Code & 0xff {
@@ -37,10 +37,22 @@ func (e *Error) Unwrap() error {
 	return nil
 }
 
+func (e *Error) unique() bool {
+	return e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+}
+
+// ours tells whether the unique constraint that SQLite names by its columns is of bulk.
+func (e *Error) ours() bool {
+	return strings.HasSuffix(e.Message, ": links.workspace_id, links.short_code") || strings.HasSuffix(e.Message, ": links.url_key")
+}
+
 const copyIt = "; to look only, copy the database, with its -wal file, to a folder of your own"
 
 // advice says what to do about it.
 func (e *Error) advice() string {
+	if e.unique() && !e.ours() {
+		return "a unique index that is not of bulk refuses a link; drop it"
+	}
 	switch e.Code & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the database; run again when it has ended"

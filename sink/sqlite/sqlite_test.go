@@ -277,6 +277,20 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
+// A link that an index of somebody else refuses is no conflict, whatever index that is.
+func TestIndexOfOthers(t *testing.T) {
+	for _, on := range []string{"run_id", "length(canonical_url)"} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		ours("CREATE UNIQUE INDEX mine ON links ("+on+")")(t, path)
+		inSession(t, open(t, path), func(s *session, run sink.Run) {
+			err := s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10)))
+			if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "a unique index that is not of bulk") {
+				t.Errorf("%s: error %v", on, err)
+			}
+		}, "w")
+	}
+}
+
 // What is written to a file that has another name by now, or none, is not stored.
 func TestFileMoved(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
@@ -425,7 +439,6 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 func TestErrorClasses(t *testing.T) {
 	for code, want := range map[int]error{
 		sqlite3.SQLITE_BUSY: sink.ErrRetryable, sqlite3.SQLITE_BUSY_SNAPSHOT: sink.ErrRetryable, sqlite3.SQLITE_LOCKED: sink.ErrRetryable,
-		sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: sink.ErrConflict, sqlite3.SQLITE_CONSTRAINT_UNIQUE: sink.ErrConflict,
 		sqlite3.SQLITE_CONSTRAINT_NOTNULL: nil, sqlite3.SQLITE_CONSTRAINT_TRIGGER: nil, sqlite3.SQLITE_FULL: nil, sqlite3.SQLITE_CORRUPT: nil,
 		sqlite3.SQLITE_NOTADB: nil, sqlite3.SQLITE_READONLY: nil, sqlite3.SQLITE_READONLY_DBMOVED: nil, sqlite3.SQLITE_IOERR_WRITE: nil,
 	} {
