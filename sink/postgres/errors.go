@@ -140,6 +140,7 @@ func advice(err error) string {
 			" INSERT, UPDATE, DELETE on them, and CREATE on the schema unless a DBA makes them from `bulk init --print`"},
 		{[]string{"25006"}, "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off"},
 		{[]string{"53100"}, "make room on the server's disk and run again: the transaction was rolled back"},
+		{[]string{"53200"}, "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there"},
 		{[]string{"53300"}, "the server or the role has no connection left: raise the limit; a load takes three"},
 		{[]string{"57014"}, "somebody cancelled the statement: run again"},
 	}
