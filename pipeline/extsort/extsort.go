@@ -244,10 +244,10 @@ func (s *Sorter) compareBounds(a, b bound) int {
 	return cmp.Compare(a.key, b.key)
 }
 
-// compareAll compares by content too.
+// compareAll compares by content too, which both have or neither.
 func (s *Sorter) compareAll(a, b bound) int {
-	if c := s.compareBounds(a, b); c != 0 || a.content == nil || b.content == nil {
-		return cmp.Or(c, cmp.Compare(len(a.content), len(b.content)))
+	if c := s.compareBounds(a, b); c != 0 || a.content == nil {
+		return c
 	}
 	return s.cfg.Compare(a.content, b.content)
 }

@@ -78,9 +78,17 @@ func read(t testingT, s *extsort.Sorter) []rec {
 func check(t testingT, recs []rec, writers int, memory int64) {
 	s := write(t, recs, writers, memory)
 	defer s.Close()
+	if spilled := s.Spilled(); memory == 0 && spilled > 0 {
+		t.Fatalf("%d bytes were spilled, without a bound", spilled)
+	}
+	checkSorter(t, s, recs)
+}
+
+// checkSorter checks a sorter that was given these records.
+func checkSorter(t testingT, s *extsort.Sorter, recs []rec) {
 	got, want := read(t, s), slices.SortedFunc(slices.Values(recs), compareRecs)
 	if !slices.Equal(got, want) {
-		t.Fatalf("%d records of %d writers are not in order (%d came back)", len(recs), writers, len(got))
+		t.Fatalf("%d records are not in order (%d came back)", len(recs), len(got))
 	}
 	checkHeads(t, s)
 	for i := 0; i < len(recs); i += 1 + len(recs)/100 {
@@ -284,6 +292,38 @@ func TestSpillingBeginsAtTheEnd(t *testing.T) {
 		recs = append(recs, rec{uint32(i % 5), uint64(i*7919) % 100_003, content})
 	}
 	check(t, recs, 3, 1<<20)
+}
+
+// A range in memory that got far more than its share, as of a group that the sample
+// missed, is split again.
+func TestLargeRangeIsSplit(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for name, key := range map[string]func() uint64{
+		"spread":       rnd.Uint64,
+		"few keys":     func() uint64 { return uint64(rnd.IntN(40)) },
+		"a single key": func() uint64 { return 7 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			recs := make([]rec, 85_000)
+			for i := range recs {
+				recs[i] = rec{uint32(min(i/17_000, 1)), key(), fmt.Sprint(i)}
+			}
+			s := write(t, recs, 1, 0)
+			defer s.Close()
+			checkSorter(t, s, recs)
+			most, size := 0, int64(0)
+			for i := range s.Buckets() {
+				b, err := s.Load(i)
+				if err != nil {
+					t.Fatal(err)
+				}
+				most, size = max(most, b.Len()), size+b.Size()
+			}
+			if name != "a single key" && most > 20_000 || s.Len() != int64(len(recs)) || size < s.Size()*9/10 || size > s.Size() {
+				t.Errorf("a bucket has %d of %d records, all %d of %d bytes", most, s.Len(), size, s.Size())
+			}
+		})
+	}
 }
 
 // Visits end with the error of the visitor, or with the cause of the context.

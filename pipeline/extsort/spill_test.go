@@ -31,6 +31,9 @@ func spilled(t *testing.T, direct bool) *Sorter {
 	if s.Spilled() < 100_000*100 {
 		t.Fatalf("only %d bytes were spilled", s.Spilled())
 	}
+	if s.Held() != 0 {
+		t.Errorf("%d bytes are held, where all is spilled", s.Held())
+	}
 	return s
 }
 
@@ -99,6 +102,62 @@ func TestSpillDamaged(t *testing.T) {
 				t.Fatalf("truncated at %d: %v", at, err)
 			}
 		}
+	}
+}
+
+// A failing is a file system whose spill file fails in one of its reads.
+type failing struct {
+	fsys.OS
+	reads *int // until it fails
+}
+
+func (f failing) Temp(dir string) (fsys.File, error) {
+	file, err := f.OS.Temp(dir)
+	return failingFile{file, f.reads}, err
+}
+
+type failingFile struct {
+	fsys.File
+	reads *int
+}
+
+var errRead = errors.New("not read")
+
+func (f failingFile) ReadAt(p []byte, off int64) (int, error) {
+	if *f.reads--; *f.reads == 0 {
+		return 0, errRead
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// Whichever read of the spill file fails, also while records that are too many for a
+// bucket are divided, by key or by content, no record is lost in silence.
+func TestSpillReadFails(t *testing.T) {
+	failed := 0
+	for n := 1; ; n++ {
+		reads := n
+		s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 64 << 10, TempDir: t.TempDir(), FS: failing{reads: &reads}})
+		w := s.NewWriter()
+		for i := range uint64(40) {
+			binary.LittleEndian.PutUint64(w.Reserve(0, i/30, 5000), i)
+		}
+		w.Reserve(1, 0, 100_000) // larger by itself than a bucket is to be
+		err := s.Finish()
+		if err == nil {
+			err = loadAll(s)
+		} else {
+			failed++
+		}
+		s.Close()
+		if reads > 0 {
+			break
+		}
+		if !errors.Is(err, errRead) {
+			t.Errorf("read %d fails: %v", n, err)
+		}
+	}
+	if failed < 10 {
+		t.Errorf("only %d reads were those of Finish", failed)
 	}
 }
 
