@@ -285,6 +285,72 @@ func (l listener) Handle(_ context.Context, r slog.Record) error { l(r); return 
 func (l listener) WithAttrs([]slog.Attr) slog.Handler            { return l }
 func (l listener) WithGroup(string) slog.Handler                 { return l }
 
+// A batch that was committed although the answer was lost is not loaded again when it
+// is tried again, nor is one of a run that has ended meanwhile.
+func TestBatchAgain(t *testing.T) {
+	ctx := context.Background()
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	session, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	run, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := generated(0, 10)
+	filled := func(seq int64, links []sink.Link) batch {
+		b := batch{seq: seq, rows: int64(len(links))}
+		for i := range links {
+			b.data = newEncoder(run).append(b.data, &links[i])
+		}
+		return b
+	}
+	first, second := &load{session: session, run: run.ID, id: 1}, &load{session: session, run: run.ID, id: 2}
+	for _, b := range []batch{filled(0, links[:5]), filled(0, links[:5]), filled(1, links[5:]), filled(0, links[:5])} {
+		if err := first.try(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := second.try(ctx, filled(0, links)); !errors.Is(err, sink.ErrConflict) {
+		t.Errorf("the same links by another load: %v", err)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != len(links) {
+		t.Errorf("%d links", n)
+	}
+	if lost := s.Stats()["load_answers_lost"]; fmt.Sprint(lost) != "2" {
+		t.Errorf("%v answers were lost", lost)
+	}
+	if err := session.Finish(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.try(ctx, filled(2, generated(10, 20))); err == nil || class(err) != nil || !strings.Contains(err.Error(), "another process has ended it") {
+		t.Errorf("a batch of a run that has ended: %v", err)
+	}
+}
+
+// A list of links that breaks off in the middle is an error, and is not begun anew:
+// some were visited.
+func TestScanBreaksOff(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	loadAll(t, s, generated(0, 8000)) // more than is under way at once
+	visited := 0
+	err := s.Scan(context.Background(), func(*sink.Stored) error {
+		if visited++; visited == 1 {
+			script(t, dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "broke while the links were listed") || visited == 0 || visited == 8000 {
+		t.Errorf("%d links and error %v", visited, err)
+	}
+}
+
 // A server that stays away makes a step give up after RetryFor, retryably.
 func TestGivesUp(t *testing.T) {
 	own := pgtest.New(pgtest.Options{})
