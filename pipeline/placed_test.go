@@ -22,6 +22,9 @@ func TestReportOrder(t *testing.T) {
 			run(t, cfg, inputs)
 			want, _ := mappingRows(t, mapping)
 			rejects, collisions, digest := read(t, "out/rejects.csv"), read(t, "out/collisions.csv"), manifest(t).Files[0].RowDigest
+			if digest == "" {
+				t.Error("the manifest has no digest of the rows")
+			}
 			var first string
 			for _, workers := range []int{1, 3} {
 				for _, spill := range []int64{0, 1} {

@@ -228,6 +228,53 @@ func TestSpilledDuplicates(t *testing.T) {
 	}
 }
 
+// Of two URLs that share a code, and whose rows are too long for one piece of the
+// mapping, each is created once, also where a piece begins in the middle of one.
+func TestRowsOfSeveralPieces(t *testing.T) {
+	url, same := "http://example.com/0", ""
+	for i := 1; same == ""; i++ {
+		if u := fmt.Sprintf("http://example.com/%d", i); codeAt(u, "ws", 0, 1) == codeAt(url, "ws", 0, 1) {
+			same = u
+		}
+	}
+	var list []string
+	for i := range 60 {
+		list = append(list, fmt.Sprintf("%s,,%d %s", []string{url, same}[i%2], i, strings.Repeat("x", 100_000)))
+	}
+	inputs := map[string]string{"a.csv": csvFile(list)}
+	cfg := base(1)
+	cfg.Store = openStore(t, t.TempDir())
+	want, result := job(t, cfg, inputs)
+	if result.Counts.Created != 2 || result.Counts.Duplicate != 58 {
+		t.Errorf("%+v", result.Counts)
+	}
+	for _, r := range records(t, want["mapping.csv"]) {
+		if first := strings.HasPrefix(r["note"], "0 ") || strings.HasPrefix(r["note"], "1 "); first != (r["outcome"] == "created") {
+			t.Errorf("row %s of %s is %s", r["row"], r["original_url"], r["outcome"])
+		}
+	}
+	cfg.Store = openStore(t, t.TempDir())
+	cfg.SpillAt(1)
+	got, _ := job(t, cfg, inputs)
+	sameReports(t, got, want, reports...)
+}
+
+// The limit is of all inputs together, in their order.
+func TestLimit(t *testing.T) {
+	for limit := range int64(8) {
+		cfg := base(10)
+		cfg.Source.WorkspaceColumn, cfg.Limit = "", limit
+		reports, result := job(t, cfg, map[string]string{"a.csv": csvFile(rows(1, 3)), "b.csv": "url\n", "c.csv": csvFile(rows(2, 2)), "d.csv": csvFile(rows(3, 2))})
+		want := limit
+		if limit == 0 {
+			want = 7
+		}
+		if result.Counts.Read != want {
+			t.Errorf("limit %d: %+v\n%s", limit, result.Counts, reports["manifest.json"])
+		}
+	}
+}
+
 // More contested URLs than memory end the run before anything is stored.
 func TestTooContested(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -401,6 +448,27 @@ func TestRejectsAgain(t *testing.T) {
 	}
 	if a, b := strip(first["rejects.csv"]), strip(second["rejects.csv"]); !slices.Equal(a, b) {
 		t.Errorf("%d rejects that cannot be mended became %d", len(a), len(b))
+	}
+}
+
+// So can those of inputs that have their URLs in different columns, as often as wanted.
+func TestRejectsOfOtherColumns(t *testing.T) {
+	cfg := base(10)
+	cfg.Source.WorkspaceColumn = ""
+	first, _ := job(t, cfg, map[string]string{"a.csv": "url,team\nftp://a/,red\n", "b.csv": "note,link\nx,ftp://b/\n,http://c/\ny,\n"})
+	text := first["rejects.csv"]
+	want := [][]string{{"ftp://a/", "red", "", ""}, {"", "", "x", "ftp://b/"}, {"", "", "y", ""}}
+	for range 3 {
+		var got [][]string
+		for _, r := range records(t, text) {
+			got = append(got, []string{r["url"], r["team"], r["note"], r["link"]})
+		}
+		if !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("%q", got)
+		}
+		again, _ := job(t, cfg, map[string]string{"rejects.csv": text})
+		text = again["rejects.csv"]
+		want[1] = []string{"ftp://b/", "", "x", ""} // the run read it as the URL, of which it has one
 	}
 }
 
