@@ -357,6 +357,31 @@ func TestVerifyAgainstInputs(t *testing.T) {
 	}
 }
 
+// Rejects whose URLs are in different columns are read as the run read them.
+func TestVerifyRejectsOfOtherColumns(t *testing.T) {
+	cfg := base(10)
+	cfg.Source.WorkspaceColumn = ""
+	job(t, cfg, map[string]string{"a.csv": "url,team\nftp://a/,red\n", "b.csv": "note,link\nx,ftp://b/\ny,ftp://c/\n"})
+	text := strings.Join(lines(t, "rejects.csv"), "")
+	job(t, cfg, map[string]string{"rejects.csv": strings.NewReplacer("ftp://a/", "http://a/", "ftp://b/", "http://b/").Replace(text)})
+	clean(t, audit.VerifyConfig{Inputs: []string{"rejects.csv"}})
+}
+
+// A row that the input has as a reject is no link, nor is a link a reject.
+func TestVerifyLinkOfAReject(t *testing.T) {
+	for was, is := range map[string]string{"http://a/": "ftp://ab/", "ftp://ab/": "http://a/"} {
+		job(t, pipeline.Config{Workspace: "demo", Version: "test"}, map[string]string{"a.txt": "http://x/\nftp://x/\n" + was + "\n"})
+		clean(t, audit.VerifyConfig{Inputs: []string{"a.txt"}})
+		os.WriteFile("a.txt", []byte("http://x/\nftp://x/\n"+is+"\n"), 0o666)
+		found := verify(t, audit.VerifyConfig{Inputs: []string{"a.txt"}}).Findings
+		if !slices.ContainsFunc(found, func(f audit.Finding) bool {
+			return f.Kind == audit.InputDiffers && f.Row == 3 && (was != "http://a/" || f.Expected == "a reject" && f.Found == "a link")
+		}) {
+			t.Errorf("%s made %s: found %+v", was, is, found)
+		}
+	}
+}
+
 // An input that has become one that the run could not have read so is a finding,
 // beside which all others are made.
 func TestVerifyOtherInputs(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -338,6 +339,67 @@ func TestVerifyManifest(t *testing.T) {
 		writeManifest(t, m)
 		if v := verify(t, audit.VerifyConfig{ManifestSHA256: digest}); v.Kinds[c.want] == 0 || v.Kinds[audit.ManifestSum] == 0 {
 			t.Errorf("%s: found %v, want %s", name, kinds(v), c.want)
+		}
+	}
+}
+
+// Of a reject, too, the place and the form of its cells are checked.
+func TestVerifyRejects(t *testing.T) {
+	job(t, base(10), map[string]string{"a.csv": "url,team,note\nhttp://a/,x,\nftp://a/,x,\nragged\nftp://b/,x,\n"})
+	clean(t, audit.VerifyConfig{})
+	good := lines(t, "rejects.csv")
+	for name, c := range map[string]struct {
+		line     int
+		old, new string
+		kind     audit.Kind
+		column   string
+	}{
+		"row past the last":   {3, "a.csv,4,", "a.csv,5,", audit.BadSource, "row"},
+		"offset too low":      {1, ",2,27,", ",2,0,", audit.BadOffset, "byte_offset"},
+		"offset as before":    {2, ",3,39,", ",3,27,", audit.BadOffset, "byte_offset"},
+		"no offset":           {2, ",3,39,", ",3,,", audit.BadOffset, "byte_offset"},
+		"raw line and cells":  {2, ",,,,ragged", ",http://c/,,,ragged", audit.BadCells, "raw"},
+		"neither":             {2, ",,,,ragged", ",,,,", audit.BadCells, "raw"},
+		"raw line of a split": {1, ",ftp://a/,x,,", ",ftp://a/,x,,ragged", audit.BadReason, "reason"},
+	} {
+		bad := slices.Clone(good)
+		if bad[c.line] = strings.Replace(bad[c.line], c.old, c.new, 1); bad[c.line] == good[c.line] {
+			t.Fatalf("%s: %q", name, good[c.line])
+		}
+		put(t, "rejects.csv", bad)
+		found := verify(t, audit.VerifyConfig{}).Findings
+		if !slices.ContainsFunc(found, func(f audit.Finding) bool {
+			return f.Kind == c.kind && f.File == "rejects.csv" && f.Row == int64(c.line) && f.Column == c.column
+		}) {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
+
+// A mapping that is checked in several stretches is checked where one ends, too.
+func TestVerifyStretches(t *testing.T) { inOrders(t, testVerifyStretches) }
+
+func testVerifyStretches(t *testing.T, order report.Order) {
+	const stretch = 4096 // rows
+	var b strings.Builder
+	for i := range stretch + 100 {
+		fmt.Fprintf(&b, "http://example.com/%d\n", i%500)
+	}
+	b.WriteString("ftp://x\n")
+	for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
+		job(t, pipeline.Config{Workspace: "demo", CodeLength: 10, ReportOrder: order, ReportFormat: format, Version: "test"}, map[string]string{"a.txt": b.String()})
+		clean(t, audit.VerifyConfig{Inputs: []string{"a.txt"}})
+		if format != report.CSV {
+			continue
+		}
+		good := lines(t, "mapping.csv")
+		for i := stretch - 1; i <= stretch+1; i++ {
+			bad := slices.Clone(good)
+			bad[i], bad[i+1] = bad[i+1], bad[i]
+			put(t, "mapping.csv", bad)
+			if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.BadOrder] == 0 {
+				t.Errorf("rows %d and %d swapped: found %v", i, i+1, kinds(v))
+			}
 		}
 	}
 }
