@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // No file of the corpus ends the process or takes much memory. It is an error or,
@@ -87,5 +89,103 @@ func readArrow(data []byte) (rows int, err error) {
 			return rows, err
 		}
 		rows += int(rec.NumRows())
+	}
+}
+
+// A thrift struct is passed over to its end, whatever is in it, or is an error where
+// it is cut off.
+func TestThrift(t *testing.T) {
+	for _, field := range []string{
+		"\x11", "\x12", "\x13\xff", "\x14\x02", "\x15\x80\x01", "\x16\x02", "\x17\x11\x22\x33\x44\x55\x66\x77\x88",
+		"\x18\x02ab", "\x19\x25\x02\x04", "\x1a\x28\x01a\x00", "\x19\x21\x01\x02", "\x19\xf3\x02\x11\x11", "\x1b\x00",
+		"\x1b\x01\x85\x01k\x02", "\x1c\x15\x02\x00", "\x05\x10\x02", "\x19\x2c\x11\x00\x00",
+	} {
+		whole := field + "\x15\x02\x00"
+		if n, err := checkThrift([]byte(whole + "\x15\x02")); n != len(whole) || err != nil {
+			t.Errorf("%q: %d of %d bytes, %v", field, n, len(whole), err)
+		}
+		for cut := range len(whole) {
+			if _, err := checkThrift([]byte(whole[:cut])); err == nil {
+				t.Errorf("%q, cut at %d: no error", field, cut)
+			}
+		}
+	}
+}
+
+// What a page says of itself is held against the limits, and the levels before its
+// values against its length.
+func TestPageHeaders(t *testing.T) {
+	page := func(change func(h *format.PageHeader)) *format.PageHeader {
+		h := &format.PageHeader{Type: format.DataPageV2, CompressedPageSize: 10, UncompressedPageSize: 10}
+		h.DataPageHeaderV2.Valid = true
+		h.DataPageHeaderV2.V.NumValues = 5
+		change(h)
+		return h
+	}
+	for _, tt := range []struct {
+		good   bool
+		change func(h *format.PageHeader)
+	}{
+		{true, func(h *format.PageHeader) {}},
+		{true, func(h *format.PageHeader) { h.CompressedPageSize, h.UncompressedPageSize = mostPage, mostPage }},
+		{false, func(h *format.PageHeader) { h.CompressedPageSize = mostPage + 1 }},
+		{false, func(h *format.PageHeader) { h.UncompressedPageSize = mostPage + 1 }},
+		{false, func(h *format.PageHeader) { h.CompressedPageSize = -1 }},
+		{false, func(h *format.PageHeader) { h.UncompressedPageSize = -1 }},
+		{true, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumValues = mostValues }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumValues = mostValues + 1 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumValues = -1 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.Valid = false }},
+		{true, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumNulls, h.DataPageHeaderV2.V.NumRows = 5, 5 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumNulls = 6 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumNulls = -1 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumRows = 6 }},
+		{false, func(h *format.PageHeader) { h.DataPageHeaderV2.V.NumRows = -1 }},
+	} {
+		h := page(tt.change)
+		if err := (&pages{left: 1 << 40}).checkHeader(h); (err == nil) != tt.good {
+			t.Errorf("%+v: %v", h, err)
+		}
+	}
+	for _, levels := range [][2]int32{{-1, 1}, {1, -1}, {5, 6}, {11, 0}} {
+		h := page(func(h *format.PageHeader) {
+			h.DataPageHeaderV2.V.RepetitionLevelsByteLength, h.DataPageHeaderV2.V.DefinitionLevelsByteLength = levels[0], levels[1]
+		})
+		p := &pages{leaf: &leaf{kind: parquet.Boolean}, inflaters: &inflaters{}}
+		if _, err := p.decompress(h, make([]byte, 10)); err == nil {
+			t.Errorf("levels of %d bytes in 10: no error", levels)
+		}
+	}
+	for n, good := range map[int]bool{8: true, 9: false} {
+		if err := (&pages{leaf: &leaf{kind: parquet.Boolean}}).checkPlain([]byte{1}, n); (err == nil) != good {
+			t.Errorf("%d Booleans in a byte: %v", n, err)
+		}
+	}
+}
+
+// A failing reads no byte of the pages.
+type failing struct{ *bytes.Reader }
+
+var errDisk = errors.New("the disk fails")
+
+func (f failing) ReadAt(b []byte, at int64) (int, error) {
+	if at < 1000 {
+		return 0, errDisk
+	}
+	return f.Reader.ReadAt(b, at)
+}
+
+// That a page cannot be read is told as it is, and not as a damaged file.
+func TestReadError(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/source/duckdb-v1.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenParquet(failing{bytes.NewReader(data)}, int64(len(data)), 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.RowGroups()[0].ColumnChunks()[0].Pages().ReadPage(); !errors.Is(err, errDisk) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package columnar
 import (
 	"bytes"
 	"math/bits"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -59,6 +60,7 @@ func FuzzDelta(f *testing.F) {
 		}
 		f.Add(data, uint16(n))
 	}
+	f.Add([]byte("\x80\x01\x04\x02\x00"+strings.Repeat("\xff", 10)+"\x01\x00\x00\x00\x00"), uint16(2)) // a number of too many bytes
 	f.Fuzz(func(t *testing.T, data []byte, n uint16) {
 		rest, sum, err := lengths(data, int(n))
 		if err != nil || sum > int64(len(rest)) {
