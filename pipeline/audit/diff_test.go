@@ -235,3 +235,22 @@ func BenchmarkDiff(b *testing.B) {
 		}
 	}
 }
+
+// Runs read the same if each of their inputs has the digest of the other's, be it of
+// the file or, with a limit, of the records.
+func TestSameInputs(t *testing.T) {
+	of := func(inputs ...report.Input) *report.Manifest { return &report.Manifest{Inputs: inputs} }
+	a, b, some, others := report.Input{SHA256: "a"}, report.Input{SHA256: "b"}, report.Input{RecordsSHA256: "a"}, report.Input{RecordsSHA256: "b"}
+	for _, tt := range []struct {
+		a, b *report.Manifest
+		want bool
+	}{
+		{of(a), of(a), true}, {of(a, b), of(a, b), true}, {of(some), of(some), true},
+		{of(a), of(b), false}, {of(a, b), of(b, a), false}, {of(a, b), of(a), false}, {of(some), of(others), false}, {of(some), of(a), false},
+		{of(report.Input{}), of(report.Input{}), false}, {of(), of(), false}, {of(a), nil, false}, {nil, of(a), false},
+	} {
+		if got := sameInputs(tt.a, tt.b); got != tt.want {
+			t.Errorf("%+v and %+v: %t", tt.a, tt.b, got)
+		}
+	}
+}

@@ -339,6 +339,8 @@ func TestVerifyManifest(t *testing.T) {
 		writeManifest(t, m)
 		if v := verify(t, audit.VerifyConfig{ManifestSHA256: digest}); v.Kinds[c.want] == 0 || v.Kinds[audit.ManifestSum] == 0 {
 			t.Errorf("%s: found %v, want %s", name, kinds(v), c.want)
+		} else if missing := m.Inputs[0].Records - good.Inputs[0].Records; name == "huge" && v.Kinds[audit.RowMissing] != missing {
+			t.Errorf("%d rows are missing, not %d", v.Kinds[audit.RowMissing], missing)
 		}
 	}
 }
