@@ -181,7 +181,7 @@ func TestReadError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenParquet(failing{bytes.NewReader(data)}, int64(len(data)), 4096)
+	f, err := OpenParquet(failing{bytes.NewReader(data)}, int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
