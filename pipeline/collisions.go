@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 
@@ -17,51 +18,56 @@ func (r *run) hash(canonical, workspace []byte, salt int) codegen.Hash {
 }
 
 // explainSalts finds out, for every link of the batch with a salt above 0, who
-// has each of the lower codes once the batch is stored.
+// has each of the lower codes once the batch is stored. Where codes are nearly used
+// up, links have very many of them in common, so the codes of each link are not kept.
 func (s *settlement) explainSalts(ctx context.Context) error {
-	owner := map[assign.Slot][]byte{} // nil: nobody known
-	for key, d := range s.special {
-		if d.outcome == exhausted || d.salt < 1 {
-			continue
-		}
-		s.collisions[key] = s.lowerCodes(&d)
-		for _, c := range s.collisions[key] {
-			owner[slotOf(d.url.Workspace, c.Code)] = nil
+	for _, d := range s.special {
+		for _, slot := range s.lowerSlots(&d) {
+			s.lowerOwner[slot] = nil
 		}
 	}
-	if len(owner) == 0 {
+	if len(s.lowerOwner) == 0 {
 		return nil
 	}
-	if err := s.findOwners(ctx, owner); err != nil {
-		return err
-	}
-	for key, list := range s.collisions {
-		for i := range list {
-			list[i].Owner = owner[slotOf(s.special[key].url.Workspace, list[i].Code)]
+	return s.findOwners(ctx, s.lowerOwner)
+}
+
+// collisions yields who has each of the lower codes of a link.
+func (s *settlement) collisions(d *decision) iter.Seq[report.Collision] {
+	return func(yield func(report.Collision) bool) {
+		for salt, slot := range s.lowerSlots(d) {
+			c := report.Collision{
+				Workspace: s.run.workspaceName(d.url.Workspace), Canonical: d.url.Canonical, Salt: salt,
+				Code: slot.Code.Bytes(), Owner: s.lowerOwner[slot],
+			}
+			if !yield(c) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
 func slotOf(workspace uint32, code []byte) assign.Slot {
 	return assign.Slot{Workspace: workspace, Code: assign.MakeCode(code)}
 }
 
-// lowerCodes lists the codes that a link would have had at lower salts.
-func (s *settlement) lowerCodes(d *decision) []report.Collision {
-	workspace := s.run.workspaceName(d.url.Workspace)
-	scheme, err := codegen.New(len(d.code))
-	if err != nil {
-		return nil // codegen.SaltOf found no salt for such a code
-	}
-	list := make([]report.Collision, d.salt)
-	for salt := range list {
-		list[salt] = report.Collision{
-			Workspace: workspace, Canonical: d.url.Canonical, Salt: salt,
-			Code: scheme.AppendCode(nil, s.run.hash(d.url.Canonical, workspace, salt)),
+// lowerSlots yields the slots that a link would have had at lower salts.
+func (s *settlement) lowerSlots(d *decision) iter.Seq2[int, assign.Slot] {
+	return func(yield func(int, assign.Slot) bool) {
+		scheme, err := codegen.New(len(d.code))
+		if err != nil || d.outcome == exhausted {
+			return // codegen.SaltOf found no salt for such a code
+		}
+		workspace := s.run.workspaceName(d.url.Workspace)
+		var input, code []byte
+		for salt := range d.salt {
+			input = codegen.AppendInput(input[:0], d.url.Canonical, workspace, salt)
+			code = scheme.AppendCode(code[:0], codegen.Sum(input))
+			if !yield(salt, slotOf(d.url.Workspace, code)) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // findOwners fills in who has these slots: links of the store, links of this

@@ -31,9 +31,9 @@ type piece struct {
 
 	block report.Block // nil: its rows are only put in the order of the input
 	*linked
-	collisions []report.Collision
-	rows       [3]int64 // of the block, by report.Outcome
-	done       chan struct{}
+	salted []decision // of its links, those with a salt above 0
+	rows   [3]int64   // of the block, by report.Outcome
+	done   chan struct{}
 }
 
 // A sharedBucket is released when the last of its pieces is done with.
@@ -310,13 +310,14 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	}
 	hash, verdict := hashOf(b.Record(from)), f.run.settled.verdict(at.bucket, at.first)
 	f.row.Workspace = f.run.workspaceName(b.Group(from))
+	var d decision
 	outcome, load := report.Created, f.load && verdict == fresh
 	if verdict == existing {
 		outcome = report.Existing
 	}
 	f.row.Salt = 0
 	if verdict == special {
-		d := f.run.settled.special[hash.Key()]
+		d = f.run.settled.special[hash.Key()]
 		if d.outcome == exhausted {
 			return
 		}
@@ -339,8 +340,8 @@ func (f *formatter) url(p *piece, first, from, to int) {
 			if load {
 				p.links = append(p.links, f.link(&r))
 			}
-			if verdict == special {
-				p.collisions = append(p.collisions, f.run.settled.collisions[hash.Key()]...)
+			if d.salt > 0 {
+				p.salted = append(p.salted, d)
 			}
 		}
 		if f.placed != nil {

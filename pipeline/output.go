@@ -16,6 +16,7 @@ import (
 
 // written is the mapping and the collisions as far as they are written.
 type written struct {
+	settled    *settlement
 	mapping    report.Mapping
 	collisions *report.Collisions
 	files      [2]*report.File
@@ -36,7 +37,7 @@ func (w *written) digested(d *report.RowDigest) {
 // openReports makes the files of one attempt in place of those of an earlier one.
 func (r *run) openReports() (*written, error) {
 	names := []string{r.cfg.ReportFormat.FileName(), report.CollisionsName}
-	w := &written{}
+	w := &written{settled: r.settled}
 	for i, name := range names {
 		file, err := r.createReport(name)
 		if err != nil {
@@ -61,15 +62,17 @@ func (w *written) add(p *piece) error {
 			return err
 		}
 	}
-	for i := range p.collisions {
-		if err := w.collisions.Append(&p.collisions[i]); err != nil {
-			return err
+	for i := range p.salted {
+		for c := range w.settled.collisions(&p.salted[i]) {
+			if err := w.collisions.Append(&c); err != nil {
+				return err
+			}
+			w.collided++
 		}
 	}
 	for outcome, n := range p.rows {
 		w.rows[outcome] += n
 	}
-	w.collided += int64(len(p.collisions))
 	return nil
 }
 

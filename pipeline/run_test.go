@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -295,6 +296,36 @@ func TestTooContested(t *testing.T) {
 		t.Errorf("%d links are stored", len(got))
 	}
 	clean(t)
+}
+
+// Where codes are nearly used up, a link has very many lower codes, each of which many
+// others have too: what a run holds does not grow with all of them.
+func TestNearlyFull(t *testing.T) {
+	const workspaces, urls, mostALine = 4, 58 * 58, 400
+	var list []string
+	for i := range workspaces * urls {
+		list = append(list, fmt.Sprintf("http://example.com/%d,ws%d,", i, i%workspaces))
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("urls.csv", []byte(csvFile(list)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(2)
+	cfg.Inputs, cfg.Out, cfg.MaxRetries, cfg.Workers, cfg.DryRun = []string{"urls.csv"}, "out", 1000, 1, true
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := pipeline.Run(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	collisions, err := os.ReadFile("out/collisions.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := uint64(bytes.Count(collisions, []byte("\n")))
+	if n := (after.TotalAlloc - before.TotalAlloc) / lines; n > mostALine {
+		t.Errorf("%d bytes for each of %d lower codes", n, lines)
+	}
 }
 
 // The order of the input shows in nothing but row and byte_offset.

@@ -13,7 +13,6 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
@@ -66,10 +65,10 @@ type settlement struct {
 	urls       int64   // distinct
 	existing   int64
 	ours       int64
-	failed     int64 // URLs without a code
-	rejected   int64 // their rows
-	contested  int64 // bytes of claims
-	collisions map[sink.Key][]report.Collision
+	failed     int64                  // URLs without a code
+	rejected   int64                  // their rows
+	contested  int64                  // bytes of claims
+	lowerOwner map[assign.Slot][]byte // of the lower codes of links with a salt; nil: nobody known
 }
 
 // claimCost is what a contested URL costs beside its bytes: its claim, what is
@@ -102,7 +101,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 	s := &settlement{
 		run: r, session: session, runID: runID,
 		verdicts: make([][]verdict, buckets), heads: make([]head, buckets),
-		special: map[sink.Key]decision{}, collisions: map[sink.Key][]report.Collision{},
+		special: map[sink.Key]decision{}, lowerOwner: map[assign.Slot][]byte{},
 	}
 	if err := s.askPopulated(ctx); err != nil {
 		return err
