@@ -46,8 +46,12 @@ func (w *workspaces) compare(a, b uint32) int {
 	if ranks := w.ranks.Load(); ranks != nil {
 		return cmp.Compare((*ranks)[a], (*ranks)[b])
 	}
-	return strings.Compare(w.name(a), w.name(b))
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.compareNames(a, b)
 }
+
+func (w *workspaces) compareNames(a, b uint32) int { return strings.Compare(w.names[a], w.names[b]) }
 
 // freeze is called when all are known. It makes comparing cheap and returns the
 // numbers in byte order of the names.
@@ -56,7 +60,7 @@ func (w *workspaces) freeze() []uint32 {
 	for i := range sorted {
 		sorted[i] = uint32(i)
 	}
-	slices.SortFunc(sorted, w.compare)
+	slices.SortFunc(sorted, w.compareNames)
 	ranks := make([]uint32, len(sorted))
 	w.bytes = make([][]byte, len(sorted))
 	for rank, id := range sorted {

@@ -293,14 +293,11 @@ func (s *Sorter) quantiles(sample []bound, n int) []bound {
 // span returns the bounds of one group: those before lo belong to lesser groups,
 // those from hi on to greater ones.
 func (p *splitters) span(s *Sorter, group uint32) (lo, hi int) {
-	find := func(key uint64) int {
-		i, found := slices.BinarySearchFunc(p.bounds, bound{group: group, key: key}, s.compareBounds)
-		for found && key != 0 && i < len(p.bounds) && p.bounds[i].group == group {
-			i++
-		}
-		return i
+	lo, _ = slices.BinarySearchFunc(p.bounds, bound{group: group}, s.compareBounds)
+	for hi = lo; hi < len(p.bounds) && p.bounds[hi].group == group; {
+		hi++
 	}
-	return find(0), find(1<<64 - 1)
+	return lo, hi
 }
 
 // count returns how many of the ascending keys are at most key.
