@@ -298,6 +298,46 @@ func TestTooContested(t *testing.T) {
 	clean(t)
 }
 
+// fullStore is a store in which somebody else has every code.
+type fullStore struct{ sink.Store }
+
+func (f fullStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	s, err := f.Store.Lock(ctx, workspaces, opts)
+	return fullSession{s}, err
+}
+
+type fullSession struct{ sink.Session }
+
+func (fullSession) Populated(_ context.Context, workspaces []string) ([]bool, error) {
+	return slices.Repeat([]bool{true}, len(workspaces)), nil
+}
+
+func (fullSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	for i, p := range probes {
+		if err := visit(sink.Found{Probe: i, Code: p.Code, Canonical: []byte("http://somebody.example/")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// So do few URLs that ask for very many codes.
+func TestTooManyCodesAskedFor(t *testing.T) {
+	cfg := base(10)
+	cfg.Store, cfg.Memory, cfg.Workers, cfg.MaxRetries = fullStore{openStore(t, t.TempDir())}, 168<<20, 1, 300
+	for urls, want := range map[int]string{100: "", 2000: "use a larger --code-length or more --memory"} {
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile("a.csv", []byte(csvFile(rows(1, urls))), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
+		result, err := pipeline.Run(context.Background(), cfg)
+		if want == "" && (err != nil || result.Counts.Created > 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%d URLs: %+v, %v", urls, result, err)
+		}
+	}
+}
+
 // Where codes are nearly used up, a link has very many lower codes, each of which many
 // others have too: what a run holds does not grow with all of them.
 func TestNearlyFull(t *testing.T) {

@@ -67,13 +67,14 @@ type settlement struct {
 	ours       int64
 	failed     int64                  // URLs without a code
 	rejected   int64                  // their rows
-	contested  int64                  // bytes of claims
+	contested  int64                  // bytes of claims and of codes that they ask for
 	lowerOwner map[assign.Slot][]byte // of the lower codes of links with a salt; nil: nobody known
 }
 
-// claimCost is what a contested URL costs beside its bytes: its claim, what is
-// decided of it, and the codes that it asked for.
-const claimCost = 400
+const (
+	claimCost = 300 // of a contested URL beside its bytes: its claim, and what is decided of it
+	slotCost  = 100 // of each code that is asked for
+)
 
 // tooContested is the error of more contested URLs than there is memory for.
 func (s *settlement) tooContested() error {
@@ -225,6 +226,10 @@ func (s *settlement) propose(u *assign.URL, salt int) assign.Code {
 // Holders implements assign.Holders: the store's owners, then URLs of the batch
 // that nobody contested so far.
 func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder) error) error {
+	s.contested += slotCost * int64(len(slots))
+	if err := s.tooContested(); err != nil {
+		return err
+	}
 	taken := make([]bool, len(slots))
 	if err := s.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true }); err != nil {
 		return err
