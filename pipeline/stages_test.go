@@ -175,6 +175,26 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 	}
 }
 
+// What a run keeps beside the memory is in the folder that it was given, and nowhere else.
+func TestTempDir(t *testing.T) {
+	for _, scene := range scenes {
+		cfg := base(10)
+		cfg.ReportOrder, cfg.TempDir, cfg.DryRun = scene.order, t.TempDir(), true
+		cfg.SpillAt(1)
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile(scene.name, scene.data(t, inputRows(450)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Inputs, cfg.Out = []string{scene.name}, "out"
+		system := os.Getenv("TMPDIR")
+		t.Setenv("TMPDIR", "nowhere")
+		if _, err := pipeline.Run(context.Background(), cfg); err != nil {
+			t.Errorf("%s: %v", scene.name, err)
+		}
+		t.Setenv("TMPDIR", system)
+	}
+}
+
 // harmless are the operations whose failure need not fail a run: they give back
 // what was only read, or read ahead what is read again.
 var harmless = map[string]bool{"close": true, "fstat": true, "read": true}
