@@ -22,7 +22,8 @@ func undoCommand(ui *ui) *cobra.Command {
 something in the database refers to, stay, and are listed as CSV. Codes that other runs
 could not have, because this run had them, are free again; links that were given another
 code for that keep it. Where a foreign key would delete or change rows with the links
-(ON DELETE CASCADE and such; in SQLite, any foreign key to them), nothing is done.
+(ON DELETE CASCADE and such; in SQLite, any foreign key to them), or is switched off,
+nothing is done.
 
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db

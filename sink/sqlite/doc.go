@@ -22,6 +22,7 @@
 // FILE-shm while somebody has it open, and FILE.lock for good: copy the
 // database with all but the last, or when nobody has it open. While nobody has,
 // those who may not write to it or to the folder can look, too, and leave nothing.
+// Nothing is committed to a file that was moved, replaced or removed meanwhile.
 // A process must not open and close the file by other means while a Store has it
 // open: closing a descriptor gives back the POSIX locks of the whole process.
 //
