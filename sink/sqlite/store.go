@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	pageSize    = 8192 // a sixth less processor time for a load than 4096; 16384 gains no more
-	writerCache = 32 << 20
-	readerCache = 8 << 20
+	pageSize    = 8192            // a sixth less processor time for a load than 4096; 16384 gains no more
+	writerCache = 16 << 20        // of pages, each of which takes twice its size: the allocator of the library gives powers of two
+	readerCache = 4 << 20         // the same
 	busyTimeout = 5 * time.Second // for another writer of the database
 )
 
