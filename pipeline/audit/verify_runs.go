@@ -68,21 +68,22 @@ func (v *verifier) wrongRun(kind Kind, id int32, column string, expected, found 
 // isBefore reports whether a link is known to have been there when the run was
 // made: it is of the run, or of one with a lower ID that had finished when this one
 // did (one that was interrupted may have gone on later), or of nobody's and, by its
-// time, older. Of a run that the store does not know only its as_of tells.
+// time, if that can be told, older. Of a run that the store does not know only its
+// as_of tells.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
-	asOf := c.manifest.AsOf
+	asOf, timed := c.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs[l.Run]
 	finished := func(end time.Time) bool { return !other.Finished.IsZero() && !other.Finished.After(end) }
 	run, ours := c.runs[c.runID]
 	switch {
 	case c.result.DryRun:
-		return l.Created.Before(asOf) && (!known || finished(asOf))
+		return timed && l.Created.Before(asOf) && (!known || finished(asOf))
 	case !ours:
-		return !l.Created.After(asOf)
+		return timed && !l.Created.After(asOf)
 	case l.Run == c.runID:
 		return true
 	case !known:
-		return !l.Created.After(asOf) && !l.Created.After(run.Started)
+		return timed && !l.Created.After(asOf) && !l.Created.After(run.Started)
 	case run.Finished.IsZero(): // killed when its files had their names
 		return l.Run < c.runID && finished(run.Started)
 	}
