@@ -302,7 +302,11 @@ func TestFileMoved(t *testing.T) {
 			if replaced {
 				noError(t, os.WriteFile(path, nil, 0o666))
 			}
-			for name, err := range map[string]error{"Loaded": s.Loaded(context.Background(), run), "Finish": s.Finish(context.Background(), run)} {
+			for name, err := range map[string]error{
+				"Load":   s.Load(context.Background(), run, oneChunk(makeLinks("w", 10, 20))),
+				"Loaded": s.Loaded(context.Background(), run),
+				"Finish": s.Finish(context.Background(), run),
+			} {
 				if err == nil || errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "moved, replaced or removed") {
 					t.Errorf("%s: error %v", name, err)
 				}
