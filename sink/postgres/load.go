@@ -69,13 +69,16 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 }
 
 // knowIndex returns a conflict as it is, unless it is with a unique index that
-// somebody added: no other code would please that one, so then it is fatal. One that
-// is gone by now was ours: REINDEX CONCURRENTLY gives the old index another name and
-// drops it.
+// somebody added, or of the making of a trigger, which names no table: no other code
+// would please that one, so then it is fatal. An index that is gone by now was ours:
+// REINDEX CONCURRENTLY gives the old one another name and drops it.
 func (s *session) knowIndex(ctx context.Context, conflict error) error {
 	var e *pgconn.PgError
 	if !errors.As(conflict, &e) || e.Code != "23505" {
 		return conflict
+	}
+	if e.TableName == "" {
+		return fmt.Errorf("a trigger refuses a link: %v", e)
 	}
 	var added bool
 	err := s.do(ctx, "look for the index", func(ctx context.Context, conn *pgx.Conn) error {

@@ -239,6 +239,10 @@ func TestLinksRefused(t *testing.T) {
 		`the unique index "mine", which is not of bulk, refuses a link`: "CREATE UNIQUE INDEX mine ON links (workspace_id, length(short_code))",
 		`the unique index "runs", which is not of bulk`: `INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now());
 			CREATE UNIQUE INDEX runs ON links (run_id)`,
+		"a trigger refuses a link: ERROR: no more": `CREATE FUNCTION enough() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				RAISE unique_violation USING MESSAGE = 'no more', CONSTRAINT = 'mine';
+			END $$;
+			CREATE TRIGGER enough BEFORE INSERT ON links FOR EACH ROW EXECUTE FUNCTION enough()`,
 	} {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
