@@ -15,7 +15,8 @@ const UnicodeVersion = idna.UnicodeVersion
 
 // toASCII is UTS #46 ToASCII as WHATWG uses it: non-transitional, with the
 // checks of joiners and of bidirectional text, without the limits of STD3, of
-// hyphens and of length. It is never written again.
+// hyphens and of length. It is never written again. Of it we use all but the last
+// step: see appendName.
 var toASCII = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -42,7 +43,10 @@ func appendHost(dst, host []byte) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		dst = append(dst[:start], name...)
+		var ok bool
+		if dst, ok = appendName(dst[:start], name); !ok {
+			return dst, BadHost
+		}
 	}
 	name := dst[start:]
 	if badByte(name) >= 0 || hasEmptyLabel(name) {
@@ -85,7 +89,8 @@ func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
 var mapFirst = strings.NewReplacer("\u1e9e", "ß",
 	"\u2135", "\u05d0", "\u2136", "\u05d1", "\u2137", "\u05d2", "\u2138", "\u05d3")
 
-// mapName returns the ASCII form of an internationalized name.
+// mapName returns an internationalized name as its tables map it, checked, before it
+// becomes ASCII.
 func mapName(name []byte) (string, error) {
 	if !utf8.Valid(name) {
 		return "", BadHost
@@ -94,26 +99,19 @@ func mapName(name []byte) (string, error) {
 	if hasBadACE(s) {
 		return "", BadHost
 	}
-	if len(s) > MaxLength {
-		if err := checkLongName(s); err != nil {
-			return "", err
-		}
-	}
-	ascii, err := toASCII.ToASCII(s)
+	mapped, err := toASCII.ToUnicode(s)
 	if err != nil {
 		return "", BadHost
 	}
-	return ascii, nil
+	if len(s) > MaxLength {
+		err = checkLongName(mapped)
+	}
+	return mapped, err
 }
 
-// checkLongName finds the fault of a name whose ASCII form must exceed the
-// limit, having a byte at least for every character, without computing it:
-// Punycode takes time quadratic in the length of a label.
-func checkLongName(name string) error {
-	mapped, err := toASCII.ToUnicode(name)
-	if err != nil {
-		return BadHost
-	}
+// checkLongName finds the fault of a name, as mapped, whose ASCII form must exceed
+// the limit, having a byte at least for every character.
+func checkLongName(mapped string) error {
 	if n := utf8.RuneCountInString(mapped); n <= MaxLength || n == len(mapped) {
 		return nil
 	}
