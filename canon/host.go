@@ -132,6 +132,10 @@ func hasBadACE(name string) bool {
 	}
 	var mapped strings.Builder
 	for _, r := range name {
+		if r < utf8.RuneSelf { // in lower case already
+			mapped.WriteByte(byte(r))
+			continue
+		}
 		form, _ := toASCII.ToUnicode(string(r)) // it may be wrong alone, and is mapped all the same
 		mapped.WriteString(form)
 	}

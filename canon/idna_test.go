@@ -156,3 +156,12 @@ func TestCapitalSharpS(t *testing.T) {
 		}
 	}
 }
+
+// TestHyphensAllocate: a name with hyphens is looked at again, but not memory taken
+// for each character of it that is ASCII.
+func TestHyphensAllocate(t *testing.T) {
+	host := []byte("ü" + strings.Repeat("-a", 1000))
+	if n := testing.AllocsPerRun(10, func() { appendHost(nil, host) }); n > 50 {
+		t.Errorf("allocates %v times for %d bytes", n, len(host))
+	}
+}
