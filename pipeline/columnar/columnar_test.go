@@ -60,6 +60,7 @@ func readParquet(data []byte) (rows int, err error) {
 			for {
 				page, err := pages.ReadPage()
 				if err == io.EOF {
+					pages.Close()
 					break
 				}
 				if err != nil {
@@ -71,6 +72,30 @@ func readParquet(data []byte) (rows int, err error) {
 		}
 	}
 	return rows, nil
+}
+
+// A column chunk is read with no more memory than it has bytes, or a file of many
+// small row groups would take long.
+func TestSmallChunks(t *testing.T) {
+	type row struct{ A, B string }
+	const groups = 200
+	var file bytes.Buffer
+	w := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(1))
+	if _, err := w.Write(make([]row, groups)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if rows, err := readParquet(file.Bytes()); rows != 2*groups || err != nil {
+		t.Fatal(rows, err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / (2 * groups); n > chunkBuffer/2 {
+		t.Errorf("took %d bytes a chunk", n)
+	}
 }
 
 func readArrow(data []byte) (rows int, err error) {

@@ -11,8 +11,10 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// mostHeader bounds the header of a page, in which there may be two values.
-const mostHeader = 16 << 20
+const (
+	someHeader = 256      // bytes that most headers of pages fit in
+	mostHeader = 16 << 20 // of any; there may be two values in it
+)
 
 // pages makes the pages of a chunk plain, one after the other. Between two pages
 // it holds no more than what the file is read with.
@@ -33,9 +35,10 @@ type pages struct {
 }
 
 func newPages(p *inflated, c *chunk) *pages {
+	n := c.end - c.start
 	return &pages{
-		inflaters: &p.inflaters, leaf: c.leaf, codec: c.codec, left: c.end - c.start,
-		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, c.end-c.start), chunkBuffer),
+		inflaters: &p.inflaters, leaf: c.leaf, codec: c.codec, left: n,
+		file: bufio.NewReaderSize(io.NewSectionReader(p.r, c.start, n), int(max(someHeader, min(n, chunkBuffer)))),
 	}
 }
 
@@ -115,7 +118,7 @@ func (p *pages) release() {
 
 // readHeader decodes the header of a page, once it has seen all of it.
 func (p *pages) readHeader(h *format.PageHeader) (int, error) {
-	for want := 256; ; want *= 16 {
+	for want := someHeader; ; want *= 16 {
 		seen, err := p.file.Peek(want)
 		if err == bufio.ErrBufferFull {
 			p.file = bufio.NewReaderSize(p.file, want)
