@@ -83,8 +83,11 @@ func (w *File) writeBlock() error {
 	if w.await(); w.err != nil {
 		return w.err
 	}
-	full, done := w.block, make(chan struct{})
-	w.block, w.spare, w.writing = w.spare[:0], full, done
+	full, next, done := w.block, w.spare, make(chan struct{})
+	if next == nil {
+		next = fsys.NewBlock(fileBlock)
+	}
+	w.block, w.spare, w.writing = next[:0], full, done
 	go func() {
 		defer close(done)
 		w.put(full)
