@@ -356,3 +356,32 @@ func TestDescriptors(t *testing.T) {
 		t.Errorf("%d descriptors, were %d", after, before)
 	}
 }
+
+// countingReader counts the calls of Read.
+type countingReader struct {
+	io.Reader
+	calls int
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	r.calls++
+	return r.Reader.Read(p)
+}
+
+// Of compressed inputs whole blocks are read, however small what is compressed in
+// them: a call of the system for each part of each frame would take far longer than
+// to decompress them.
+func TestSmallFrames(t *testing.T) {
+	for name, compress := range map[string]func([]byte) []byte{"gzip": gzipped, "zstd": zstded} {
+		data := append(compress([]byte("url\n")), bytes.Repeat(compress([]byte("http://a/\n")), 1000)...)
+		r := &countingReader{Reader: bytes.NewReader(data)}
+		in, err := Open(t.Context(), "-", Options{Stdin: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := collect(in)
+		if want := 10 + len(data)/4096; len(recs) != 1000 || err != nil || r.calls > want {
+			t.Errorf("%s: %d records, %v, read by %d calls; want at most %d", name, len(recs), err, r.calls, want)
+		}
+	}
+}

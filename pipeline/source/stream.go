@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -115,9 +116,12 @@ func (s *stream) open() (io.Reader, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if isGzip(magic) || isZstd(magic) { // decoders ask for some bytes of each frame and each block
+		r = bufio.NewReaderSize(r, 64<<10)
+	}
 	var closer func()
 	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+	case isGzip(magic):
 		s.compression = "gzip"
 		r, err = gzip.NewReader(r)
 	case isZstd(magic):
@@ -150,6 +154,8 @@ func (s *stream) open() (io.Reader, func(), error) {
 	}
 	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, nil
 }
+
+func isGzip(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
 // isZstd knows the magic numbers of a frame and of the skippable frame with
 // which parallel compressors start (RFC 8878, section 3.1).
