@@ -218,7 +218,6 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		}
 		next, f := sp.record(buf, p, eof)
 		if f == nil && next == more {
-			s.pending = s.records == 0
 			break
 		}
 		s.records++
@@ -240,6 +239,7 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		s.count(sp)
 		p = next
 	}
+	s.pending = s.records == 0 && !eof
 	return s
 }
 

@@ -110,6 +110,28 @@ func TestLongFirstRecords(t *testing.T) {
 	}
 }
 
+// Empty lines before the first record are passed by, be they more than is looked at
+// first.
+func TestEmptyLinesFirst(t *testing.T) {
+	for _, line := range []string{"\n", "\r\n"} {
+		in, err := openBytes([]byte(strings.Repeat(line, 500_000)+"a,url\nx,http://a/\n"), Options{})
+		if err != nil {
+			t.Errorf("%q: %v", line, err)
+			continue
+		}
+		if recs, err := collect(in); len(recs) != 1 || in.URLs[0] != 1 || err != nil {
+			t.Errorf("%q: %v, %v", line, recs, err)
+		}
+	}
+	in, err := openBytes([]byte(strings.Repeat("\n", 500_000)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recs, err := collect(in); len(recs) != 0 || err != nil {
+		t.Errorf("nothing else: %v, %v", recs, err)
+	}
+}
+
 func TestOffsets(t *testing.T) {
 	for _, in := range []string{"url,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n", "\ufeffurl,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n"} {
 		input, err := openBytes([]byte(in), Options{})
