@@ -94,8 +94,7 @@ func (c *conn) exec(op, statements string) error {
 	return nil
 }
 
-// transact commits what f does, or rolls it back where f or the commit fails, or where
-// the file is not there any more.
+// transact commits what f does, or rolls it back where f or the commit fails.
 func (c *conn) transact(op string, f func() error) error {
 	if err := context.Cause(c.ctx); err != nil {
 		return err
@@ -105,15 +104,20 @@ func (c *conn) transact(op string, f func() error) error {
 	}
 	err := f()
 	if err == nil {
-		err = c.moved()
-	}
-	if err == nil {
-		err = c.exec(op, "COMMIT")
+		err = c.commit(op)
 	}
 	if err != nil {
 		err = errors.Join(err, c.rollback())
 	}
 	return err
+}
+
+// commit commits, unless the file is not there any more.
+func (c *conn) commit(op string) error {
+	if err := c.moved(); err != nil {
+		return err
+	}
+	return c.exec(op, "COMMIT")
 }
 
 // moved is the error of a file that has no longer the name by which it was opened:

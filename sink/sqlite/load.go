@@ -95,12 +95,9 @@ func (l *load) begin(several bool) error {
 }
 
 func (l *load) commit() error {
-	if err := l.c.moved(); err != nil {
-		return err
-	}
 	l.transactions++
 	l.pending = 0
-	return l.c.exec("commit links", "COMMIT")
+	return l.c.commit("commit links")
 }
 
 // chunk inserts links, and commits each time there are enough.
