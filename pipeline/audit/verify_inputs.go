@@ -123,10 +123,7 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	s, sources := v.newRowHasher(), map[string]int{}
-	for i, in := range v.manifest.Inputs {
-		sources[string(in.Name)] = i
-	}
+	s, sources := v.newRowHasher(), v.inputNumbers()
 	_, _, err = eachRow(ctx, r.Next, v.unreadable, func(_ int64, rej *report.Reject) {
 		if i, ok := sources[rej.Source]; ok && rej.Row > 0 && rej.Row < mostRecords {
 			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})

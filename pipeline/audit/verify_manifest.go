@@ -285,6 +285,15 @@ func (v *verifier) uniteColumns() {
 	}
 }
 
+// inputNumbers returns the numbers of the inputs by their names.
+func (v *verifier) inputNumbers() map[string]int {
+	numbers := make(map[string]int, len(v.manifest.Inputs))
+	for i, in := range v.manifest.Inputs {
+		numbers[string(in.Name)] = i
+	}
+	return numbers
+}
+
 // isKey reports whether the URL or the workspace is taken from a column.
 func isKey(in *report.Input, name report.Text) bool {
 	return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name

@@ -61,13 +61,10 @@ type rejectChecker struct {
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	v.checkColumns(report.RejectsName, columns, report.CarriedNames([]string{"source", "row", "byte_offset", "reason", "detail", "raw"}, v.columns))
-	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: map[string]int{}},
+	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: v.inputNumbers()},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
-	}
-	for i, in := range v.manifest.Inputs {
-		w.sources[string(in.Name)] = i
 	}
 	for i, name := range v.columns[:min(len(v.columns), len(columns))] {
 		w.at[name] = i
