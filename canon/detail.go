@@ -88,7 +88,7 @@ func hostDetail(host []byte) string {
 			return quoted + " is not UTF-8"
 		}
 		first := mapFirst.Replace(string(name))
-		mapped, err := toASCII.ToUnicode(first)
+		mapped, err := uts46.ToUnicode(first)
 		if err != nil || hasBadACE(first) {
 			return quoted + " is not a valid internationalized name"
 		}

@@ -13,11 +13,10 @@ import (
 // was accepted another form.
 const UnicodeVersion = idna.UnicodeVersion
 
-// toASCII is UTS #46 ToASCII as WHATWG uses it: non-transitional, with the
-// checks of joiners and of bidirectional text, without the limits of STD3, of
-// hyphens and of length. It is never written again. Of it we use all but the last
-// step: see appendName.
-var toASCII = idna.New(
+// uts46 maps and checks as ToASCII of UTS #46 does, as WHATWG uses it: non-transitional,
+// with the checks of joiners and of bidirectional text, without the limits of STD3, of
+// hyphens and of length. It is never written again. The last step is appendName's.
+var uts46 = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
 	idna.CheckJoiners(true),
@@ -83,9 +82,9 @@ func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
 	return dst[:n], all < utf8.RuneSelf
 }
 
-// mapFirst maps, before toASCII does, U+1E9E, the one character whose form depends
+// mapFirst maps, before uts46 does, U+1E9E, the one character whose form depends
 // on the tables (before Unicode 15.1 they make it "ss", then "ß"), and the symbols
-// that are Hebrew letters only when mapped: toASCII looks for such before it maps.
+// that are Hebrew letters only when mapped: uts46 looks for such before it maps.
 var mapFirst = strings.NewReplacer("\u1e9e", "ß",
 	"\u2135", "\u05d0", "\u2136", "\u05d1", "\u2137", "\u05d2", "\u2138", "\u05d3")
 
@@ -99,7 +98,7 @@ func mapName(name []byte) (string, error) {
 	if hasBadACE(s) {
 		return "", BadHost
 	}
-	mapped, err := toASCII.ToUnicode(s)
+	mapped, err := uts46.ToUnicode(s)
 	if err != nil {
 		return "", BadHost
 	}
@@ -125,7 +124,7 @@ func checkLongName(mapped string) error {
 const hyphens = "-\ufe63\uff0d"
 
 // hasBadACE reports whether a label of name, once mapped, is "xn--" and nothing, or
-// something that is not ASCII. toASCII would make another name of it.
+// something that is not ASCII. uts46 would make another name of it.
 func hasBadACE(name string) bool {
 	if i := strings.IndexAny(name, hyphens); i < 0 || i == strings.LastIndexAny(name, hyphens) {
 		return false // the usual case
@@ -136,7 +135,7 @@ func hasBadACE(name string) bool {
 			mapped.WriteByte(byte(r))
 			continue
 		}
-		form, _ := toASCII.ToUnicode(string(r)) // it may be wrong alone, and is mapped all the same
+		form, _ := uts46.ToUnicode(string(r)) // it may be wrong alone, and is mapped all the same
 		mapped.WriteString(form)
 	}
 	for label := range strings.SplitSeq(mapped.String(), ".") {

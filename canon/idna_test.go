@@ -27,7 +27,7 @@ const goldenTable = "testdata/idna-15.0.0.txt"
 // and marks, then right-to-left ones.
 func formOf(r rune) (string, bool) {
 	for _, context := range []string{"q", "\u05d0"} {
-		if form, err := toASCII.ToUnicode(context + string(r) + context); err == nil {
+		if form, err := uts46.ToUnicode(context + string(r) + context); err == nil {
 			form = strings.TrimSuffix(strings.TrimPrefix(form, context), context)
 			return form, true
 		}
@@ -133,14 +133,14 @@ func TestMappedFirst(t *testing.T) {
 	rightToLeft := func(s string) bool { return bidirule.DirectionString(s) == bidi.RightToLeft }
 	eachCodePoint(func(r rune) {
 		s := mapFirst.Replace(string(r))
-		form, _ := toASCII.ToUnicode(s)
+		form, _ := uts46.ToUnicode(s)
 		if strings.Contains(form, "-") != strings.ContainsRune(hyphens, r) {
 			t.Errorf("%U becomes %q, and is not among the hyphens, or wrongly", r, form)
 		}
 		if rightToLeft(form) && !rightToLeft(s) {
 			t.Errorf("%U becomes %q, which is right-to-left", r, form)
 		}
-		if want, err := toASCII.ToUnicode(string(r)); form != want && r != '\u1e9e' {
+		if want, err := uts46.ToUnicode(string(r)); form != want && r != '\u1e9e' {
 			t.Errorf("%U: form %q, %v; the tables have %q", r, form, err, want)
 		}
 	})
