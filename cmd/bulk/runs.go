@@ -36,7 +36,7 @@ func listRuns(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	runs, err := store.Runs(ctx)
-	if err != nil && !(errors.Is(err, sink.ErrMissing) && o.db == defaultDB) {
+	if err != nil && !(errors.Is(err, sink.ErrMissing) && o.unnamed) {
 		return err
 	}
 	w := csv.NewWriter(ui.stdout)

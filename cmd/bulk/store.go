@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 // storeOptions are the flags that name a store.
 type storeOptions struct {
 	db       string
+	unnamed  bool // db is the default: it need not be there to be listed, since it is empty before the first run
 	postgres postgres.Options
 }
 
@@ -29,9 +29,6 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
 	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count)")
 }
-
-// defaultDB need not be there to be listed: it is empty before the first run.
-const defaultDB = "sqlite:bulk.db"
 
 // store is an opened store with the name that people may see, without a password.
 type store struct {
@@ -48,7 +45,10 @@ func isPostgres(db string) bool {
 func (o *storeOptions) settle() error {
 	from := "--db"
 	if o.db == "" {
-		from, o.db = "BULK_DB", cmp.Or(os.Getenv("BULK_DB"), defaultDB)
+		from, o.db = "BULK_DB", os.Getenv("BULK_DB")
+	}
+	if o.db == "" {
+		o.db, o.unnamed = "sqlite:bulk.db", true
 	}
 	if o.postgres.RetryFor == 0 {
 		o.postgres.RetryFor = -1
