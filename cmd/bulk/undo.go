@@ -63,7 +63,7 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	switch {
 	case err == nil:
 		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
-	case done.Run.ID != 0:
+	case done.Deleted > 0:
 		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 	}
 	return err
