@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline"
@@ -75,7 +76,7 @@ hashes them, settles every collision as if the URLs had come one at a time in
 sorted order, stores the links and writes a mapping report.
 
 ` + exitCodes,
-		Args:          usageArgs(cobra.NoArgs, ""),
+		Args:          noVerb,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no verb; see bulk --help")) },
 		Version:       toolVersion(),
 		SilenceErrors: true,
@@ -90,6 +91,7 @@ sorted order, stores the links and writes a mapping report.
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	refuseHelp(root)
@@ -110,11 +112,22 @@ func refuseHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
 	help.Args = func(_ *cobra.Command, args []string) error {
-		if _, rest, _ := root.Find(args); len(rest) > 0 {
-			return usage(fmt.Errorf("no verb %q; see bulk --help", rest[0]))
-		}
+		_, rest, _ := root.Find(args)
+		return noVerb(root, rest)
+	}
+}
+
+// noVerb is the error of arguments that begin with no verb of root. It names those
+// that are spelled alike.
+func noVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
+	hint := "see bulk --help"
+	if alike := root.SuggestionsFor(args[0]); len(alike) > 0 {
+		hint = "did you mean " + strings.Join(alike, " or ") + "?"
+	}
+	return usage(fmt.Errorf("unknown command %q; %s", args[0], hint))
 }
 
 // errInterrupted is the cause of a context that a signal ended.
@@ -148,15 +161,13 @@ func usage(err error) error {
 	return &pipeline.UsageError{Err: err}
 }
 
-// usageArgs marks the errors of an argument check and words them: "": as cobra
-// does.
+// usageArgs marks the errors of an argument check and words them.
 func usageArgs(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := check(cmd, args)
-		if err != nil && want != "" {
-			err = errors.New(want)
+		if check(cmd, args) != nil {
+			return usage(errors.New(want))
 		}
-		return usage(err)
+		return nil
 	}
 }
 
@@ -171,9 +182,13 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// flagError marks an error of a flag, and words that of a value without the
-// functions that could not read it.
-func flagError(_ *cobra.Command, err error) error {
+// flagError marks an error of a flag, says of one that there is not where they stand,
+// and words that of a value without the functions that could not read it.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		err = fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	}
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
 		want := map[string]string{"bool": "true or false", "duration": "a time such as 30s or 2m", "intSlice": "a list of whole numbers such as 0,1,2"}
