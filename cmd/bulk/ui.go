@@ -207,7 +207,7 @@ func (w *watch) draw(status *pipeline.Status) {
 		}
 		if now := status.Stage(); now != stage {
 			stage = now
-			w.ui.setBar(newBar(w.ui.stderr, status, stage))
+			w.ui.setBar(newBar(w.ui.stderr, status, stage, narrow(w.ui.stderr)))
 			continue // nothing has a rate yet
 		}
 		w.ui.mu.Lock()
@@ -241,7 +241,18 @@ func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
 	return -1, 0
 }
 
-func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage) *progressbar.ProgressBar {
+// narrow says whether a terminal has no room for a rate: the line would go on in the
+// next one, where it is not cleared.
+func narrow(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	return err == nil && width < 50
+}
+
+func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage, narrow bool) *progressbar.ProgressBar {
 	total, _ := progress(s, stage)
 	if total == 0 {
 		total = -1
@@ -252,6 +263,7 @@ func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage) *progressbar.
 		progressbar.OptionSetSpinnerChangeInterval(0), // or it would draw by itself, also when it was replaced
 	}
 	switch {
+	case narrow && total > 0:
 	case stage == pipeline.StageRead:
 		opts = append(opts, progressbar.OptionShowBytes(true))
 	case total > 0:

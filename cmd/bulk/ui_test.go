@@ -45,17 +45,25 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A stage without rows is shown, without a rate of them.
+// A stage without rows is shown, without a rate of them, and so is every stage where
+// a rate has no room.
 func TestBar(t *testing.T) {
 	status := new(pipeline.Status)
 	status.Read.Store(1000)
-	for stage, rate := range map[pipeline.Stage]bool{pipeline.StageWait: false, pipeline.StageFinish: false, pipeline.StageWrite: true} {
-		var said strings.Builder
-		bar := newBar(&said, status, stage)
-		bar.Set64(0)
-		bar.RenderBlank()
-		if text := said.String(); !strings.Contains(text, stage.String()) || strings.Contains(text, "rows/") != rate {
-			t.Errorf("%q", text)
+	status.TotalBytes.Store(1000)
+	for stage, rate := range map[pipeline.Stage]string{
+		pipeline.StageRead: "B/s", pipeline.StageWait: "", pipeline.StageFinish: "", pipeline.StageWrite: "rows/",
+	} {
+		for _, narrow := range []bool{false, true} {
+			var said strings.Builder
+			bar := newBar(&said, status, stage, narrow)
+			bar.Set64(1)
+			bar.RenderBlank()
+			text := said.String()
+			shown := strings.Contains(text, "B/s") || strings.Contains(text, "rows/")
+			if !strings.Contains(text, stage.String()) || !narrow && !strings.Contains(text, rate) || shown != (rate != "" && !narrow) {
+				t.Errorf("narrow %t: %q", narrow, text)
+			}
 		}
 	}
 }
