@@ -47,7 +47,7 @@ existing; bulk undo takes those back.
 
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo
-  bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --out out/ --db sqlite:links.db`,
+  bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --workspace rest --out out/ --db sqlite:links.db`,
 		Args: usageArgs(cobra.MinimumNArgs(1), "name at least one INPUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args

@@ -37,9 +37,10 @@ again, and every row is compared. With --db every link of the mapping must be in
 the store, as must every owner of a lower code and the run with this manifest, and
 every link of the store must follow from its URL.
 
-The first line on stdout is a summary; each further one is a finding. Two kinds are
-listed but are no faults: "unexplained", a code of a lower salt that nobody holds
-any more, and "file_unlisted", a file in DIR that the manifest does not know.
+The first line on stdout (of CSV, the first below its header) is a summary; each
+further one is a finding. Two kinds are listed but are no faults: "unexplained", a
+code of a lower salt that nobody holds any more, and "file_unlisted", a file in DIR
+that the manifest does not know.
 
 ` + exitCodes,
 		Example: `  bulk verify links.bulk
