@@ -38,6 +38,7 @@ func TestDialect(t *testing.T) {
 		{"delimiter given", "url:team\nhttp//a:x\n", Options{Delimiter: ':'}, `":" true [url team] [0] -1`},
 		{"a quote is no delimiter", "url,team;x\n", Options{Quote: ',', Header: HeaderYes, URLColumn: "2"}, `!quote inside unquoted field 1`},
 		{"quote given", "url,team\n'http://a,b',x\n", Options{Quote: '\''}, `"," true [url team] [0] -1`},
+		{"a name like the magic of encrypted Parquet files", "PARENT_ID,URL\n1,http://a/\n", Options{}, `"," true [PARENT_ID URL] [1] -1`},
 		{"empty", "", Options{}, `"\t" false [column_1] [0] -1`},
 		{"only empty lines", "\n\r\n", Options{URLColumn: "x", WorkspaceColumn: "y"}, `"\t" false [column_1] [0] -1`},
 		{"lines in a header", "url,\"a\r\nb\"\r\nhttp://a/,x\r\n", Options{}, `"," true [url a` + "\r\n" + `b] [0] -1`},

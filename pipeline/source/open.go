@@ -160,7 +160,7 @@ func (in *Input) settle() error {
 		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",
 		"\x04\x22\x4d\x18": "LZ4", "PARE": "an encrypted Parquet file",
 	} {
-		if bytes.HasPrefix(start, []byte(magic)) {
+		if bytes.HasPrefix(start, []byte(magic)) && (magic != "PARE" || isBinary(start)) { // a column may be PARENT
 			return fmt.Errorf("is %s, which cannot be read", what)
 		}
 	}
@@ -174,6 +174,10 @@ func (in *Input) settle() error {
 	}
 	return in.openText(w)
 }
+
+// isBinary says whether the start of an input is no text. All numbers of Parquet's are
+// small there, and so have zero bytes.
+func isBinary(start []byte) bool { return bytes.IndexByte(start[:min(len(start), 64)], 0) >= 0 }
 
 // Close gives back what the input holds. It may be called more than once, but
 // not during Read.

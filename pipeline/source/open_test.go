@@ -64,7 +64,7 @@ func TestOpenErrors(t *testing.T) {
 		"short.parquet":     []byte("PAR1"),
 		"truncated.arrow":   arr[:len(arr)-10],
 		"sheet.xlsx":        []byte("PK\x03\x04..."),
-		"secret.parquet":    []byte("PARE..."),
+		"secret.parquet":    []byte("PARE\x1c\x00\x00\x00..."),
 		"frame.lz4":         []byte("\x04\x22\x4d\x18..."),
 		"twice.gz":          gzipped(gzipped([]byte("url\n"))),
 		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
