@@ -235,7 +235,7 @@ func printExplanation(line func(name, format string, args ...any), e *audit.Expl
 		if len(e.Codings) > 1 {
 			line("salt", "%d", c.Salt)
 		}
-		line("hash input", "%s", c.HashInput)
+		line("hash input", "%s", printable(c.HashInput))
 		line("sha256", "%s", c.SHA256)
 		line("integer", "%s", c.Integer)
 		line("digits", "%s", c.Digits)
