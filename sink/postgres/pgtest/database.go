@@ -7,14 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Main runs the tests of a binary and then closes the server; it returns the
-// exit code.
+// exit code. The tests and what they start see no variable of libpq but those
+// that they set: an address cannot undo PGSERVICE or PGOPTIONS.
 func (s *Server) Main(m *testing.M) int {
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(v, "PG") {
+			name, _, _ := strings.Cut(v, "=")
+			os.Unsetenv(name)
+		}
+	}
 	code := m.Run()
 	if err := s.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -57,7 +65,7 @@ func (s *Server) Database(tb testing.TB, options ...string) (dsn string) {
 }
 
 // DSN is the address of a database, for the superuser, over the Unix socket.
-// It names all that a variable of libpq could change.
+// Where it goes no variable of libpq changes, but for PGSERVICE.
 func (s *Server) DSN(database string) string { return s.dsn(s.folder, database) }
 
 // TCP is the address of a database by way of another host and port, as a proxy

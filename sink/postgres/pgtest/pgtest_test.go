@@ -60,6 +60,16 @@ func TestDatabasesAreFresh(t *testing.T) {
 	}
 }
 
+// The variables of whoever runs the tests do not reach them.
+func TestVariablesOfLibpq(t *testing.T) {
+	server.Need(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDatabasesAreFresh$")
+	cmd.Env = append(os.Environ(), "PGSERVICE=nobody's", "PGOPTIONS=-c search_path=nowhere")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
 // orphan starts a server, tells where, and waits to be killed.
 func orphan() {
 	s := New(Options{})
