@@ -60,7 +60,7 @@ func TestAuditPage(t *testing.T) {
 	}
 	cmd := exec.Command("sh")
 	cmd.Dir, cmd.Stdin = t.TempDir(), strings.NewReader(script.String())
-	cmd.Env = append(os.Environ(), "BULK_DB=", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -41,7 +41,7 @@ func newChild(t *testing.T, dir string, args ...string) *child {
 	t.Cleanup(cancel)
 	c := &child{Cmd: exec.CommandContext(ctx, self, args...)}
 	c.Dir, c.Stdout, c.Stderr = dir, &c.out, &c.out
-	c.Env = append(os.Environ(), asCommand+"=1", "BULK_DB=", "TMPDIR="+dir)
+	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+dir)
 	return c
 }
 

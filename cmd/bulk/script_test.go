@@ -38,10 +38,30 @@ func TestMain(m *testing.M) {
 	testscript.Main(served{m}, map[string]func(){"bulk": main})
 }
 
-// served runs the tests with the server.
+// served runs the tests with the server, and without the store of whoever runs them.
 type served struct{ *testing.M }
 
-func (s served) Run() int { return server.Main(s.M) }
+func (s served) Run() int {
+	os.Unsetenv("BULK_DB")
+	return server.Main(s.M)
+}
+
+// A store that the environment names is not for the tests.
+func TestStoreOfTheEnvironment(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "links.db")
+	cmd := exec.Command(self, "-test.run", "^TestScripts$/^(interrupt|unfinished)$")
+	cmd.Env = append(os.Environ(), "BULK_DB=sqlite:"+file)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("the store: %v", err)
+	}
+}
 
 // TestScripts runs the command as users do. Beside the usual commands, scripts
 // have "exits CODE COMMAND…", which runs a command that must end so, "interrupt
@@ -89,10 +109,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("BULK_DB", "")
-			return setup(env)
-		},
+		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
@@ -163,15 +180,25 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	var said strings.Builder
 	cmd.Stderr = &said
 	ts.Check(cmd.Start())
-	w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the command reads
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	for errors.Is(err, syscall.ENXIO) { // until the command reads
+		select {
+		case err := <-ended:
+			ts.Fatalf("the command did not read: %v: %s", err, &said)
+		case <-time.After(time.Millisecond):
+			w, err = os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		}
+	}
 	ts.Check(err)
 	defer w.Close()
 	_, err = w.WriteString("url\nhttp://example.com/\n")
 	ts.Check(err)
 	ts.Check(cmd.Process.Signal(syscall.SIGTERM))
-	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
-	defer late.Stop()
-	err = cmd.Wait()
+	err = <-ended
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
