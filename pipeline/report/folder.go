@@ -26,7 +26,7 @@ var (
 // or the new one. Beside NAME lies, as long as its run goes on,
 //
 //	.NAME.partial/           locked by the process
-//	.NAME.partial/run.json   the mark: whose it is (see Own)
+//	.NAME.partial/run.json   the mark: whose it is (see Own); at the end last.json
 //	.NAME.partial/files/     becomes NAME
 //
 // The lock dies with the process, so what a killed run left is known. The same
@@ -150,6 +150,9 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 // prepare checks what lies under the final name and finds out whose the partial
 // folder is.
 func (f *Folder) prepare(opts ClaimOptions) error {
+	if err := f.lookLast(); err != nil {
+		return err
+	}
 	finished, err := f.inspect()
 	if err != nil {
 		return err
@@ -274,13 +277,23 @@ func (f *Folder) commit() error {
 		if err := f.fs.Exchange(f.inner, f.target); err != nil {
 			return fmt.Errorf("overwrite it: %w; move it away and run again", err)
 		}
-	} else if err := f.fs.Rename(f.inner, f.target); err != nil {
+	} else if err := f.rename(); err != nil {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
 	if err := f.around.Sync(); err != nil {
 		return fmt.Errorf("sync the folder around it: %w", err)
 	}
 	return f.abandon()
+}
+
+// rename gives the files the name of the output, and the mark its last one before.
+func (f *Folder) rename() error {
+	if f.marked {
+		if err := f.fs.Rename(filepath.Join(f.partial, markName), filepath.Join(f.partial, lastName)); err != nil {
+			return err
+		}
+	}
+	return f.fs.Rename(f.inner, f.target)
 }
 
 // syncInner brings the names of the files to the disk.

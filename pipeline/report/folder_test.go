@@ -404,6 +404,80 @@ func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
 	wantRun(t, out, "new")
 }
 
+// A dyingFS does nothing any more after, or from before, the n-th change of a name.
+type dyingFS struct {
+	fsys.OS
+	n     int
+	after bool
+}
+
+var errDead = errors.New("killed")
+
+func (d *dyingFS) Rename(from, to string) error {
+	if d.n--; d.n < 0 || d.n == 0 && !d.after {
+		return errDead
+	}
+	return d.OS.Rename(from, to)
+}
+
+func (d *dyingFS) RemoveAll(path string) error {
+	if d.n <= 0 {
+		return errDead
+	}
+	return d.OS.RemoveAll(path)
+}
+
+// A run that is killed before its files have their name still owns the folder, and
+// one that is killed after that does not: the next one finds an output and nothing
+// beside it, whether it may replace that or not.
+func TestKilledAroundTheRename(t *testing.T) {
+	killed := func(d *dyingFS) (out string) {
+		out = filepath.Join(t.TempDir(), "out")
+		f, err := Claim(out, ClaimOptions{FS: d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = writeRun(f, "old")
+		if err = errors.Join(err, f.Abandon()); !errors.Is(err, errDead) {
+			t.Fatalf("killed: %v", err)
+		}
+		if err := errors.Join(f.held.Close(), f.around.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	other := exampleManifest()
+	other.Scheme.CodeLength++
+	for n := 2; ; n++ { // the first is that of the mark
+		for _, after := range []bool{false, true} {
+			out := killed(&dyingFS{n: n, after: after})
+			_, err := os.Stat(out)
+			named := err == nil
+			f, err := Claim(out, ClaimOptions{})
+			if named {
+				if !errors.Is(err, ErrExists) {
+					t.Fatalf("rename %d: the output is there, but %v", n, err)
+				}
+				wantRun(t, out, "old")
+				out = killed(&dyingFS{n: n, after: after})
+				f, err = Claim(out, ClaimOptions{Overwrite: true})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Own(other); named == errors.Is(err, ErrUnfinished) {
+				t.Errorf("rename %d, after it %v: the output is there: %v; for another run: %v", n, after, named, err)
+			}
+			if err := f.Abandon(); err != nil {
+				t.Error(err)
+			}
+			if named {
+				return
+			}
+		}
+	}
+}
+
 // A directFS counts what is written past the page cache and through it.
 type directFS struct {
 	fsys.OS

@@ -19,6 +19,10 @@ import (
 // Outside of the partial folder there is none.
 const markName = "run.json"
 
+// lastName is the mark's once the files are about to become the output. Where they
+// are gone they did, and the run that was killed then left nothing to finish here.
+const lastName = "last.json"
+
 // An owner is an unfinished run that a folder belongs to.
 type owner struct {
 	manifest *Manifest
@@ -37,6 +41,27 @@ func (f *Folder) readMark() error {
 	f.marked = true
 	f.owners = append(f.owners, owner{manifest: m})
 	return nil
+}
+
+// lookLast gives the mark of a killed run that has its last name the other back, or,
+// where the files are gone, takes the folder for nobody's.
+func (f *Folder) lookLast() error {
+	last := filepath.Join(f.partial, lastName)
+	if _, err := f.fs.Lstat(last); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	_, err := f.fs.Lstat(f.inner)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.mine = true
+		return nil
+	}
+	if err == nil {
+		err = f.fs.Rename(last, filepath.Join(f.partial, markName))
+	}
+	return err
 }
 
 // ownedByOutput makes an owner of the run whose output has its name already.
