@@ -97,7 +97,7 @@ const (
 // AppendCode appends the code of the hash to dst.
 func (s Scheme) AppendCode(dst []byte, h Hash) []byte {
 	if s.RankIsCode() {
-		return s.AppendRank(dst, s.Rank(h))
+		return s.appendRank(dst, s.Rank(h))
 	}
 	digits := h.digits()
 	used := h.numDigits()
@@ -149,8 +149,8 @@ func (s Scheme) rankSlow(h Hash, n int) (rank uint64) {
 // RankIsCode reports whether equal ranks mean equal codes: up to length 10.
 func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
 
-// AppendRank appends the code that a rank stands for, if RankIsCode.
-func (s Scheme) AppendRank(dst []byte, rank uint64) []byte {
+// appendRank appends the code that a rank stands for, if RankIsCode.
+func (s Scheme) appendRank(dst []byte, rank uint64) []byte {
 	var code [rankDigits]byte
 	i := s.length
 	for ; i >= 2; i -= 2 {

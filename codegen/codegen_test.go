@@ -136,11 +136,6 @@ func checkDefinition(t interface{ Fatalf(string, ...any) }, a, b codegen.Hash, l
 	if got := scheme.RankOf([]byte(codeA)); got != rankA {
 		t.Fatalf("code %s has rank %d, not %d", codeA, rankA, got)
 	}
-	if scheme.Length() <= 10 {
-		if got := string(scheme.AppendRank(nil, rankA)); got != codeA {
-			t.Fatalf("rank %d gives %s, want %s", rankA, got, codeA)
-		}
-	}
 }
 
 // What passes as a workspace makes of a URL and a salt what nothing else does.
