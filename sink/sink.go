@@ -179,7 +179,7 @@ type Session interface {
 	// Finished becomes the time.
 	Finish(ctx context.Context, run Run) error
 	// Close rolls back what is not committed and gives the locks back. A second
-	// Close does nothing.
+	// Close does nothing, and every other call from then on fails.
 	Close() error
 }
 

@@ -41,8 +41,8 @@ const (
 // lost since the session began or the last conflict, that is a conflict too. The
 // chunks are asked for by one other goroutine.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	if s.conn == nil {
-		return errPeek
+	if err := s.writable(); err != nil {
+		return err
 	}
 	s.near.Store(0)
 	begun := time.Now()

@@ -55,7 +55,7 @@ const open = "state IN ('loading', 'loaded')"
 
 // Unfinished returns the runs that are not over, by ascending ID.
 func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
-	err = s.store.with(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.look(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
 		runs, err = s.store.names.runsWhere(ctx, conn, open)
 		return err
 	})

@@ -22,6 +22,7 @@ type session struct {
 	lost   atomic.Bool   // the locks are known to be gone, whatever conn looks like
 	stale  atomic.Bool   // the locks were gone for a while, and the caller does not know
 	near   atomic.Uint64 // of lookups; 0: not known
+	closed bool
 
 	mu sync.Mutex // only one goroutine of a load mends conn
 	// conn holds the locks; nil if the session can only look. It is used by one
@@ -29,8 +30,11 @@ type session struct {
 	conn *pgx.Conn
 }
 
-// errPeek is the error of the methods that write, of a session that can only look.
-var errPeek = errors.New("this session can only look")
+var (
+	// errPeek is the error of the methods that write, of a session that can only look.
+	errPeek   = errors.New("this session can only look")
+	errClosed = errors.New("this session is closed")
+)
 
 // Lock opens a session, having created the tables if they are not there.
 func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
@@ -65,6 +69,7 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 
 // Close gives the locks back.
 func (s *session) Close() error {
+	s.closed = true
 	if s.conn != nil {
 		s.store.unlock(s.conn)
 		s.conn = nil
@@ -125,11 +130,30 @@ func (s *session) relocked() error {
 	return nil
 }
 
+// writable is why the session cannot write; nil: it can.
+func (s *session) writable() error {
+	switch {
+	case s.closed:
+		return errClosed
+	case s.conn == nil:
+		return errPeek
+	}
+	return nil
+}
+
+// look calls f with any connection, again if it fails retryably.
+func (s *session) look(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
+	if s.closed {
+		return errClosed
+	}
+	return s.store.with(ctx, op, f)
+}
+
 // do calls f with the connection that holds the locks, again if it fails
 // retryably. f must not mind being called twice.
 func (s *session) do(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
-	if s.conn == nil {
-		return errPeek
+	if err := s.writable(); err != nil {
+		return err
 	}
 	return s.store.retry(ctx, op, func(ctx context.Context) error {
 		if err := s.hold(ctx); err != nil {
@@ -144,7 +168,7 @@ func (s *session) Populated(ctx context.Context, workspaces []string) (out []boo
 	if len(workspaces) == 0 {
 		return make([]bool, len(workspaces)), nil
 	}
-	err = s.store.with(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.look(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
 			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces)
 		if err == nil {

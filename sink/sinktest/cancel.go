@@ -15,6 +15,7 @@ var cancelTests = []test{
 	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
 	{"cancel/lookup", testCancelLookup},
 	{"cancel/close_in_the_middle", testCloseEarly},
+	{"cancel/closed", testClosed},
 }
 
 // A context that is over ends every call with its cause, and leaves the session
@@ -121,4 +122,30 @@ func testCloseEarly(t *testing.T, db *database) {
 		}
 		ls = ls[:0] // what stayed may conflict; begin and end with nothing now
 	}
+}
+
+// Every call of a closed session fails, be it one that could only look.
+func testClosed(t *testing.T, db *database) {
+	ctx, run := context.Background(), sink.Run{ID: 1, Fingerprint: "f", AsOf: asOf}
+	try := func(s sink.Session) {
+		closed(t, s)
+		_, populated := s.Populated(ctx, []string{"w"})
+		_, unfinished := s.Unfinished(ctx)
+		_, started := s.Start(ctx, run)
+		for call, err := range map[string]error{
+			"Populated": populated, "Unfinished": unfinished, "Start": started, "Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
+			"Lookup": s.Lookup(ctx, probes(links("w", 0, 1)), func(sink.Found) error { return nil }),
+			"Load":   s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", call)
+			}
+		}
+	}
+	db.with(func(s sink.Session) { run = start(t, s, "f") }, "w")
+	before := db.runs()
+	db.with(try, "w")
+	db.peek(try)
+	equal(t, db.runs(), before...)
+	db.expect()
 }

@@ -17,6 +17,9 @@ type reader struct {
 
 // reader takes a free reader, or opens one.
 func (s *session) reader(ctx context.Context) (*reader, error) {
+	if s.c == nil {
+		return nil, errClosed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.readers); n > 0 {

@@ -23,10 +23,16 @@ type session struct {
 
 var _ sink.Session = (*session)(nil)
 
-var errPeek = errors.New("the session was opened only to look")
+var (
+	errPeek   = errors.New("the session was opened only to look")
+	errClosed = errors.New("the session is closed")
+)
 
 // use runs f with the connection and the context of the call.
 func (s *session) use(ctx context.Context, f func(*conn) error) error {
+	if s.c == nil {
+		return errClosed
+	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
