@@ -90,7 +90,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 // do claims the output, reads, stores and writes; without success the output is
 // as it was before.
 func (r *run) do(ctx context.Context) (err error) {
-	r.cfg.Status.enter(StageOpen)
+	r.cfg.Status.begin()
 	if r.inputs, err = openInputs(ctx, &r.cfg); err != nil {
 		return err
 	}

@@ -19,8 +19,9 @@ func (s Stage) String() string {
 	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing"}[s]
 }
 
-// Status lets another goroutine watch a run. All values only grow within a
-// stage; Bytes and TotalBytes are of the inputs as they lie.
+// Status lets another goroutine watch a run, which begins with zeros. All values
+// only grow within a stage; Bytes and TotalBytes are of the inputs as they lie. Two
+// runs at once need one each.
 type Status struct {
 	stage      atomic.Int32
 	Bytes      atomic.Int64
@@ -33,5 +34,13 @@ type Status struct {
 
 // Stage returns what the run is doing.
 func (s *Status) Stage() Stage { return Stage(s.stage.Load()) }
+
+// begin forgets what another run has left.
+func (s *Status) begin() {
+	s.enter(StageOpen)
+	for _, n := range []*atomic.Int64{&s.Bytes, &s.TotalBytes, &s.Read, &s.Rejected, &s.Settled, &s.Written} {
+		n.Store(0)
+	}
+}
 
 func (s *Status) enter(stage Stage) { s.stage.Store(int32(stage)) }

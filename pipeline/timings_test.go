@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -31,12 +32,13 @@ func TestFewRows(t *testing.T) {
 // timings.json tells what each stage read, sorted, spilled and wrote.
 func TestTimings(t *testing.T) {
 	input := longCells(csvFile(rows(1, 3000)))
+	status := new(pipeline.Status) // of the first run, then of the next
 	for order, stages := range map[report.Order][]string{
 		report.SortOrder:  {"read", "settle", "write", "finish", "fsync"},
 		report.InputOrder: {"read", "settle", "order", "write", "finish", "fsync"},
 	} {
 		cfg := base(10)
-		cfg.ReportOrder, cfg.Workers = order, 1
+		cfg.ReportOrder, cfg.Workers, cfg.Status = order, 1, status
 		cfg.SpillAt(1)
 		_, result := job(t, cfg, map[string]string{"a.csv": input})
 		var got report.Timings
@@ -72,6 +74,11 @@ func TestTimings(t *testing.T) {
 			if s := at[stage]; s.Rows != want[0] || s.Bytes != want[1] {
 				t.Errorf("%s: %s: %d rows, %d bytes, want %v", order, stage, s.Rows, s.Bytes, want)
 			}
+		}
+		c := result.Counts
+		seen := [...]int64{status.Read.Load(), status.Rejected.Load(), status.Settled.Load(), status.Written.Load()}
+		if want := [...]int64{c.Read, c.Rejected, accepted, accepted}; seen != want {
+			t.Errorf("%s: read, rejected, settled and written are %v, want %v", order, seen, want)
 		}
 		if at["read"].Busy == 0 || at["write"].Busy == 0 {
 			t.Errorf("nobody was busy: %+v", got.Stages)
