@@ -81,7 +81,8 @@ type Run struct {
 // one: Lock creates it, and until then all that looks or takes back fails with
 // ErrMissing and creates nothing. It is safe for concurrent use. Once a context is
 // over, each call with it, of a Session too, fails with its cause (context.Cause) and
-// leaves the session usable.
+// leaves the session usable. A Store that is a file also has a method Path() string,
+// its name, by which a run sees that it would replace it with its output folder.
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having
@@ -105,8 +106,8 @@ type Store interface {
 	// anything. Cut off, it can be called again. An ID that is not in the table runs
 	// is a fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
-	// Stats tells how the last load went, for timings.json: names and values
-	// that only people read.
+	// Stats tells how the last load went, for timings.json: names, and values
+	// that JSON has, which only people read.
 	Stats() map[string]any
 	// Close releases the store. The sessions must be closed before. A second
 	// Close does nothing.

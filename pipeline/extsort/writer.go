@@ -37,7 +37,8 @@ type groupSpan struct {
 func (w *Writer) Err() error { return w.s.spill.err() }
 
 // Reserve adds a record and returns the n bytes that its content goes to, to be
-// filled before the next call.
+// filled before the next call. Groups are to be numbered from 0: a writer remembers
+// some 60 bytes of each up to the highest.
 func (w *Writer) Reserve(group uint32, key uint64, n int) []byte {
 	h := header{group, key}
 	if w.split == nil {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An FS opens files and changes names. Errors are those of package os.
+// An FS opens files and changes names. Errors and fs.FileInfo are those of package os.
 type FS interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)

@@ -70,8 +70,9 @@ type RowError struct {
 	Offset int64 // byte offset of the record after decompression, -1 if the format has none
 	Reason Reason
 	Detail string // for people: "3 fields where there should be 5"
-	// Raw is the physical line without its line ending. Of a line over Options.MaxField only so many bytes are kept: Reason is
-	// FieldTooLong then, and Detail tells the length of the line.
+	// Raw is the physical line without its line ending. Of a line over
+	// Options.MaxField only so many bytes are kept: Reason is FieldTooLong then,
+	// and Detail tells the length of the line.
 	Raw []byte
 }
 
@@ -91,18 +92,18 @@ type Batch struct {
 
 // Options say how inputs are read. The zero value detects everything.
 type Options struct {
-	Delimiter       byte   // 0: detect among , ; tab |
-	Quote           byte   // 0: '"'
-	Header          Header // default HeaderAuto
-	URLColumn       string // name, or 1-based number; "": by the usual names
-	WorkspaceColumn string // name, or 1-based number; "": none
-	UniqueNames     bool   // names of the two columns are those of Input.Columns alone
-	MaxField        int    // bytes; 0: 1 MiB
-	BatchRows       int    // most records in a batch; 0: 32768
-	Block           int    // bytes of a text that are read at a time; 0: 256 KiB
-	Stdin           io.Reader
-	FS              fsys.FS // of the files; nil: that of the system
-	TempDir         string  // for what must be read at random from a stream; "": that of the system
+	Delimiter       byte      // 0: detect among , ; tab |
+	Quote           byte      // 0: '"'
+	Header          Header    // default HeaderAuto
+	URLColumn       string    // name, or 1-based number; "": by the usual names
+	WorkspaceColumn string    // name, or 1-based number; "": none
+	UniqueNames     bool      // names of the two columns are those of Input.Columns alone
+	MaxField        int       // bytes; 0: 1 MiB
+	BatchRows       int       // most records in a batch; 0: 32768
+	Block           int       // bytes of a text that are read at a time; 0: 256 KiB
+	Stdin           io.Reader // of "-". It is not closed, and a Read that a cancelled context leaves waiting may end later
+	FS              fsys.FS   // of the files; nil: that of the system
+	TempDir         string    // for what must be read at random from a stream; "": that of the system
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
