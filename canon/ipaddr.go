@@ -2,8 +2,8 @@ package canon
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
-	"strconv"
 )
 
 // appendIPv6 appends an IPv6 address in brackets as RFC 5952 writes it, with
@@ -75,11 +75,7 @@ func parseIPv4Number(s []byte) (n uint64, ok bool) {
 }
 
 func appendIPv4(dst []byte, ip uint32) []byte {
-	for shift := 24; shift >= 0; shift -= 8 {
-		dst = strconv.AppendUint(dst, uint64(ip>>shift&255), 10)
-		if shift > 0 {
-			dst = append(dst, '.')
-		}
-	}
-	return dst
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], ip)
+	return netip.AddrFrom4(b).AppendTo(dst)
 }

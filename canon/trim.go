@@ -1,9 +1,9 @@
 package canon
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Trim returns raw without the bytes 0x00–0x20 and the UTF-8 forms of Unicode
@@ -12,29 +12,11 @@ func Trim(raw []byte) []byte {
 	if len(raw) > 0 && isGraphic(raw[0]) && isGraphic(raw[len(raw)-1]) {
 		return raw
 	}
-	return trimSlow(raw)
+	return bytes.TrimFunc(raw, isTrimmed)
 }
 
 // isGraphic reports whether c is 0x21–0x7F: ASCII that is never trimmed.
 func isGraphic(c byte) bool { return c-0x21 < 0x80-0x21 }
-
-func trimSlow(s []byte) []byte {
-	for len(s) > 0 {
-		r, n := utf8.DecodeRune(s)
-		if !isTrimmed(r) {
-			break
-		}
-		s = s[n:]
-	}
-	for len(s) > 0 {
-		r, n := utf8.DecodeLastRune(s)
-		if !isTrimmed(r) {
-			break
-		}
-		s = s[:len(s)-n]
-	}
-	return s
-}
 
 func isTrimmed(r rune) bool {
 	return r <= ' ' || unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'
