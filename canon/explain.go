@@ -52,40 +52,25 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 	if len(s) < len(raw) {
 		e.steps = append(e.steps, Step{"trim", string(raw), string(s)})
 	}
-	u, err := split(s)
-	if err != nil {
-		return nil, err
-	}
+	u, _ := split(s) // Append has found no fault, neither here nor in the authority
 	path, query, fragment := splitRest(u.rest)
 	e.parts = [...][]byte{u.scheme, u.slashes, u.userinfo, u.host, u.port, path, query, fragment}
-	if err := e.authority(p, u); err != nil {
-		return nil, err
-	}
+	e.authority(p, u)
 	e.path(path)
 	e.query(query)
 	e.set("fragment", partFragment, nil)
 	return e.steps, nil
 }
 
-func (e *explanation) authority(p Profile, u splitURL) error {
+func (e *explanation) authority(p Profile, u splitURL) {
 	e.set("scheme", partScheme, appendScheme(nil, u.scheme))
 	e.set("authority", partSlashes, []byte("://"))
-	userinfo, err := p.appendUserinfo(nil, u.userinfo)
-	if err != nil {
-		return err
-	}
+	userinfo, _ := p.appendUserinfo(nil, u.userinfo)
 	e.set("userinfo", partUserinfo, userinfo)
-	port, err := parsePort(u.port, len(u.scheme) == len("https"))
-	if err != nil {
-		return err
-	}
+	port, _ := parsePort(u.port, len(u.scheme) == len("https"))
 	e.set("port", partPort, appendPort(nil, port))
-	host, err := appendHost(nil, u.host)
-	if err != nil {
-		return err
-	}
+	host, _ := appendHost(nil, u.host)
 	e.set("host", partHost, host)
-	return nil
 }
 
 func (e *explanation) path(path []byte) {
