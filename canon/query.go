@@ -63,10 +63,7 @@ func cutPieces(pieces []piece, q []byte) (_ []piece, ordered bool) {
 // sortPieces sorts by key. Pieces of one key keep their order.
 func sortPieces(pieces []piece, q []byte) {
 	slices.SortFunc(pieces, func(a, b piece) int {
-		if c := bytes.Compare(q[a.start:a.key], q[b.start:b.key]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.start, b.start)
+		return cmp.Or(bytes.Compare(q[a.start:a.key], q[b.start:b.key]), cmp.Compare(a.start, b.start))
 	})
 }
 
