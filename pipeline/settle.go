@@ -225,7 +225,7 @@ func (s *settlement) propose(u *assign.URL, salt int) assign.Code {
 
 // Holders implements assign.Holders: the store's owners, then URLs of the batch
 // that nobody contested so far.
-func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder) error) error {
+func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
 	s.contested += slotCost * int64(len(slots))
 	if err := s.tooContested(); err != nil {
 		return err
@@ -235,19 +235,17 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 		return err
 	}
 	return s.freshHolders(slots, func(i int, f freshURL) error {
-		if taken[i] {
-			return report(i, assign.Holder{Fixed: true})
+		switch {
+		case taken[i]:
+			report(i, assign.Holder{Fixed: true})
+		case f.known:
+			s.mark(f.bucket, f.first, special)
+			s.rows = append(s.rows, f.rows)
+			s.contested += claimCost + int64(len(f.canonical))
+			report(i, assign.Holder{Canonical: f.canonical})
+			return s.tooContested()
 		}
-		if !f.known {
-			return nil
-		}
-		s.mark(f.bucket, f.first, special)
-		s.rows = append(s.rows, f.rows)
-		s.contested += claimCost + int64(len(f.canonical))
-		if err := s.tooContested(); err != nil {
-			return err
-		}
-		return report(i, assign.Holder{URL: &assign.URL{Workspace: slots[i].Workspace, Canonical: f.canonical}})
+		return nil
 	})
 }
 

@@ -15,7 +15,6 @@ package assign
 import (
 	"bytes"
 	"context"
-	"fmt"
 )
 
 // A Code is a short code of at most 24 characters, padded with zero bytes.
@@ -58,8 +57,8 @@ type Claim struct {
 
 // A Holder is who has a slot without being among the claims.
 type Holder struct {
-	Fixed bool // an owner that cannot be moved: every claim is turned away
-	URL   *URL // or a URL that would get the slot, its code of salt 0, unless a better one claims it; nil: nobody
+	Fixed     bool   // an owner that cannot be moved: every claim is turned away
+	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it; nil: nobody
 }
 
 // Holders knows who holds codes outside of the contest.
@@ -68,7 +67,7 @@ type Holders interface {
 	// index) that has one. The slots are distinct and each is asked for once. A
 	// URL that was reported, or given to Settle, takes part from then on and
 	// must not be reported again.
-	Holders(ctx context.Context, slots []Slot, report func(i int, h Holder) error) error
+	Holders(ctx context.Context, slots []Slot, report func(i int, h Holder)) error
 }
 
 // A Proposer derives the code of a URL at a salt.
@@ -135,18 +134,14 @@ func (c *contest) ask(ctx context.Context, who Holders) error {
 	if len(slots) == 0 {
 		return nil
 	}
-	return who.Holders(ctx, slots, func(i int, h Holder) error {
+	return who.Holders(ctx, slots, func(i int, h Holder) {
 		switch {
 		case h.Fixed:
 			c.holds[slots[i]] = fixed
-		case h.URL != nil:
-			if h.URL.Workspace != slots[i].Workspace {
-				return fmt.Errorf("holder of workspace %d for a slot of %d", h.URL.Workspace, slots[i].Workspace)
-			}
+		case h.Canonical != nil:
 			c.holds[slots[i]] = int32(len(c.claims))
-			c.claims = append(c.claims, Claim{URL: *h.URL, Code: slots[i].Code})
+			c.claims = append(c.claims, Claim{URL: URL{slots[i].Workspace, h.Canonical}, Code: slots[i].Code})
 		}
-		return nil
 	})
 }
 

@@ -133,7 +133,7 @@ type holders struct {
 	t      testingT
 }
 
-func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int, assign.Holder) error) error {
+func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
 	seen := map[assign.Slot]bool{}
 	for i, slot := range slots {
 		if seen[slot] {
@@ -146,11 +146,9 @@ func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int
 			holder.Fixed = true
 		} else if group := h.bySlot[string(code)]; len(group) > 0 && !h.known[group[0]] {
 			h.known[group[0]] = true
-			holder.URL = &assign.URL{Canonical: []byte(group[0])}
+			holder.Canonical = []byte(group[0])
 		}
-		if err := report(i, holder); err != nil {
-			return err
-		}
+		report(i, holder)
 	}
 	return nil
 }
@@ -259,7 +257,7 @@ func TestHoldersError(t *testing.T) {
 
 type failing struct{ err error }
 
-func (f failing) Holders(context.Context, []assign.Slot, func(int, assign.Holder) error) error {
+func (f failing) Holders(context.Context, []assign.Slot, func(int, assign.Holder)) error {
 	return f.err
 }
 
