@@ -12,11 +12,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// hash returns that of a URL at a salt.
-func (r *run) hash(canonical, workspace []byte, salt int) codegen.Hash {
-	return codegen.Sum(codegen.AppendInput(nil, canonical, workspace, salt))
-}
-
 // explainSalts finds out, for every link of the batch with a salt above 0, who
 // has each of the lower codes once the batch is stored. Where codes are nearly used
 // up, links have very many of them in common, so the codes of each link are not kept.

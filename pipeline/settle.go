@@ -214,13 +214,17 @@ func (s *settlement) contest(ctx context.Context) error {
 			s.failed++
 			s.rejected += s.rows[i]
 		}
-		s.special[s.run.hash(c.Canonical, s.run.workspaceName(c.Workspace), 0).Key()] = d
+		s.special[s.hash(&c.URL, 0).Key()] = d
 	}
 	return nil
 }
 
 func (s *settlement) propose(u *assign.URL, salt int) assign.Code {
-	return s.run.codeOf(s.run.hash(u.Canonical, s.run.workspaceName(u.Workspace), salt))
+	return s.run.codeOf(s.hash(u, salt))
+}
+
+func (s *settlement) hash(u *assign.URL, salt int) codegen.Hash {
+	return codegen.Sum(codegen.AppendInput(nil, u.Canonical, s.run.workspaceName(u.Workspace), salt))
 }
 
 // Holders implements assign.Holders: the store's owners, then URLs of the batch
