@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -67,8 +68,6 @@ type Config struct {
 // NoRetries is the MaxRetries that allows salt 0 only.
 const NoRetries = -1
 
-const defaultRetryFor = 2 * time.Minute
-
 // A UsageError is a run that cannot start as it was asked for.
 type UsageError struct{ Err error }
 
@@ -78,33 +77,21 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
 func (c Config) withDefaults() (Config, error) {
-	if c.CodeLength == 0 {
-		c.CodeLength = codegen.DefaultLength
-	}
+	c.CodeLength = cmp.Or(c.CodeLength, codegen.DefaultLength)
 	switch c.MaxRetries {
 	case 0:
 		c.MaxRetries = codegen.DefaultRetries
 	case NoRetries:
 		c.MaxRetries = 0
 	}
-	if c.Profile.MaxLength == 0 {
-		c.Profile.MaxLength = canon.MaxLength
-	}
-	if c.Source.MaxField == 0 {
-		c.Source.MaxField = source.DefaultMaxField
-	}
-	if c.Source.TempDir == "" {
-		c.Source.TempDir = c.TempDir
-	}
-	if c.RetryFor == 0 {
-		c.RetryFor = defaultRetryFor
-	}
-	if c.ReportFormat == "" {
-		c.ReportFormat = report.CSV
-	}
-	if c.ReportOrder == "" {
-		c.ReportOrder = report.SortOrder
-	}
+	c.Profile.MaxLength = cmp.Or(c.Profile.MaxLength, canon.MaxLength)
+	c.Source.MaxField = cmp.Or(c.Source.MaxField, source.DefaultMaxField)
+	c.Source.TempDir = cmp.Or(c.Source.TempDir, c.TempDir)
+	c.RetryFor = cmp.Or(c.RetryFor, 2*time.Minute)
+	c.ReportFormat = cmp.Or(c.ReportFormat, report.CSV)
+	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Status = cmp.Or(c.Status, new(Status))
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
 		for c.Memory > 0 && c.Memory < c.leastMemory() && c.Workers > 1 {
@@ -113,12 +100,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.freeRoom == nil {
 		c.freeRoom = freeRoom
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Status == nil {
-		c.Status = new(Status)
 	}
 	if err := c.validate(); err != nil {
 		return c, &UsageError{err}
@@ -142,12 +123,8 @@ func (c *Config) validate() error {
 	} else if c.Source.WorkspaceColumn == "" {
 		complain("no workspace: name one with --workspace, or its column with --workspace-column")
 	}
-	if err := c.Profile.Validate(); err != nil {
-		problems = append(problems, err)
-	}
-	if _, err := codegen.New(c.CodeLength); err != nil {
-		problems = append(problems, err)
-	}
+	_, badLength := codegen.New(c.CodeLength)
+	problems = append(problems, c.Profile.Validate(), badLength)
 	if c.MaxRetries < 0 {
 		complain("--max-retries %d is negative", c.MaxRetries)
 	}
@@ -167,15 +144,9 @@ func (c *Config) validate() error {
 	if c.Limit < 0 {
 		complain("--limit %d is negative", c.Limit)
 	}
-	if err := checkBaseURL(c.BaseURL); err != nil {
-		problems = append(problems, err)
-	}
-	if _, err := report.ParseFormat(string(c.ReportFormat)); err != nil {
-		problems = append(problems, err)
-	}
-	if _, err := report.ParseOrder(string(c.ReportOrder)); err != nil {
-		problems = append(problems, err)
-	}
+	_, badFormat := report.ParseFormat(string(c.ReportFormat))
+	_, badOrder := report.ParseOrder(string(c.ReportOrder))
+	problems = append(problems, checkBaseURL(c.BaseURL), badFormat, badOrder)
 	if y := c.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
 		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
