@@ -303,33 +303,23 @@ func firstOf(b *extsort.Bucket, i int) int {
 // url adds the records [from, to) of the URL whose first record in the bucket is
 // given; its very first may be in an earlier bucket.
 func (f *formatter) url(p *piece, first, from, to int) {
-	b, at := p.bucket, head{true, p.bucket.number, first}
-	if first == 0 && f.run.settled.heads[b.number].known {
-		at = f.run.settled.heads[b.number]
-		first = -1
+	b, s, hash := p.bucket, f.run.settled, hashOf(p.bucket.Record(from))
+	d := s.decision(b.number, first, hash)
+	if d.outcome == exhausted {
+		return
 	}
-	hash, verdict := hashOf(b.Record(from)), f.run.settled.verdict(at.bucket, at.first)
-	f.row.Workspace = f.run.workspaceName(b.Group(from))
-	var d decision
-	outcome, load := report.Created, f.load && verdict == fresh
-	if verdict == existing {
-		outcome = report.Existing
-	}
-	f.row.Salt = 0
-	if verdict == special {
-		d = f.run.settled.special[hash.Key()]
-		if d.outcome == exhausted {
-			return
-		}
-		f.row.Code, f.row.Salt = []byte(d.code), d.salt
-		load = f.load && d.outcome == created
-		if d.outcome == found {
-			outcome = report.Existing
-		}
-	} else {
+	f.row.Workspace, f.row.Code, f.row.Salt = f.run.workspaceName(b.Group(from)), []byte(d.code), d.salt
+	if d.code == "" {
 		start := len(p.codes)
 		p.codes = f.run.scheme.AppendCode(p.codes, hash)
 		f.row.Code = p.codes[start:len(p.codes):len(p.codes)]
+	}
+	outcome := report.Created
+	if d.outcome == found {
+		outcome = report.Existing
+	}
+	if first == 0 && s.heads[b.number].known {
+		first = -1
 	}
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
@@ -337,7 +327,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		f.row.Outcome = report.Duplicate
 		if i == first {
 			f.row.Outcome = outcome
-			if load {
+			if f.load && d.outcome == created {
 				p.links = append(p.links, f.link(&r))
 			}
 			if d.salt > 0 {

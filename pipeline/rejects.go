@@ -162,7 +162,7 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 			return err
 		}
 		for first, end := range urls(b) {
-			if !r.settled.isExhausted(b, i, first) {
+			if r.settled.decision(i, first, hashOf(b.Record(first))).outcome != exhausted {
 				continue
 			}
 			for j := first; j < end; j++ {
@@ -171,16 +171,6 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 		}
 	}
 	return errors.Join(w.sorted.Err(), late.Finish())
-}
-
-// isExhausted reports whether the URL at a record, the first of it in its bucket,
-// found no code.
-func (s *settlement) isExhausted(b *extsort.Bucket, bucket, first int) bool {
-	at := head{true, bucket, first}
-	if first == 0 && s.heads[bucket].known {
-		at = s.heads[bucket]
-	}
-	return s.verdict(at.bucket, at.first) == special && s.special[hashOf(b.Record(first)).Key()].outcome == exhausted
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.

@@ -28,7 +28,7 @@ const (
 	special                 // see settlement.special
 )
 
-// A decision is what became of a URL for which a verdict does not say it.
+// A decision is what became of a URL. Only what a verdict does not say is kept.
 type decision struct {
 	outcome outcome
 	url     assign.URL
@@ -193,11 +193,30 @@ func (s *settlement) mark(bucket, first int, as verdict) {
 	s.verdicts[bucket][first] = as
 }
 
+// verdict returns that of a URL by its first record in a bucket, be its very first
+// in an earlier one.
 func (s *settlement) verdict(bucket, first int) verdict {
+	if h := &s.heads[bucket]; first == 0 && h.known {
+		bucket, first = h.bucket, h.first
+	}
 	if s.verdicts[bucket] == nil {
 		return fresh
 	}
 	return s.verdicts[bucket][first]
+}
+
+// decision returns what became of a URL, whose first record in a bucket is given; its
+// code is "" if it is that of salt 0.
+func (s *settlement) decision(bucket, first int, h codegen.Hash) decision {
+	switch s.verdict(bucket, first) {
+	case existing:
+		return decision{outcome: found}
+	case ours:
+		return decision{outcome: loaded}
+	case special:
+		return s.special[h.Key()]
+	}
+	return decision{outcome: created}
 }
 
 // contest settles the contested URLs.
