@@ -128,9 +128,7 @@ func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed 
 		out.digested(&f.digest)
 		return nil
 	})
-	g.Go(func() error {
-		return ended(loads, r.write(ctx, out, order, loads, load))
-	})
+	g.Go(func() error { return ended(loads, r.write(ctx, out, order, loads)) })
 	if load {
 		g.Go(func() error { return session.Load(ctx, row, chunks(ctx, loads, &r.freeLinks)) })
 	}
@@ -172,8 +170,8 @@ func cut(ctx context.Context, b *sharedBucket, tasks, order chan<- *piece) error
 	return nil
 }
 
-// write takes the pieces in order as they are formatted.
-func (r *run) write(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece, load bool) error {
+// write takes the pieces in order as they are formatted, and sends on those with links.
+func (r *run) write(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece) error {
 	r.cfg.Status.Written.Store(0)
 	for {
 		p, ok, err := receive(ctx, order)
@@ -187,7 +185,7 @@ func (r *run) write(ctx context.Context, out *written, order <-chan *piece, load
 			return err
 		}
 		r.cfg.Status.Written.Add(int64(p.end - p.start))
-		if !load || p.linked == nil || len(p.links) == 0 {
+		if p.linked == nil || len(p.links) == 0 {
 			p.finished(&r.freeLinks)
 			continue
 		}

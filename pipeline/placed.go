@@ -65,6 +65,6 @@ func (r *run) emitPlaced(ctx context.Context, out *written, placed *extsort.Sort
 		out.digested(&f.digest)
 		return nil
 	})
-	g.Go(func() error { return r.write(ctx, out, order, nil, false) })
+	g.Go(func() error { return r.write(ctx, out, order, nil) })
 	return g.Wait()
 }
