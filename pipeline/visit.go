@@ -44,7 +44,6 @@ type spot struct {
 
 // A slot is the code that a URL has at salt 0, in its workspace.
 type slot struct {
-	known bool
 	group uint32
 	key   uint64
 	code  assign.Code // if the key does not tell
@@ -112,7 +111,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 // askStore finds what the store has of the URLs of the bucket.
 func (v *visit) askStore(ctx context.Context, more bool) error {
 	for first, end := range urls(v.records) {
-		if first == 0 && v.last.known && v.spotOf(0) == v.last {
+		if first == 0 && v.spotOf(0) == v.last {
 			v.heads[v.bucket] = v.lastHead
 			continue
 		}
@@ -138,7 +137,7 @@ func (v *visit) spotOf(i int) spot {
 }
 
 func (v *visit) slotOf(i int) slot {
-	s := slot{known: true, group: v.records.Group(i), key: v.records.Key(i)}
+	s := slot{group: v.records.Group(i), key: v.records.Key(i)}
 	if !v.run.scheme.RankIsCode() {
 		s.code = v.run.codeOf(hashOf(v.records.Record(i)))
 	}
