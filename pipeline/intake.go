@@ -63,7 +63,7 @@ func (r *run) intake(ctx context.Context) error {
 	if err := cmp.Or(errs...); err != nil {
 		return err
 	}
-	r.order = r.workspaces.freeze()
+	r.workspaces.freeze()
 	return errors.Join(r.records.Finish(), r.rejects.Finish())
 }
 

@@ -166,7 +166,7 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 				continue
 			}
 			for j := first; j < end; j++ {
-				w.file(r.rejectRecord(r.workspaces.names[b.Group(j)], decode(b.Record(j))))
+				w.file(r.rejectRecord(r.workspaceName(b.Group(j)), decode(b.Record(j))))
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.
-func (r *run) rejectRecord(workspace string, rec record) (place, reject) {
+func (r *run) rejectRecord(workspace []byte, rec record) (place, reject) {
 	carried, at := rec.carried(nil, len(r.inputs.carried))
 	rej := reject{reason: report.CodeSpaceExhausted,
 		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1)}
@@ -194,12 +194,12 @@ func (r *run) rejectRecord(workspace string, rec record) (place, reject) {
 	return at, rej
 }
 
-func originalWorkspace(workspace string, flags byte) []byte {
+func originalWorkspace(workspace []byte, flags byte) []byte {
 	switch {
 	case flags&flagNullWS != 0:
 		return nil
 	case flags&flagNoWS != 0:
 		return []byte{}
 	}
-	return []byte(workspace)
+	return workspace
 }

@@ -46,7 +46,6 @@ type run struct {
 
 	inputs     *inputs
 	workspaces *workspaces
-	order      []uint32 // the numbers of the workspaces in byte order of their names
 	workers    []*worker
 	records    *extsort.Sorter
 	rejects    *extsort.Sorter
@@ -221,7 +220,7 @@ func (r *run) open(ctx context.Context) (sink.Session, error) {
 		return session, err
 	}
 	r.cfg.Status.enter(StageWait)
-	return r.cfg.Store.Lock(ctx, r.workspaceNames(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
+	return r.cfg.Store.Lock(ctx, r.workspaces.sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
 		r.cfg.Logger.Info("waiting for another run on the same workspace", "holder", holder)
 	}})
 }

@@ -153,11 +153,11 @@ func (s *settlement) askPopulated(ctx context.Context) error {
 	if s.session == nil || len(names) == 0 {
 		return nil
 	}
-	populated, err := s.session.Populated(ctx, s.run.workspaceNames())
+	populated, err := s.session.Populated(ctx, s.run.workspaces.sorted())
 	if err != nil {
 		return err
 	}
-	for i, id := range s.run.order {
+	for i, id := range s.run.workspaces.order {
 		s.populated[id] = populated[i]
 		s.anyPopulated = s.anyPopulated || populated[i]
 	}

@@ -1,9 +1,9 @@
 package pipeline
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,9 +15,9 @@ import (
 type workspaces struct {
 	mu    sync.RWMutex
 	ids   map[string]uint32
-	names []string
-	bytes [][]byte                 // the same, once frozen
+	names [][]byte                 // nobody may write to them
 	ranks atomic.Pointer[[]uint32] // once frozen: position of each in byte order
+	order []uint32                 // once frozen: their numbers in byte order
 }
 
 func newWorkspaces() *workspaces { return &workspaces{ids: map[string]uint32{}} }
@@ -30,12 +30,12 @@ func (w *workspaces) id(name string) uint32 {
 	if !ok {
 		id = uint32(len(w.names))
 		w.ids[name] = id
-		w.names = append(w.names, name)
+		w.names = append(w.names, []byte(name))
 	}
 	return id
 }
 
-func (w *workspaces) name(id uint32) string {
+func (w *workspaces) name(id uint32) []byte {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	return w.names[id]
@@ -51,51 +51,46 @@ func (w *workspaces) compare(a, b uint32) int {
 	return w.compareNames(a, b)
 }
 
-func (w *workspaces) compareNames(a, b uint32) int { return strings.Compare(w.names[a], w.names[b]) }
+func (w *workspaces) compareNames(a, b uint32) int { return bytes.Compare(w.names[a], w.names[b]) }
 
-// freeze is called when all are known. It makes comparing cheap and returns the
-// numbers in byte order of the names.
-func (w *workspaces) freeze() []uint32 {
-	sorted := make([]uint32, len(w.names))
-	for i := range sorted {
-		sorted[i] = uint32(i)
+// freeze is called when all are known, and makes comparing cheap.
+func (w *workspaces) freeze() {
+	w.order = make([]uint32, len(w.names))
+	for i := range w.order {
+		w.order[i] = uint32(i)
 	}
-	slices.SortFunc(sorted, w.compareNames)
-	ranks := make([]uint32, len(sorted))
-	w.bytes = make([][]byte, len(sorted))
-	for rank, id := range sorted {
+	slices.SortFunc(w.order, w.compareNames)
+	ranks := make([]uint32, len(w.order))
+	for rank, id := range w.order {
 		ranks[id] = uint32(rank)
-		w.bytes[id] = []byte(w.names[id])
 	}
 	w.ranks.Store(&ranks)
-	return sorted
 }
 
-// workspaceName returns the name of a workspace, once all are known. Nobody may
-// write to it.
-func (r *run) workspaceName(id uint32) []byte { return r.workspaces.bytes[id] }
-
-// workspaceNames returns all names in byte order.
-func (r *run) workspaceNames() []string {
-	names := make([]string, len(r.order))
-	for i, id := range r.order {
-		names[i] = r.workspaces.names[id]
+// sorted returns all names in byte order, once they are frozen.
+func (w *workspaces) sorted() []string {
+	names := make([]string, len(w.order))
+	for i, id := range w.order {
+		names[i] = string(w.names[id])
 	}
 	return names
 }
+
+// workspaceName returns the name of a workspace, once all are known.
+func (r *run) workspaceName(id uint32) []byte { return r.workspaces.names[id] }
 
 // A workspaceCache finds the numbers of workspaces for one goroutine.
 type workspaceCache struct {
 	all  *workspaces
 	ids  map[string]uint32
-	last string
+	last []byte
 	id   uint32
 }
 
 // lookup returns the number of a workspace, or the error of
 // codegen.CheckWorkspace.
 func (c *workspaceCache) lookup(name []byte) (uint32, error) {
-	if len(name) > 0 && string(name) == c.last {
+	if len(name) > 0 && bytes.Equal(name, c.last) {
 		return c.id, nil
 	}
 	id, ok := c.ids[string(name)]
