@@ -214,13 +214,13 @@ func (r *room) bytes(n int) []byte {
 	return r.buf[:n]
 }
 
-// scan visits the chunks of a bucket on disk, each valid during the call.
-func (b *Bucket) scan(visit func(chunk []byte)) error {
+// scan visits the records of a bucket on disk, each valid during the call.
+func (b *Bucket) scan(visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
 		r := b.s.takeRoom()
 		records, err := b.s.spill.read(e, r.bytes(e.size))
 		if err == nil {
-			visit(records)
+			each(records, visit)
 		}
 		b.s.giveBack(r)
 		if err != nil {

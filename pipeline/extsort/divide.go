@@ -1,6 +1,9 @@
 package extsort
 
-import "math/rand/v2"
+import (
+	"bytes"
+	"math/rand/v2"
+)
 
 // divide distributes a bucket on disk that is too large to load over smaller
 // ones, as often as necessary. Where keys do not tell its records apart, their
@@ -13,10 +16,7 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 	}
 	split := newSplitters(bounds)
 	w := &Writer{s: s, split: split, parts: make([]stretch, len(bounds)+1)}
-	err = b.scan(func(chunk []byte) {
-		each(chunk, func(h header, content []byte) { w.add(h, content) })
-	})
-	if err != nil {
+	if err := b.scan(w.add); err != nil {
 		return err
 	}
 	parts, err := s.collect([]*Writer{w}, split)
@@ -56,19 +56,17 @@ func (s *Sorter) sampleBounds(b *Bucket, n int, byContent bool) ([]bound, error)
 func (b *Bucket) sample(n int, contents bool) (sample []bound, err error) {
 	rnd := rand.New(rand.NewPCG(uint64(b.count), 0))
 	seen := 0
-	err = b.scan(func(chunk []byte) {
-		each(chunk, func(h header, content []byte) {
-			at := seen
-			if seen++; at < n {
-				sample = append(sample, bound{})
-			} else if at = rnd.IntN(seen); at >= n {
-				return
-			}
-			sample[at] = bound{group: h.group, key: h.key}
-			if contents {
-				sample[at].content = append([]byte{}, content...)
-			}
-		})
+	err = b.scan(func(h header, content []byte) {
+		at := seen
+		if seen++; at < n {
+			sample = append(sample, bound{})
+		} else if at = rnd.IntN(seen); at >= n {
+			return
+		}
+		sample[at] = bound{group: h.group, key: h.key}
+		if contents {
+			sample[at].content = bytes.Clone(content)
+		}
 	})
 	return sample, err
 }
