@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/sink"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 const (
@@ -145,7 +144,7 @@ func (l *load) insert(links []sink.Link) error {
 		if _, err := q.step(); err != nil {
 			return err
 		}
-		if took := sqlite3.Xsqlite3_changes(l.c.tls, l.c.db); int(took) != len(part) {
+		if took := l.c.changes(); took != int64(len(part)) {
 			return fmt.Errorf("%s: the table took %d of %d rows: a trigger keeps the others out", l.c.path, took, len(part))
 		}
 	}

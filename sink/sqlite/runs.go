@@ -105,10 +105,10 @@ func (s *session) update(ctx context.Context, run sink.Run, set string, args ...
 			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1", append([]any{run.ID}, args...)...); err != nil {
 				return err
 			}
-			if n, err := c.number("update run", "SELECT changes()"); err != nil || n == 1 {
-				return err
+			if c.changes() != 1 {
+				return fmt.Errorf("%s: no run %d", c.path, run.ID)
 			}
-			return fmt.Errorf("%s: no run %d", c.path, run.ID)
+			return nil
 		})
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/sink"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // The file header says whose the file is, and which version of the schema.
@@ -105,7 +104,7 @@ func some(names []string) string {
 // create makes our schema in an empty database, and the database fit for a
 // load. The caller holds the lock of the bulk runs.
 func (c *conn) create() error {
-	if sqlite3.Xsqlite3_db_readonly(c.tls, c.db, 0) == 1 {
+	if c.readOnly() {
 		return fmt.Errorf("%s: the file may not be written", c.path)
 	}
 	if _, err := c.inspect(); err != nil { // before anything is changed

@@ -89,9 +89,8 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 			if err != nil {
 				return err
 			}
-			n, err := c.number("undo run", "SELECT changes()")
-			deleted += n
-			return err
+			deleted += c.changes()
+			return nil
 		})
 	}
 	return deleted, err
