@@ -106,10 +106,7 @@ func (c *conn) transact(op string, f func() error) error {
 	if err == nil {
 		err = c.commit(op)
 	}
-	if err != nil {
-		err = errors.Join(err, c.rollback())
-	}
-	return err
+	return errors.Join(err, c.rollback())
 }
 
 // commit commits, unless the file is not there any more.
