@@ -12,10 +12,9 @@ import (
 // A session is a sink.Session.
 type session struct {
 	store      *Store
-	lock       *os.File // nil: peek
-	peek       bool
-	workspaces int   // that it has locked
-	c          *conn // nil: the session is closed
+	lock       *os.File // nil: the session can only look
+	workspaces int      // that it has locked
+	c          *conn    // nil: the session is closed
 
 	mu      sync.Mutex
 	readers []*reader // those that no Lookup uses now
@@ -41,7 +40,7 @@ func (s *session) use(ctx context.Context, f func(*conn) error) error {
 
 // write is use for a call that changes something.
 func (s *session) write(ctx context.Context, f func(*conn) error) error {
-	if s.peek {
+	if s.lock == nil {
 		return errPeek
 	}
 	return s.use(ctx, f)

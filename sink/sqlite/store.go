@@ -155,7 +155,7 @@ func (s *Store) Peek(ctx context.Context) (sink.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{store: s, c: c, peek: true}, nil
+	return &session{store: s, c: c}, nil
 }
 
 // Lock implements sink.Store. One lock covers the whole database.
