@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/sink"
@@ -55,25 +56,23 @@ func (c *conn) inspect() (ours bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	have := make(map[string]bool)
-	var others []string
+	var names []string
 	err = c.query("read schema", "SELECT name FROM sqlite_schema ORDER BY name", nil, func(s *stmt) error {
-		have[s.string(0)] = true
-		others = append(others, s.string(0))
+		names = append(names, s.string(0))
 		return nil
 	})
 	switch {
 	case err != nil:
 		return false, err
-	case id == 0 && v == 0 && len(others) == 0:
+	case id == 0 && v == 0 && len(names) == 0:
 		return false, nil
 	case id != applicationID:
-		return false, fmt.Errorf("%s: application_id is %d, with %s: %w", c.path, id, some(others), sink.ErrNotOurs)
+		return false, fmt.Errorf("%s: application_id is %d, with %s: %w", c.path, id, some(names), sink.ErrNotOurs)
 	case v != version:
 		return false, fmt.Errorf("%s: schema version %d, this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
 	}
 	for _, name := range []string{"links", "links_url_key", "runs"} {
-		if !have[name] {
+		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("%s: %s is missing: %w", c.path, name, sink.ErrNotOurs)
 		}
 	}
