@@ -32,16 +32,13 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 	if err != nil {
 		host = "an unknown host"
 	}
-	me := fmt.Sprintf("process %d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
-	if err := errors.Join(f.Truncate(0), write(f, me)); err != nil {
+	if err = f.Truncate(0); err == nil {
+		_, err = fmt.Fprintf(f, "process %d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write the lock file: %w", err), f.Close())
 	}
 	return f, nil
-}
-
-func write(f *os.File, s string) error {
-	_, err := f.WriteAt([]byte(s), 0)
-	return err
 }
 
 // flock waits for the lock as the options say.
