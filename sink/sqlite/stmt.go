@@ -59,11 +59,9 @@ func (s *stmt) reset() {
 	s.mem = s.mem[:0]
 }
 
-// bind gives a parameter a value of an ordinary type; nil is NULL.
+// bind gives a parameter a value of an ordinary type.
 func (s *stmt) bind(i int, v any) {
 	switch v := v.(type) {
-	case nil:
-		s.bindText(i, nil)
 	case int32:
 		s.bindInt(i, int64(v))
 	case int64:
