@@ -79,7 +79,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 // lookup answers the probes in a transaction, so that each need not lock.
 func (r *reader) lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	for i := range probes {
-		if err := ctx.Err(); err != nil && i%256 == 0 {
+		if i%256 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		same, err := r.code(i, &probes[i], visit)
