@@ -221,7 +221,7 @@ func (r *run) open(ctx context.Context) (sink.Session, error) {
 	}
 	r.cfg.Status.enter(StageWait)
 	return r.cfg.Store.Lock(ctx, r.workspaces.sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
-		r.cfg.Logger.Info("waiting for another run on the same workspace", "holder", holder)
+		r.cfg.Logger.Info("waiting for another run", "holder", holder)
 	}})
 }
 

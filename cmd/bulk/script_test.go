@@ -231,7 +231,7 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	var said []string
 	for lines := bufio.NewScanner(stderr); !waits && lines.Scan(); {
 		said = append(said, lines.Text())
-		waits = strings.Contains(lines.Text(), "waiting for another run")
+		waits = strings.Contains(lines.Text(), `msg="waiting for another run" holder=`)
 	}
 	cmd.Process.Kill()
 	if cmd.Wait(); !waits {
