@@ -64,8 +64,9 @@ type Difference struct {
 
 // Diff calls emit with each difference between two runs or mappings, from one
 // goroutine: first of the manifests, then of the links, then moved codes, then
-// rejects. Their order depends on the content alone. It reads the files, mappings
-// that differ mostly twice, in any order of their rows, and compares
+// rejects. Their order depends on the content alone. What emit is given it may keep,
+// and its error, wrapped, ends the comparison. Diff reads the files, mappings that
+// differ mostly twice, in any order of their rows, and compares
 //
 //   - links, once for each workspace and canonical URL, by the code of the first
 //     row that is not a duplicate; the salt follows from the code;
