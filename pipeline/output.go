@@ -34,11 +34,15 @@ func (w *written) digested(d *report.RowDigest) {
 	w.digest.Merge(d)
 }
 
+// linkReports are the names of the reports that are written while links are loaded.
+func (r *run) linkReports() []string {
+	return []string{r.cfg.ReportFormat.FileName(), report.CollisionsName}
+}
+
 // openReports makes the files of one attempt in place of those of an earlier one.
 func (r *run) openReports() (*written, error) {
-	names := []string{r.cfg.ReportFormat.FileName(), report.CollisionsName}
 	w := &written{settled: r.settled}
-	for i, name := range names {
+	for i, name := range r.linkReports() {
 		file, err := r.createReport(name)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -76,5 +78,62 @@ func TestRetryFor(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// overtaken is a store that, at the first load, takes one link and then one of
+// another writer, who has the code of the next.
+type overtaken struct {
+	sink.Store
+	over bool
+}
+
+func (s *overtaken) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	session, err := s.Store.Lock(ctx, workspaces, opts)
+	return &overtakenSession{session, s}, err
+}
+
+type overtakenSession struct {
+	sink.Session
+	store *overtaken
+}
+
+func (s *overtakenSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+	if s.store.over {
+		return s.Session.Load(ctx, run, chunks)
+	}
+	s.store.over = true
+	one := func(run sink.Run, l sink.Link) error {
+		return s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) { yield([]sink.Link{l}, nil) })
+	}
+	for links, err := range chunks {
+		if err != nil {
+			return err
+		}
+		other, err := s.Session.Start(ctx, sink.Run{Fingerprint: "other", AsOf: asOf})
+		theirs := sink.Link{Workspace: links[1].Workspace, Code: links[1].Code, Key: sink.Key{1}, Canonical: []byte("http://example.com/theirs")}
+		if err = errors.Join(err, one(run, links[0]), one(other, theirs)); err != nil {
+			return err
+		}
+	}
+	return sink.ErrConflict
+}
+
+// A run that has begun its mapping when another writer leaves it with more rejects
+// than are allowed ends as any such run.
+func TestTooManyRejectsOnceLoaded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.txt", []byte("http://example.com/1\nhttp://example.com/2\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries, Store: &overtaken{Store: openStore(t, t.TempDir())}}
+	cfg.MaxRejects, _ = report.ParseMaxRejects("0")
+	_, err := pipeline.Run(t.Context(), cfg)
+	var tooMany *pipeline.TooManyRejectsError
+	if !errors.As(err, &tooMany) {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir("out"); err != nil || len(entries) != 3 { // manifest, rejects and timings
+		t.Errorf("the output holds %v, %v", entries, err)
 	}
 }

@@ -233,9 +233,16 @@ func (r *run) recordsRead() (n int64) {
 	return n
 }
 
-// refuse ends a run with more rejects than allowed.
+// refuse ends a run with more rejects than allowed. An earlier attempt, which did not
+// know of them, may have begun a mapping.
 func (r *run) refuse(row sink.Run) error {
 	r.enterFinish()
+	for _, name := range r.linkReports() {
+		if err := r.folder.Discard(name); err != nil {
+			return err
+		}
+		delete(r.files, name)
+	}
 	rejects, err := r.writeRejects()
 	if err != nil {
 		return err
