@@ -168,12 +168,19 @@ func checkBaseURL(base string) error {
 }
 
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects
-// allows. The rejects and the manifest are written; the store is unchanged.
+// allows. The rejects and the manifest are written; the store is unchanged, but for
+// what an earlier attempt loaded before another writer took codes.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          report.MaxRejects
+	Stored         int64 // links of that attempt; mostly 0
+	Run            int32 // their run
 }
 
 func (e *TooManyRejectsError) Error() string {
-	return fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
+	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
+	if e.Stored > 0 {
+		text += fmt.Sprintf("; links stored before another writer took codes: %d; bulk undo %d takes them back", e.Stored, e.Run)
+	}
+	return text
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,21 +120,25 @@ func (s *overtakenSession) Load(ctx context.Context, run sink.Run, chunks iter.S
 	return sink.ErrConflict
 }
 
-// A run that has begun its mapping when another writer leaves it with more rejects
-// than are allowed ends as any such run.
+// A run that has stored links when another writer leaves it with more rejects than
+// are allowed does not say that it stored none, but how to take them back.
 func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("a.txt", []byte("http://example.com/1\nhttp://example.com/2\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries, Store: &overtaken{Store: openStore(t, t.TempDir())}}
+	store := openStore(t, t.TempDir())
+	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries, Store: &overtaken{Store: store}}
 	cfg.MaxRejects, _ = report.ParseMaxRejects("0")
-	_, err := pipeline.Run(t.Context(), cfg)
+	result, err := pipeline.Run(t.Context(), cfg)
 	var tooMany *pipeline.TooManyRejectsError
-	if !errors.As(err, &tooMany) {
-		t.Fatal(err)
+	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "bulk undo 1 ") {
+		t.Fatalf("run %d: %v: %+v", result.RunID, err, tooMany)
 	}
 	if entries, err := os.ReadDir("out"); err != nil || len(entries) != 3 { // manifest, rejects and timings
 		t.Errorf("the output holds %v, %v", entries, err)
+	}
+	if undone, err := store.Undo(t.Context(), tooMany.Run, sink.LockOptions{}, nil); err != nil || undone.Deleted != tooMany.Stored {
+		t.Errorf("undone: %+v, %v", undone, err)
 	}
 }

@@ -254,7 +254,12 @@ func (r *run) refuse(row sink.Run) error {
 	if err := r.commit(row, digest); err != nil {
 		return err
 	}
-	return &TooManyRejectsError{Rejected: row.Counts.Rejected, Read: row.Counts.Read, Limit: r.cfg.MaxRejects}
+	tooMany := &TooManyRejectsError{Rejected: row.Counts.Rejected, Read: row.Counts.Read, Limit: r.cfg.MaxRejects}
+	if r.settled.ours > 0 {
+		tooMany.Stored, tooMany.Run = r.settled.ours, row.ID
+		r.result.RunID = row.ID
+	}
+	return tooMany
 }
 
 // finish loads the links and writes the reports, then gives both their names:

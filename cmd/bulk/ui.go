@@ -143,7 +143,8 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	}
 	c := r.Counts
 	var tooMany *pipeline.TooManyRejectsError
-	stored := !o.DryRun && !errors.As(err, &tooMany)
+	whole := !o.DryRun && !errors.As(err, &tooMany)
+	stored := whole || tooMany != nil && tooMany.Stored > 0
 	if u.lines {
 		u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
 			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
@@ -153,7 +154,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		if c.Read == 1 {
 			rows = "row"
 		}
-		if !stored {
+		if !whole {
 			created = "would be created"
 		}
 		u.print(fmt.Sprintf("bulk: %d %s: %d %s, %d existing, %d duplicate, %d rejected",

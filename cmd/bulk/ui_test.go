@@ -32,6 +32,7 @@ func TestSummary(t *testing.T) {
 		{4, false, nil, "bulk: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
 		{1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: a dry run: nothing was stored\nbulk: wrote out, "},
 		{4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: nothing was stored\nbulk: wrote out, "},
+		{4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
 	} {
 		var said strings.Builder
 		u := newUI(nil, &said)
