@@ -67,14 +67,14 @@ func unprivileged() (*syscall.Credential, error) {
 // place is the folder that the server's folder is made in: in memory where
 // there is room and nothing needs to last, which makes databases three times as
 // fast to create. The name leaves room for that of a socket, which may have 107
-// bytes, and the server's account can get there.
+// bytes, and needs no quotes, and the server's account can get there.
 func place(durable bool, cred *syscall.Credential) string {
 	const memory, room = "/dev/shm", 2 << 30
 	var fs syscall.Statfs_t
 	if !durable && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > room {
 		return memory
 	}
-	if dir := os.TempDir(); len(dir) <= 64 && (cred == nil || public(dir)) {
+	if dir := os.TempDir(); len(dir) <= 64 && !strings.ContainsAny(dir, ` '"\,`) && (cred == nil || public(dir)) {
 		return dir
 	}
 	return "/tmp"

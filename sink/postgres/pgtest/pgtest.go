@@ -226,7 +226,7 @@ func (s *Server) watch() error {
 
 func (s *Server) remove() error {
 	if s.watcher == nil {
-		return nil
+		return os.RemoveAll(s.folder) // it is not made, or nobody else is there to do so
 	}
 	s.hangUp.Close()
 	s.watcher.Wait() // it tells whether there was a server to stop, which does not matter

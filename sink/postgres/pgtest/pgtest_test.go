@@ -117,3 +117,27 @@ func TestServerDiesWithItsParent(t *testing.T) {
 		t.Fatal("the folder is gone, the server is not")
 	}
 }
+
+// The name of the server's folder stands in addresses and settings.
+func TestPlaceNeedsNoQuotes(t *testing.T) {
+	for name, want := range map[string]string{"/var/tmp": "/var/tmp", "/a b": "/tmp", "/it's": "/tmp", `/a\b`: "/tmp", "/a,b": "/tmp"} {
+		t.Setenv("TMPDIR", name)
+		if got := place(true, nil); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// What was made of a server that could not be started is gone.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "pgtest")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Server{folder: folder}).remove(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("folder is still there: %v", err)
+	}
+}
