@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,7 +53,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 		{"variables_url", "postgres://", with("PGPASSWORD", "right")},
 		{"password_file", "", with("PGPASSFILE", passwords)},
 		{"service", "service=mine password=right", map[string]string{"PGSERVICEFILE": service}},
-		{"service_variable", "postgres:///?passfile=" + passwords, map[string]string{"PGSERVICEFILE": service, "PGSERVICE": "mine"}},
+		{"service_variable", "postgres:///?passfile=" + url.PathEscape(passwords), map[string]string{"PGSERVICEFILE": service, "PGSERVICE": "mine"}},
 		{"address_wins", strings.Replace(dsn, "user=postgres", "user=locked", 1), with("PGPASSWORD", "right", "PGHOST", "203.0.113.1", "PGUSER", "x")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -83,13 +82,12 @@ func TestTLS(t *testing.T) {
 	t.Cleanup(func() { secure.Close() })
 	secure.Exec(t, "postgres", "CREATE ROLE certified LOGIN; CREATE ROLE locked LOGIN PASSWORD 'hunter2'; GRANT ALL ON SCHEMA public TO certified, locked")
 
-	dir := t.TempDir()
+	t.Chdir(t.TempDir()) // whose name may have to be quoted in an address
 	file := func(name string, content []byte) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path
+		return name
 	}
 	pair := func(a *authority, name string) string {
 		cert, key := a.issue(t, &x509.Certificate{Subject: pkix.Name{CommonName: name}})
@@ -114,13 +112,13 @@ func TestTLS(t *testing.T) {
 		{"verify_full", "127.0.0.1", "locked", "sslmode=verify-full" + right + none, ""},
 		{"verify_full_other_host", "0.0.0.0", "locked", "sslmode=verify-full" + right + none, "sslmode"},
 		{"verify_full_wrong_ca", "127.0.0.1", "locked", "sslmode=verify-full" + wrong + none, "sslrootcert"},
-		{"missing_ca", "127.0.0.1", "locked", "sslmode=verify-full sslrootcert=" + filepath.Join(dir, "missing") + none, "missing: no such file"},
+		{"missing_ca", "127.0.0.1", "locked", "sslmode=verify-full sslrootcert=missing" + none, "missing: no such file"},
 		{"disable", "127.0.0.1", "locked", "sslmode=disable", "sslmode"},
 		{"client_certificate", "127.0.0.1", "certified", "sslmode=verify-full" + right + pair(ours, "certified"), ""},
 		{"client_certificate_of_another", "127.0.0.1", "certified", "sslmode=verify-full" + right + pair(ours, "somebody"), "sslcert"},
 		{"client_certificate_of_another_ca", "127.0.0.1", "certified", "sslmode=verify-full" + right + pair(other, "certified"), "sslcert"},
 		{"no_client_certificate", "127.0.0.1", "certified", "sslmode=verify-full" + right + none, "sslcert"},
-		{"no_client_key", "127.0.0.1", "certified", "sslmode=verify-full" + right + " sslcert=" + filepath.Join(dir, "ours") + " sslkey=''", "sslkey"},
+		{"no_client_key", "127.0.0.1", "certified", "sslmode=verify-full" + right + " sslcert=ours sslkey=''", "sslkey"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dsn := fmt.Sprintf("host=%s port=%d user=%s password=hunter2 dbname=postgres %s", c.host, secure.Port(), c.user, c.options)
