@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -57,7 +58,7 @@ func (p *profiles) start() (stop func() error, err error) {
 		}
 		return err
 	}
-	record := func(name string, begin func(*os.File) error, end func(*os.File) error) {
+	record := func(name string, begin, end func(io.Writer) error) {
 		if name == "" || err != nil {
 			return
 		}
@@ -68,9 +69,9 @@ func (p *profiles) start() (stop func() error, err error) {
 		stops = append(stops, func() error { return errors.Join(end(f), f.Close()) })
 		err = begin(f)
 	}
-	record(p.cpu, func(f *os.File) error { return pprof.StartCPUProfile(f) }, func(*os.File) error { pprof.StopCPUProfile(); return nil })
-	record(p.trace, func(f *os.File) error { return trace.Start(f) }, func(*os.File) error { trace.Stop(); return nil })
-	record(p.memory, func(*os.File) error { return nil }, func(f *os.File) error {
+	record(p.cpu, pprof.StartCPUProfile, func(io.Writer) error { pprof.StopCPUProfile(); return nil })
+	record(p.trace, trace.Start, func(io.Writer) error { trace.Stop(); return nil })
+	record(p.memory, func(io.Writer) error { return nil }, func(f io.Writer) error {
 		runtime.GC()
 		return pprof.WriteHeapProfile(f)
 	})
