@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +51,7 @@ func estimate(w io.Writer, load audit.Load, asJSON bool) error {
 		return usage(err)
 	}
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
+		return newJSON(w).Encode(struct {
 			audit.Load
 			audit.Estimate
 		}{load, e})

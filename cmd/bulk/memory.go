@@ -33,7 +33,7 @@ func machineMemory(root string) (int64, error) {
 		return 0, fmt.Errorf("find out the memory of this machine (name a size instead): %w", err)
 	}
 	group, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	for _, line := range strings.Split(string(group), "\n") {
+	for line := range strings.SplitSeq(string(group), "\n") {
 		parts := strings.SplitN(line, ":", 3)
 		if len(parts) < 3 {
 			continue

@@ -14,7 +14,7 @@ func totalMemory(root string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, line := range strings.Split(string(data), "\n") {
+	for line := range strings.Lines(string(data)) {
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
 			n, err := strconv.ParseInt(f[1], 10, 64)
 			return n << 10, err
