@@ -77,7 +77,7 @@ func (r *run) writeRejects() (_ report.FileSum, err error) {
 	}
 	rows := int64(0)
 	var failed error
-	for key, rec := range merge(inOrder(r.rejects, &failed), inOrder(late, &failed)) {
+	for key, rec := range merge(contents(r.rejects, &failed), contents(late, &failed)) {
 		if err := w.Append(r.decodeReject(key, rec)); err != nil {
 			return report.FileSum{}, err
 		}
@@ -89,9 +89,9 @@ func (r *run) writeRejects() (_ report.FileSum, err error) {
 	return closeReport(w, file, rows)
 }
 
-// inOrder yields the keys and contents of a sorter, each valid until the next.
+// contents yields the keys and contents of a sorter in order, each valid until the next.
 // It stops at an error, which it leaves in err.
-func inOrder(s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
+func contents(s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		var at loadedBucket
 		defer at.release()

@@ -272,8 +272,8 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 	})
 }
 
-// inOrder returns the indices of the slots in the order of the sort.
-func (s *settlement) inOrder(slots []assign.Slot) []int {
+// slotOrder returns the indices of the slots in the order of the sort.
+func (s *settlement) slotOrder(slots []assign.Slot) []int {
 	order := make([]int, len(slots))
 	for i := range order {
 		order[i] = i
@@ -288,7 +288,7 @@ func (s *settlement) inOrder(slots []assign.Slot) []int {
 // owners visits those of the slots, by index, that have an owner in the store.
 // The canonical URL is valid during the call.
 func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
-	order := slices.DeleteFunc(s.inOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
+	order := slices.DeleteFunc(s.slotOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
 	for chunk := range slices.Chunk(order, maxProbes) {
 		probes := make([]sink.Probe, len(chunk))
 		for n, i := range chunk {
@@ -319,7 +319,7 @@ type freshURL struct {
 func (s *settlement) freshHolders(slots []assign.Slot, visit func(i int, f freshURL) error) error {
 	var at loadedBucket
 	defer at.release()
-	for _, i := range s.inOrder(slots) {
+	for _, i := range s.slotOrder(slots) {
 		f, err := s.freshHolder(&at, &slots[i])
 		if err == nil {
 			err = visit(i, f)
