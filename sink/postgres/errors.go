@@ -128,26 +128,20 @@ func unreachable(err error) bool {
 
 // advice says what to do about an error, or nothing.
 func advice(err error) string {
-	code := state(err)
-	hints := []struct {
-		codes []string
-		hint  string
-	}{
-		{[]string{"28P01"}, "check user and password: PGPASSWORD or a password file, if not in the address"},
-		{[]string{"28000"}, "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)"},
-		{[]string{"3D000"}, "create the database first, or name another"},
-		{[]string{"42501"}, "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also" +
-			" INSERT, UPDATE, DELETE on them, and CREATE on the schema unless a DBA makes them from `bulk init --print`"},
-		{[]string{"25006"}, "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off"},
-		{[]string{"53100"}, "make room on the server's disk and run again: the transaction was rolled back"},
-		{[]string{"53200"}, "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there"},
-		{[]string{"53300"}, "the server or the role has no connection left: raise the limit; a load takes three"},
-		{[]string{"57014"}, "somebody cancelled the statement: run again"},
+	hints := map[string]string{ // by SQLSTATE
+		"28P01": "check user and password: PGPASSWORD or a password file, if not in the address",
+		"28000": "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)",
+		"3D000": "create the database first, or name another",
+		"42501": "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also" +
+			" INSERT, UPDATE, DELETE on them, and CREATE on the schema unless a DBA makes them from `bulk init --print`",
+		"25006": "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off",
+		"53100": "make room on the server's disk and run again: the transaction was rolled back",
+		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there",
+		"53300": "the server or the role has no connection left: raise the limit; a load takes three",
+		"57014": "somebody cancelled the statement: run again",
 	}
-	for _, h := range hints {
-		if slices.Contains(h.codes, code) {
-			return h.hint
-		}
+	if hint := hints[state(err)]; hint != "" {
+		return hint
 	}
 	var signer x509.UnknownAuthorityError
 	var name x509.HostnameError
