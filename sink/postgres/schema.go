@@ -37,10 +37,9 @@ func checkName(kind, name string, limit int) error {
 // names of a store, quoted and with the schema, ready to stand in SQL. Those of
 // constraints have no schema.
 type names struct {
-	schema, table        string // as they are
-	links, runs, ledger  string
-	primary, key         string // constraints of links
-	runsPrimary, ledgerP string
+	schema, table       string // as they are
+	links, runs, ledger string
+	primary, key        string // constraints of links
 }
 
 // newNames makes the names; with schema "", the tables have none either.
@@ -55,7 +54,6 @@ func newNames(schema, table string) names {
 		schema: schema, table: table,
 		links: tableName(""), runs: tableName("_runs"), ledger: tableName("_ledger"),
 		primary: quote(table + "_pkey"), key: quote(table + "_url_key_key"),
-		runsPrimary: quote(table + "_runs_pkey"), ledgerP: quote(table + "_ledger_pkey"),
 	}
 }
 
@@ -120,8 +118,8 @@ func (n names) create() []string {
 	out := []string{createTable(n.links, linksColumns[:], "")}
 	out = append(out, n.constraints()...)
 	return append(out,
-		createTable(n.runs, runsColumns[:], "CONSTRAINT "+n.runsPrimary+" PRIMARY KEY (run_id)"),
-		createTable(n.ledger, ledgerColumns[:], "CONSTRAINT "+n.ledgerP+" PRIMARY KEY (run_id, session, batch)"),
+		createTable(n.runs, runsColumns[:], "CONSTRAINT "+quote(n.table+"_runs_pkey")+" PRIMARY KEY (run_id)"),
+		createTable(n.ledger, ledgerColumns[:], "CONSTRAINT "+quote(n.table+"_ledger_pkey")+" PRIMARY KEY (run_id, session, batch)"),
 		fmt.Sprintf("COMMENT ON TABLE %s IS '%s%d'", n.links, marker, version))
 }
 
