@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -30,8 +29,8 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	if _, again := pgx.ParseConfig(safe); again != nil {
 		return nil, fmt.Errorf("database address: %s", again)
 	}
-	return nil, fmt.Errorf("database address %s: the password cannot be read: %w", safe,
-		errors.New("in a URL, characters other than letters and digits must be percent-escaped; a password file needs no escapes"))
+	return nil, fmt.Errorf("database address %s: the password cannot be read: in a URL, characters other than letters and digits"+
+		" must be percent-escaped; a password file needs no escapes", safe)
 }
 
 // Redact replaces every password in a database address, in both of its forms,
