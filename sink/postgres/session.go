@@ -165,9 +165,6 @@ func (s *session) do(ctx context.Context, op string, f func(context.Context, *pg
 
 // Populated asks the index for one link of each workspace.
 func (s *session) Populated(ctx context.Context, workspaces []string) (out []bool, err error) {
-	if len(workspaces) == 0 {
-		return make([]bool, len(workspaces)), nil
-	}
 	err = s.look(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
 			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces)
