@@ -64,14 +64,18 @@ func TestVectors(t *testing.T) {
 
 // TestCases holds what the vectors leave open.
 func TestCases(t *testing.T) {
-	long := strings.Repeat("a", maxInput)
+	long, name := strings.Repeat("a", maxInput), strings.Repeat("é", MaxLength+1)
 	tests := []struct{ input, want string }{
 		{"\u2028\u205f\u180e", "missing_scheme"}, // U+180E is no white space
 		{"http://example.com/\u00a0\x85", "http://example.com/%C2%A0%85"},
 		{"http://example.com/\u0085", "http://example.com/"},
 		{"http://example.com/a#\x01b", "control_character"},
+		{"http://example.com/\x1fb", "control_character"},
+		{"http://example.com/\x1fbcdefghi", "control_character"},
+		{"http://example.com/\x7fbcdefghi", "control_character"},
 		{"ftp://example.com/\x7fb", "control_character"},
 		{"httpſ://example.com/", "missing_scheme"},
+		{"z:a", "unsupported_scheme"},
 		{"http://user@:99999/", "userinfo"},
 		{"http://:99999/", "bad_port"},
 		{"http://a..b:x/", "bad_port"},
@@ -94,7 +98,10 @@ func TestCases(t *testing.T) {
 		{"http://\u2137e/", "bad_host"},
 		{"http://\u2137/", "http://xn--6db/"},
 		{"http://%2561/", "bad_host"},
+		{"http://AZ%41%5A/", "http://azaz/"},
+		{"http://255.255.255.255/", "http://255.255.255.255/"},
 		{"http://1.1.1.1.", "http://1.1.1.1/"},
+		{"http://1.1.1.1.0/", "bad_host"},
 		{"http://0.0.0.00000000000000000000000000000000256/", "http://0.0.0.174/"},
 		{"http://4294967295/", "http://255.255.255.255/"},
 		{"http://4294967296/", "bad_host"},
@@ -108,11 +115,19 @@ func TestCases(t *testing.T) {
 		{"http://example.com?#?", "http://example.com/"},
 		{"http://example.com/?b&a=1&%61=0&=&b=", "http://example.com/?=&a=1&a=0&b&b="},
 		{"http://example.com:000000000000000000080/", "http://example.com/"},
+		{"http://example.com:6789/", "http://example.com:6789/"},
 		{long, "missing_scheme"},
 		{"ftp:" + long, "unsupported_scheme"},
 		{"http://example.com/#" + long, "too_long"},
+		{"http://example.com/%61#" + long[23:], "http://example.com/a"},
 		{"http://a..b/#" + long, "bad_host"},
 		{"http://" + long + "/", "too_long"},
+		{"http://" + name + "/", "too_long"},
+		{"http://" + name + "^/", "bad_host"},
+		{"http://" + name + "..a/", "bad_host"},
+		{"http://" + name + ".1/", "bad_host"},
+		{"http://0.0.0." + strings.Repeat("０", MaxLength) + "256/", "http://0.0.0.174/"},
+		{"http://" + strings.Repeat("a", 10_700) + "\U0003134a/", "too_long"}, // and too much for Punycode
 	}
 	for _, test := range tests {
 		got, err := Profile{}.Append(nil, []byte(test.input))

@@ -103,6 +103,7 @@ func TestDetail(t *testing.T) {
 		{"http://a%FF/", `host "a%FF" is not UTF-8`},
 		{"http://a b/", `host "a b" contains " "`},
 		{"http://é%7C/", `host "é%7C" contains "|"`},
+		{"http://a%5B/", `host "a%5B" contains "["`},
 		{"http://a..b/", `host "a..b" has an empty label`},
 		{"http://1.2.3.256/", `host "1.2.3.256" ends in a number but is not an IPv4 address`},
 		{"http://اa.example/", `host "اa.example" is not a valid internationalized name`},

@@ -22,7 +22,8 @@ func TestPunycode(t *testing.T) {
 	}
 	for _, name := range []string{"ü", "ü.", ".ü", "a.ü.b", "ü.ü", "aü-", "-ü", "üüü", "üaüaü", "他们为什么不说中文", "\U0010fffe",
 		strings.Repeat("a", 1925) + "\U0010fffe", strings.Repeat("a", 1928) + "\U0010fffe", strings.Repeat("a", 1926) + "\U0010fffe",
-		strings.Repeat("a", 1927) + "\U0010fffe", strings.Repeat("ü", 100) + "世" + strings.Repeat("ä", 100)} {
+		strings.Repeat("a", 1927) + "\U0010fffe", strings.Repeat("a", 127) + "\U0010ff70" + strings.Repeat("a", 1800), strings.Repeat("a", 128) + "\U0010ff70" + strings.Repeat("a", 1799),
+		strings.Repeat("ü", 100) + "世" + strings.Repeat("ä", 100)} {
 		compare(t, name)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
