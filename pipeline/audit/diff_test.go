@@ -193,9 +193,6 @@ func TestDiffErrors(t *testing.T) {
 	bigMapping(100).writeMapping(t, a, report.CSV, false, 1)
 	bigMapping(99).writeMapping(t, b, report.CSV, false, 1)
 	stop := errors.New("stop")
-	if err := Diff(context.Background(), DiffConfig{A: a, B: b}, func(*Difference) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("emit fails: %v", err)
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(stop)
 	if err := Diff(ctx, DiffConfig{A: a, B: b}, nil); !errors.Is(err, stop) {
@@ -212,6 +209,44 @@ func TestDiffErrors(t *testing.T) {
 	}
 	if err := Diff(context.Background(), DiffConfig{A: a, B: b, spillAt: 1, TempDir: filepath.Join(dir, "none")}, nil); err == nil {
 		t.Error("no folder to spill to")
+	}
+}
+
+// The first error of emit, wherever it comes, is that of Diff, which tells nothing more.
+func TestDiffEmitFails(t *testing.T) {
+	dir := t.TempDir()
+	cfg := DiffConfig{A: filepath.Join(dir, "a"), B: filepath.Join(dir, "b")}
+	a, b := bigMapping(12), bigMapping(12)
+	b.profile = "q"
+	for i := range b.rows {
+		b.rows[i].Code, b.rows[i].Outcome = a.rows[(i+2)%len(a.rows)].Code, report.Existing
+	}
+	b.rows = slices.Delete(b.rows, 5, 6)
+	for i, f := range []*fake{a, b} {
+		f.inputs = []report.Input{{SHA256: "same"}}
+		f.rejects = []report.Reject{{Row: 100, Reason: fmt.Sprint(i)}, {Row: int64(101 + i)}}
+		f.writeRun(t, filepath.Join(dir, string("ab"[i])), report.CSV, false, 1)
+	}
+	kinds := map[Change]bool{}
+	stop := errors.New("stop")
+	for n := 1; ; n++ {
+		calls := 0
+		err := Diff(context.Background(), cfg, func(d *Difference) error {
+			kinds[d.Change] = true
+			if calls++; calls >= n {
+				return stop
+			}
+			return nil
+		})
+		if err == nil && calls < n {
+			break
+		}
+		if !errors.Is(err, stop) || calls != n {
+			t.Fatalf("emit fails at call %d: %d calls, %v", n, calls, err)
+		}
+	}
+	if len(kinds) != 6 {
+		t.Errorf("differences are but %v", kinds)
 	}
 }
 
