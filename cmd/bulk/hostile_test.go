@@ -106,7 +106,7 @@ var hostile = map[string]struct {
 	"bomb-rows.csv.zst": {0, "read=2 created=2", 0},
 	"field.csv.zst":     {3, "reason=field_too_long", 1},
 	"quote.csv.zst":     {3, "reason=field_too_long", 1},
-	"nul.csv":           {3, "reason=malformed_row", 1},
+	"zero.csv":          {3, "reason=malformed_row", 1},
 	"rejects.csv":       {3, "reason=malformed_row", 1},
 	"utf16.csv":         {3, "reason=missing_scheme", 1},
 	"columns.csv.zst":   {2, "cannot tell the columns: no record in the first", 0},

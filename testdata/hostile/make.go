@@ -63,7 +63,7 @@ func texts() map[string][]byte {
 		"cut.csv.gz":        gzipped(head, 1<<20, tail)[:500],
 		"cut.csv.zst":       zstded(head, 'a', 1<<20, tail)[:40],
 		"checksum.csv.gz":   flipped(gzipped(head, 10, tail), -5),
-		"nul.csv":           []byte(head + "http://example.com/\x00,2" + tail),
+		"zero.csv":          []byte(head + "http://example.com/\x00,2" + tail),
 		"utf16.csv":         {0xff, 0xfe, 'u', 0, 'r', 0, 'l', 0, '\n', 0, 0x00, 0xd8, 'x'},
 		"rejects.csv":       []byte("source,row,byte_offset,reason,detail,url,raw\nx,1,0,malformed_row,\"never closed,,\n"),
 	}
