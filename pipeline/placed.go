@@ -15,11 +15,6 @@ import (
 //
 //	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as a cell of a record | its record
 
-// newPlaced returns a sorter for such rows.
-func (r *run) newPlaced() *extsort.Sorter {
-	return r.newPlaceSorter(r.budget.placed, r.budget.loads)
-}
-
 // place files the row in hand, of which rec is the record and r what it decodes to.
 func (f *formatter) place(workspace uint32, rec []byte, r *record) {
 	head := binary.AppendUvarint(f.buf[:0], uint64(workspace))
