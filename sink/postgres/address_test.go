@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -36,10 +37,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	all := map[string]string{"PGHOST": server.Socket(), "PGPORT": strconv.Itoa(server.Port()), "PGDATABASE": name,
 		"PGUSER": "locked", "PGSSLMODE": "disable"}
 	with := func(more ...string) map[string]string {
-		out := map[string]string{}
-		for k, v := range all {
-			out[k] = v
-		}
+		out := maps.Clone(all)
 		for i := 0; i < len(more); i += 2 {
 			out[more[i]] = more[i+1]
 		}

@@ -87,7 +87,7 @@ func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 		}
 		run, err = s.Start(context.Background(), unfinished[0])
 		noError(t, err)
-		finishLoad(t, db, s, run, ls)
+		finishLoad(t, s, run, ls)
 	}, locksFor(before)...)
 	db.expect(old, rows(ls, run.ID))
 }

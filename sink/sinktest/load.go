@@ -186,7 +186,7 @@ func testChunkError(t *testing.T, db *database, before []sink.Link) {
 			wantIs(t, s.Load(context.Background(), run, followed(chunks(ls[:n], 1000), stop)), stop)
 			db.subset(slices.Concat(old, rows(ls[:n], run.ID)))
 		}
-		finishLoad(t, db, s, run, ls)
+		finishLoad(t, s, run, ls)
 		old = append(old, rows(ls, run.ID)...)
 	}, locksFor(before)...)
 	db.expect(old)
@@ -194,7 +194,7 @@ func testChunkError(t *testing.T, db *database, before []sink.Link) {
 
 // finishLoad loads those of the links that the store has not got yet, under the
 // run, as the pipeline does after a load that failed.
-func finishLoad(t *testing.T, db *database, s sink.Session, run sink.Run, ls []sink.Link) {
+func finishLoad(t *testing.T, s sink.Session, run sink.Run, ls []sink.Link) {
 	t.Helper()
 	missing := slices.Clone(ls)
 	for _, f := range look(t, s, probes(ls)...) {
@@ -250,7 +250,7 @@ func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink
 			ls[at].Code = []byte("~again")
 			rest = append(rest, ls[at])
 		}
-		finishLoad(t, db, s, run, rest)
+		finishLoad(t, s, run, rest)
 		old = append(old, rows(rest, run.ID)...)
 	}, locksFor(before)...)
 	db.expect(old)

@@ -133,7 +133,7 @@ func testRunResume(t *testing.T, db *database) {
 		if again.ID != 2 || again.Fingerprint != "a" || !again.AsOf.Equal(asOf) || !again.Started.Equal(got[0].Started) {
 			t.Errorf("resumed %+v of %+v", again, got[0])
 		}
-		finishLoad(t, db, s, again, all[50:100])
+		finishLoad(t, s, again, all[50:100])
 	}, "w")
 	db.load(all[200:], "w") // run 4
 	if got := db.runs(); len(got) != 4 || got[1].State != sink.Finished || got[2].State != sink.Loading || got[3].ID != 4 {
@@ -161,7 +161,7 @@ func testRunResumeLoaded(t *testing.T, db *database) {
 		run, err := s.Start(ctx, got[0])
 		noError(t, err)
 		run.Counts = counts
-		finishLoad(t, db, s, run, ls)
+		finishLoad(t, s, run, ls)
 	}, "w")
 	if got := db.runs(); len(got) != 1 || got[0].State != sink.Finished || got[0].Counts != counts {
 		t.Errorf("runs %+v", got)
