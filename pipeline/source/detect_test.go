@@ -21,6 +21,7 @@ func TestDialect(t *testing.T) {
 		{"the steadier decides", "x;http://a/1,2\ny;http://b/3\nz;http://c/\n", Options{URLColumn: "2"}, `";" false [column_1 column_2] [1] -1`},
 		{"quotes hold delimiters", "url;note\n\"http://a/;x\";\"a,b\"\n\"http://b\";\"c,d\"\n", Options{}, `";" true [url note] [0] -1`},
 		{"a name makes the header", "url,note\nhttp://a/,x,y\nhttp://b/,x,y\nhttp://c/,x,y\n", Options{}, `"," true [url note] [0] -1`},
+		{"a name under either", "url,b;link\nhttp://a/,x;y\n", Options{}, `"," true [url b;link] [0] -1`},
 		{"one column", "url\nhttp://a/,b\nhttp://c/\n", Options{}, `"\t" true [url] [0] -1`},
 		{"one column without header", "http://a/\nhttp://b/x,y\nhttp://c/;d\n", Options{}, `"\t" false [column_1] [0] -1`},
 		{"half of the records are not most", "http://a/x,y\nhttp://b/\n", Options{}, `"\t" false [column_1] [0] -1`},
@@ -28,6 +29,8 @@ func TestDialect(t *testing.T) {
 		{"header given", "address\nhttp://a/\n", Options{Header: HeaderYes}, `"\t" true [address] [0] -1`},
 		{"header by option", "old_url,new_url\nhttp://a/,http://b/\n", Options{URLColumn: "New URL"}, `"," true [old_url new_url] [1] -1`},
 		{"a URL is no header", "http://a/,link\nhttp://b/,link\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+		{"nor is http:// alone", "url,http://\nhttp://a/,b\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
+		{"nor is https:// alone", "url,https://\nhttp://a/,b\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
 		{"header refused", "url,team\nhttp://a/,b\n", Options{Header: HeaderNo, URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
 		{"number is no name", "1,2\nhttp://a/,b\n", Options{URLColumn: "1"}, `"," false [column_1 column_2] [0] -1`},
 		{"workspace", "url;Team Name\nhttp://a/;x\n", Options{WorkspaceColumn: "team_name"}, `";" true [url Team Name] [0] 1`},
@@ -59,6 +62,7 @@ func TestDialect(t *testing.T) {
 		{"fits two", "a_b,A B,url\n1,2,http://a/\n", Options{URLColumn: "ab"}, `!--url-column "ab" fits more than one column`},
 		{"either delimiter", "http://a/;1,5\nhttp://b/;2,5\n", Options{URLColumn: "1"}, `!cannot tell the columns: both ',' and ';' split the records; choose with --delimiter`},
 		{"broken before the first", "id, \"url\"\n1,http://a/\n2,http://b/\n", Options{}, `!; the first line cannot be split: quote inside unquoted field 2; first record: 1 "1", 2 "http://a/"`},
+		{"broken after the first", "1,http://a/\n2, \"http://b/\"\n3,http://c/\n", Options{}, `!--delimiter tab); first record: 1 "1", 2 "http://a/"`},
 		{"broken header", "a\"b,url\nx,http://a/\n", Options{Header: HeaderYes}, `!the first line is no header: quote inside unquoted field 1`},
 		{"lone CRs", "url,b\rhttp://a/,x\rhttp://b/,y\r", Options{}, `!the header has a CR that no LF follows, where no line ends; columns: 1 "url", 2 "b\rhttp://a/", `},
 		{"no header at all", "", Options{Header: HeaderYes}, `!there is no header`},
@@ -83,9 +87,10 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// A header and a first record may be longer than what is looked at first.
+// A header and a first record may be longer than what is looked at first, and have as
+// many columns as there may be.
 func TestLongFirstRecords(t *testing.T) {
-	names := make([]string, 10_000)
+	names := make([]string, maxColumns)
 	for i := range names {
 		names[i] = fmt.Sprint("column number ", i)
 	}

@@ -22,6 +22,7 @@ func TestNotation(t *testing.T) {
 		{appendDecimal(nil, big.NewInt(12), 3), "0.012"},
 		{appendDecimal(nil, big.NewInt(-1200), 2), "-12.00"},
 		{appendDecimal(nil, big.NewInt(12), -2), "1200"},
+		{appendDecimal(nil, big.NewInt(0), -2), "0"},
 		{appendDecimal(nil, twosComplement([]byte{0xff, 0x00}), 1), "-25.6"},
 		{appendFloat(nil, 0.1, 32), "0.1"},
 		{appendFloat(nil, 1e21, 64), "1e+21"},

@@ -52,6 +52,21 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		opts Options
+		want bool
+	}{
+		{Options{}, true}, {Options{MaxField: 1, BatchRows: 1, Block: 1}, true}, {Options{MaxField: 1 << 30}, true}, {Options{Delimiter: 0x7f}, true},
+		{Options{MaxField: -1}, false}, {Options{MaxField: 1<<30 + 1}, false}, {Options{BatchRows: -1}, false}, {Options{Block: -1}, false},
+		{Options{Delimiter: 0x80}, false}, {Options{Quote: 0x80}, false}, {Options{Delimiter: '\r'}, false}, {Options{Quote: '\n'}, false}, {Options{Delimiter: '"'}, false},
+	} {
+		if err := tt.opts.Validate(); (err == nil) != tt.want {
+			t.Errorf("%+v: %v", tt.opts, err)
+		}
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -68,7 +83,7 @@ func TestOpenErrors(t *testing.T) {
 		"frame.lz4":         []byte("\x04\x22\x4d\x18..."),
 		"twice.gz":          gzipped(gzipped([]byte("url\n"))),
 		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
-		"columns.csv":       bytes.Repeat([]byte("a,"), 1<<16),
+		"columns.csv":       bytes.Repeat([]byte("a,"), maxColumns),
 		"long.csv":          bytes.Repeat([]byte("a"), 3<<20),
 		"unreadable":        nil,
 	} {
@@ -86,7 +101,7 @@ func TestOpenErrors(t *testing.T) {
 		"frame.lz4":         "open NAME: is LZ4, which",
 		"twice.gz":          "open NAME: is compressed twice",
 		"garbage.gz":        "open NAME: gzip: invalid header",
-		"columns.csv":       "NAME: has 65537 columns, more than 16384",
+		"columns.csv":       "NAME: has 16385 columns, more than 16384",
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
 		".":                 "open NAME: is a directory",
 		"missing":           "open NAME: no such file or directory",
