@@ -108,7 +108,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
-		UpdateScripts:       os.Getenv("UPDATE") != "",
+		UpdateScripts:       os.Getenv("BULK_TEST_UPDATE") != "",
 		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
