@@ -153,8 +153,8 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 	w := &rejectWriter{sorted: late.NewWriter()}
 	var at loadedBucket
 	defer at.release()
-	for i := range r.settled.verdicts {
-		if r.settled.failed == 0 || r.settled.verdicts[i] == nil && !r.settled.heads[i].known {
+	for i := range r.settled.outcomes {
+		if r.settled.failed == 0 || r.settled.outcomes[i] == nil && !r.settled.heads[i].known {
 			continue
 		}
 		b, err := at.load(r.records, i)

@@ -17,33 +17,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A verdict says what is known of a URL of the batch. Nearly all have the code of
+// An outcome says what became of a URL of the batch. Nearly all have the code of
 // salt 0, and need no more than this byte.
-type verdict uint8
+type outcome uint8
 
 const (
-	fresh    verdict = iota // gets its code of salt 0
-	existing                // the store has it, under its code of salt 0
-	ours                    // the same, put there by an earlier attempt of this very run
-	special                 // see settlement.special
+	created   outcome = iota // or fresh, as long as somebody may contest its code
+	loaded                   // created by an earlier attempt of this very run
+	found                    // in the store
+	exhausted                // has no code
+	special                  // see settlement.special
 )
 
-// A decision is what became of a URL. Only what a verdict does not say is kept.
+// A decision is what became of a URL, with its code if it is not that of salt 0.
 type decision struct {
 	outcome outcome
 	url     assign.URL
 	code    string
 	salt    int // -1: none gives the code
 }
-
-type outcome uint8
-
-const (
-	created outcome = iota
-	loaded          // created by an earlier attempt of this run
-	found           // in the store
-	exhausted
-)
 
 // A settlement is the state of all URLs of the batch: with the store as it was
 // when it was made, the result of handling them one at a time.
@@ -55,7 +47,7 @@ type settlement struct {
 
 	anyPopulated bool // one of them has
 
-	verdicts [][]verdict // by bucket, then by the URL's first record; nil: all fresh
+	outcomes [][]outcome // by bucket, then by the URL's first record; nil: all created
 	heads    []head      // of each bucket, where the URL of its first record begins if in an earlier one
 
 	mu         sync.Mutex // guards what follows while buckets are visited in parallel
@@ -101,7 +93,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 	buckets := r.records.Buckets()
 	s := &settlement{
 		run: r, session: session, runID: runID,
-		verdicts: make([][]verdict, buckets), heads: make([]head, buckets),
+		outcomes: make([][]outcome, buckets), heads: make([]head, buckets),
 		special: map[sink.Key]decision{}, lowerOwner: map[assign.Slot][]byte{},
 	}
 	if err := s.askPopulated(ctx); err != nil {
@@ -184,39 +176,33 @@ func sameURL(b *extsort.Bucket, i, j int) bool {
 	return b.Key(i) == b.Key(j) && b.Group(i) == b.Group(j) && hashOf(b.Record(i)) == hashOf(b.Record(j))
 }
 
-// mark sets the verdict of a URL. Only one goroutine at a time has to do with a
+// mark sets the outcome of a URL. Only one goroutine at a time has to do with a
 // bucket.
-func (s *settlement) mark(bucket, first int, as verdict) {
-	if s.verdicts[bucket] == nil {
-		s.verdicts[bucket] = make([]verdict, s.run.records.Count(bucket))
+func (s *settlement) mark(bucket, first int, as outcome) {
+	if s.outcomes[bucket] == nil {
+		s.outcomes[bucket] = make([]outcome, s.run.records.Count(bucket))
 	}
-	s.verdicts[bucket][first] = as
+	s.outcomes[bucket][first] = as
 }
 
-// verdict returns that of a URL by its first record in a bucket, be its very first
+// outcome returns that of a URL by its first record in a bucket, be its very first
 // in an earlier one.
-func (s *settlement) verdict(bucket, first int) verdict {
+func (s *settlement) outcome(bucket, first int) outcome {
 	if h := &s.heads[bucket]; first == 0 && h.known {
 		bucket, first = h.bucket, h.first
 	}
-	if s.verdicts[bucket] == nil {
-		return fresh
+	if s.outcomes[bucket] == nil {
+		return created
 	}
-	return s.verdicts[bucket][first]
+	return s.outcomes[bucket][first]
 }
 
-// decision returns what became of a URL, whose first record in a bucket is given; its
-// code is "" if it is that of salt 0.
+// decision returns what became of a URL, whose first record in a bucket is given.
 func (s *settlement) decision(bucket, first int, h codegen.Hash) decision {
-	switch s.verdict(bucket, first) {
-	case existing:
-		return decision{outcome: found}
-	case ours:
-		return decision{outcome: loaded}
-	case special:
-		return s.special[h.Key()]
+	if as := s.outcome(bucket, first); as != special {
+		return decision{outcome: as}
 	}
-	return decision{outcome: created}
+	return s.special[h.Key()]
 }
 
 // contest settles the contested URLs.
@@ -357,7 +343,7 @@ func (s *settlement) isFresh(b *extsort.Bucket, i, j int) bool {
 	if j == 0 && s.heads[i].known || j > 0 && sameURL(b, j-1, j) {
 		return false
 	}
-	return s.verdict(i, j) == fresh
+	return s.outcome(i, j) == created
 }
 
 func (r *run) codeOf(h codegen.Hash) assign.Code {

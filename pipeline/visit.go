@@ -168,50 +168,37 @@ func (v *visit) ask(ctx context.Context) error {
 	}
 	err := v.session.Lookup(ctx, v.probes, func(f sink.Found) error {
 		first, probe := v.firsts[f.Probe], &v.probes[f.Probe]
-		switch {
-		case !f.Same:
-			if v.taken == nil {
-				v.taken = map[int]bool{}
-			}
-			v.taken[first] = true
-		case string(f.Code) == string(probe.Code):
-			v.have(first, existing, v.isOwn(f))
-		default:
-			v.have(first, special, v.isOwn(f))
-			v.decide(v.url(first), probe, f)
+		if f.Same {
+			v.have(first, probe, f)
+			return nil
 		}
+		if v.taken == nil {
+			v.taken = map[int]bool{}
+		}
+		v.taken[first] = true
 		return nil
 	})
 	v.probes, v.firsts, v.codes = v.probes[:0], v.firsts[:0], v.codes[:0]
 	return err
 }
 
-// isOwn reports whether an earlier attempt of this run created a link.
-func (v *visit) isOwn(f sink.Found) bool { return v.runID != 0 && f.Run == v.runID }
-
-// have notes that the store has a URL.
-func (v *visit) have(first int, as verdict, own bool) {
-	if own && as == existing {
-		as = ours
+// have notes that the store has a URL, and under which code if it is another than
+// that of salt 0.
+func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
+	as, n := found, &v.stored
+	if v.runID != 0 && f.Run == v.runID {
+		as, n = loaded, &v.own
 	}
-	v.mark(v.bucket, first, as)
-	if own {
-		v.own++
-	} else {
-		v.stored++
+	*n++
+	if string(f.Code) == string(probe.Code) {
+		v.mark(v.bucket, first, as)
+		return
 	}
-}
-
-// decide notes under which other code the store has a URL.
-func (v *visit) decide(u assign.URL, probe *sink.Probe, f sink.Found) {
-	d := decision{outcome: found, url: u, code: string(f.Code)}
-	if v.isOwn(f) {
-		d.outcome = loaded
-	}
-	d.salt = codegen.SaltOf(probe.Canonical, probe.Workspace, f.Code, max(v.run.cfg.MaxRetries, codegen.DefaultRetries))
+	v.mark(v.bucket, first, special)
+	salt := codegen.SaltOf(probe.Canonical, probe.Workspace, f.Code, max(v.run.cfg.MaxRetries, codegen.DefaultRetries))
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.special[probe.Key] = d
+	v.special[probe.Key] = decision{as, v.url(first), string(f.Code), salt}
 }
 
 // findContests hands every fresh URL whose code somebody else wants or has to
@@ -227,7 +214,7 @@ func (v *visit) findContests(more bool) {
 			v.closeSlot()
 			v.slot = s
 		}
-		if v.verdict(v.bucket, first) == fresh {
+		if v.outcome(v.bucket, first) == created {
 			v.rivals = append(v.rivals, rival{head{true, v.bucket, first}, nil, rows})
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]
