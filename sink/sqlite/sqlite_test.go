@@ -277,6 +277,39 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
+// An Undo that cannot delete a link says so, and leaves the run as it is.
+func TestUndoRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	inSession(t, store, func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+	}, "w")
+	execAll("CREATE TRIGGER no BEFORE DELETE ON links BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
+	_, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "not this one") {
+		t.Errorf("error %v", err)
+	}
+	if runs, err := store.Runs(context.Background()); err != nil || len(runs) != 1 || runs[0].State != sink.Loading {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}
+
+// A key that is none is an error of Scan, be it too short or too long.
+func TestScanKey(t *testing.T) {
+	for _, key := range []string{"substr(url_key, 2)", "url_key || x'00'"} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		store := open(t, path)
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 1))))
+		}, "w")
+		execAll("UPDATE links SET url_key = CAST("+key+" AS BLOB)")(t, path)
+		err := store.Scan(context.Background(), func(*sink.Stored) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "url_key has 1") {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // A link that an index of somebody else refuses is no conflict, whatever index that is.
 func TestIndexOfOthers(t *testing.T) {
 	for _, on := range []string{"run_id", "length(canonical_url)"} {
@@ -443,6 +476,7 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 func TestErrorClasses(t *testing.T) {
 	for code, want := range map[int]error{
 		sqlite3.SQLITE_BUSY: sink.ErrRetryable, sqlite3.SQLITE_BUSY_SNAPSHOT: sink.ErrRetryable, sqlite3.SQLITE_LOCKED: sink.ErrRetryable,
+		sqlite3.SQLITE_PROTOCOL:           sink.ErrRetryable,
 		sqlite3.SQLITE_CONSTRAINT_NOTNULL: nil, sqlite3.SQLITE_CONSTRAINT_TRIGGER: nil, sqlite3.SQLITE_FULL: nil, sqlite3.SQLITE_CORRUPT: nil,
 		sqlite3.SQLITE_NOTADB: nil, sqlite3.SQLITE_READONLY: nil, sqlite3.SQLITE_READONLY_DBMOVED: nil, sqlite3.SQLITE_IOERR_WRITE: nil,
 	} {
