@@ -98,7 +98,7 @@ func (c *csvReader) names(from, to int) []string {
 	return names
 }
 
-func (c *csvReader) damage(err error) error { return &DamageError{c.name, max(c.row, 0), err} }
+func (c *csvReader) damage(err error) error { return &DamageError{c.name, c.row, err} }
 
 // next moves to the next record, whose fields are valid until the one after. At
 // the end it returns io.EOF.
