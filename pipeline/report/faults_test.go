@@ -252,24 +252,26 @@ func TestUnfinishedRunIsOthers(t *testing.T) {
 // A mark that says less, because its run was killed while it read, is met by
 // all that agrees with it.
 func TestMarkOfAnUnreadRun(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	for _, size := range []int64{1 << 40, 7} {
-		f, err := Claim(out, ClaimOptions{})
-		if err != nil {
-			t.Fatal(err)
+	for _, then := range []int64{1 << 40, 0} { // 0: not known, as of a pipe
+		out := filepath.Join(t.TempDir(), "out")
+		for _, size := range []int64{then, 7, 0} {
+			f, err := Claim(out, ClaimOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := unread(exampleManifest())
+			m.Inputs[0].Size = size
+			err = f.Own(m)
+			if refused := then != 0 && size == 7; errors.Is(err, ErrUnfinished) != refused {
+				t.Fatalf("size %d, then %d: %v", size, then, err)
+			}
+			if err := f.held.Close(); err != nil { // as if killed
+				t.Fatal(err)
+			}
 		}
-		m := unread(exampleManifest())
-		m.Inputs[0].Size = size
-		err = f.Own(m)
-		if refused := size == 7; errors.Is(err, ErrUnfinished) != refused {
-			t.Fatalf("size %d: %v", size, err)
-		}
-		if err := f.held.Close(); err != nil { // as if killed
-			t.Fatal(err)
-		}
+		run(t, out, false, "x")
+		wantRun(t, out, "x")
 	}
-	run(t, out, false, "x")
-	wantRun(t, out, "x")
 }
 
 // A mark that cannot be read is a reason to ask.

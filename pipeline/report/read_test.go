@@ -141,6 +141,19 @@ func TestReadRejects(t *testing.T) {
 	}
 }
 
+// A number that must be there is wrong where it is not.
+func TestReadMissingNumbers(t *testing.T) {
+	r, err := OpenRejects(write(t, "rejects.csv", []byte("source,row,byte_offset,reason,detail,raw\na,,0,empty,,\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var cell *CellError
+	if _, err := r.Next(); !errors.As(err, &cell) || cell.Row != 1 || cell.Column != "row" || cell.Found != "" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReadCollisions(t *testing.T) {
 	collisions := []Collision{
 		{Workspace: []byte("w,"), Canonical: []byte("http://a/"), Salt: 0, Code: []byte("a"), Owner: []byte("http://b/,")},
