@@ -306,8 +306,10 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	if d.outcome == exhausted {
 		return
 	}
-	f.row.Workspace, f.row.Code, f.row.Salt = f.run.workspaceName(b.Group(from)), []byte(d.code), d.salt
-	if d.code == "" {
+	f.row.Workspace, f.row.Salt = f.run.workspaceName(b.Group(from)), d.salt
+	if d.code != "" {
+		f.row.Code = []byte(d.code)
+	} else {
 		start := len(p.codes)
 		p.codes = f.run.scheme.AppendCode(p.codes, hash)
 		f.row.Code = p.codes[start:len(p.codes):len(p.codes)]
