@@ -1,7 +1,9 @@
 package main
 
 import (
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
@@ -17,6 +19,32 @@ func TestVisible(t *testing.T) {
 	} {
 		if got := visible(text); got != want {
 			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// full is a place where nothing can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A command whose output cannot be written fails.
+func TestOutputFails(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "a.csv", "url\nhttp://a.example/\nhttp://b.example/\n")
+	write(t, ".", "b.csv", "url\nhttp://a.example/\n")
+	for _, name := range []string{"a", "b"} {
+		if code := bulk([]string{"run", name + ".csv", "--workspace", "w", "--out", name, "--db", "sqlite:links.db"}, nil, io.Discard, io.Discard); code != exitDone {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	for _, args := range []string{
+		"verify a", "verify a --json", "diff a b", "diff a b --json", "explain http://a.example/ --workspace w", "explain http://a.example/ --workspace w --json",
+		"estimate --links 1000", "estimate --links 1000 --json", "runs --db sqlite:links.db", "undo 1 --db sqlite:links.db",
+	} {
+		var stderr strings.Builder
+		if code := bulk(strings.Fields(args), nil, full{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), syscall.ENOSPC.Error()) {
+			t.Errorf("%s: exit code %d, %s", args, code, &stderr)
 		}
 	}
 }

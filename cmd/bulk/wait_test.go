@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
 )
 
 // A run is killed while the server works on a statement of it that takes long. A
@@ -73,4 +76,18 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// What another run keeps it from is told by the exit code as a store that is out of reach.
+func TestNoWait(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "links.csv", "url\nhttp://a.example/\n")
+	store, err := sqlite.Open(t.Context(), "links.db")
+	must(t, err)
+	held, err := store.Lock(t.Context(), []string{"w"}, sink.LockOptions{})
+	must(t, err)
+	command(t, nil, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
+	command(t, nil, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
+	must(t, held.Close())
+	command(t, nil, exitDone, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
 }
