@@ -25,6 +25,9 @@ code for that keep it. Where a foreign key would delete or change rows with the 
 (ON DELETE CASCADE and such; in SQLite, any foreign key to them), or is switched off,
 nothing is done.
 
+One that is interrupted leaves an unfinished run, "loading" in bulk runs: undo it again,
+or have its command finish it.
+
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,

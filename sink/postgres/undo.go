@@ -120,8 +120,9 @@ func (d *deletion) deletePages(ctx context.Context) error {
 	}
 }
 
-// deleteLinks deletes links in one transaction. If a foreign key refers to one of
-// them it tries again by halves, down to that link, which stays.
+// deleteLinks deletes links in one transaction, after which the run is unfinished. If
+// a foreign key refers to one of them it tries again by halves, down to that link,
+// which stays.
 func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	workspaces, codes := make([]string, len(links)), make([]string, len(links))
 	for i, l := range links {
@@ -129,7 +130,8 @@ func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	}
 	var tag pgconn.CommandTag
 	err := d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
-		tag, err = conn.Exec(ctx, "DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
+		tag, err = conn.Exec(ctx, "WITH begun AS (UPDATE "+d.store.names.runs+" SET state = 'loading' WHERE run_id = $1 AND state <> 'undone')"+
+			" DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
 			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+d.store.names.untouched(), d.run, workspaces, codes)
 		return err
 	})

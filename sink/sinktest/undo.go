@@ -2,6 +2,7 @@ package sinktest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 var undoTests = []test{
 	{"undo/links", testUndoLinks},
 	{"undo/while_a_run_is_at_work", testUndoLocked},
+	{"undo/cut_off", testUndoCutOff},
 	{"undo/no_such_run", testUndoNoRun},
 }
 
@@ -85,6 +87,50 @@ func testUndoLocked(t *testing.T, db *database) {
 		t.Errorf("%+v", out)
 	}
 	db.expect()
+}
+
+// An Undo that ends in the middle leaves a run that is not finished: it can be taken
+// back or gone on with. One that deletes nothing leaves it as it was.
+func testUndoCutOff(t *testing.T, db *database) {
+	ls := links("w", 0, 10)
+	run := db.load(ls, "w")
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	because := errors.New("because")
+	cut := func() {
+		store := db.Open(t)
+		defer closed(t, store)
+		_, err := store.Undo(context.Background(), run.ID, sink.LockOptions{NoWait: true}, func(sink.Kept) error { return because })
+		wantIs(t, err, because)
+	}
+	for _, l := range ls {
+		db.Change(t, "w", string(l.Code), at)
+	}
+	cut()
+	if got := db.runs(); got[0].State != sink.Finished {
+		t.Errorf("nothing was deleted: %+v", got)
+	}
+	more := links("w", 10, 20)
+	run = db.load(more, "w")
+	db.Change(t, "w", string(more[3].Code), at)
+	cut()
+	db.with(func(s sink.Session) {
+		unfinished, err := s.Unfinished(context.Background())
+		noError(t, err)
+		if len(unfinished) != 1 || unfinished[0].ID != run.ID || unfinished[0].State != sink.Loading {
+			t.Fatalf("unfinished: %+v", unfinished)
+		}
+		again, err := s.Start(context.Background(), unfinished[0])
+		noError(t, err)
+		finishLoad(t, s, again, more)
+	}, "w")
+	db.expect(rows(ls, 1), rows(more, run.ID))
+	cut()
+	out, _, err := db.undo(run.ID)
+	noError(t, err)
+	if out.Run.State != sink.Undone || out.Deleted != 0 || out.Kept != 1 {
+		t.Errorf("%+v", out)
+	}
+	db.expect(rows(ls, 1), rows(more[3:4], run.ID))
 }
 
 func testUndoNoRun(t *testing.T, db *database) {

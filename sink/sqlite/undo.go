@@ -68,7 +68,7 @@ func (c *conn) referred() error {
 }
 
 // deleteLinks deletes the links of a run that nobody changed, a page at a time
-// in the order of the primary key.
+// in the order of the primary key. With the first one the run is unfinished.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)
 		AND (workspace_id, short_code) > (?2, ?3)`
@@ -90,7 +90,7 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 				return err
 			}
 			deleted += c.changes()
-			return nil
+			return c.run("undo run", "UPDATE runs SET state = 'loading' WHERE run_id = ? AND state <> 'undone'", run)
 		})
 	}
 	return deleted, err
