@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -118,13 +119,14 @@ func refuseHelp(root *cobra.Command) {
 }
 
 // noVerb is the error of arguments that begin with no verb of root. It names those
-// that are spelled alike.
+// that are spelled alike: to nothing, as a variable may be, all would be, and what
+// stands behind -- may be one.
 func noVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
 	hint := "see bulk --help"
-	if alike := root.SuggestionsFor(args[0]); len(alike) > 0 {
+	if alike := root.SuggestionsFor(args[0]); args[0] != "" && len(alike) > 0 && !slices.Contains(alike, args[0]) {
 		hint = "did you mean " + strings.Join(alike, " or ") + "?"
 	}
 	return usage(fmt.Errorf("unknown command %q; %s", args[0], hint))
