@@ -58,7 +58,8 @@ const exitCodes = `Exit codes:
   1    failed
   2    wrong usage; nothing was done
   3    done, but rows were rejected
-  4    more rejects than --max-rejects allows; nothing was stored
+  4    more rejects than --max-rejects allows; nothing was stored, but for what the
+       message names
   5    verify or diff found a difference
   6    the store could not be reached or kept failing; safe to run again
   130  interrupted (SIGINT, SIGTERM); safe to run again
