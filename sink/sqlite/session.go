@@ -40,7 +40,7 @@ func (s *session) use(ctx context.Context, f func(*conn) error) error {
 
 // write is use for a call that changes something.
 func (s *session) write(ctx context.Context, f func(*conn) error) error {
-	if s.lock == nil {
+	if s.c != nil && s.lock == nil {
 		return errPeek
 	}
 	return s.use(ctx, f)

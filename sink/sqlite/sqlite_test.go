@@ -420,6 +420,16 @@ func TestInterruptBeforeClose(t *testing.T) {
 	}
 }
 
+// A session that is closed is not taken for one that was opened only to look.
+func TestClosedSession(t *testing.T) {
+	inSession(t, open(t, filepath.Join(t.TempDir(), "x.db")), func(s *session, run sink.Run) {
+		noError(t, s.Close())
+		if err := s.Finish(context.Background(), run); !errors.Is(err, errClosed) {
+			t.Errorf("%v, want %v", err, errClosed)
+		}
+	}, "w")
+}
+
 // Another program writes times as CURRENT_TIMESTAMP does, or in a form of its own.
 func TestTimesOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
