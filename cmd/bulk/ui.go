@@ -250,7 +250,7 @@ func narrow(w io.Writer) bool {
 		return false
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
-	return err == nil && width < 50
+	return err == nil && width > 0 && width < 50 // 0: not known
 }
 
 func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage, narrow bool) *progressbar.ProgressBar {
