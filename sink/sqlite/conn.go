@@ -174,9 +174,6 @@ func (c *conn) number(op, statement string) (n int64, err error) {
 // changes returns how many rows the last statement that changes some has changed.
 func (c *conn) changes() int64 { return int64(sqlite3.Xsqlite3_changes(c.tls, c.db)) }
 
-// readOnly reports whether the file may not be written.
-func (c *conn) readOnly() bool { return sqlite3.Xsqlite3_db_readonly(c.tls, c.db, 0) == 1 }
-
 // fail makes the error of a result code: the cause of the context where it was
 // interrupted, else of the class that the code belongs to.
 func (c *conn) fail(op string, rc int32) error {

@@ -81,6 +81,7 @@ func TestReadOnlyFile(t *testing.T) {
 	}
 	load()
 	noError(t, os.Chmod(path, 0o444))
+	noError(t, os.Chmod(path+".lock", 0o666))
 	asOther(t, path, 0o777, func() {
 		s, err := Open(context.Background(), path)
 		if err != nil {
@@ -89,6 +90,12 @@ func TestReadOnlyFile(t *testing.T) {
 		}
 		if runs, err := s.Runs(context.Background()); err != nil || len(runs) != 1 {
 			t.Errorf("runs %+v, %v", runs, err)
+		}
+		if _, err := s.Lock(context.Background(), nil, sink.LockOptions{}); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+			t.Errorf("lock: %v", err)
+		}
+		if _, err := s.Undo(context.Background(), 1, sink.LockOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+			t.Errorf("undo: %v", err)
 		}
 		if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
 			t.Errorf("files %v, %v", left, err)

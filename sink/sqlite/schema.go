@@ -103,9 +103,6 @@ func some(names []string) string {
 // create makes our schema in an empty database, and the database fit for a
 // load. The caller holds the lock of the bulk runs.
 func (c *conn) create() error {
-	if c.readOnly() {
-		return fmt.Errorf("%s: the file may not be written", c.path)
-	}
 	if _, err := c.inspect(); err != nil { // before anything is changed
 		return err
 	}

@@ -171,8 +171,13 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 	return &session{store: s, c: c, lock: f, workspaces: len(workspaces)}, nil
 }
 
-// writer opens the connection that writes, and creates what is missing.
+// writer opens the connection that writes, and creates what is missing. A file that may
+// not be written is not opened: SQLite would read it, and leave FILE-wal and FILE-shm
+// behind, which may not be written either and keep out those who may write the file.
 func (s *Store) writer(ctx context.Context) (*conn, error) {
+	if err := unix.Access(s.path, unix.W_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: the file may not be written: %w", s.path, err)
+	}
 	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE, s.busy)
 	if err != nil {
 		return nil, err
