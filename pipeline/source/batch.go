@@ -31,11 +31,8 @@ func (c *column) append(cell []byte) {
 // A batcher gathers records into batches for one worker and hands them on. It
 // uses its memory again for the next batch.
 type batcher struct {
-	in     *Input
+	*reading
 	worker int
-	ctx    context.Context
-	cancel context.CancelCauseFunc // with the error of emit
-	emit   func(worker int, b *Batch) error
 	schema *arrow.Schema
 
 	base       int64 // records of the input before those of the batch
@@ -48,24 +45,15 @@ type batcher struct {
 	skipped    int    // rows of the batch that are not handed on
 }
 
-// newBatcher makes a batcher for a worker. What emit returns ends ctx, too.
-func newBatcher(ctx context.Context, cancel context.CancelCauseFunc, in *Input, worker int, emit func(int, *Batch) error) *batcher {
-	fields := make([]arrow.Field, len(in.Columns))
-	for i, name := range in.Columns {
+// newBatcher makes a batcher for a worker, which may have several.
+func newBatcher(r *reading, worker int) *batcher {
+	fields := make([]arrow.Field, len(r.in.Columns))
+	for i, name := range r.in.Columns {
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: true}
 	}
-	b := batcher{in: in, worker: worker, ctx: ctx, cancel: cancel, emit: emit, schema: arrow.NewSchema(fields, nil)}
-	return b.another()
-}
-
-// another returns an empty batcher, with memory of its own, for the same worker.
-func (b *batcher) another() *batcher {
-	c := &batcher{
-		in: b.in, worker: b.worker, ctx: b.ctx, cancel: b.cancel, emit: b.emit, schema: b.schema,
-		cols: make([]column, len(b.in.Columns)),
-	}
-	c.reset()
-	return c
+	b := &batcher{reading: r, worker: worker, schema: arrow.NewSchema(fields, nil), cols: make([]column, len(fields))}
+	b.reset()
+	return b
 }
 
 // reset forgets the records of the batch.

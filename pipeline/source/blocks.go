@@ -40,7 +40,7 @@ func (in *Input) openLines(start int64, newLines func() *lines) {
 
 // blocks reads blocks of s, as long as there are any.
 func (l *lines) blocks(s *stream, b *batcher) error {
-	g := b.another()
+	g := newBatcher(b.reading, b.worker)
 	for !b.in.cut {
 		start := time.Now()
 		blk, err := s.following(b.ctx)

@@ -72,6 +72,7 @@ func (in *Input) Workers(most int) int {
 type reading struct {
 	in      *Input
 	ctx     context.Context
+	cancel  context.CancelCauseFunc // ends ctx, with the error of emit; set by share
 	workers int
 	emit    func(worker int, b *Batch) error
 }
@@ -79,16 +80,16 @@ type reading struct {
 // share has each worker do its work, with a batcher of its own, and returns what
 // made emit fail or ended the context, or else the input's first error.
 func (r *reading) share(work func(*batcher) error) error {
-	ctx, cancel := context.WithCancelCause(r.ctx)
+	r.ctx, r.cancel = context.WithCancelCause(r.ctx)
 	errs := make([]error, r.workers)
 	do := func(worker int) {
 		start := time.Now()
-		errs[worker] = work(newBatcher(ctx, cancel, r.in, worker, r.emit))
+		errs[worker] = work(newBatcher(r, worker))
 		r.in.busy.Add(int64(time.Since(start)))
 	}
 	var others sync.WaitGroup
 	defer others.Wait()
-	defer cancel(nil) // also if emit panics
+	defer r.cancel(nil) // also if emit panics
 	for worker := 1; worker < r.workers; worker++ {
 		others.Go(func() { do(worker) })
 	}
@@ -99,8 +100,8 @@ func (r *reading) share(work func(*batcher) error) error {
 		var e *inputError
 		switch {
 		case err == nil:
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
+		case r.ctx.Err() != nil:
+			return context.Cause(r.ctx)
 		case errors.As(err, &e) && (first == nil || e.after < first.after):
 			first = e
 		}
