@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -195,10 +196,7 @@ func (b *batcher) record() arrow.Record {
 
 // validity makes a bitmap of n bits that are set but for the nulls.
 func validity(n int, nulls []int32) []byte {
-	bits := make([]byte, (n+7)/8)
-	for i := range bits {
-		bits[i] = 0xff
-	}
+	bits := bytes.Repeat([]byte{0xff}, (n+7)/8)
 	for _, i := range nulls {
 		bits[i/8] &^= 1 << (i % 8)
 	}
@@ -212,9 +210,9 @@ func (b *batcher) digest() {
 	nulls := make([]int, len(b.cols))
 	errs := b.errs
 	for i, row := range b.rows {
-		for len(errs) > 0 && errs[0].Row < row {
-			b.hash(1, errs[0].Raw)
-			errs = errs[1:]
+		for ; len(errs) > 0 && errs[0].Row < row; errs = errs[1:] {
+			b.in.sums.Write([]byte{1})
+			b.hash(errs[0].Raw)
 		}
 		b.in.sums.Write([]byte{0})
 		for j := range b.cols {
@@ -224,23 +222,17 @@ func (b *batcher) digest() {
 				b.in.sums.Write([]byte{255, 255, 255, 255, 255, 255, 255, 255})
 				continue
 			}
-			b.hash(-1, c.data[c.ends[i]:c.ends[i+1]])
+			b.hash(c.data[c.ends[i]:c.ends[i+1]])
 		}
 	}
 	for _, e := range errs {
-		b.hash(1, e.Raw)
+		b.in.sums.Write([]byte{1})
+		b.hash(e.Raw)
 	}
 }
 
-// hash adds a cell, after a tag unless that is negative.
-func (b *batcher) hash(tag int, cell []byte) {
-	var head [9]byte
-	head[0] = byte(tag)
-	binary.BigEndian.PutUint64(head[1:], uint64(len(cell)))
-	if tag < 0 {
-		b.in.sums.Write(head[1:])
-	} else {
-		b.in.sums.Write(head[:])
-	}
+// hash adds a cell after its length.
+func (b *batcher) hash(cell []byte) {
+	b.in.sums.Write(binary.BigEndian.AppendUint64(nil, uint64(len(cell))))
 	b.in.sums.Write(cell)
 }
