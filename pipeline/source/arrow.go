@@ -17,8 +17,16 @@ import (
 // An arrowReader yields the record batches of an IPC file or stream. A batch is
 // valid until the next, which is io.EOF after the last.
 type arrowReader struct {
-	schema *arrow.Schema
-	next   func() (arrow.Record, error)
+	ipc interface {
+		Schema() *arrow.Schema
+		Read() (arrow.Record, error)
+	}
+	alloc *columnar.Allocator
+}
+
+func (r *arrowReader) next() (arrow.Record, error) {
+	r.alloc.Reset()
+	return r.ipc.Read()
 }
 
 // openArrow settles the columns by the schema: one for each field, those of a
@@ -40,7 +48,7 @@ func (in *Input) openArrow(file bool) error {
 		return err
 	}
 	var fields []field
-	for i, f := range r.schema.Fields() {
+	for i, f := range r.ipc.Schema().Fields() {
 		fields = in.addFields(fields, f, "", []int{i})
 	}
 	names := make([]string, len(fields))
@@ -69,29 +77,13 @@ func (in *Input) arrowFile() (*arrowReader, error) {
 		return nil, err
 	}
 	r, alloc, err := columnar.OpenArrow(at, at.size)
-	if err != nil {
-		return nil, err
-	}
-	return newArrowReader(r, alloc), nil
+	return &arrowReader{r, alloc}, err
 }
 
 func (in *Input) arrowStream() (*arrowReader, error) {
 	alloc := columnar.NewAllocator()
 	r, err := ipc.NewReaderFromMessageReader(&messages{w: in.src}, ipc.WithAllocator(alloc))
-	if err != nil {
-		return nil, err
-	}
-	return newArrowReader(r, alloc), nil
-}
-
-func newArrowReader(r interface {
-	Schema() *arrow.Schema
-	Read() (arrow.Record, error)
-}, alloc *columnar.Allocator) *arrowReader {
-	return &arrowReader{r.Schema(), func() (arrow.Record, error) {
-		alloc.Reset()
-		return r.Read()
-	}}
+	return &arrowReader{r, alloc}, err
 }
 
 // messages reads the messages of a stream for the library, which would take
