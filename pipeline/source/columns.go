@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// urlNames are the names of a URL column, without case, spaces, underscores
-// and hyphens.
-const urlNames = " url urls uri link href " +
-	"longurl longlink fullurl originalurl originallink " +
-	"destination destinationurl desturl destinationlink " +
-	"target targeturl redirecturl "
-
+// isURLName reports whether a column of this name is one of URLs.
 func isURLName(name string) bool {
-	name = fold(name)
-	return name != "" && strings.Contains(urlNames, " "+name+" ")
+	switch fold(name) {
+	case "url", "urls", "uri", "link", "href",
+		"longurl", "longlink", "fullurl", "originalurl", "originallink",
+		"destination", "destinationurl", "desturl", "destinationlink",
+		"target", "targeturl", "redirecturl":
+		return true
+	}
+	return false
 }
 
 // fold makes names comparable that differ in case, spaces, underscores and
