@@ -38,8 +38,8 @@ func Expand(patterns []string) ([]string, error) {
 // hidden says that an element of name starts with a dot where the pattern does
 // not.
 func hidden(pattern, name string) bool {
-	patterns := strings.Split(filepath.ToSlash(filepath.Clean(pattern)), "/")
-	elements := strings.Split(filepath.ToSlash(name), "/")
+	patterns := strings.Split(filepath.Clean(pattern), "/")
+	elements := strings.Split(name, "/")
 	for i, e := range elements {
 		if strings.HasPrefix(e, ".") && i < len(patterns) && !strings.HasPrefix(patterns[i], ".") {
 			return true
