@@ -68,19 +68,15 @@ func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {
 		a.batch++
 		a.at = 0
 	}
-	n := min(readRows, int(a.record.NumRows())-a.at)
-	size, end := 0, a.at
-	for end < a.at+n && size < readBytes {
-		size += a.appendRow(b, end)
-		end++
+	for size := 0; a.at < int(a.record.NumRows()) && b.len() < readRows && size < readBytes; a.at++ {
+		size += a.appendRow(b)
 	}
-	a.at = end
 	return nil
 }
 
-// appendRow adds row i of the record and returns its size.
-func (a *arrowRowReader) appendRow(b *MappingBlock, i int) (size int) {
-	next := 0 // of the cells of b
+// appendRow adds the row in hand and returns its size.
+func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
+	i, next := a.at, 0 // the next of the cells of b
 	for c, column := range a.record.Columns() {
 		switch column := column.(type) {
 		case *array.Int64:

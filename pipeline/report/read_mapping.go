@@ -42,11 +42,8 @@ func (b *MappingBlock) Reset(carried int) {
 func (b *MappingBlock) Append(r *MappingRow) {
 	c := b.cells
 	c[sourceCells].add(bytesOf(r.Source))
-	for i, cell := range [...][]byte{workspaceCells: r.Workspace, originalCells: r.Original, canonicalCells: r.Canonical,
-		codeCells: r.Code, shortURLCells: r.ShortURL} {
-		if i != sourceCells {
-			c[i].addNullable(cell)
-		}
+	for i, cell := range [...][]byte{r.Workspace, r.Original, r.Canonical, r.Code, r.ShortURL} {
+		c[workspaceCells+i].addNullable(cell)
 	}
 	for i, cell := range r.Carried {
 		c[carriedCells+i].addNullable(cell)
@@ -285,17 +282,12 @@ func (b *MappingBlock) fault(i int, column string, cell []byte) {
 type csvRows struct{ *csvReader }
 
 func (c csvRows) readInto(b *MappingBlock) error {
-	size := 0
-	for range readRows {
+	for size := 0; b.len() < readRows && size < readBytes; size += c.appendTo(b) {
 		if err := c.next(); err != nil {
 			if err == io.EOF && b.len() > 0 {
 				return nil
 			}
 			return err
-		}
-		size += c.appendTo(b)
-		if size >= readBytes {
-			break
 		}
 	}
 	return nil
