@@ -1,6 +1,9 @@
 package report
 
-import "io"
+import (
+	"io"
+	"slices"
+)
 
 // Reasons of rejects beside those of packages canon and source.
 const (
@@ -15,10 +18,8 @@ const MissingURLDetail = "the URL is blank"
 // rejectColumns returns the columns of the rejects file around those of the
 // input.
 func rejectColumns(columns []string) []string {
-	own := []string{"source", "row", "byte_offset", "reason", "detail"}
-	const raw = "raw"
-	names := append(own, CarriedNames(append(own, raw), columns)...)
-	return append(names, raw)
+	own := []string{"source", "row", "byte_offset", "reason", "detail", "raw"}
+	return slices.Concat(own[:5], CarriedNames(own, columns), own[5:])
 }
 
 // Rejects writes the rejects file: always CSV, and never defused for
