@@ -65,32 +65,3 @@ func (r *Rejects) Append(reject *Reject) error {
 // Close writes what is left, the header too. It does not close the underlying
 // writer.
 func (r *Rejects) Close() error { return r.csv.Close() }
-
-func collisionColumns() []string {
-	return []string{"workspace_id", "canonical_url", "salt", "code", "owner"}
-}
-
-// Collisions writes collisions.csv. It is for one goroutine.
-type Collisions struct{ csv csvWriter }
-
-// NewCollisions returns a writer for collisions. Nothing is written before the
-// first 64 KiB or Close.
-func NewCollisions(w io.Writer, excelSafe bool) *Collisions {
-	c := &Collisions{csvWriter{w: w, csvCells: csvCells{excelSafe}}}
-	c.csv.buf = c.csv.appendHeader(nil, collisionColumns())
-	return c
-}
-
-// Append writes a collision.
-func (c *Collisions) Append(collision *Collision) error {
-	c.csv.cell(collision.Workspace)
-	c.csv.cell(collision.Canonical)
-	c.csv.number(int64(collision.Salt))
-	c.csv.cell(collision.Code)
-	c.csv.cell(collision.Owner)
-	return c.csv.endLine()
-}
-
-// Close writes what is left, the header too. It does not close the underlying
-// writer.
-func (c *Collisions) Close() error { return c.csv.Close() }
