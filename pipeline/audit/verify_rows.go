@@ -223,16 +223,12 @@ func (w *checker) checkPlace(r *link) {
 }
 
 func (w *checker) checkShortURL(r *link) {
-	base := w.run.base
-	if base == nil && len(r.ShortURL) == 0 {
-		return
+	code := r.Code
+	if w.run.base == nil {
+		code = nil
 	}
-	if base == nil || !bytes.HasPrefix(r.ShortURL, base) || !bytes.Equal(r.ShortURL[len(base):], r.Code) {
-		want := ""
-		if base != nil {
-			want = string(base) + string(r.Code)
-		}
-		w.found(BadShortURL, "short_url", want, string(r.ShortURL))
+	if rest, ok := bytes.CutPrefix(r.ShortURL, w.run.base); !ok || !bytes.Equal(rest, code) {
+		w.found(BadShortURL, "short_url", string(w.run.base)+string(code), string(r.ShortURL))
 	}
 }
 
