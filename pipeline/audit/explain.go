@@ -159,7 +159,10 @@ func (r *Rules) Ask(ctx context.Context, session sink.Session, canonical string)
 // decide fills in what a run would do.
 func (r *Rules) decide(s *Standing, canonical []byte) {
 	if s.Code != "" {
-		s.Salt = r.saltOf(canonical, s.Code)
+		most := max(r.MaxRetries, codegen.DefaultRetries) // links may have been made with more than there are now
+		if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(s.Code), most); salt >= 0 {
+			s.Salt = &salt
+		}
 		return
 	}
 	for i := range s.Owners {
@@ -169,13 +172,4 @@ func (r *Rules) decide(s *Standing, canonical []byte) {
 		}
 	}
 	s.Outcome = report.CodeSpaceExhausted
-}
-
-// saltOf returns the lowest salt that gives a code; nil: none does.
-func (r *Rules) saltOf(canonical []byte, code string) *int {
-	most := max(r.MaxRetries, codegen.DefaultRetries) // links may have been made with more than there are now
-	if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(code), most); salt >= 0 {
-		return &salt
-	}
-	return nil
 }
