@@ -19,15 +19,13 @@ type storedRuns struct {
 // finding.
 func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 	runs, err := v.cfg.Store.Runs(ctx)
-	known.runs = map[int32]sink.Run{}
-	for _, run := range runs {
-		known.runs[run.ID] = run
-	}
 	if err != nil {
 		return known, err
 	}
+	known.runs = make(map[int32]sink.Run, len(runs))
 	at := -1
 	for i, run := range runs {
+		known.runs[run.ID] = run
 		// A run that was undone and then made again has left the same manifest twice.
 		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
 			at = i
