@@ -89,7 +89,6 @@ func (w *checker) check(s stretch) {
 			w.checkRow()
 		}
 		w.row, w.old = w.old, w.row
-		w.old.known = true
 	}
 }
 

@@ -94,7 +94,6 @@ func (w *checker) sort(s stretch) {
 			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
 		}
 		w.row, w.old = w.old, w.row
-		w.old.known = true
 	}
 }
 
