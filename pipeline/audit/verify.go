@@ -215,7 +215,7 @@ func (v *verifier) damaged(name string, err error) (again bool, _ error) {
 
 // unreadable says what to do about an error of a reader that has been at its end
 // before: faults of cells are findings already.
-func (v *verifier) unreadable(err error) (again bool, _ error) {
+func unreadable(err error) (again bool, _ error) {
 	if _, ok := err.(*report.CellError); ok {
 		return true, nil
 	}

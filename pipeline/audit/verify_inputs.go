@@ -107,7 +107,7 @@ func (v *verifier) fileMapping(ctx context.Context) error {
 	}
 	defer m.Close()
 	w, l := v.newChecker(m), new(link)
-	_, _, err = eachRow(ctx, m.Next, v.unreadable, func(_ int64, r *report.MappingRow) {
+	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
 		l.MappingRow = *r
 		if w.resolve(l); l.source >= 0 && l.Row.Row > 0 && l.Row.Row < mostRecords {
 			w.sums.row(l)
@@ -124,7 +124,7 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 	}
 	defer r.Close()
 	s, sources := v.newRowHasher(), v.inputNumbers()
-	_, _, err = eachRow(ctx, r.Next, v.unreadable, func(_ int64, rej *report.Reject) {
+	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, rej *report.Reject) {
 		if i, ok := sources[rej.Source]; ok && rej.Row > 0 && rej.Row < mostRecords {
 			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})
 		}

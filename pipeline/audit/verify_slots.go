@@ -48,15 +48,13 @@ func (s *slotChecker) close() error {
 		return err
 	}
 	for i := range s.claims {
-		c := &s.claims[i]
-		if c.what != holds {
-			continue
-		}
-		if holder != nil {
+		switch c := &s.claims[i]; {
+		case c.what != holds:
+		case holder == nil:
+			holder = c
+		default:
 			s.shared(max(c.row, holder.row))
-			continue
 		}
-		holder = c
 	}
 	s.matchLines()
 	var linked map[string]bool // nil until it is needed, as it rarely is

@@ -171,7 +171,7 @@ func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err err
 	defer m.Close()
 	w, l := v.newChecker(m), new(link)
 	w.wanted = created.NewWriter()
-	if _, _, err := eachRow(ctx, m.Next, v.unreadable, func(_ int64, r *report.MappingRow) {
+	if _, _, err := eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
 		if r.Outcome == report.Created {
 			l.MappingRow = *r
 			w.resolve(l)
