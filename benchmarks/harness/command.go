@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,9 +22,7 @@ const grace = 20 * time.Second
 type Command struct {
 	Args   []string
 	Dir    string
-	Env    []string // added to that of the harness, less the variables of libpq
 	Feed   []string // arguments of a process whose output is the standard input
-	Stdin  string   // file that is the standard input
 	Stdout string   // file that takes the standard output
 	Accept int      // exit code that is as good as 0
 }
@@ -42,23 +41,23 @@ type Usage struct {
 func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	var said, feederSaid bytes.Buffer
 	cmd := c.child(ctx, c.Args, &said)
-	closers, err := c.connect(cmd)
-	defer func() { err = errors.Join(err, closeAll(closers)) }()
-	if err != nil {
-		return u, err
-	}
-	var feeder *exec.Cmd
-	if c.Feed != nil {
-		feeder = c.child(ctx, c.Feed, &feederSaid)
-		r, w, err := os.Pipe()
+	if c.Stdout != "" {
+		f, err := os.Create(c.Stdout)
 		if err != nil {
 			return u, err
 		}
-		cmd.Stdin, feeder.Stdout = r, w
-		defer r.Close()
-		err = feeder.Start()
-		w.Close()
-		if err != nil {
+		defer func() { err = errors.Join(err, f.Close()) }()
+		cmd.Stdout = f
+	}
+	var feeder *exec.Cmd
+	var fed io.ReadCloser
+	if c.Feed != nil {
+		feeder = c.child(ctx, c.Feed, &feederSaid)
+		if fed, err = feeder.StdoutPipe(); err != nil {
+			return u, err
+		}
+		cmd.Stdin = fed
+		if err := feeder.Start(); err != nil {
 			return u, err
 		}
 	}
@@ -70,9 +69,7 @@ func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	err = failure(ctx, c.Args, err, &said)
 	u = usage(cmd.ProcessState, time.Since(start))
 	if feeder != nil {
-		if r, ok := cmd.Stdin.(*os.File); ok {
-			r.Close() // so that a feeder that nobody reads ends
-		}
+		fed.Close() // so that a feeder that nobody reads ends
 		ferr := feeder.Wait()
 		u.FeedCPU = usage(feeder.ProcessState, 0).CPU
 		if err == nil {
@@ -82,33 +79,8 @@ func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	return u, err
 }
 
-// connect opens the files of the command's standard input and output.
-func (c Command) connect(cmd *exec.Cmd) (files []*os.File, err error) {
-	if c.Stdin != "" {
-		f, err := os.Open(c.Stdin)
-		if err != nil {
-			return files, err
-		}
-		files, cmd.Stdin = append(files, f), f
-	}
-	if c.Stdout != "" {
-		f, err := os.Create(c.Stdout)
-		if err != nil {
-			return files, err
-		}
-		files, cmd.Stdout = append(files, f), f
-	}
-	return files, nil
-}
-
-func closeAll(files []*os.File) (err error) {
-	for _, f := range files {
-		err = errors.Join(err, f.Close())
-	}
-	return err
-}
-
-// child prepares a process that is asked to end when the context does.
+// child prepares a process that is asked to end when the context does. It has no
+// settings of libpq or of bulk.
 func (c Command) child(ctx context.Context, args []string, said *bytes.Buffer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Stderr = c.Dir, said
@@ -117,7 +89,6 @@ func (c Command) child(ctx context.Context, args []string, said *bytes.Buffer) *
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, c.Env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	return cmd
