@@ -43,8 +43,7 @@ func (s *Sample) BulkOutput(folder string) error {
 	return s.timings(filepath.Join(folder, "timings.json"))
 }
 
-// timings reads the stages, in seconds, and the numbers among the details. A
-// stage or detail that is named after syncing is the time that the disk took.
+// timings reads the stages, in seconds, and the numbers among the details.
 func (s *Sample) timings(file string) error {
 	var timings struct {
 		Stages []struct {
@@ -61,15 +60,10 @@ func (s *Sample) timings(file string) error {
 	for _, stage := range timings.Stages {
 		s.Stages[stage.Name] += stage.Seconds
 	}
+	s.Fsync = s.Stages["fsync"]
 	for name, v := range timings.Details {
 		if n, ok := v.(float64); ok {
 			s.Stages[name] = n
-		}
-	}
-	for name, seconds := range s.Stages {
-		switch strings.TrimSuffix(name, "_seconds") {
-		case "sync", "fsync", "syncing":
-			s.Fsync = seconds
 		}
 	}
 	return nil
