@@ -64,7 +64,7 @@ func (o Options) each(visit func(url, workspace []byte) error) error {
 		} else {
 			distinct++
 		}
-		url = AppendURL(url[:0], n, rnd.Float64() < o.Dirty)
+		url = appendURL(url[:0], n, rnd.Float64() < o.Dirty)
 		if rnd.Float64() < o.Rejects {
 			url = append(url[:0], "ftp://example.com/"...)
 			url = strconv.AppendInt(url, n, 10)
@@ -88,9 +88,9 @@ func appendWorkspace(dst []byte, n uint64) []byte {
 	return strconv.AppendUint(dst, n, 10)
 }
 
-// AppendURL appends URL number n, in a spelling that is nearly canonical or a
+// appendURL appends URL number n, in a spelling that is nearly canonical or a
 // dirty one of the same canonical form.
-func AppendURL(dst []byte, n int64, dirty bool) []byte {
+func appendURL(dst []byte, n int64, dirty bool) []byte {
 	h := uint64(n)*mix ^ uint64(n)>>7
 	pick := func(list []string) string {
 		h = h*6364136223846793005 + 1442695040888963407
