@@ -21,9 +21,8 @@ import (
 // read.
 type replayed struct {
 	*source.Input
-	name    string // in the manifest
-	carried []int  // for each carried column of the run, its column here; -1: none
-	cells   []int  // the same for each column of the run; fromURL: that of the URL
+	carried []int // for each carried column of the run, its column here; -1: none
+	cells   []int // the same for each column of the run; fromURL: that of the URL
 }
 
 const (
@@ -189,6 +188,33 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 		return nil, nil
 	}
 	m := &v.manifest.Inputs[i]
+	s, err := source.Open(ctx, path, v.inputOptions(m))
+	var usage *source.UsageError
+	if errors.As(err, &usage) && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
+		v.other[i] = true
+		v.log.add(Finding{Kind: BadColumns, File: string(m.Name), Expected: "to be read as the run read it", Found: report.Text(usage.Msg)})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(m.Columns))
+	for c, name := range m.Columns {
+		names[c] = string(name)
+	}
+	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
+		v.other[i] = true
+		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
+		return nil, s.Close()
+	}
+	in := &replayed{Input: s}
+	in.Among = v.columns
+	in.find(v.columns, v.carried)
+	return in, nil
+}
+
+// inputOptions returns the options with which an input is read as the run read it.
+func (v *verifier) inputOptions(m *report.Input) source.Options {
 	opts := v.cfg.Source
 	opts.MaxField = cmp.Or(opts.MaxField, int(option{v.manifest.Options}.number("max_field")))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
@@ -207,29 +233,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	if m.WorkspaceColumn != nil {
 		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
 	}
-	s, err := source.Open(ctx, path, opts)
-	var usage *source.UsageError
-	if errors.As(err, &usage) && v.cfg.Source.Validate() == nil && (path != "-" || opts.Stdin != nil) {
-		v.other[i] = true
-		v.log.add(Finding{Kind: BadColumns, File: string(m.Name), Expected: "to be read as the run read it", Found: report.Text(usage.Msg)})
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(m.Columns))
-	for c, name := range m.Columns {
-		names[c] = string(name)
-	}
-	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
-		v.other[i] = true
-		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
-		return nil, s.Close()
-	}
-	in := &replayed{Input: s, name: string(m.Name)}
-	in.Among = v.columns
-	in.find(v.columns, v.carried)
-	return in, nil
+	return opts
 }
 
 // first returns the first byte of s; 0: there is none.
@@ -277,7 +281,7 @@ func (v *verifier) checkInput(in *replayed, i int) {
 		{"dialect", dialectText(m.Dialect), dialectText((*report.Dialect)(in.Dialect))},
 	} {
 		if c.got != c.want {
-			v.log.add(Finding{Kind: InputSum, File: in.name, Column: c.column, Expected: report.Text(c.want), Found: report.Text(c.got)})
+			v.log.add(Finding{Kind: InputSum, File: string(m.Name), Column: c.column, Expected: report.Text(c.want), Found: report.Text(c.got)})
 		}
 	}
 }

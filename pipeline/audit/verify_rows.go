@@ -45,7 +45,8 @@ type link struct {
 }
 
 func (v *verifier) newChecker(m *report.MappingReader) *checker {
-	w := &checker{verifier: v, csv: m.Format == report.CSV, defused: m.Format == report.CSV && v.run.excelSafe, carried: m.Carried, claims: v.claims.NewWriter(), sources: map[string]int{}}
+	csv := m.Format == report.CSV
+	w := &checker{verifier: v, csv: csv, defused: csv && v.run.excelSafe, carried: m.Carried, claims: v.claims.NewWriter(), sources: map[string]int{}}
 	if v.stored != nil {
 		w.wanted = v.stored.NewWriter()
 	}
