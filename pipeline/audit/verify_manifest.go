@@ -96,20 +96,7 @@ func (v *verifier) settle() bool {
 	if base := o.text("base_url"); base != "" {
 		v.run.base = []byte(strings.TrimRight(base, "/") + "/")
 	}
-	read := int64(0)
-	for i, in := range m.Inputs {
-		if in.Records < 0 || in.Records > mostRecords-read {
-			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43 of all inputs together", in.Records)
-			continue
-		}
-		read += in.Records
-		if i > 0 && in.Name <= m.Inputs[i-1].Name {
-			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+m.Inputs[i-1].Name, in.Name)
-		}
-		v.seen = append(v.seen, newRowSet(in.Records))
-		v.rejected = append(v.rejected, newRowSet(in.Records))
-	}
-	v.uniteColumns()
+	v.settleInputs(bad)
 	if !v.settleFiles(o.text("report_format")) {
 		return false
 	}
@@ -118,6 +105,25 @@ func (v *verifier) settle() bool {
 		v.wrong(BadManifest, "options.max_rejects", maxRejectsText(exceeded), o.text("max_rejects"))
 	}
 	return ok
+}
+
+// settleInputs takes from the manifest what the inputs have, and calls bad with what
+// no run writes of them.
+func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
+	read := int64(0)
+	for i, in := range v.manifest.Inputs {
+		if in.Records < 0 || in.Records > mostRecords-read {
+			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43 of all inputs together", in.Records)
+			continue
+		}
+		read += in.Records
+		if i > 0 && in.Name <= v.manifest.Inputs[i-1].Name {
+			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+v.manifest.Inputs[i-1].Name, in.Name)
+		}
+		v.seen = append(v.seen, newRowSet(in.Records))
+		v.rejected = append(v.rejected, newRowSet(in.Records))
+	}
+	v.uniteColumns()
 }
 
 // An option reads the options of a manifest; what is missing is zero.
