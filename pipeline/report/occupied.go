@@ -12,15 +12,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// The names of the files that a run leaves beside the mapping, whose name is
-// Format.FileName. One that had too many rejects leaves no collisions.
-const (
-	ManifestName   = "manifest.json"
-	TimingsName    = "timings.json"
-	RejectsName    = "rejects.csv"
-	CollisionsName = "collisions.csv"
-)
-
 // inspect tells whether a finished run, and nothing else, lies where the output
 // shall go. It is an error if anything else does, or if it does and may not be
 // overwritten.

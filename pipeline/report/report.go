@@ -8,6 +8,15 @@
 // constant number of rows (fewer only where their cells reach 64 MiB).
 package report
 
+// The names of the files that a run leaves beside the mapping, whose name is
+// Format.FileName. One that had too many rejects leaves no collisions.
+const (
+	ManifestName   = "manifest.json"
+	TimingsName    = "timings.json"
+	RejectsName    = "rejects.csv"
+	CollisionsName = "collisions.csv"
+)
+
 // An Outcome says what became of an accepted row.
 type Outcome uint8
 
