@@ -34,7 +34,6 @@ func (c *column) append(cell []byte) {
 type batcher struct {
 	*reading
 	worker int
-	schema *arrow.Schema
 
 	base       int64 // records of the input before those of the batch
 	n          int64 // records of the batch
@@ -48,13 +47,18 @@ type batcher struct {
 
 // newBatcher makes a batcher for a worker, which may have several.
 func newBatcher(r *reading, worker int) *batcher {
-	fields := make([]arrow.Field, len(r.in.Columns))
-	for i, name := range r.in.Columns {
-		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: true}
-	}
-	b := &batcher{reading: r, worker: worker, schema: arrow.NewSchema(fields, nil), cols: make([]column, len(fields))}
+	b := &batcher{reading: r, worker: worker, cols: make([]column, len(r.in.Columns))}
 	b.reset()
 	return b
+}
+
+// schema is that of Batch.Record.
+func (in *Input) schema() *arrow.Schema {
+	fields := make([]arrow.Field, len(in.Columns))
+	for i, name := range in.Columns {
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: true}
+	}
+	return arrow.NewSchema(fields, nil)
 }
 
 // reset forgets the records of the batch.

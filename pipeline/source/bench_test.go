@@ -141,7 +141,7 @@ func BenchmarkSplit(b *testing.B) {
 			opts, _ := Options{}.settled()
 			in := &Input{Columns: make([]string, cols), opts: opts}
 			ctx, cancel := context.WithCancelCause(context.Background())
-			batches := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, emit: func(int, *Batch) error { return nil }}, 0)
+			batches := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: func(int, *Batch) error { return nil }}, 0)
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
 				l := newLines(',', cols, opts)

@@ -43,7 +43,7 @@ func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, bloc
 	if err := w.look(1); err != nil { // as for the header
 		return nil, 0, 0, err
 	}
-	b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, emit: emit}, 0)
+	b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: emit}, 0)
 	err = l.finish(w, b)
 	g := newBatcher(b.reading, 1)
 	for ; err == nil; blocks++ {
@@ -177,7 +177,7 @@ func TestLongRecordIsLinear(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		w := newWindow(ctx, newStream(newDigest(strings.NewReader(data), &in.done), opts.Block))
 		l := newLines(',', 1, opts)
-		b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, emit: func(int, *Batch) error { return nil }}, 0)
+		b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: func(int, *Batch) error { return nil }}, 0)
 		looked := 0
 		for blk, err := w.following(ctx); blk != nil; blk, err = w.following(ctx) {
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
@@ -51,7 +52,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 		in.sums = sha256.New()
 		workers = 1 // it takes the first records
 	}
-	r := &reading{in: in, ctx: ctx, workers: in.Workers(workers), emit: emit}
+	r := &reading{in: in, ctx: ctx, workers: in.Workers(workers), emit: emit, schema: in.schema()}
 	if err = in.read(r); err == nil {
 		err = in.finish()
 	}
@@ -75,6 +76,7 @@ type reading struct {
 	cancel  context.CancelCauseFunc // ends ctx, with the error of emit; set by share
 	workers int
 	emit    func(worker int, b *Batch) error
+	schema  *arrow.Schema
 }
 
 // share has each worker do its work, with a batcher of its own, and returns what
