@@ -15,10 +15,15 @@ const (
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
 
-// rejectColumns returns the columns of the rejects file around those of the
-// input.
+// RejectColumns returns the columns of the rejects file, without those of the input,
+// which stand before the last.
+func RejectColumns() []string {
+	return []string{"source", "row", "byte_offset", "reason", "detail", "raw"}
+}
+
+// rejectColumns returns them with those of the input.
 func rejectColumns(columns []string) []string {
-	own := []string{"source", "row", "byte_offset", "reason", "detail", "raw"}
+	own := RejectColumns()
 	return slices.Concat(own[:5], CarriedNames(own, columns), own[5:])
 }
 
