@@ -244,9 +244,9 @@ func TestMappingDoesNotDependOnBlocks(t *testing.T) {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			want := mapping(t, f, opts, rows, len(rows))
-			for _, size := range []int{1, 7, 1000, 65_536, 100_000} {
+			for i, size := range []int{1, 7, 1000, 65_536, 100_000} {
 				opts := opts
-				opts.Workers = size % 3
+				opts.Workers = 3 - i%3
 				if !bytes.Equal(mapping(t, f, opts, rows, size), want) {
 					t.Errorf("blocks of %d rows: other bytes", size)
 				}
