@@ -23,9 +23,12 @@ test: postgres ## run all tests
 
 # SQLite itself is C translated to Go. The detector would take most of the time for
 # it, and has nothing to find there: bulk and the driver, which use it, are checked.
-# -short: tests that try every place one after the other try some.
+# -short: tests that try every place, size, format or order one after the other try
+# some. halt_on_error: a process that the tests start and that ends with another code
+# than 0 would not tell of a race by its code. atexit_sleep_ms: one that ends with 0
+# would wait for a second before.
 race: postgres ## run all tests under the race detector
-	$(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
+	GORACE='halt_on_error=1 atexit_sleep_ms=0' $(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
 soak: postgres ## kill runs at many moments, calls and chunks; cut connections
 	BULK_SOAK=200 $(GO) test ./cmd/bulk ./pipeline -run TestKill -timeout 2h -v

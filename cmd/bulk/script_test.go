@@ -109,7 +109,10 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("BULK_TEST_UPDATE") != "",
-		Setup:               setup,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", os.Getenv("GORACE"))
+			return setup(env)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
