@@ -103,9 +103,6 @@ func scan(t *testing.T, rows scanner) (lines []string) {
 // soak is the number of points at which a run is killed; make soak asks for many.
 func soak(t *testing.T) int {
 	n := 4
-	if testing.Short() {
-		n = 1
-	}
 	if v := os.Getenv("BULK_SOAK"); v != "" {
 		var err error
 		if n, err = strconv.Atoi(v); err != nil {
@@ -120,6 +117,9 @@ func soak(t *testing.T) int {
 // the mapping in the order of the input, into one that has a part of the links.
 // (Package pipeline kills at each call.)
 func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("package pipeline kills")
+	}
 	for name, store := range map[string]killable{"sqlite": sqliteStore(), "postgres": postgresStore()} {
 		for _, filled := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/filled=%v", name, filled), func(t *testing.T) {
