@@ -188,16 +188,20 @@ func clean(t *testing.T) {
 	}
 }
 
-// Whatever call of the store fails, for good or for a while: nothing of the
-// output appears, and the next run, or the same one, leaves what an undisturbed
-// run would have left.
+// Whatever call of the store fails (-short: each third), for good or for a while:
+// nothing of the output appears, and the next run, or the same one, leaves what an
+// undisturbed run would have left.
 func TestStoreFaults(t *testing.T) {
+	step := int64(1)
+	if testing.Short() {
+		step = 3
+	}
 	cfg, want, links := faultJob(t)
 	for name, fault := range map[string]error{
 		"fatal": errors.New("disk on fire"), "retryable": sink.ErrRetryable, "conflict": sink.ErrConflict,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for n, hit := int64(1), true; hit; n++ {
+			for n, hit := int64(1), true; hit; n += step {
 				hit = false
 				dir := t.TempDir()
 				cfg.Store = &faultyStore{Store: openStore(t, dir), countdown: newCountdown(n, func() error { hit = true; return fault })}
@@ -228,6 +232,10 @@ func TestStoreFaults(t *testing.T) {
 // A store that is being loaded when a bucket cannot be read learns of it: it does
 // not take the links so far for all.
 func TestLoadIsBrokenOff(t *testing.T) {
+	step := int64(97)
+	if testing.Short() {
+		step *= 4
+	}
 	note := strings.Repeat("so that records spill ", 100)
 	var list []string
 	for i := range 3000 {
@@ -236,7 +244,7 @@ func TestLoadIsBrokenOff(t *testing.T) {
 	cfg, _, _ := faultJobOn(t, "a.csv", []byte(csvFile(list)), base(10), t.TempDir())
 	cfg.SpillAt(1)
 	broken := 0
-	for n, hit := int64(1), true; hit; n += 97 {
+	for n, hit := int64(1), true; hit; n += step {
 		hit = false
 		reads := newCountdown(n, func() error { hit = true; return errors.New("disk on fire") })
 		cfg.UseFS(fsystest.FS{Before: func(operation string) error {

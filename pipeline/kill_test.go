@@ -183,9 +183,9 @@ func (k killableStore) content(t *testing.T, dsn string) []string {
 // links and the runs of an undisturbed one: into an empty store, and into one
 // that has a part of the links.
 func TestKill(t *testing.T) {
-	points := 6
+	points, fillings := 6, []bool{false, true}
 	if testing.Short() {
-		points = len(kinds)
+		points, fillings = len(kinds), []bool{true}
 	}
 	if v := os.Getenv("BULK_SOAK"); v != "" {
 		var err error
@@ -194,7 +194,7 @@ func TestKill(t *testing.T) {
 		}
 	}
 	for _, store := range killableStores {
-		for _, filled := range []bool{false, true} {
+		for _, filled := range fillings {
 			t.Run(fmt.Sprintf("%s/filled=%v", store.name, filled), func(t *testing.T) {
 				if store.name == "postgres" {
 					server.Need(t)

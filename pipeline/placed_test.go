@@ -14,8 +14,12 @@ import (
 // In the order of the input the mapping has the same rows, and neither workers nor
 // memory show in it; the other reports are the same.
 func TestReportOrder(t *testing.T) {
+	formats, workers := []report.Format{report.CSV, report.Parquet, report.Arrow}, []int{1, 3}
+	if testing.Short() {
+		formats, workers = []report.Format{report.Parquet}, []int{3}
+	}
 	inputs := map[string]string{"b.csv": longCells(csvFile(rows(1, 3000))), "a.csv": "link,extra,team\n" + strings.Join(rows(2, 500), "\n")}
-	for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
+	for _, format := range formats {
 		t.Run(fmt.Sprintf("format=%s", format), func(t *testing.T) {
 			cfg, mapping := base(2), "out/mapping."+string(format)
 			cfg.ReportFormat, cfg.Store = format, openStore(t, t.TempDir())
@@ -26,7 +30,7 @@ func TestReportOrder(t *testing.T) {
 				t.Error("the manifest has no digest of the rows")
 			}
 			var first string
-			for _, workers := range []int{1, 3} {
+			for _, workers := range workers {
 				for _, spill := range []int64{0, 1} {
 					cfg := cfg
 					cfg.ReportOrder, cfg.Workers, cfg.Store = report.InputOrder, workers, openStore(t, t.TempDir())

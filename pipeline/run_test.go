@@ -151,7 +151,11 @@ func base(codeLength int) pipeline.Config {
 // Neither workers nor batches nor blocks nor the size of arenas show in any output.
 // (So few rows do not spill: TestSpilledDuplicates.)
 func TestSameBytes(t *testing.T) {
-	for _, length := range []int{1, 2, 10, 24} {
+	lengths := []int{1, 2, 10, 24}
+	if testing.Short() {
+		lengths = []int{2}
+	}
+	for _, length := range lengths {
 		t.Run(fmt.Sprintf("length=%d", length), func(t *testing.T) {
 			inputs := map[string]string{"a.csv": csvFile(rows(1, 900)), "b.csv": "link,extra,team\n" + strings.Join(rows(2, 300), "\n")}
 			var want map[string]string
@@ -191,8 +195,12 @@ func TestSameBytes(t *testing.T) {
 // Many rows of few URLs, and of one, on disk: URLs and slots that no bucket can
 // hold give the same as in memory, and so do rows of as many URLs.
 func TestSpilledDuplicates(t *testing.T) {
+	lengths := []int{1, 2, 10, 12}
+	if testing.Short() {
+		lengths = []int{2}
+	}
 	for _, urls := range []int{1, 3, 40, 6000} {
-		for _, length := range []int{1, 2, 10, 12} {
+		for _, length := range lengths {
 			t.Run(fmt.Sprintf("urls=%d/length=%d", urls, length), func(t *testing.T) {
 				var list []string
 				for i := range 6000 {
