@@ -15,8 +15,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
-// TestFaults fails the n-th call, for every n until a run is clean.
+// TestFaults fails the n-th call, for every n (-short: each third) until a run is clean.
 func TestFaults(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 3
+	}
 	scenes := map[string]struct{ old, leftover, marked bool }{
 		"nothing there":                     {},
 		"leftovers of a killed run":         {leftover: true, marked: true},
@@ -25,7 +29,7 @@ func TestFaults(t *testing.T) {
 	}
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
-			for n := 1; ; n++ {
+			for n := 1; ; n += step {
 				out := filepath.Join(t.TempDir(), "out")
 				if scene.old {
 					run(t, out, false, "old")

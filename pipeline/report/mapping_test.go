@@ -238,13 +238,17 @@ func randomRows(n int) []Row {
 }
 
 func TestMappingDoesNotDependOnBlocks(t *testing.T) {
+	sizes := []int{1, 7, 1000, 65_536, 100_000}
+	if testing.Short() {
+		sizes = []int{1000}
+	}
 	rows := randomRows(parquetRows + 5000)
 	opts := MappingOptions{Carried: []string{"x", "y"}, BaseURL: "https://sho.rt"}
 	for _, f := range formats() {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			want := mapping(t, f, opts, rows, len(rows))
-			for i, size := range []int{1, 7, 1000, 65_536, 100_000} {
+			for i, size := range sizes {
 				opts := opts
 				opts.Workers = 3 - i%3
 				if !bytes.Equal(mapping(t, f, opts, rows, size), want) {
@@ -320,7 +324,11 @@ func (g *groupSizes) close() error { return nil }
 func TestGroupsAreCutByBytesToo(t *testing.T) {
 	const rows = 50
 	large := make([]byte, groupBytes/10)
-	for _, size := range []int{1, 7, rows} {
+	sizes := []int{1, 7, rows}
+	if testing.Short() {
+		sizes = []int{7}
+	}
+	for _, size := range sizes {
 		var sizes groupSizes
 		m := newColumnMapping(&sizes, 20, MappingOptions{Carried: []string{"x"}})
 		for i := 0; i < rows; i += size {

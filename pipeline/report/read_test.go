@@ -42,9 +42,13 @@ func asRead(f Format, r Row, number int64) MappingRow {
 
 // A mapping of any format reads back as it was written, whatever its cells hold.
 func TestReadMapping(t *testing.T) {
+	n := 20_000
+	if testing.Short() {
+		n = 5000
+	}
 	rows := append(exampleRows(), Row{Source: "-", Row: 1, Workspace: []byte("a,b"), Original: []byte("\x00http://d.example/\"\r\n\x00"),
 		Canonical: []byte("http://d.example/"), Code: []byte("x"), Outcome: Created, Carried: [][]byte{[]byte("\""), bytes.Repeat([]byte("\n,"), 3<<20)}})
-	for i := range 20000 {
+	for i := range n {
 		r := rows[i%4]
 		r.Row = int64(i + 100)
 		rows = append(rows, r)
@@ -109,10 +113,14 @@ func TestReadDamage(t *testing.T) {
 // A bit changed anywhere in a columnar mapping is an error or another row; it is
 // never a panic, and never a demand for absurd memory.
 func TestReadFlipped(t *testing.T) {
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
 	for _, format := range []Format{Parquet, Arrow} {
 		data := mapping(t, format, MappingOptions{Carried: []string{"a", "b"}}, exampleRows(), 2)
 		path := write(t, "mapping", data)
-		for i := range data {
+		for i := 0; i < len(data); i += step {
 			flipped := bytes.Clone(data)
 			flipped[i] ^= 1 << (i % 8)
 			if err := os.WriteFile(path, flipped, 0o666); err != nil {
