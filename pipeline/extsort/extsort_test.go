@@ -158,12 +158,13 @@ func TestOrder(t *testing.T) {
 		"late hot group":      func(i int) rec { return rec{uint32(i / 20000), rnd.Uint64() % 3, ""} },
 		"exponential lengths": func(i int) rec { return rec{0, rnd.Uint64(), strings.Repeat("x", 1<<(i%18))} },
 	}
+	n, writers, memories := 60_000, []int{1, 3}, []int64{0, 1 << 20, 1 << 23}
+	if testing.Short() {
+		n, writers, memories = 30_000, []int{3}, []int64{0, 1 << 20}
+	}
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
-			n := 60_000
-			if testing.Short() {
-				n = 30_000
-			}
+			n := n
 			if name == "exponential lengths" {
 				n = 2000
 			}
@@ -172,9 +173,9 @@ func TestOrder(t *testing.T) {
 				recs[i] = shape(i)
 				recs[i].content += fmt.Sprint(i)
 			}
-			for _, writers := range []int{1, 3} {
-				for _, memory := range []int64{0, 1 << 20, 1 << 23} {
-					check(t, recs, writers, memory)
+			for _, w := range writers {
+				for _, memory := range memories {
+					check(t, recs, w, memory)
 				}
 			}
 		})
@@ -361,7 +362,11 @@ func TestInOrderEnds(t *testing.T) {
 func TestLongRecords(t *testing.T) {
 	const memory, writers, longest = 32 << 20, 2, 200_000
 	const needs = longest + 8<<20 + 512*32<<10
-	for _, longOf := range []int{1, 2, 40} {
+	shares := []int{1, 2, 40}
+	if testing.Short() {
+		shares = []int{2}
+	}
+	for _, longOf := range shares {
 		var recs []rec
 		rnd := rand.New(rand.NewPCG(uint64(longOf), 0))
 		for total := 0; total < 4*memory; {
