@@ -69,10 +69,10 @@ func inOrders(t *testing.T, test func(t *testing.T, order report.Order)) {
 	}
 }
 
-// apart is how far some n of the lines lie apart; -short: a fifth of them.
+// apart is how far some n of the lines lie apart; -short: three of them.
 func apart(lines []string, n int) int {
 	if testing.Short() {
-		n /= 5
+		n = 3
 	}
 	return 1 + len(lines)/n
 }
@@ -154,7 +154,10 @@ func testVerifyLinks(t *testing.T, order report.Order) {
 	tampered(t, report.CSV, order, 2)
 	good := lines(t, "mapping.csv")
 	type url struct{ source, workspace, canonical string }
-	links, swaps := map[url][]int{}, 0
+	links, swaps, most := map[url][]int{}, 0, 20
+	if testing.Short() {
+		most = 5
+	}
 	for i, line := range good[1:] {
 		if cells := strings.Split(line, ","); !strings.Contains(line, `"`) {
 			key := url{cells[0], cells[2], cells[4]}
@@ -163,7 +166,7 @@ func testVerifyLinks(t *testing.T, order report.Order) {
 	}
 	for _, at := range links {
 		link := slices.IndexFunc(at, func(i int) bool { return strings.Contains(good[i], ",created,") })
-		if link < 0 || len(at) == 1 || swaps == 20 {
+		if link < 0 || len(at) == 1 || swaps == most {
 			continue
 		}
 		swaps++
@@ -220,6 +223,10 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 		"salt":          {audit.BadSalt, func(r *report.MappingRow) { r.Salt += 1 }},
 		"removed":       {audit.RowMissing, nil},
 	}
+	places, flips := []int64{1, 50, 131}, 50
+	if testing.Short() {
+		places, flips = []int64{50}, 10
+	}
 	for _, format := range []report.Format{report.Parquet, report.Arrow} {
 		tampered(t, format, order, 1)
 		path := "out/mapping." + string(format)
@@ -228,7 +235,7 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 			t.Fatal(err)
 		}
 		for name, c := range changes {
-			for _, at := range []int64{1, 50, 131} {
+			for _, at := range places {
 				if err := os.WriteFile(path, good, 0o666); err != nil {
 					t.Fatal(err)
 				}
@@ -239,7 +246,7 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 				}
 			}
 		}
-		for i := 0; i < len(good)-2000; i += 1 + len(good)/50 {
+		for i := 0; i < len(good)-2000; i += 1 + len(good)/flips {
 			bad := bytes.Clone(good)
 			bad[i] ^= 4
 			if err := os.WriteFile(path, bad, 0o666); err != nil {

@@ -162,9 +162,13 @@ func TestVerifyClean(t *testing.T) {
 		"no retries":    func(c *pipeline.Config) { c.MaxRetries = pipeline.NoRetries },
 		"few retries":   func(c *pipeline.Config) { c.MaxRetries = 2 },
 	}
+	lengths := []int{1, 2, 3, 10, 12, 24}
+	if testing.Short() {
+		lengths = []int{2}
+	}
 	for name, option := range options {
 		for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
-			for _, length := range []int{1, 2, 3, 10, 12, 24} {
+			for _, length := range lengths {
 				if name != "plain" && name != "excel-safe" && (length > 2 && length != 10) {
 					continue
 				}
