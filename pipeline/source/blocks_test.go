@@ -103,7 +103,11 @@ func TestGuessIsApart(t *testing.T) {
 	for i := range 400 {
 		rows = append(rows, []string{"a,b", "too,many,fields", "\"two\nlines\",b", "x\"y,b"}[i%7%4])
 	}
-	for block := 1; block < 200; block++ {
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for block := 1; block < 200; block += step {
 		checkWorkers(t, []byte(strings.Join(rows, "\n")), ',', 2, Options{BatchRows: 7, Block: block})
 	}
 }
@@ -111,6 +115,10 @@ func TestGuessIsApart(t *testing.T) {
 // Of well-formed input nearly all guesses are right, quoted lines or not, and all
 // of it is as the standard library reads it.
 func TestGuesses(t *testing.T) {
+	sizes := []int{1, 2, 3, 64, 1000, 10_000}
+	if testing.Short() {
+		sizes = []int{3, 64, 1000}
+	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, tt := range []struct {
 		name string
@@ -130,7 +138,7 @@ func TestGuesses(t *testing.T) {
 			want = append(want, strings.Join(row, "|"))
 		}
 		w.Flush()
-		for _, block := range []int{1, 2, 3, 64, 1000, 10_000} {
+		for _, block := range sizes {
 			recs, blocks, right, err := guessed(buf.Bytes(), ',', 3, Options{Block: block})
 			if err != nil || !slices.Equal(cellsOf(recs), want) {
 				t.Fatalf("%s, blocks of %d: %d records, want %d: %v", tt.name, block, len(recs), len(want), err)
