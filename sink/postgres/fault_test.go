@@ -446,6 +446,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 	links := generated(0, 20_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel() // most of it is pauses
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			// A connection from before the settings, which could end ours too.

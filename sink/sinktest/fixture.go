@@ -142,6 +142,14 @@ func links(workspace string, from, to int) []sink.Link {
 	return sorted(out)
 }
 
+// few is the number n of links; -short: a fifth.
+func few(n int) int {
+	if testing.Short() {
+		n /= 5
+	}
+	return n
+}
+
 func sorted(ls ...[]sink.Link) []sink.Link {
 	all := slices.Concat(ls...)
 	slices.SortFunc(all, func(a, b sink.Link) int {

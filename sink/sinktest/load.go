@@ -54,7 +54,7 @@ func testLoadSizes(t *testing.T, db *database) {
 }
 
 func testLoadMany(t *testing.T, db *database) {
-	ls := sorted(links("v", 0, 50_000), links("w", 0, 30_000), links("wü", 0, 20_000))
+	ls := sorted(links("v", 0, few(50_000)), links("w", 0, few(30_000)), links("wü", 0, few(20_000)))
 	for i := range ls {
 		if i%3 == 0 {
 			ls[i].Original = []byte("HTTPS://WWW.example.com/catalogue//item/ü?" + fmt.Sprint(i))
@@ -65,7 +65,7 @@ func testLoadMany(t *testing.T, db *database) {
 }
 
 func testLoadExisting(t *testing.T, db *database) {
-	all := links("w", 0, 40_000)
+	all := links("w", 0, few(40_000))
 	var odd, even []sink.Link
 	for i, l := range all {
 		if i%2 == 0 {

@@ -101,7 +101,7 @@ func testLookupCodeOnly(t *testing.T, db *database) {
 // Every other link is stored, every tenth under another code; the probes of two
 // workspaces are more than any statement takes parameters.
 func testLookupMany(t *testing.T, db *database) {
-	all := sorted(links("v", 0, 20_000), links("w", 0, 20_000))
+	all := sorted(links("v", 0, few(20_000)), links("w", 0, few(20_000)))
 	var stored []sink.Link
 	var want []found
 	for i, l := range all {
