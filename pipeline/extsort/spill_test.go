@@ -197,17 +197,19 @@ func FuzzSpill(f *testing.F) {
 	})
 }
 
+// heap returns how many bytes somebody holds.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // A writer that somebody still knows keeps no memory once all is spilled.
 func TestWriterGivesUpMemory(t *testing.T) {
 	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 64 << 20, TempDir: t.TempDir()})
 	defer s.Close()
-	held := func() int64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := held()
+	before := heap()
 	w := s.NewWriter()
 	for i := range uint64(1 << 20) {
 		w.Reserve(0, i*7919, 100)
@@ -215,8 +217,27 @@ func TestWriterGivesUpMemory(t *testing.T) {
 	if err := s.Finish(); err != nil || s.Spilled() == 0 {
 		t.Fatalf("%d bytes were spilled: %v", s.Spilled(), err)
 	}
-	if more := held() - before; more > 16<<20 {
+	if more := heap() - before; more > 16<<20 {
 		t.Errorf("%d bytes are held", more)
+	}
+	runtime.KeepAlive(w)
+}
+
+// A long record that was spilled is held by nobody, although it was the last of its
+// range.
+func TestLongRecordsAreGivenUp(t *testing.T) {
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 8 << 20, TempDir: t.TempDir()})
+	defer s.Close()
+	before := heap()
+	w := s.NewWriter()
+	for i := range uint64(sampleSize) {
+		w.Reserve(0, i<<40, 8)
+	}
+	for i := range uint64(2 * rangeBuckets) {
+		w.Reserve(0, i*sampleSize/rangeBuckets/2<<40, 100_000)
+	}
+	if more := heap() - before; more > 32<<20 || s.Spilled() == 0 {
+		t.Errorf("%d bytes are held, %d were spilled", more, s.Spilled())
 	}
 	runtime.KeepAlive(w)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 )
 
@@ -257,7 +258,7 @@ func (w *Writer) spill(t *stretch, n int) {
 		for _, chunk := range t.chunks[:now] {
 			w.reuse(chunk)
 		}
-		t.chunks = append(t.chunks[:0], t.chunks[now:]...)
+		t.chunks = slices.Delete(t.chunks, 0, now) // which forgets them, too
 		n -= now
 	}
 }
