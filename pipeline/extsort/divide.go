@@ -23,6 +23,9 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 	if err != nil {
 		return err
 	}
+	for i := range bounds {
+		bounds[i].forget()
+	}
 	for i := range parts {
 		if i > 0 {
 			s.bounds = append(s.bounds, bounds[i-1])

@@ -236,6 +236,14 @@ type bound struct {
 	content []byte
 }
 
+// forget drops the content, of which nobody asks any more what it is, only whether
+// there is one.
+func (b *bound) forget() {
+	if b.content != nil {
+		b.content = []byte{}
+	}
+}
+
 // compareBounds compares by group and key alone.
 func (s *Sorter) compareBounds(a, b bound) int {
 	if a.group != b.group {

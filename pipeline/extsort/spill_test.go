@@ -242,6 +242,23 @@ func TestLongRecordsAreGivenUp(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
+// Where contents divide records, the buckets do not hold any.
+func TestContentsAreGivenUp(t *testing.T) {
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: t.TempDir()})
+	defer s.Close()
+	before := heap()
+	w := s.NewWriter()
+	for i := range uint64(1000) {
+		binary.BigEndian.PutUint64(w.Reserve(0, 7, 100_000), i*331%1000)
+	}
+	if err := s.Finish(); err != nil || s.Buckets() < 100 || !s.Joined(2) {
+		t.Fatalf("%d buckets: %v", s.Buckets(), err)
+	}
+	if more := heap() - before; more > 12<<20 {
+		t.Errorf("%d bytes are held", more)
+	}
+}
+
 // A spill that cannot be written is reported by the writer and by Finish.
 func TestSpillFails(t *testing.T) {
 	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: "/nowhere"})
