@@ -123,7 +123,8 @@ func (v *verifier) readRows(ctx context.Context, rows rowReader, free <-chan *re
 		if err == io.EOF {
 			return nil
 		}
-		if err != nil {
+		damaged := err != nil
+		if damaged {
 			if _, err = v.damaged(v.mapping, err); err != nil || block.Len() == 0 {
 				return err
 			}
@@ -135,7 +136,7 @@ func (v *verifier) readRows(ctx context.Context, rows rowReader, free <-chan *re
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if v.broken.Load() {
+		if damaged {
 			return nil
 		}
 	}
