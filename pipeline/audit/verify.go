@@ -129,12 +129,6 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	}
 	v.claims = v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, v.claims.Close()) }()
-	if len(cfg.Inputs) > 0 {
-		if v.inputs, err = v.matchInputs(); err != nil {
-			return nil, err
-		}
-		v.other = make([]bool, len(v.inputs))
-	}
 	if cfg.Store != nil {
 		v.stored = v.newSorter(compareClaims)
 		defer func() { err = errors.Join(err, v.stored.Close()) }()
@@ -145,6 +139,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 		}
 	}()
 	if v.settle() {
+		if err := v.findInputs(); err != nil {
+			return nil, err
+		}
 		if err := v.checkFolder(); err != nil {
 			return nil, err
 		}

@@ -131,14 +131,30 @@ func (v *verifier) fileRejects(ctx context.Context) error {
 	return cmp.Or(err, s.err())
 }
 
+// findInputs finds the inputs that are to be replayed. That they are not those of the
+// manifest is a mistake of whoever named them, unless the manifest is known to be
+// another than the run left: then it is a finding, and nothing is replayed.
+func (v *verifier) findInputs() error {
+	if len(v.cfg.Inputs) == 0 {
+		return nil
+	}
+	given, err := source.Expand(v.cfg.Inputs)
+	if err != nil {
+		return err
+	}
+	v.inputs, err = v.matchInputs(given)
+	if err != nil && v.log.kinds[ManifestSum] > 0 {
+		v.wrong(BadSource, "inputs", "those that were named", err)
+		return nil
+	}
+	v.other = make([]bool, len(v.inputs))
+	return err
+}
+
 // matchInputs finds for each input of the manifest the file that it is now: the
 // one of the same name, or else, of those that are left, the only one with the same
 // last element.
-func (v *verifier) matchInputs() ([]string, error) {
-	given, err := source.Expand(v.cfg.Inputs)
-	if err != nil {
-		return nil, err
-	}
+func (v *verifier) matchInputs(given []string) ([]string, error) {
 	named := make(map[string]bool, len(given))
 	for _, path := range given {
 		named[path] = true

@@ -1,14 +1,18 @@
 package audit_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // stretches is a run whose mapping is checked in three stretches.
@@ -38,5 +42,51 @@ func testVerifyBesideDamage(t *testing.T, order report.Order) {
 			t.Errorf("%s no report: %d rows, found %v", name, v.Rows, v.Findings)
 		}
 		os.WriteFile("out/"+name, []byte(strings.Join(good, "")), 0o666)
+	}
+}
+
+// A manifest is judged before it is believed: that it names other inputs than were
+// given is no mistake of whoever gave them if it is not the one that was noted, or is
+// one that no run leaves.
+func TestVerifyManifestNamesOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(m *report.Manifest)
+		noted  bool
+		want   []audit.Kind // nil: an error
+	}{
+		"another, noted": {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"another":        {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, false, nil},
+		"fewer, noted":   {func(m *report.Manifest) { m.Inputs = m.Inputs[:1] }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"one twice":      {func(m *report.Manifest) { m.Inputs[1].Name = "a.csv" }, false, []audit.Kind{audit.BadManifest}},
+	} {
+		cfg := base(10)
+		cfg.DryRun = true
+		result := job(t, cfg, twoInputs())
+		m := readManifest(t)
+		c.change(m)
+		writeManifest(t, m)
+		check := audit.VerifyConfig{Dir: "out", Version: "test", Inputs: []string{"a.csv", "b.csv"}}
+		if c.noted {
+			check.ManifestSHA256 = result.ManifestSHA256
+		}
+		v, err := audit.Verify(context.Background(), check)
+		if c.want == nil {
+			if usage := (*source.UsageError)(nil); !errors.As(err, &usage) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, kind := range c.want {
+			if v.Kinds[kind] == 0 {
+				t.Errorf("%s: found %v, want %s", name, kinds(v), kind)
+			}
+		}
+		if c.noted && !slices.ContainsFunc(v.Findings, func(f audit.Finding) bool { return f.Column == "inputs" && f.Found != "" }) {
+			t.Errorf("%s: nothing says why no input is replayed: %v", name, v.Findings)
+		}
 	}
 }
