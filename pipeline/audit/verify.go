@@ -73,6 +73,7 @@ type verifier struct {
 	carried    []string // of these, those in the mapping
 	seen       []*rowSet
 	rejected   []*rowSet // of seen, if the inputs are replayed
+	repeated   []*rowSet // of seen: they are there more than once
 	groups     groups
 	claims     *extsort.Sorter
 	seed       maphash.Seed
@@ -83,6 +84,7 @@ type verifier struct {
 	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
 	created    atomic.Uint64   // sum of the links that it must have as the run created them
 	broken     atomic.Bool     // a file could not be read to the end
+	twice      atomic.Bool     // one of repeated has a row
 	mixed      atomic.Bool     // the mapping is not in order
 	result     Verified
 }
@@ -169,6 +171,9 @@ func (v *verifier) all(ctx context.Context) error {
 	}
 	g.Go(func() error { return v.verifyRejects(gctx) })
 	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := v.verifyRepeated(ctx); err != nil {
 		return err
 	}
 	if v.inputs != nil {

@@ -209,13 +209,17 @@ func (c *linkCursor) next() error {
 		r := &c.row.MappingRow
 		c.block.Row(c.i, r)
 		c.i++
-		faulty := slices.ContainsFunc(c.block.Faults, func(f *report.CellError) bool { return f.Row == r.Number }) // a finding already
-		if !faulty && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
+		if !isFaulty(&c.block, r.Number) && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
 			c.w.resolve(&c.row)
 			c.at = &c.row
 			return nil
 		}
 	}
+}
+
+// isFaulty reports whether a row of a block has a cell that is a finding already.
+func isFaulty(b *report.MappingBlock, row int64) bool {
+	return slices.ContainsFunc(b.Faults, func(f *report.CellError) bool { return f.Row == row })
 }
 
 // eof returns an error that is not the end of the rows.

@@ -49,7 +49,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 	}
 	v.rows = v.newSorter(bytes.Compare)
 	defer func() { err = errors.Join(err, v.rows.Close()) }()
-	if err := errors.Join(v.fileMapping(ctx), v.fileRejects(ctx)); err != nil {
+	if err := v.fileRun(ctx); err != nil {
 		return err
 	}
 	if err := v.readInputs(ctx, !again); err != nil {
@@ -95,37 +95,20 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	return nil
 }
 
-// fileMapping files the rows of the mapping.
-func (v *verifier) fileMapping(ctx context.Context) error {
-	if v.mapping == "" {
-		return nil
-	}
-	m, err := v.openMapping()
-	if m == nil || err != nil {
-		return err
-	}
-	defer m.Close()
-	w, l := v.newChecker(m), new(link)
-	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		l.MappingRow = *r
-		if w.resolve(l); l.source >= 0 && l.Row.Row > 0 && l.Row.Row < mostRecords {
-			w.sums.row(l)
+// fileRun files what the run has of each row; of one that is there twice, which is a
+// finding already, the first.
+func (v *verifier) fileRun(ctx context.Context) error {
+	s, repeats := v.newRowHasher(), v.newRepeats()
+	if err := v.eachLink(ctx, func(l *link) {
+		if !repeats.again(l.source, l.Row.Row) {
+			s.row(l)
 		}
-	})
-	return cmp.Or(err, w.sums.err())
-}
-
-// fileRejects files the rejects.
-func (v *verifier) fileRejects(ctx context.Context) error {
-	r, err := report.OpenRejects(v.path(report.RejectsName))
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	defer r.Close()
-	s, sources := v.newRowHasher(), v.inputNumbers()
-	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, rej *report.Reject) {
-		if i, ok := sources[rej.Source]; ok && rej.Row > 0 && rej.Row < mostRecords {
-			s.file(i, rej.Row, rowSums{rejected: s.reject(rej.Reason, rej.Detail, rej.Offset, rej.Raw, rej.Cells)})
+	err := v.eachReject(ctx, func(_ int64, source int, r *report.Reject) {
+		if !repeats.again(source, r.Row) {
+			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	})
 	return cmp.Or(err, s.err())

@@ -122,6 +122,7 @@ func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 		}
 		v.seen = append(v.seen, newRowSet(in.Records))
 		v.rejected = append(v.rejected, newRowSet(in.Records))
+		v.repeated = append(v.repeated, newRowSet(in.Records))
 	}
 	v.uniteColumns()
 }

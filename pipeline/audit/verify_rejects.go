@@ -87,9 +87,8 @@ func (w *rejectChecker) check(row int64, r *report.Reject) {
 	case r.Row < 1 || r.Row > w.seen[i].records:
 		w.wrong(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[i].records, 10), strconv.FormatInt(r.Row, 10))
 		return
-	case !w.seen[i].add(r.Row):
-		w.wrong(RowRepeated, "row", "", r.Source+" "+strconv.FormatInt(r.Row, 10))
 	}
+	w.account(i, r.Row)
 	w.checkPlace(r, i)
 	if w.sums != nil {
 		w.rejected[i].add(r.Row)

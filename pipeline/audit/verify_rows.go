@@ -208,17 +208,17 @@ func (w *checker) checkRow() {
 	}
 }
 
-// checkPlace checks that a row of the inputs is accounted for once.
+// checkPlace checks that a row is one of the inputs, and accounts for it.
 func (w *checker) checkPlace(r *link) {
 	switch {
 	case r.source < 0:
 		w.found(BadSource, "source", "an input of the manifest", r.Source)
 	case r.Row.Row < 1 || r.Row.Row > w.seen[r.source].records:
 		w.found(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[r.source].records, 10), strconv.FormatInt(r.Row.Row, 10))
-	case !w.seen[r.source].add(r.Row.Row):
-		w.found(RowRepeated, "row", "", r.Source+" "+strconv.FormatInt(r.Row.Row, 10))
-	case w.sums != nil:
-		w.sums.row(r)
+	default:
+		if w.account(r.source, r.Row.Row); w.sums != nil {
+			w.sums.row(r)
+		}
 	}
 }
 
