@@ -28,7 +28,7 @@ type checker struct {
 	canon    []byte
 	code     []byte
 	input    []byte
-	ok       string // the last workspace that is one
+	ok       string // the last workspace that is one; "": none yet
 
 	grouped   bool // what follows is known
 	groupName string
@@ -171,11 +171,12 @@ func (w *checker) checkSafe() {
 func (w *checker) checkRow() {
 	r := &w.row
 	w.checkPlace(r)
-	if string(r.Workspace) != w.ok {
+	if w.ok == "" || string(r.Workspace) != w.ok {
 		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
 			w.found(BadWorkspace, "workspace_id", err.Error(), string(r.Workspace))
+		} else {
+			w.ok = string(r.Workspace)
 		}
-		w.ok = string(r.Workspace)
 	}
 	var err error
 	w.canon, err = w.run.profile.Append(w.canon[:0], r.Original)

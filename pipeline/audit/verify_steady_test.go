@@ -137,3 +137,25 @@ func testVerifyRepeated(t *testing.T, order report.Order) {
 		put(t, "mapping.csv", mapping)
 	}
 }
+
+// What is no workspace is found in each row that has it, also where it is blank or
+// the rows go to several workers.
+func TestVerifyWorkspaces(t *testing.T) {
+	stretches(t, report.SortOrder)
+	for _, workspace := range []string{"", "a|b"} {
+		bad := lines(t, "mapping.csv")
+		for i, line := range bad[1:] {
+			bad[i+1] = strings.Replace(line, ",demo,", ","+workspace+",", 1)
+		}
+		put(t, "mapping.csv", bad)
+		for _, workers := range []int{1, 3} {
+			if v := verify(t, audit.VerifyConfig{Workers: workers}); v.Kinds[audit.BadWorkspace] != 10_000 {
+				t.Errorf("%q, %d workers: %d of 10,000 rows", workspace, workers, v.Kinds[audit.BadWorkspace])
+			}
+		}
+		for i, line := range bad[1:] {
+			bad[i+1] = strings.Replace(line, ","+workspace+",", ",demo,", 1)
+		}
+		put(t, "mapping.csv", bad)
+	}
+}
