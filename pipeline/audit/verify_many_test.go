@@ -41,3 +41,26 @@ func TestVerifyManyInputs(t *testing.T) {
 		t.Errorf("%d bytes an input", n)
 	}
 }
+
+// Very many claims on one code are not held but by the sort, which needs 240 bytes
+// for each of these.
+func TestVerifyManyClaims(t *testing.T) {
+	const most = 320
+	allocated := func(urls int) (bytes, claims uint64) {
+		var list strings.Builder
+		for i := range urls {
+			fmt.Fprintf(&list, "http://example.com/%d/%0100d\n", i, 0)
+		}
+		job(t, pipeline.Config{Workspace: "demo", CodeLength: 1, DryRun: true}, map[string]string{"a.txt": list.String()})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		clean(t, audit.VerifyConfig{Workers: 1, Memory: 1 << 30})
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, 11 * uint64(readManifest(t).Counts.Rejected)
+	}
+	few, fewClaims := allocated(5_000)
+	many, manyClaims := allocated(20_000)
+	if n := (many - few) / (manyClaims - fewClaims); n > most {
+		t.Errorf("%d bytes a claim", n)
+	}
+}

@@ -8,76 +8,49 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A slotChecker goes over the codes that claims are about, one after the other.
+// A slotChecker goes over the codes that claims are about, one after the other. Of
+// the claims on a code, which may be very many, it keeps none but its holder and the
+// last line.
 type slotChecker struct {
 	*verifier
 	links  *linkCursor
 	wanted *extsort.Writer // of codes whose owners must be in the store; nil: it is not looked at
 
-	group  uint32
-	code   []byte
-	claims []claim // of that code; nil: none so far
+	known     bool // there is a code in hand
+	group     uint32
+	workspace string
+	code      []byte
+	holder    *claim // the link that has it; nil: none of the mapping, as far as is known
+	line      claim  // of collisions.csv, that no link has asked for yet; of row 0: none
+	elsewhere []byte // the URL of the last link that has another code
 }
 
-// bucket adds the claims of a bucket. A code may go on in the next one.
+// bucket checks the claims of a bucket. A code may go on in the next one.
 func (s *slotChecker) bucket(b *extsort.Bucket) error {
 	for i := range b.Len() {
 		c := decodeClaim(b.Record(i))
-		if len(s.claims) > 0 && (b.Group(i) != s.group || !bytes.Equal(c.code, s.code)) {
-			if err := s.close(); err != nil {
+		if !s.known || b.Group(i) != s.group || !bytes.Equal(c.code, s.code) {
+			if err := s.turn(b.Group(i), c.code); err != nil {
 				return err
 			}
 		}
-		s.group, s.code = b.Group(i), append(s.code[:0], c.code...)
-		c.code, c.canonical, c.owner = nil, bytes.Clone(c.canonical), bytes.Clone(c.owner)
-		s.claims = append(s.claims, c)
+		s.check(&c)
 	}
 	return nil
 }
 
-// close checks the claims of the code in hand. They come by kind, lines before the
-// links that need them.
-func (s *slotChecker) close() error {
-	if len(s.claims) == 0 {
-		return nil
-	}
-	defer func() { s.claims = s.claims[:0] }()
-	workspace := s.groups.name(s.group)
-	holder, err := s.holder(workspace)
-	if err != nil {
-		return err
-	}
-	for i := range s.claims {
-		switch c := &s.claims[i]; {
-		case c.what != holds:
-		case holder == nil:
-			holder = c
-		default:
-			s.shared(max(c.row, holder.row))
-		}
-	}
-	s.matchLines()
-	var linked map[string]bool // nil until it is needed, as it rarely is
-	for i := range s.claims {
-		c := &s.claims[i]
-		s.check(c, holder, workspace)
-		if c.what != refused || c.salt != 0 {
-			continue
-		}
-		if linked == nil {
-			linked = s.linked(holder)
-		}
-		if linked[string(c.canonical)] {
-			s.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: c.row, Column: "reason",
-				Expected: "no link of " + report.Text(c.canonical), Found: report.CodeSpaceExhausted})
-		}
-	}
-	return nil
+// turn turns to another code.
+func (s *slotChecker) turn(group uint32, code []byte) (err error) {
+	s.closeLine()
+	s.known, s.group, s.workspace = true, group, s.groups.name(group)
+	s.code, s.elsewhere = append(s.code[:0], code...), s.elsewhere[:0]
+	s.holder, err = s.first()
+	return err
 }
 
-// holder returns the link of salt 0 that has the code in hand; nil: none.
-func (s *slotChecker) holder(workspace string) (*claim, error) {
-	found, err := s.links.seek(workspace, s.code)
+// first returns the link of salt 0 that has the code in hand; nil: none.
+func (s *slotChecker) first() (*claim, error) {
+	found, err := s.links.seek(s.workspace, s.code)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -87,95 +60,113 @@ func (s *slotChecker) holder(workspace string) (*claim, error) {
 		if err := s.links.next(); err != nil {
 			return nil, err
 		}
-		if found, err = s.links.seek(workspace, s.code); err != nil || !found {
+		if found, err = s.links.seek(s.workspace, s.code); err != nil || !found {
 			return holder, err
 		}
 		s.shared(s.links.at.Number)
 	}
 }
 
-// linked returns the URLs whose code of salt 0 is the one in hand and that have a
-// link, as far as claims and their holder tell.
-func (s *slotChecker) linked(holder *claim) map[string]bool {
-	urls := map[string]bool{}
-	if holder != nil {
-		urls[string(holder.canonical)] = true
-	}
-	for i := range s.claims {
-		if c := &s.claims[i]; c.what == elsewhere {
-			urls[string(c.canonical)] = true
+// check checks a claim on the code in hand.
+func (s *slotChecker) check(c *claim) {
+	switch {
+	case c.what == holds && s.holder == nil:
+		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical)}
+	case c.what == holds:
+		s.shared(max(c.row, s.holder.row))
+	case c.what == line:
+		s.addLine(c)
+		s.checkOwner(c)
+	case c.what == needs:
+		s.findLine(c)
+		if c.created && s.before(c) {
+			s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: s.holder.row, Column: "short_code",
+				Expected: report.Text(c.canonical), Found: report.Text(s.holder.canonical)})
 		}
+	case c.what == elsewhere:
+		s.elsewhere = append(s.elsewhere[:0], c.canonical...)
+	case c.what == refused:
+		s.checkRefused(c)
 	}
-	return urls
+}
+
+// before reports whether the URL of a claim should have had the code before its
+// holder.
+func (s *slotChecker) before(c *claim) bool {
+	return s.holder != nil && s.holder.created && bytes.Compare(s.holder.canonical, c.canonical) > 0
 }
 
 func (s *slotChecker) shared(row int64) {
 	s.log.add(Finding{Kind: CodeShared, File: s.mapping, Row: row, Column: "short_code", Expected: "a code of its own", Found: report.Text(s.code)})
 }
 
-// matchLines finds for each link that needs a line its line, and the reverse.
-func (s *slotChecker) matchLines() {
-	type match struct {
-		canonical string
-		salt      int
+// addLine makes a line the last.
+func (s *slotChecker) addLine(c *claim) {
+	if s.isLine(c) {
+		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: max(c.row, s.line.row), Expected: "one line a code", Found: report.Text(c.canonical)})
+		return
 	}
-	open := map[match]int64{}
-	for i := range s.claims {
-		c := &s.claims[i]
-		key := match{string(c.canonical), c.salt}
-		switch row, ok := open[key]; {
-		case c.what == line && ok:
-			s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: max(c.row, row), Expected: "one line a code", Found: report.Text(c.canonical)})
-		case c.what == line:
-			open[key] = c.row
-		case c.what == needs && !ok:
-			s.log.add(Finding{Kind: Uncollided, File: s.mapping, Row: c.row, Column: "salt",
-				Expected: report.Text("a line of " + report.CollisionsName + " for " + string(s.code))})
-		case c.what == needs:
-			delete(open, key)
-		}
-	}
-	for key, row := range open {
-		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: row, Column: "canonical_url",
-			Expected: "a link of the mapping with a salt above " + report.Text(saltText(key.salt)), Found: report.Text(key.canonical)})
-	}
+	s.closeLine()
+	s.line = claim{row: c.row, salt: c.salt, canonical: append(s.line.canonical[:0], c.canonical...)}
 }
 
-// check checks a claim against the link that has the code; nil: none of the
-// mapping.
-func (s *slotChecker) check(c, holder *claim, workspace string) {
-	switch {
-	case c.what == line:
-		s.checkOwner(c, holder, workspace)
-	case c.what == refused && holder == nil && s.wanted != nil:
-		s.file(s.wanted, []byte(workspace), &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
-	case c.what == holds || c.what == elsewhere || holder == nil || !holder.created:
-	case c.what == needs && c.created && bytes.Compare(holder.canonical, c.canonical) > 0:
-		s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: holder.row, Column: "short_code",
-			Expected: report.Text(c.canonical), Found: report.Text(holder.canonical)})
-	case c.what == refused && bytes.Compare(holder.canonical, c.canonical) > 0:
+// isLine reports whether the last line is that of a URL and salt.
+func (s *slotChecker) isLine(c *claim) bool {
+	return s.line.row > 0 && s.line.salt == c.salt && bytes.Equal(s.line.canonical, c.canonical)
+}
+
+// findLine finds the line of a link that needs it.
+func (s *slotChecker) findLine(c *claim) {
+	if s.isLine(c) {
+		s.line.row = 0
+		return
+	}
+	s.log.add(Finding{Kind: Uncollided, File: s.mapping, Row: c.row, Column: "salt",
+		Expected: report.Text("a line of " + report.CollisionsName + " for " + string(s.code))})
+}
+
+// closeLine makes a finding of the last line if no link has asked for it.
+func (s *slotChecker) closeLine() {
+	if s.line.row > 0 {
+		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: s.line.row, Column: "canonical_url",
+			Expected: "a link of the mapping with a salt above " + report.Text(saltText(s.line.salt)), Found: report.Text(s.line.canonical)})
+	}
+	s.line.row = 0
+}
+
+// checkRefused checks a reject that could not have the code. Its URL must have no
+// link, as far as the claims on its code of salt 0 tell.
+func (s *slotChecker) checkRefused(c *claim) {
+	if s.holder == nil && s.wanted != nil {
+		s.file(s.wanted, []byte(s.workspace), &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
+	}
+	if s.before(c) {
 		s.log.add(Finding{Kind: BadPrecedence, File: report.RejectsName, Row: c.row, Column: "reason",
-			Expected: "a URL before " + report.Text(c.canonical) + " as owner of " + report.Text(s.code), Found: report.Text(holder.canonical)})
+			Expected: "a URL before " + report.Text(c.canonical) + " as owner of " + report.Text(s.code), Found: report.Text(s.holder.canonical)})
+	}
+	if c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && bytes.Equal(s.holder.canonical, c.canonical)) {
+		s.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: c.row, Column: "reason",
+			Expected: "no link of " + report.Text(c.canonical), Found: report.CodeSpaceExhausted})
 	}
 }
 
 // checkOwner checks the owner in a line of collisions.csv. One that the mapping
 // does not have must at least be able to have the code; that it has it, the store
 // can tell.
-func (s *slotChecker) checkOwner(c, holder *claim, workspace string) {
+func (s *slotChecker) checkOwner(c *claim) {
 	f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: c.row, Column: "owner", Found: report.Text(c.owner)}
 	switch {
-	case holder != nil:
-		if f.Expected = report.Text(holder.canonical); bytes.Equal(c.owner, holder.canonical) {
+	case s.holder != nil:
+		if f.Expected = report.Text(s.holder.canonical); bytes.Equal(c.owner, s.holder.canonical) {
 			return
 		}
 	case len(c.owner) == 0 && s.wanted == nil:
 		f.Kind, f.Expected = Unexplained, "an owner of "+report.Text(s.code)
 		s.open.add(f)
 		return
-	case len(c.owner) == 0, codegen.SaltOf(c.owner, []byte(workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
+	case len(c.owner) == 0, codegen.SaltOf(c.owner, []byte(s.workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
 		if s.wanted != nil {
-			s.file(s.wanted, []byte(workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
+			s.file(s.wanted, []byte(s.workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 		}
 		return
 	default:
