@@ -203,13 +203,13 @@ func (v *verifier) isCSV() bool { return v.mapping == report.CSV.FileName() }
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {
 	var cell *report.CellError
 	if errors.As(err, &cell) {
-		v.log.add(Finding{Kind: Damaged, File: name, Row: cell.Row, Column: cell.Column, Found: report.Text(cell.Found)})
+		v.fault(name, cell.Row).wrong(Damaged, cell.Column, "", cell.Found)
 		return true, nil
 	}
 	v.broken.Store(true)
 	var damage *report.DamageError
 	if errors.As(err, &damage) {
-		v.log.add(Finding{Kind: Damaged, File: name, Row: damage.Row, Found: report.Text(damage.Err.Error())})
+		v.fault(name, damage.Row).wrong(Damaged, "", "", damage.Err.Error())
 		return false, nil
 	}
 	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)

@@ -46,28 +46,26 @@ func (p *place) compare(o *place) int {
 
 // collision checks a line and returns its place.
 func (w *checker) collision(c *report.Collision, row int64, before place) place {
-	wrong := func(kind Kind, column, expected string, found []byte) {
-		w.log.add(Finding{Kind: kind, File: report.CollisionsName, Row: row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
-	}
+	here := w.fault(report.CollisionsName, row)
 	scheme, err := codegen.New(len(c.Code))
 	if err != nil || c.Salt > w.run.mostSalt {
-		wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", c.Code)
+		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))
 		return before
 	}
 	workspace := c.Workspace
 	if w.run.excelSafe {
 		if report.IsFormula(workspace) {
-			wrong(BadFormula, "workspace_id", string(report.Defuse(workspace)), workspace)
+			here.wrong(BadFormula, "workspace_id", string(report.Defuse(workspace)), string(workspace))
 		}
 		workspace = report.Undefuse(workspace)
 	}
 	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
 	if !bytes.Equal(code, c.Code) {
-		wrong(BadCode, "code", string(code), c.Code)
+		here.wrong(BadCode, "code", string(code), string(c.Code))
 	}
 	at := place{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
 	if before.code0 != nil && before.compare(&at) >= 0 {
-		wrong(BadOrder, "", "after the line before", c.Canonical)
+		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
 	w.file(w.claims, workspace, &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
 	return at

@@ -73,6 +73,22 @@ func (f *Finding) compare(o *Finding) int {
 		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
 }
 
+// A spot is where something is wrong: a row of a file, or if that is 0 the file.
+type spot struct {
+	to   *findings
+	file string
+	row  int64
+}
+
+// fault returns the spot of faults, doubt that of findings that are none.
+func (v *verifier) fault(file string, row int64) spot { return spot{&v.log, file, row} }
+func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, file, row} }
+
+// wrong makes a finding.
+func (s spot) wrong(kind Kind, column, expected, found string) {
+	s.to.add(Finding{Kind: kind, File: s.file, Row: s.row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+}
+
 // findings keeps the first findings in their order and counts all. It is safe
 // for concurrent use.
 type findings struct {

@@ -191,7 +191,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	var usage *source.UsageError
 	if errors.As(err, &usage) && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
-		v.log.add(Finding{Kind: BadColumns, File: string(m.Name), Expected: "to be read as the run read it", Found: report.Text(usage.Msg)})
+		v.fault(string(m.Name), 0).wrong(BadColumns, "", "to be read as the run read it", usage.Msg)
 		return nil, nil
 	}
 	if err != nil {
@@ -280,7 +280,7 @@ func (v *verifier) checkInput(in *replayed, i int) {
 		{"dialect", dialectText(m.Dialect), dialectText((*report.Dialect)(in.Dialect))},
 	} {
 		if c.got != c.want {
-			v.log.add(Finding{Kind: InputSum, File: string(m.Name), Column: c.column, Expected: report.Text(c.want), Found: report.Text(c.got)})
+			v.fault(string(m.Name), 0).wrong(InputSum, c.column, c.want, c.got)
 		}
 	}
 }

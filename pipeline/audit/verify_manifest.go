@@ -44,16 +44,14 @@ func (v *verifier) readManifest() error {
 	}
 	v.result.ManifestSHA256 = hex.EncodeToString(digest.Sum(nil))
 	if want := strings.ToLower(v.cfg.ManifestSHA256); want != "" && want != v.result.ManifestSHA256 {
-		v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName,
-			Expected: report.Text(want), Found: report.Text(v.result.ManifestSHA256)})
+		v.wrong(ManifestSum, "", want, v.result.ManifestSHA256)
 	}
 	return nil
 }
 
 // wrong makes a finding of a field of the manifest.
 func (v *verifier) wrong(kind Kind, field string, expected, found any) {
-	v.log.add(Finding{Kind: kind, File: report.ManifestName, Column: field,
-		Expected: report.Text(fmt.Sprint(expected)), Found: report.Text(fmt.Sprint(found))})
+	v.fault(report.ManifestName, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
 }
 
 // settle takes from the manifest how rows were made, and reports whether it says
@@ -176,11 +174,11 @@ func (v *verifier) checkFolder() error {
 		info, err := os.Stat(v.path(file.Name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			v.log.add(Finding{Kind: FileMissing, File: file.Name})
+			v.fault(file.Name, 0).wrong(FileMissing, "", "", "")
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular():
-			v.log.add(Finding{Kind: Damaged, File: file.Name, Expected: "a file", Found: report.Text(info.Mode().Type().String())})
+			v.fault(file.Name, 0).wrong(Damaged, "", "a file", info.Mode().Type().String())
 		default:
 			continue
 		}
@@ -190,7 +188,7 @@ func (v *verifier) checkFolder() error {
 	entries, err := os.ReadDir(v.cfg.Dir)
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
-			v.open.add(Finding{Kind: FileUnlisted, File: e.Name(), Expected: "a file that the manifest lists"})
+			v.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
 		}
 	}
 	return err
@@ -206,7 +204,7 @@ func (v *verifier) digests(ctx context.Context) error {
 		case err != nil:
 			return err
 		case sum != file.SHA256:
-			v.log.add(Finding{Kind: FileSum, File: file.Name, Expected: report.Text(file.SHA256), Found: report.Text(sum)})
+			v.fault(file.Name, 0).wrong(FileSum, "", file.SHA256, sum)
 		}
 	}
 	return nil
@@ -259,7 +257,7 @@ func (v *verifier) verifyComplete() {
 		}
 		listed := 0
 		missing := v.seen[i].missing(func(row int64) bool {
-			v.log.add(Finding{Kind: RowMissing, File: string(in.Name), Row: row})
+			v.fault(string(in.Name), row).wrong(RowMissing, "", "", "")
 			listed++
 			return listed < v.cfg.MaxFindings
 		})

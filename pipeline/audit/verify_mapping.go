@@ -105,7 +105,7 @@ func (v *verifier) countRows(checkers []*checker) {
 	}
 	v.verifyCounts(v.mapping, v.result.Rows, counted)
 	if want := v.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
-		v.log.add(Finding{Kind: RowDigest, File: v.mapping, Expected: report.Text(want), Found: report.Text(digest.Sum())})
+		v.fault(v.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
 	}
 }
 
@@ -182,7 +182,6 @@ func (v *verifier) carriedNames(m *report.MappingReader) []string {
 
 func (v *verifier) checkColumns(file string, got, want []string) {
 	if !slices.Equal(got, want) {
-		v.log.add(Finding{Kind: BadColumns, File: file,
-			Expected: report.Text(strings.Join(want, ",")), Found: report.Text(strings.Join(got, ","))})
+		v.fault(file, 0).wrong(BadColumns, "", strings.Join(want, ","), strings.Join(got, ","))
 	}
 }

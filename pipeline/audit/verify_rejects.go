@@ -73,7 +73,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 }
 
 func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
-	w.log.add(Finding{Kind: kind, File: report.RejectsName, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+	w.fault(report.RejectsName, w.row.Number).wrong(kind, column, expected, found)
 }
 
 func (w *rejectChecker) check(row int64, r *report.Reject) {

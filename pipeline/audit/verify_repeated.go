@@ -46,7 +46,7 @@ func (v *verifier) verifyRepeated(ctx context.Context) error {
 	repeats := v.newRepeats()
 	check := func(file string, number int64, source int, name string, row int64) {
 		if repeats.again(source, row) {
-			v.log.add(Finding{Kind: RowRepeated, File: file, Row: number, Column: "row", Found: report.Text(name + " " + strconv.FormatInt(row, 10))})
+			v.fault(file, number).wrong(RowRepeated, "row", "", name+" "+strconv.FormatInt(row, 10))
 		}
 	}
 	if err := v.eachLink(ctx, func(l *link) { check(v.mapping, l.Number, l.source, l.Source, l.Row.Row) }); err != nil {

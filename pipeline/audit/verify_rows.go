@@ -83,7 +83,7 @@ func (w *checker) check(s stretch) {
 		broken := false
 		for ; len(faults) > 0 && faults[0].Row == w.row.Number; faults = faults[1:] {
 			f := faults[0]
-			w.log.add(Finding{Kind: Damaged, File: w.mapping, Row: f.Row, Column: f.Column, Found: report.Text(f.Found)})
+			w.found(Damaged, f.Column, "", f.Found)
 			broken = true
 		}
 		if !broken {
@@ -142,7 +142,7 @@ func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
 
 // found makes a finding of a cell of the row in hand.
 func (w *checker) found(kind Kind, column, expected, got string) {
-	w.log.add(Finding{Kind: kind, File: w.mapping, Row: w.row.Number, Column: column, Expected: report.Text(expected), Found: report.Text(got)})
+	w.fault(w.mapping, w.row.Number).wrong(kind, column, expected, got)
 }
 
 // checkSafe checks that Defuse made the cells of the row in hand, while they are as

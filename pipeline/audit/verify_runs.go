@@ -36,9 +36,9 @@ func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 		known.runID = runs[at].ID
 		v.checkRun(&runs[at])
 	case at >= 0:
-		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", report.Text(v.result.ManifestSHA256))
+		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
 	case stored:
-		v.log.add(Finding{Kind: ManifestSum, File: report.ManifestName, Expected: "the digest of a run of the store", Found: report.Text(v.result.ManifestSHA256)})
+		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
 	}
 	return known, nil
 }
@@ -48,10 +48,10 @@ func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 func (v *verifier) checkRun(run *sink.Run) {
 	v.result.Undone = run.State == sink.Undone
 	if run.State == sink.Loading {
-		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", report.Text(run.State))
+		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
 	}
 	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
-		v.wrongRun(StoreRun, run.ID, "as_of", report.Text(want.String()), report.Text(run.AsOf.String()))
+		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), run.AsOf.String())
 	}
 	if report.Counts(run.Counts) != v.manifest.Counts {
 		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(report.Counts(run.Counts)))
@@ -59,8 +59,8 @@ func (v *verifier) checkRun(run *sink.Run) {
 }
 
 // wrongRun makes a finding of a column of a run of the store.
-func (v *verifier) wrongRun(kind Kind, id int32, column string, expected, found report.Text) {
-	v.log.add(Finding{Kind: kind, File: storeName, Row: int64(id), Column: column, Expected: expected, Found: found})
+func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string) {
+	v.fault(storeName, int64(id)).wrong(kind, column, expected, found)
 }
 
 // isBefore reports whether a link is known to have been there when the run was
@@ -88,6 +88,6 @@ func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	return l.Run < c.runID && finished(run.Finished)
 }
 
-func countsText(c report.Counts) report.Text {
-	return report.Text(fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
+func countsText(c report.Counts) string {
+	return fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected)
 }

@@ -80,8 +80,7 @@ func (s *slotChecker) check(c *claim) {
 	case c.what == needs:
 		s.findLine(c)
 		if c.created && s.before(c) {
-			s.log.add(Finding{Kind: BadPrecedence, File: s.mapping, Row: s.holder.row, Column: "short_code",
-				Expected: report.Text(c.canonical), Found: report.Text(s.holder.canonical)})
+			s.fault(s.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
 		}
 	case c.what == elsewhere:
 		s.elsewhere = append(s.elsewhere[:0], c.canonical...)
@@ -97,13 +96,13 @@ func (s *slotChecker) before(c *claim) bool {
 }
 
 func (s *slotChecker) shared(row int64) {
-	s.log.add(Finding{Kind: CodeShared, File: s.mapping, Row: row, Column: "short_code", Expected: "a code of its own", Found: report.Text(s.code)})
+	s.fault(s.mapping, row).wrong(CodeShared, "short_code", "a code of its own", string(s.code))
 }
 
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
 	if s.isLine(c) {
-		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: max(c.row, s.line.row), Expected: "one line a code", Found: report.Text(c.canonical)})
+		s.fault(report.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line a code", string(c.canonical))
 		return
 	}
 	s.closeLine()
@@ -121,15 +120,14 @@ func (s *slotChecker) findLine(c *claim) {
 		s.line.row = 0
 		return
 	}
-	s.log.add(Finding{Kind: Uncollided, File: s.mapping, Row: c.row, Column: "salt",
-		Expected: report.Text("a line of " + report.CollisionsName + " for " + string(s.code))})
+	s.fault(s.mapping, c.row).wrong(Uncollided, "salt", "a line of "+report.CollisionsName+" for "+string(s.code), "")
 }
 
 // closeLine makes a finding of the last line if no link has asked for it.
 func (s *slotChecker) closeLine() {
 	if s.line.row > 0 {
-		s.log.add(Finding{Kind: BadCollision, File: report.CollisionsName, Row: s.line.row, Column: "canonical_url",
-			Expected: "a link of the mapping with a salt above " + report.Text(saltText(s.line.salt)), Found: report.Text(s.line.canonical)})
+		s.fault(report.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
+			"a link of the mapping with a salt above "+saltText(s.line.salt), string(s.line.canonical))
 	}
 	s.line.row = 0
 }
@@ -137,16 +135,15 @@ func (s *slotChecker) closeLine() {
 // checkRefused checks a reject that could not have the code. Its URL must have no
 // link, as far as the claims on its code of salt 0 tell.
 func (s *slotChecker) checkRefused(c *claim) {
+	here := s.fault(report.RejectsName, c.row)
 	if s.holder == nil && s.wanted != nil {
 		s.file(s.wanted, []byte(s.workspace), &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
 	}
 	if s.before(c) {
-		s.log.add(Finding{Kind: BadPrecedence, File: report.RejectsName, Row: c.row, Column: "reason",
-			Expected: "a URL before " + report.Text(c.canonical) + " as owner of " + report.Text(s.code), Found: report.Text(s.holder.canonical)})
+		here.wrong(BadPrecedence, "reason", "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
 	}
 	if c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && bytes.Equal(s.holder.canonical, c.canonical)) {
-		s.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: c.row, Column: "reason",
-			Expected: "no link of " + report.Text(c.canonical), Found: report.CodeSpaceExhausted})
+		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), report.CodeSpaceExhausted)
 	}
 }
 
@@ -154,23 +151,19 @@ func (s *slotChecker) checkRefused(c *claim) {
 // does not have must at least be able to have the code; that it has it, the store
 // can tell.
 func (s *slotChecker) checkOwner(c *claim) {
-	f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: c.row, Column: "owner", Found: report.Text(c.owner)}
-	switch {
-	case s.holder != nil:
-		if f.Expected = report.Text(s.holder.canonical); bytes.Equal(c.owner, s.holder.canonical) {
-			return
-		}
-	case len(c.owner) == 0 && s.wanted == nil:
-		f.Kind, f.Expected = Unexplained, "an owner of "+report.Text(s.code)
-		s.open.add(f)
-		return
-	case len(c.owner) == 0, codegen.SaltOf(c.owner, []byte(s.workspace), s.code, s.run.mostSalt) >= 0 && !bytes.Equal(c.owner, c.canonical):
-		if s.wanted != nil {
-			s.file(s.wanted, []byte(s.workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
+	here, owner := s.fault(report.CollisionsName, c.row), string(c.owner)
+	if s.holder != nil {
+		if owner != string(s.holder.canonical) {
+			here.wrong(BadOwner, "owner", string(s.holder.canonical), owner)
 		}
 		return
-	default:
-		f.Expected = "a URL that can have " + report.Text(s.code)
 	}
-	s.log.add(f)
+	switch {
+	case owner != "" && (codegen.SaltOf(c.owner, []byte(s.workspace), s.code, s.run.mostSalt) < 0 || bytes.Equal(c.owner, c.canonical)):
+		here.wrong(BadOwner, "owner", "a URL that can have "+string(s.code), owner)
+	case s.wanted != nil:
+		s.file(s.wanted, []byte(s.workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
+	case owner == "":
+		s.doubt(report.CollisionsName, c.row).wrong(Unexplained, "owner", "an owner of "+string(s.code), "")
+	}
 }

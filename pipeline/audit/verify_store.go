@@ -53,8 +53,8 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 		return err
 	}
 	if v.result.Undone && created == v.created.Load() && v.manifest.Counts.Created > 0 {
-		v.open.add(Finding{Kind: Unexplained, File: storeName, Row: int64(runs.runID), Column: "state",
-			Expected: "finished: all its links are there, unless others changed them or refer to them", Found: report.Text(sink.Undone)})
+		v.doubt(storeName, int64(runs.runID)).wrong(Unexplained, "state",
+			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
 	}
 	if (runs.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
 		if err := v.compareCreated(ctx, runs); err != nil {
@@ -225,8 +225,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		c.same(&c.wanted.claim, l)
 	}
 	if c.all && !found && l.Run == c.runID && c.runID != 0 {
-		c.log.add(Finding{Kind: StoreExtra, File: storeName, Row: c.number, Column: "run_id",
-			Expected: "no link of run " + report.Text(fmt.Sprint(c.runID)) + " that is not in its mapping", Found: report.Text(l.Code)})
+		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runID, " that is not in its mapping"), string(l.Code))
 	}
 	return c.wanted.err
 }
@@ -241,15 +240,14 @@ func (c *storeChecker) rest() error {
 
 func (c *storeChecker) missing() {
 	w := &c.wanted.claim
+	owner := "an owner of " + string(w.code) + " in the store"
 	switch w.what {
 	case line:
-		c.open.add(Finding{Kind: Unexplained, File: report.CollisionsName, Row: w.row, Column: "owner",
-			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: report.Text(w.canonical)})
+		c.doubt(report.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case refused:
-		c.open.add(Finding{Kind: Unexplained, File: report.RejectsName, Row: w.row, Column: "reason",
-			Expected: "an owner of " + report.Text(w.code) + " in the store", Found: report.CodeSpaceExhausted})
+		c.doubt(report.RejectsName, w.row).wrong(Unexplained, "reason", owner, report.CodeSpaceExhausted)
 	default:
-		c.log.add(Finding{Kind: StoreMissing, File: c.mapping, Row: w.row, Column: "short_code", Expected: "a link of the store", Found: report.Text(w.code)})
+		c.fault(c.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
 	}
 }
 
@@ -257,38 +255,33 @@ func (c *storeChecker) missing() {
 // has.
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
-		f := Finding{Kind: BadOwner, File: report.CollisionsName, Row: w.row, Column: "owner", Expected: report.Text(l.Canonical), Found: report.Text(w.canonical)}
 		if c.isBefore(l) {
-			c.log.add(f)
+			c.fault(report.CollisionsName, w.row).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
 		} else { // another had the code when the run was made
-			f.Kind = Unexplained
-			c.open.add(f)
+			c.doubt(report.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
 	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
-		c.log.add(Finding{Kind: BadReason, File: report.RejectsName, Row: w.row, Column: "reason",
-			Expected: "no link of " + report.Text(w.canonical) + " in the store", Found: report.CodeSpaceExhausted})
+		c.fault(report.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", report.CodeSpaceExhausted)
 	}
 	if w.what == line || w.what == refused {
 		return
 	}
-	differs := func(column, expected, found string) {
-		c.log.add(Finding{Kind: StoreDiffers, File: c.mapping, Row: w.row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
-	}
+	here := c.fault(c.mapping, w.row)
 	if !bytes.Equal(w.canonical, l.Canonical) {
-		differs("canonical_url", string(w.canonical), string(l.Canonical))
+		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
 	if !w.created {
 		return
 	}
 	if !bytes.Equal(w.owner, l.Original) {
-		differs("original_url", string(w.owner), string(l.Original))
+		here.wrong(StoreDiffers, "original_url", string(w.owner), string(l.Original))
 	}
 	if c.runID != 0 && l.Run != c.runID {
-		differs("run_id", fmt.Sprint(c.runID), fmt.Sprint(l.Run))
+		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runID), fmt.Sprint(l.Run))
 	}
 	if !l.Created.Equal(c.manifest.AsOf) {
-		differs("created_at", c.manifest.AsOf.String(), l.Created.String())
+		here.wrong(StoreDiffers, "created_at", c.manifest.AsOf.String(), l.Created.String())
 	}
 }
 
@@ -305,12 +298,10 @@ type storedChecker struct {
 }
 
 func (c *storedChecker) link(l *sink.Stored, number int64) {
-	wrong := func(kind Kind, column, expected, found string) {
-		c.log.add(Finding{Kind: kind, File: storeName, Row: number, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
-	}
+	here := c.fault(storeName, number)
 	h := c.hash(l.Canonical, l.Workspace, 0)
 	if key := h.Key(); key != l.Key {
-		wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
+		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
 	}
 	// Other runs may have had other options: the most lenient profile keeps all.
 	lenient := canon.Profile{KeepUserinfo: true}
@@ -320,10 +311,10 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	}
 	var err error
 	if c.canon, err = lenient.Append(c.canon[:0], original); err != nil || !bytes.Equal(c.canon, l.Canonical) {
-		wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
+		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
 	}
 	if run, ok := c.runs[l.Run]; ok && l.Run != c.runID && !l.Created.Equal(run.AsOf) {
-		wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+run.AsOf.String(), l.Created.String())
+		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+run.AsOf.String(), l.Created.String())
 	}
 	if l.Run == c.runID && l.Created.Equal(c.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
@@ -335,7 +326,7 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	}
 	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.run.mostSalt, saltOfAny))
 	if salt < 0 {
-		wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
+		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
@@ -349,8 +340,7 @@ func (v *verifier) explainStored(ctx context.Context, low *extsort.Sorter) error
 	at := &claimCursor{v: v, sorted: low}
 	defer at.close()
 	lost := func() {
-		v.open.add(Finding{Kind: Unexplained, File: storeName, Row: at.claim.row, Column: "short_code",
-			Expected: "an owner of " + report.Text(at.claim.code), Found: report.Text(at.claim.canonical)})
+		v.doubt(storeName, at.claim.row).wrong(Unexplained, "short_code", "an owner of "+string(at.claim.code), string(at.claim.canonical))
 	}
 	err := v.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
 		for ; at.more() && at.compare(l) < 0; at.next() {

@@ -194,14 +194,12 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	if key == 0 || v.other[number] || v.mapping == "" && input.linked && !run.filed {
 		return
 	}
-	f := Finding{Kind: InputDiffers, File: string(v.manifest.Inputs[number].Name), Row: int64(key & (1<<rowBits - 1))}
+	here := v.fault(string(v.manifest.Inputs[number].Name), int64(key&(1<<rowBits-1)))
 	switch {
 	case !run.filed || !input.filed:
-		f.Expected, f.Found = "a row of the input and of the run", "only one of them"
-		v.log.add(f)
+		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")
 	case run.linked && !input.linked:
-		f.Expected, f.Found = "a reject", "a link"
-		v.log.add(f)
+		here.wrong(InputDiffers, "", "a reject", "a link")
 	default:
 		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
 		if run.linked {
@@ -209,8 +207,7 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {
-				f.Column, f.Expected, f.Found = column, "as the input has it", report.Text("otherwise, in the "+where)
-				v.log.add(f)
+				here.wrong(InputDiffers, column, "as the input has it", "otherwise, in the "+where)
 			}
 		}
 	}
