@@ -39,8 +39,8 @@ every link of the store must follow from its URL.
 
 The first line on stdout (of CSV, the first below its header) is a summary; each
 further one is a finding. Two kinds are listed but are no faults: "unexplained", a
-code of a lower salt that nobody holds any more, and "file_unlisted", a file in DIR
-that the manifest does not know.
+code of a lower salt that nobody is known to hold, and "file_unlisted", a file in
+DIR that the manifest does not know.
 
 ` + exitCodes,
 		Example: `  bulk verify links.bulk

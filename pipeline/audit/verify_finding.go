@@ -53,7 +53,7 @@ const (
 	StoreCode      Kind = "store_code"        // a code that no salt gives its URL
 
 	// No faults by themselves.
-	Unexplained  Kind = "unexplained"   // nobody is known to hold the code of a lower salt
+	Unexplained  Kind = "unexplained"   // nobody is known to hold the code of a lower salt, or by a salt that the run would not try
 	FileUnlisted Kind = "file_unlisted" // a file of the folder that the manifest does not list: nothing vouches for it
 )
 

@@ -270,6 +270,39 @@ func TestVerifyLaterOwners(t *testing.T) {
 	check("third", 1)
 }
 
+// An owner that has its code by a salt that the run would not have tried is no wrong
+// one: a run with more retries made it.
+func TestVerifyOwnersOfMoreRetries(t *testing.T) {
+	cfg := pipeline.Config{Workspace: "demo", CodeLength: 1, MaxRetries: 300, Store: openStore(t, t.TempDir())}
+	var urls strings.Builder
+	for i := range 36 {
+		fmt.Fprintf(&urls, "http://example.com/%d\n", i)
+	}
+	job(t, cfg, map[string]string{"a.txt": urls.String() + "ftp://x\n"})
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	taken, high := map[string]bool{}, ""
+	for _, line := range lines(t, "mapping.csv")[1:] {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), ",")
+		taken[cells[5]] = true
+		if len(cells[8]) > 1 && cells[8] > "10" {
+			high = cells[5]
+		}
+	}
+	for i := 36; high != ""; i++ {
+		url := fmt.Sprintf("http://example.com/%d", i)
+		if code(url, 0) == high && !taken[code(url, 1)] {
+			cfg.MaxRetries = 1
+			job(t, cfg, map[string]string{"a.txt": url + "\nftp://x\n"})
+			clean(t, audit.VerifyConfig{Store: cfg.Store})
+			if v := verify(t, audit.VerifyConfig{}); v.Failed() > 0 || len(v.Unexplained) != 1 {
+				t.Errorf("without the store: %+v, %+v", v.Findings, v.Unexplained)
+			}
+			return
+		}
+	}
+	t.Fatal("no link has a high salt")
+}
+
 // An owner that the store has, and had then, may not be left out; nor is a URL that
 // had a link there exhausted.
 func TestVerifyKnownOwners(t *testing.T) {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -149,7 +150,8 @@ func (s *slotChecker) checkRefused(c *claim) {
 
 // checkOwner checks the owner in a line of collisions.csv. One that the mapping
 // does not have must at least be able to have the code; that it has it, the store
-// can tell.
+// can tell. Without the store one is listed that can have it only by a salt which a
+// run with more retries may have tried.
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(report.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
@@ -158,12 +160,18 @@ func (s *slotChecker) checkOwner(c *claim) {
 		}
 		return
 	}
+	can := func(most int) bool {
+		return !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
+	}
+	doubt := s.doubt(report.CollisionsName, c.row)
 	switch {
-	case owner != "" && (codegen.SaltOf(c.owner, []byte(s.workspace), s.code, s.run.mostSalt) < 0 || bytes.Equal(c.owner, c.canonical)):
+	case owner != "" && !can(max(s.run.mostSalt, saltOfAny)):
 		here.wrong(BadOwner, "owner", "a URL that can have "+string(s.code), owner)
 	case s.wanted != nil:
 		s.file(s.wanted, []byte(s.workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 	case owner == "":
-		s.doubt(report.CollisionsName, c.row).wrong(Unexplained, "owner", "an owner of "+string(s.code), "")
+		doubt.wrong(Unexplained, "owner", "an owner of "+string(s.code), "")
+	case !can(s.run.mostSalt):
+		doubt.wrong(Unexplained, "owner", "a URL that can have "+string(s.code)+" by a salt up to "+strconv.Itoa(s.run.mostSalt), owner)
 	}
 }

@@ -285,8 +285,8 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
-// saltOfAny is the highest salt that is tried to explain a link of the store, which
-// a run with more retries may have made.
+// saltOfAny is the highest salt that is tried to explain a link that only the store
+// has, which a run with more retries may have made.
 const saltOfAny = 1000
 
 // A storedChecker checks links of the store by themselves, for one goroutine.
