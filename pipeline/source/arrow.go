@@ -161,6 +161,7 @@ func (m *messages) Retain() {}
 type field struct {
 	name string
 	path []int
+	uuid bool // its values, of 16 bytes, are UUIDs
 }
 
 // addFields adds f, or the leaves of a struct. Lists, maps and unions have no
@@ -177,7 +178,16 @@ func (in *Input) addFields(fields []field, f arrow.Field, prefix string, path []
 		in.Skipped = append(in.Skipped, name)
 		return fields
 	}
-	return append(fields, field{name, path})
+	return append(fields, field{name, path, isUUID(f)})
+}
+
+// isUUID reads in the metadata of a field that it holds UUIDs: the library gives what
+// extends a type it knows as the values of that type, unless somebody registered the
+// extension.
+func isUUID(f arrow.Field) bool {
+	extension, _ := f.Metadata.GetValue(ipc.ExtensionTypeKeyName)
+	t, ok := f.Type.(*arrow.FixedSizeBinaryType)
+	return ok && t.ByteWidth == 16 && extension == "arrow.uuid"
 }
 
 // recordBatches opens one record batch after the other.
@@ -214,14 +224,18 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 				return nil, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
 			}
 		}
-		cols[i] = arrowCells(parts)
+		cols[i] = arrowCells(parts, f.uuid)
 	}
 	return cols, nil
 }
 
 // arrowCells yields the values of the last array, which lies in the others.
-func arrowCells(parts []arrow.Array) cells {
-	value := arrowValue(parts[len(parts)-1])
+func arrowCells(parts []arrow.Array, uuid bool) cells {
+	last := parts[len(parts)-1]
+	value := arrowValue(last)
+	if ids, ok := last.(*array.FixedSizeBinary); ok && uuid {
+		value = uuidValue(ids)
+	}
 	row := 0
 	return func() ([]byte, bool, error) {
 		i := row

@@ -37,7 +37,7 @@ func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 	case array.ExtensionArray:
 		if a.ExtensionType().ExtensionName() == "arrow.uuid" {
 			if s, ok := a.Storage().(*array.FixedSizeBinary); ok {
-				return written(func(dst []byte, i int) []byte { return appendUUID(dst, s.Value(i)) })
+				return uuidValue(s)
 			}
 		}
 		return arrowValue(a.Storage())
@@ -72,6 +72,10 @@ func stringValue(value func(int) string) func(int) ([]byte, bool) {
 
 func bytesValue(value func(int) []byte) func(int) ([]byte, bool) {
 	return func(i int) ([]byte, bool) { return value(i), true }
+}
+
+func uuidValue(a *array.FixedSizeBinary) func(int) ([]byte, bool) {
+	return written(func(dst []byte, i int) []byte { return appendUUID(dst, a.Value(i)) })
 }
 
 // written makes cells with a function that appends the i-th value.

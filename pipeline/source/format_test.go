@@ -559,6 +559,26 @@ func TestArrowNulls(t *testing.T) {
 	}
 }
 
+// That values are UUIDs stands in the metadata of their field. What stands there of
+// others is no matter.
+func TestArrowUUID(t *testing.T) {
+	extends := func(name string, typ arrow.DataType) arrow.Field {
+		return arrow.Field{Name: name, Type: typ, Nullable: true, Metadata: arrow.MetadataFrom(map[string]string{
+			ipc.ExtensionTypeKeyName: "arrow.uuid", ipc.ExtensionMetadataKeyName: ""})}
+	}
+	sixteen := &arrow.FixedSizeBinaryType{ByteWidth: 16}
+	rec := fromJSON(t, `[{"url":"http://a/","id":"MDEyMzQ1Njc4OTo7PD0+Pw==","in":{"id":"MDEyMzQ1Njc4OTo7PD0+Pw=="},
+		"plain":"MDEyMzQ1Njc4OTo7PD0+Pw==","short":"YWJj"},{}]`,
+		arrow.Field{Name: "url", Type: arrow.BinaryTypes.String, Nullable: true}, extends("id", sixteen),
+		arrow.Field{Name: "in", Type: arrow.StructOf(extends("id", sixteen)), Nullable: true},
+		arrow.Field{Name: "plain", Type: sixteen, Nullable: true}, extends("short", &arrow.FixedSizeBinaryType{ByteWidth: 3}))
+	const id = "30313233-3435-3637-3839-3a3b3c3d3e3f"
+	for _, file := range []bool{true, false} {
+		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 2)})
+		checkBytes(t, data, []string{"http://a/|" + id + "|" + id + "|0123456789:;<=>?|abc", "∅|∅|∅|∅|∅", "∅|∅|∅|∅|∅"})
+	}
+}
+
 // Files made by other programs; testdata/source/README.md says how.
 func TestForeignFiles(t *testing.T) {
 	const row = "http://example.com/2|team 2|2|2|0.5|-1.00|1969-12-30|2024-02-29T01:02:05.5Z|true|" +
