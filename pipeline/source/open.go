@@ -158,9 +158,10 @@ func (in *Input) settle() error {
 	for magic, what := range map[string]string{
 		"PK\x03\x04": "a ZIP archive (or a spreadsheet)", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
 		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",
-		"\x04\x22\x4d\x18": "LZ4", "PARE": "an encrypted Parquet file",
+		"\x04\x22\x4d\x18": "LZ4", "PARE": "an encrypted Parquet file", "FEA1": "Feather of version 1",
 	} {
-		if bytes.HasPrefix(start, []byte(magic)) && (magic != "PARE" || isBinary(start)) { // a column may be PARENT
+		word := magic == "PARE" || magic == "FEA1" // a column may be PARENT
+		if bytes.HasPrefix(start, []byte(magic)) && (!word || isBinary(start)) {
 			return fmt.Errorf("is %s, which cannot be read", what)
 		}
 	}
@@ -176,7 +177,7 @@ func (in *Input) settle() error {
 }
 
 // isBinary says whether the start of an input is no text. All numbers of Parquet's are
-// small there, and so have zero bytes.
+// small there, and so have zero bytes; after the name of Feather there are four.
 func isBinary(start []byte) bool { return bytes.IndexByte(start[:min(len(start), 64)], 0) >= 0 }
 
 // Close gives back what the input holds. It may be called more than once, but
