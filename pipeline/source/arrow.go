@@ -81,9 +81,24 @@ func (in *Input) arrowFile() (*arrowReader, error) {
 }
 
 func (in *Input) arrowStream() (*arrowReader, error) {
+	if err := in.src.look(8); err != nil {
+		return nil, err
+	}
 	alloc := columnar.NewAllocator()
-	r, err := ipc.NewReaderFromMessageReader(&messages{w: in.src}, ipc.WithAllocator(alloc))
+	m := &messages{w: in.src, old: isOldStream(in.src.buf[in.src.pos:])}
+	r, err := ipc.NewReaderFromMessageReader(m, ipc.WithAllocator(alloc))
 	return &arrowReader{r, alloc}, err
+}
+
+// isOldStream says whether a stream begins as those did before version 0.15 of Arrow:
+// with the length of a schema, and where in it its table is. Both are small enough for
+// zero bytes, in places where no text has them.
+func isOldStream(start []byte) bool {
+	if len(start) < 8 {
+		return false
+	}
+	n, table := binary.LittleEndian.Uint32(start), binary.LittleEndian.Uint32(start[4:])
+	return n < 1<<24 && table < 1<<16 && table > 0 && table < n
 }
 
 // messages reads the messages of a stream for the library, which would take
@@ -91,6 +106,7 @@ func (in *Input) arrowStream() (*arrowReader, error) {
 // stream may end without a mark, but not inside a message.
 type messages struct {
 	w    *window
+	old  bool // there are no ones before a length
 	msg  *ipc.Message
 	body []byte // of it; the library copies what it needs
 }
@@ -110,14 +126,18 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if len(ahead) < 8 {
 		return nil, io.ErrUnexpectedEOF
 	}
-	n := int64(binary.LittleEndian.Uint32(ahead[4:]))
-	if binary.LittleEndian.Uint32(ahead) != 0xffffffff || n > columnar.MostMetadata {
+	mark, prefix := binary.LittleEndian.Uint32(ahead) == 0xffffffff, 4
+	if mark {
+		prefix = 8
+	}
+	n := int64(binary.LittleEndian.Uint32(ahead[prefix-4:]))
+	if mark == m.old || n > columnar.MostMetadata {
 		return nil, errors.New("it is no Arrow message")
 	}
 	if n == 0 {
 		return nil, io.EOF
 	}
-	m.w.pos += 8
+	m.w.pos += prefix
 	meta, err := m.take(nil, int(n))
 	if err != nil {
 		return nil, err

@@ -586,7 +586,8 @@ func TestForeignFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"duckdb-v1.parquet": row, "duckdb-v2.parquet": row,
 		"js.arrow": "http://example.com/2|red|∅|∅", "js.arrows": "http://example.com/2|red|∅|∅",
-		"polars.arrow": "http://example.com/2|red|-2",
+		"js-old.arrows": "http://example.com/2|red|∅|∅",
+		"polars.arrow":  "http://example.com/2|red|-2",
 	} {
 		name = "../../testdata/source/" + name
 		t.Run(name, func(t *testing.T) {

@@ -170,7 +170,7 @@ func (in *Input) settle() error {
 		return in.openParquet()
 	case bytes.HasPrefix(start, []byte("ARROW1")):
 		return in.openArrow(true)
-	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}):
+	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
 		return in.openArrow(false)
 	}
 	return in.openText(w)

@@ -24,5 +24,8 @@ const table = new arrow.Table({
 });
 writeFileSync(`${out}/js.arrow`, arrow.tableToIPC(table, 'file'));
 writeFileSync(`${out}/js.arrows`, arrow.tableToIPC(table, 'stream'));
+const old = new arrow.RecordBatchStreamWriter({ writeLegacyIpcFormat: true });
+old.writeAll(table);
+writeFileSync(`${out}/js-old.arrows`, old.toUint8Array(true));
 const frame = pl.DataFrame({ url: ['http://example.com/0', 'http://example.com/1', 'http://example.com/2'], team: ['red', null, 'red'], n: [0, -1, -2] });
 frame.writeIPC(`${out}/polars.arrow`, { compression: 'lz4' });
