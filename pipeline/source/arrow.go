@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (m *messages) Message() (*ipc.Message, error) {
 	}
 	ahead := m.w.buf[m.w.pos:]
 	if len(ahead) == 0 || len(ahead) >= 4 && binary.LittleEndian.Uint32(ahead) == 0 {
-		return nil, io.EOF
+		return nil, m.end()
 	}
 	if len(ahead) < 8 {
 		return nil, io.ErrUnexpectedEOF
@@ -134,10 +135,10 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if mark == m.old || n > columnar.MostMetadata {
 		return nil, errors.New("it is no Arrow message")
 	}
-	if n == 0 {
-		return nil, io.EOF
-	}
 	m.w.pos += prefix
+	if n == 0 {
+		return nil, m.end()
+	}
 	meta, err := m.take(nil, int(n))
 	if err != nil {
 		return nil, err
@@ -151,6 +152,24 @@ func (m *messages) Message() (*ipc.Message, error) {
 	}
 	m.msg = ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body))
 	return m.msg, nil
+}
+
+// end returns io.EOF if nothing but zeros follows the end: of two streams, one after
+// the other, the second would be lost.
+func (m *messages) end() error {
+	for {
+		if err := m.w.look(1); err != nil {
+			return err
+		}
+		rest := m.w.buf[m.w.pos:]
+		if len(rest) == 0 {
+			return io.EOF
+		}
+		if len(bytes.Trim(rest, "\x00")) > 0 {
+			return errors.New("something follows the end of the stream, such as another one")
+		}
+		m.w.pos += len(rest)
+	}
 }
 
 // take appends the next n bytes to b. It takes memory for what there is.

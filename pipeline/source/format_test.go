@@ -559,6 +559,37 @@ func TestArrowNulls(t *testing.T) {
 	}
 }
 
+// After a stream there may be zeros, and nothing else.
+func TestArrowStreamEnd(t *testing.T) {
+	stream := arrowOf(t, false, testRecords(t))
+	old, err := os.ReadFile("../../testdata/source/js-old.arrows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const follows = "something follows the end of the stream"
+	for name, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"alone":             {stream, ""},
+		"zeros":             {slices.Concat(stream, make([]byte, 200_000)), ""},
+		"zeros, old":        {slices.Concat(old, make([]byte, 200_000)), ""},
+		"twice":             {slices.Concat(stream, stream), follows},
+		"twice, old":        {slices.Concat(old, old), follows},
+		"text":              {slices.Concat(stream, []byte("\n")), follows},
+		"text behind zeros": {slices.Concat(stream, make([]byte, 200_000), []byte("\n")), follows},
+	} {
+		in, err := openBytes(tt.data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := collect(in)
+		if len(recs) == 0 || tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s: %d records, %v", name, len(recs), err)
+		}
+	}
+}
+
 // That values are UUIDs stands in the metadata of their field. What stands there of
 // others is no matter.
 func TestArrowUUID(t *testing.T) {
