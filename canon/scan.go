@@ -19,8 +19,7 @@ const (
 const (
 	cleanLabel  = 1 << iota // in a label of a host
 	cleanPath               // in a path, with the slash
-	cleanKey                // in a query, before the first '='
-	cleanValue              // in a query, after it
+	cleanQuery              // in a key or value of a query
 	afterSlash              // makes the slash before it suspect: "//" or "/."
 	isSlash                 // one bit above afterSlash
 	escapeDigit             // a hexadecimal digit of a canonical escape
@@ -28,13 +27,13 @@ const (
 
 // clean holds the sets that each byte is in. It is never written again.
 var clean = classTable(map[string]uint8{
-	lower + digits + "-_~": cleanLabel | cleanPath | cleanKey | cleanValue,
-	upper:                  cleanPath | cleanKey | cleanValue,
-	"!$()*+,;:@":           cleanPath | cleanKey | cleanValue,
-	".":                    cleanPath | cleanKey | cleanValue | afterSlash,
-	"/":                    cleanPath | cleanKey | cleanValue | afterSlash | isSlash,
-	"?":                    cleanKey | cleanValue,
-	"=":                    cleanPath | cleanValue,
+	lower + digits + "-_~": cleanLabel | cleanPath | cleanQuery,
+	upper:                  cleanPath | cleanQuery,
+	"!$()*+,;:@":           cleanPath | cleanQuery,
+	".":                    cleanPath | cleanQuery | afterSlash,
+	"/":                    cleanPath | cleanQuery | afterSlash | isSlash,
+	"?":                    cleanQuery,
+	"=":                    cleanPath,
 	"&'":                   cleanPath,
 	hexUpper:               escapeDigit,
 })
@@ -120,15 +119,15 @@ func scanHost(s []byte, i int) int {
 func scanPath(s []byte, i int) int {
 	var before, suspect uint8
 	for {
-		for ; i < len(s); i++ {
+		for ; uint(i) < uint(len(s)); i++ {
 			c := clean[s[i]]
 			if c&cleanPath == 0 {
 				break
 			}
-			suspect |= before & c
-			before = c & isSlash >> 1
+			suspect |= before >> 1 & c
+			before = c
 		}
-		if suspect != 0 {
+		if suspect&afterSlash != 0 {
 			return -1
 		}
 		if i == len(s) || s[i] == '?' || s[i] == '#' {
@@ -145,13 +144,28 @@ func scanPath(s []byte, i int) int {
 // canonical: escapes, no empty piece, keys in order.
 func scanQuery(s []byte, i int) int {
 	var last []byte
-	for {
-		start := i + 1
-		i = scanSpan(s, start, cleanKey)
-		key := s[start:i]
-		if i < len(s) && s[i] == '=' {
-			i = scanSpan(s, i, cleanValue)
+	start, equals := i+1, 0 // of the piece; 0: none so far
+	for i = start; ; i++ {
+		if uint(i) < uint(len(s)) {
+			c := s[i]
+			if clean[c]&cleanQuery != 0 {
+				continue
+			}
+			if c == '=' {
+				if equals == 0 {
+					equals = i
+				}
+				continue
+			}
+			if c == '%' && isEscape(s[i:]) {
+				i += 2
+				continue
+			}
 		}
+		if equals == 0 {
+			equals = i
+		}
+		key := s[start:equals]
 		if i == start || bytes.Compare(last, key) > 0 {
 			return -1
 		}
@@ -161,21 +175,7 @@ func scanQuery(s []byte, i int) int {
 		if s[i] != '&' {
 			return -1
 		}
-		last = key
-	}
-}
-
-// scanSpan returns the end of the bytes of a set, and canonical escapes, that
-// start at s[i].
-func scanSpan(s []byte, i int, set uint8) int {
-	for {
-		for i < len(s) && clean[s[i]]&set != 0 {
-			i++
-		}
-		if i == len(s) || !isEscape(s[i:]) {
-			return i
-		}
-		i += 3
+		last, start, equals = key, i+1, 0
 	}
 }
 
