@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/linkforge/bulk/codegen"
 )
@@ -15,13 +16,17 @@ import (
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
 //	| each carried cell: length + 1 uvarint (0: null), bytes
-//	| source uvarint | row uvarint | byte offset + 1 uvarint
+//	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
+//
+// The last two numbers are little-endian and without the zero bytes at their end; their
+// lengths have four bits each, that of the key the lower ones.
 type record struct {
 	hash      codegen.Hash // of salt 0; its bytes are the url_key
 	canonical []byte
 	original  []byte // the cell of the input, not trimmed
 	flags     byte
 	rest      []byte // from the carried cells on
+	place     place
 }
 
 const (
@@ -64,9 +69,26 @@ func appendCell(rec, cell []byte) []byte {
 
 // appendPlace appends where the row comes from.
 func appendPlace(rec []byte, p place) []byte {
-	rec = binary.AppendUvarint(rec, uint64(p.source))
-	rec = binary.AppendUvarint(rec, uint64(p.row))
-	return binary.AppendUvarint(rec, uint64(p.offset+1))
+	rec, key := appendShort(rec, p.key())
+	rec, offset := appendShort(rec, uint64(p.offset+1))
+	return append(rec, byte(key|offset<<4))
+}
+
+// appendShort appends v in as few bytes as it needs, and returns their number.
+func appendShort(rec []byte, v uint64) ([]byte, int) {
+	n := (bits.Len64(v) + 7) / 8
+	return binary.LittleEndian.AppendUint64(rec, v)[:len(rec)+n], n
+}
+
+// placeOf returns where the row of a record comes from. There are always eight bytes to
+// read, since those of others stand before what is short.
+func placeOf(rec []byte) place {
+	end := len(rec) - 1
+	lengths := uint(rec[end])
+	offset := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths>>4))
+	end -= int(lengths >> 4)
+	key := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths&15))
+	return place{int(key >> rowBits), int64(key & (1<<rowBits - 1)), int64(offset) - 1}
 }
 
 // A place is the provenance of a row: the index of its source in the order of
@@ -86,7 +108,7 @@ func canonicalOf(rec []byte) []byte {
 
 // decode splits a record. The result refers to rec.
 func decode(rec []byte) (r record) {
-	r.hash = hashOf(rec)
+	r.hash, r.place = hashOf(rec), placeOf(rec)
 	r.canonical = canonicalOf(rec)
 	rec = rec[recordHead+len(r.canonical):]
 	r.flags, rec = rec[0], rec[1:]
@@ -107,7 +129,7 @@ func (r *record) carried(cells [][]byte, n int) ([][]byte, place) {
 		cell, rest = cutCell(rest)
 		cells = append(cells, cell)
 	}
-	return cells, cutPlace(rest)
+	return cells, r.place
 }
 
 // cutCell splits off the first cell; nil is null.
@@ -118,13 +140,6 @@ func cutCell(rest []byte) (cell, after []byte) {
 	}
 	end := size + int(n) - 1
 	return rest[size:end:end], rest[end:]
-}
-
-func cutPlace(rest []byte) place {
-	source, a := binary.Uvarint(rest)
-	row, b := binary.Uvarint(rest[a:])
-	offset, _ := binary.Uvarint(rest[a+b:])
-	return place{int(source), int64(row), int64(offset) - 1}
 }
 
 // compareRecords orders the records of one workspace and rank: by the code at
@@ -150,8 +165,7 @@ func compareRecords(scheme codegen.Scheme, cells int) func(a, b []byte) int {
 				return c
 			}
 		}
-		p, q := cutPlace(x.rest), cutPlace(y.rest)
-		return cmp.Or(cmp.Compare(p.source, q.source), cmp.Compare(p.row, q.row))
+		return cmp.Compare(x.place.key(), y.place.key())
 	}
 }
 
