@@ -344,12 +344,10 @@ func (f *formatter) url(p *piece, first, from, to int) {
 
 // add formats one row.
 func (f *formatter) add(p *piece, r *record) {
-	cells, at := r.carried(f.row.Carried[:0], len(f.run.inputs.carried))
-	f.row.Source, f.row.Row = f.run.inputs.list[at.source].Name, at.row
+	f.row.Source, f.row.Row = f.run.inputs.list[r.place.source].Name, r.place.row
 	f.row.Original, f.row.Canonical = r.original, r.canonical
-	f.row.Carried = cells
-	if f.run.cfg.NoCarry {
-		f.row.Carried = cells[:0]
+	if !f.run.cfg.NoCarry {
+		f.row.Carried = r.carried(f.row.Carried[:0], len(f.run.inputs.carried))
 	}
 	p.block.Append(&f.row)
 	f.digest.Add(&f.row)

@@ -22,9 +22,7 @@ func (f *formatter) place(workspace uint32, rec []byte, r *record) {
 	head = binary.AppendUvarint(head, uint64(f.row.Salt+1))
 	head = appendCell(head, f.row.Code)
 	f.buf = head
-	var at place
-	f.row.Carried, at = r.carried(f.row.Carried[:0], len(f.run.inputs.carried))
-	to := f.placed.Reserve(0, at.key(), len(head)+len(rec))
+	to := f.placed.Reserve(0, r.place.key(), len(head)+len(rec))
 	copy(to[copy(to, head):], rec)
 }
 

@@ -121,15 +121,15 @@ func decode(rec []byte) (r record) {
 	return r
 }
 
-// carried appends the n carried cells to cells and returns them with the place.
-func (r *record) carried(cells [][]byte, n int) ([][]byte, place) {
+// carried appends the n carried cells to cells.
+func (r *record) carried(cells [][]byte, n int) [][]byte {
 	rest := r.rest
 	for range n {
 		var cell []byte
 		cell, rest = cutCell(rest)
 		cells = append(cells, cell)
 	}
-	return cells, r.place
+	return cells
 }
 
 // cutCell splits off the first cell; nil is null.

@@ -175,10 +175,10 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 
 // rejectRecord makes a reject of a record, with the cells that the input had.
 func (r *run) rejectRecord(workspace []byte, rec record) (place, reject) {
-	carried, at := rec.carried(nil, len(r.inputs.carried))
+	carried := rec.carried(nil, len(r.inputs.carried))
 	rej := reject{reason: report.CodeSpaceExhausted,
 		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1)}
-	for _, from := range r.inputs.list[at.source].cells {
+	for _, from := range r.inputs.list[rec.place.source].cells {
 		var cell []byte
 		switch from {
 		case absent:
@@ -191,7 +191,7 @@ func (r *run) rejectRecord(workspace []byte, rec record) (place, reject) {
 		}
 		rej.cells = append(rej.cells, cell)
 	}
-	return at, rej
+	return rec.place, rej
 }
 
 func originalWorkspace(workspace []byte, flags byte) []byte {
