@@ -140,11 +140,11 @@ const (
 	headerSize   = 16
 	align        = 8
 	firstChunk   = 1 << 11
-	chunkSize    = 1 << 15
-	chunkClasses = 4 // chunkSize = firstChunk << chunkClasses
+	chunkSize    = 1 << 14
+	chunkClasses = 3 // chunkSize = firstChunk << chunkClasses
 	firstArena   = 1 << 16
 	mostArena    = 1 << 23 // but never more than Config.Memory
-	offsetBits   = 12      // chunkSize / align is 1 << offsetBits
+	offsetBits   = 11      // chunkSize / align is 1 << offsetBits
 	maxRecordLen = math.MaxUint32 & math.MaxInt
 )
 
