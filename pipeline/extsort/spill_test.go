@@ -270,3 +270,21 @@ func TestSpillFails(t *testing.T) {
 		t.Errorf("writer: %v", w.Err())
 	}
 }
+
+// Long records are held within the memory, the sample among them.
+func TestLongRecordsFit(t *testing.T) {
+	testLongRecordsFit(t, t.TempDir())
+}
+
+func testLongRecordsFit(t *testing.T, dir string) {
+	const memory = 1 << 20
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: memory, TempDir: dir})
+	defer s.Close()
+	w := s.NewWriter()
+	for i := range uint64(1000) {
+		w.Reserve(0, i*331%1000, 100_000)
+	}
+	if held := s.Held(); held > memory {
+		t.Errorf("%d bytes are held", held)
+	}
+}

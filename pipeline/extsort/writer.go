@@ -87,6 +87,7 @@ func (w *Writer) distribute(split *splitters) {
 	w.parts = make([]stretch, len(split.bounds)+1)
 	for _, chunk := range w.staged.chunks {
 		each(chunk, w.add)
+		w.reuse(chunk)
 	}
 	w.staged = stretch{}
 }
