@@ -271,20 +271,19 @@ func TestSpillFails(t *testing.T) {
 	}
 }
 
-// Long records are held within the memory, the sample among them.
+// Long records are held within the memory, the sample among them, also where the disk
+// is full and somebody goes on writing until Finish tells him.
 func TestLongRecordsFit(t *testing.T) {
-	testLongRecordsFit(t, t.TempDir())
-}
-
-func testLongRecordsFit(t *testing.T, dir string) {
 	const memory = 1 << 20
-	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: memory, TempDir: dir})
-	defer s.Close()
-	w := s.NewWriter()
-	for i := range uint64(1000) {
-		w.Reserve(0, i*331%1000, 100_000)
-	}
-	if held := s.Held(); held > memory {
-		t.Errorf("%d bytes are held", held)
+	for _, dir := range []string{t.TempDir(), "/nowhere"} {
+		s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: memory, TempDir: dir})
+		w := s.NewWriter()
+		for i := range uint64(1000) {
+			w.Reserve(0, i*331%1000, 100_000)
+		}
+		held, err := s.Held(), errors.Join(s.Finish(), s.Close())
+		if held > memory || (err != nil) != (dir == "/nowhere") {
+			t.Errorf("%d bytes are held, in %s: %v", held, dir, err)
+		}
 	}
 }

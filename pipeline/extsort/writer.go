@@ -242,9 +242,10 @@ func (t *stretch) full() int {
 	return n
 }
 
-// spill writes the first n chunks of a stretch.
+// spill writes the first n chunks of a stretch. After an error they are lost, rather
+// than held.
 func (w *Writer) spill(t *stretch, n int) {
-	for n > 0 && w.Err() == nil {
+	for n > 0 {
 		size, now := 0, 0
 		for now < n && (now == 0 || size+len(t.chunks[now]) <= extentMax) {
 			size += len(t.chunks[now])
