@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
@@ -328,7 +329,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		if i == first {
 			f.row.Outcome = outcome
 			if f.load && d.outcome == created {
-				p.links = append(p.links, f.link(&r))
+				p.links = append(p.links, f.link(&r, hash))
 			}
 			if d.salt > 0 {
 				p.salted = append(p.salted, d)
@@ -355,8 +356,8 @@ func (f *formatter) add(p *piece, r *record) {
 }
 
 // link returns what the store is to hold of the URL of the row in hand.
-func (f *formatter) link(r *record) sink.Link {
-	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: r.hash.Key(), Canonical: r.canonical}
+func (f *formatter) link(r *record, hash codegen.Hash) sink.Link {
+	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: hash.Key(), Canonical: r.canonical}
 	if r.flags&flagSame == 0 {
 		if original := canon.Trim(r.original); !bytes.Equal(original, r.canonical) {
 			l.Original = report.EscapeInvalid(original)

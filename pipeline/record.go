@@ -21,7 +21,6 @@ import (
 // The last two numbers are little-endian and without the zero bytes at their end; their
 // lengths have four bits each, that of the key the lower ones.
 type record struct {
-	hash      codegen.Hash // of salt 0; its bytes are the url_key
 	canonical []byte
 	original  []byte // the cell of the input, not trimmed
 	flags     byte
@@ -98,7 +97,8 @@ type place struct {
 	row, offset int64
 }
 
-// hashOf returns the hash of a record without decoding the rest.
+// hashOf returns the hash of a record's URL at salt 0, of which the bytes are the
+// url_key.
 func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([recordKey]byte(rec)) }
 
 func canonicalOf(rec []byte) []byte {
@@ -108,8 +108,7 @@ func canonicalOf(rec []byte) []byte {
 
 // decode splits a record. The result refers to rec.
 func decode(rec []byte) (r record) {
-	r.hash, r.place = hashOf(rec), placeOf(rec)
-	r.canonical = canonicalOf(rec)
+	r.canonical, r.place = canonicalOf(rec), placeOf(rec)
 	rec = rec[recordHead+len(r.canonical):]
 	r.flags, rec = rec[0], rec[1:]
 	r.original = r.canonical
