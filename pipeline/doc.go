@@ -39,9 +39,9 @@
 // about r + 60 bytes in the sort: r of canonical URL, original URL (where it
 // differs) and carried cells, 16 of its entry, the rest of its head and padding.
 // Rows past the bound lie in a spill file without a name in Config.TempDir, which
-// needs as much room and 32 bytes a row, the heads that settling reads; of a list
-// with few URLs and very many rows twice that, and for a mapping in the order of the
-// input as much again.
+// needs as much room and 32 bytes a row, the heads that settling reads; for rejects,
+// and for a list with few URLs and very many rows, twice that, and for a mapping in the
+// order of the input as much again.
 // URLs that contest a code stay in memory, at 300 bytes each, their canonical form and
 // 100 bytes for each code that they ask for: if that is too much the run ends before
 // it has stored anything. Outside of the bound are the URLs that the store has under

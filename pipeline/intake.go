@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -64,7 +63,10 @@ func (r *run) intake(ctx context.Context) error {
 		return err
 	}
 	r.workspaces.freeze()
-	return errors.Join(r.records.Finish(), r.rejects.Finish())
+	if err := r.records.Finish(); err != nil {
+		return err
+	}
+	return r.rejects.Finish()
 }
 
 // read has workers read an input.

@@ -44,7 +44,7 @@ func (r *run) newPlaceSorter(memory int64, loads int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
 		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two have one key
-		Memory:        memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
+		Memory:        memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
 	})
 }
 

@@ -104,7 +104,7 @@ func (r *run) do(ctx context.Context) (err error) {
 
 	r.records = extsort.New(extsort.Config{
 		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, len(r.inputs.carried)), Head: recordKey,
-		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs,
+		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
 	})
 	r.rejects = r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()

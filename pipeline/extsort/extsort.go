@@ -39,6 +39,9 @@ type Config struct {
 	// TempDir is the folder of the spill file; "": that of the system.
 	TempDir string
 	FS      fsys.FS // nil: that of the system
+	// Room, which may be nil, is asked for so many bytes there before all of them are
+	// written anew; its error is that of Finish.
+	Room func(need int64) error
 }
 
 const (
@@ -159,9 +162,17 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 // range that got far more than its share, as when the input is itself sorted by
 // group, is split again.
 func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
-	total := 0
+	total, divided := 0, int64(0)
 	for i := range ranges {
 		total += ranges[i].count
+		if ranges[i].unloadable() {
+			divided += ranges[i].size
+		}
+	}
+	if divided > 0 && s.cfg.Room != nil {
+		if err := s.cfg.Room(divided); err != nil {
+			return err
+		}
 	}
 	large := max(8*total/len(ranges), 16*smallBucket)
 	for i := range ranges {
@@ -175,7 +186,7 @@ func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
 			s.bounds = append(s.bounds, bounds[i-1])
 		}
 		switch {
-		case r.extents != nil && r.size > s.loadable():
+		case r.unloadable():
 			if err := s.divide(r, false); err != nil {
 				return err
 			}
@@ -198,6 +209,9 @@ func (s *Sorter) loadable() int64 {
 	}
 	return max(s.cfg.Memory*4/5/int64(max(s.cfg.Loads, 1)), chunkSize)
 }
+
+// unloadable reports whether a range is on disk and has to be divided.
+func (b *Bucket) unloadable() bool { return b.extents != nil && b.size > b.s.loadable() }
 
 // Len returns the number of records.
 func (s *Sorter) Len() (n int64) {
