@@ -23,6 +23,11 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 	if err != nil {
 		return err
 	}
+	if parts[0].count == 0 {
+		// The lowest bound is that of the least record. By key alone it would part what
+		// the bound before the bucket joins.
+		parts, bounds = parts[1:], bounds[1:]
+	}
 	for i := range bounds {
 		bounds[i].forget()
 	}

@@ -91,6 +91,7 @@ func checkSorter(t testingT, s *extsort.Sorter, recs []rec) {
 		t.Fatalf("%d records are not in order (%d came back)", len(recs), len(got))
 	}
 	checkHeads(t, s)
+	checkJoined(t, s)
 	for i := 0; i < len(recs); i += 1 + len(recs)/100 {
 		if !found(t, s, recs[i]) {
 			t.Fatalf("record %v is not where Locate and Search look", recs[i])
@@ -125,6 +126,24 @@ func checkHeads(t testingT, s *extsort.Sorter) {
 	}
 }
 
+// checkJoined checks that a group and key goes on only in a bucket that says so.
+func checkJoined(t testingT, s *extsort.Sorter) {
+	last, known := rec{}, false
+	for i := range s.Buckets() {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatalf("load: %v", err)
+		}
+		if n := b.Len(); n > 0 {
+			if known && b.Group(0) == last.group && b.Key(0) == last.key && !s.Joined(i) {
+				t.Fatalf("bucket %d of %d goes on with key %d and is not joined", i, s.Buckets(), last.key)
+			}
+			last, known = rec{group: b.Group(n - 1), key: b.Key(n - 1)}, true
+		}
+		b.Release()
+	}
+}
+
 // found looks for a record in all buckets that may have its group and key.
 func found(t testingT, s *extsort.Sorter, r rec) bool {
 	first := s.Locate(r.group, r.key)
@@ -141,6 +160,19 @@ func found(t testingT, s *extsort.Sorter, r rec) bool {
 		}
 	}
 	return false
+}
+
+// Long records that the sample misses, of few keys: buckets that contents divide are
+// divided again, and where their keys are more, by these.
+func TestDividedAgain(t *testing.T) {
+	for seed := range uint64(10) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		recs := make([]rec, 2000)
+		for i := range recs {
+			recs[i] = rec{0, uint64(rnd.ExpFloat64() * 30), fmt.Sprintf("%04d", rnd.IntN(10_000)) + strings.Repeat("x", 2000+rnd.IntN(6000))}
+		}
+		check(t, append(slices.Repeat([]rec{{0, 1 << 60, "y"}}, 1<<14), recs...), 1, 1)
+	}
 }
 
 // Inputs of every shape that the ranges can meet: few and many groups, spread
