@@ -161,7 +161,7 @@ func TestFullDisk(t *testing.T) {
 	left = 3 // create, write, write
 	want := "write " + filepath.Join(out, "mapping.csv") + ": no space left on device"
 	big := make([]byte, fileBlock)
-	for range 2 { // the second is written while the next one comes
+	for range maxPending + 1 { // the second of them fails, which the next one meets
 		if _, err := file.Write(big); err != nil {
 			t.Fatal(err)
 		}

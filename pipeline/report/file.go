@@ -14,15 +14,18 @@ import (
 )
 
 // A block doubles from firstBlock to fileBlock, so that a small file does not pay for
-// a large one; fileBlock bytes of a file are written at once.
+// a large one; fileBlock bytes of a file are written at once. At most maxPending
+// blocks are full and not yet both written and digested.
 const (
 	firstBlock = 1 << 14
 	fileBlock  = 1 << 20
+	maxPending = 4
 )
 
-// A File is a file of a [Folder]. It gathers what it is given into blocks; a full
-// one is written and digested while the next one fills. It is for one goroutine at
-// a time. Its first error is final: every later call that meets it returns it.
+// A File is a file of a [Folder]. It gathers what it is given into blocks; those
+// that are full are written and digested while the next ones fill, so that neither
+// waits for the other. It is for one goroutine at a time. Its first error is final:
+// every later call that meets it returns it.
 //
 // Blocks go past the page cache, if the file system can do that: a run reads no
 // output again and waits for the disk at its end, so the copy would only cost
@@ -32,19 +35,26 @@ type File struct {
 	name   string
 	path   string // for messages
 
-	block   []byte        // what was given last; nil before the first byte
-	given   int64         // bytes in all
-	spare   []byte        // for the next block
-	writing chan struct{} // closed when the block before is written; nil: none was
+	block   []byte     // what was given last; nil before the first byte
+	given   int64      // bytes in all
+	pending []*pending // the oldest first
+	spare   [][]byte   // for the next blocks
+	err     error
 
-	// Of the goroutine that writes, until writing is closed.
+	// Of the goroutines of the pending blocks, one after the other.
 	h      fsys.File // nil before the first byte and after the last
 	direct bool      // past the page cache
 	digest hash.Hash
-	err    error
 
 	synced time.Duration
 	closed bool
+}
+
+// A pending block is being written and digested, each after the block before it.
+type pending struct {
+	block             []byte
+	written, digested chan struct{} // closed when that is done
+	err               error         // of writing it or one before it
 }
 
 func newFile(f *Folder, name string) *File {
@@ -78,55 +88,85 @@ func (w *File) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// writeBlock begins to write the full block, once the one before is written.
+// writeBlock begins to write the full block.
 func (w *File) writeBlock() error {
-	if w.await(); w.err != nil {
+	if len(w.pending) == maxPending {
+		w.awaitOldest()
+	}
+	if w.err != nil {
+		w.await()
 		return w.err
 	}
-	full, next, done := w.block, w.spare, make(chan struct{})
-	if next == nil {
-		next = fsys.NewBlock(fileBlock)
+	w.begin()
+	if last := len(w.spare) - 1; last >= 0 {
+		w.block, w.spare = w.spare[last], w.spare[:last]
+	} else {
+		w.block = fsys.NewBlock(fileBlock)
 	}
-	w.block, w.spare, w.writing = next[:0], full, done
-	go func() {
-		defer close(done)
-		w.put(full)
-	}()
 	return nil
 }
 
-// await waits for the block that is being written.
+// begin makes the block a pending one.
+func (w *File) begin() {
+	var before *pending
+	if n := len(w.pending); n > 0 {
+		before = w.pending[n-1]
+	}
+	p := &pending{block: w.block, written: make(chan struct{}), digested: make(chan struct{})}
+	w.pending = append(w.pending, p)
+	go func() {
+		defer close(p.digested)
+		if before != nil {
+			<-before.digested
+		}
+		w.digest.Write(p.block)
+	}()
+	go func() {
+		defer close(p.written)
+		if before != nil {
+			<-before.written
+			p.err = before.err
+		}
+		if p.err == nil {
+			p.err = w.put(p.block)
+		}
+	}()
+}
+
+// awaitOldest waits for the oldest pending block.
+func (w *File) awaitOldest() {
+	p := w.pending[0]
+	<-p.written
+	<-p.digested
+	w.err = p.err
+	w.pending = append(w.pending[:0], w.pending[1:]...)
+	w.spare = append(w.spare, p.block[:0])
+}
+
+// await waits for all pending blocks.
 func (w *File) await() {
-	if w.writing != nil {
-		<-w.writing
-		w.writing = nil
+	for len(w.pending) > 0 {
+		w.awaitOldest()
 	}
 }
 
-// put writes a block and digests it meanwhile.
-func (w *File) put(p []byte) {
+// put writes a block.
+func (w *File) put(block []byte) error {
 	if w.h == nil {
 		h, err := w.folder.fs.Create(filepath.Join(w.folder.inner, w.name))
 		if err != nil {
-			w.fail("create", err)
-			return
+			return w.failed("create", err)
 		}
 		w.h = h
 	}
-	if direct := len(p) == fileBlock; direct != w.direct {
+	if direct := len(block) == fileBlock; direct != w.direct {
 		w.direct = direct
 		w.h.Direct(direct)
 	}
-	digested := make(chan struct{})
-	go func() {
-		w.digest.Write(p)
-		close(digested)
-	}()
-	_, err := w.h.Write(p)
-	<-digested
-	if err != nil {
-		w.fail("write", err)
+	if _, err := w.h.Write(block); err != nil {
+		return w.failed("write", err)
 	}
+	return nil
 }
 
 // Close writes what was gathered, syncs the file and closes it. A file without
@@ -136,10 +176,10 @@ func (w *File) Close() error {
 		return w.err
 	}
 	w.closed = true
-	w.await()
 	if len(w.block) > 0 && w.err == nil {
-		w.put(w.block)
+		w.begin()
 	}
+	w.await()
 	w.block, w.spare = nil, nil
 	if w.h == nil {
 		return w.err
@@ -173,7 +213,11 @@ func (w *File) SyncTime() time.Duration { return w.synced }
 
 // fail records an error. Errors after the first are joined to it.
 func (w *File) fail(operation string, err error) {
-	w.err = errors.Join(w.err, fmt.Errorf("%s %s: %w", operation, w.path, fsys.Cause(err)))
+	w.err = errors.Join(w.err, w.failed(operation, err))
+}
+
+func (w *File) failed(operation string, err error) error {
+	return fmt.Errorf("%s %s: %w", operation, w.path, fsys.Cause(err))
 }
 
 // settled is nil if the file is closed and whole, or was never begun.

@@ -384,8 +384,8 @@ func TestHelperWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The second block waits until the first is written.
-	if _, err := file.Write(make([]byte, 2*fileBlock)); err != nil {
+	// The last block waits until the first is written.
+	if _, err := file.Write(make([]byte, (maxPending+1)*fileBlock)); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Println("writing")
