@@ -204,7 +204,7 @@ func writeBinary(b *bench, path string, links []sink.Link) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
+	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()}, linksColumns[:])
 	var data []byte
 	for i := range links {
 		data = e.append(data, &links[i])
@@ -241,7 +241,7 @@ func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
 		b.Fatal(err)
 	}
 	defer data.Close()
-	_, err = conn.PgConn().CopyFrom(context.Background(), data, "COPY links "+copyColumns+" FROM STDIN (FORMAT binary"+options+")")
+	_, err = conn.PgConn().CopyFrom(context.Background(), data, copyInto("links", linksColumns[:], options))
 	if err == nil {
 		err = execAll(context.Background(), conn, then...)
 	}
@@ -252,7 +252,7 @@ func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
 
 func BenchmarkEncode(b *testing.B) {
 	links := generated(0, 4096)
-	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
+	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()}, linksColumns[:])
 	dst := make([]byte, 0, 1<<20)
 	for b.Loop() {
 		dst = dst[:0]

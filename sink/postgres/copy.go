@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +20,16 @@ import (
 const (
 	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 	copyTrailer = "\xff\xff"
-	copyColumns = "(workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at)"
 )
+
+// copyInto is the statement that reads a stream of rows with these columns.
+func copyInto(table string, columns []column, options string) string {
+	var list []string
+	for _, c := range columns {
+		list = append(list, c.name)
+	}
+	return "COPY " + table + " (" + strings.Join(list, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
+}
 
 // postgresEpoch is where timestamps count from, in microseconds of Unix time.
 var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
@@ -28,23 +37,28 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // An encoder appends links of one run as rows of a stream. Its zero value is
 // not ready; see newEncoder.
 type encoder struct {
-	tail []byte // run_id, created_at and updated_at, the same in every row
+	columns byte   // number of them
+	tail    []byte // run_id, created_at and updated_at, the same in every row; nothing if they are not sent
 }
 
-func newEncoder(run sink.Run) *encoder {
-	var tail []byte
-	tail = binary.BigEndian.AppendUint32(tail, 4)
-	tail = binary.BigEndian.AppendUint32(tail, uint32(run.ID))
-	for range 2 {
-		tail = binary.BigEndian.AppendUint32(tail, 8)
-		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
+// newEncoder makes an encoder of all columns, or of those that are a link's own.
+func newEncoder(run sink.Run, columns []column) *encoder {
+	e := &encoder{columns: byte(len(columns))}
+	if len(columns) == ownColumns {
+		return e
 	}
-	return &encoder{tail}
+	e.tail = binary.BigEndian.AppendUint32(e.tail, 4)
+	e.tail = binary.BigEndian.AppendUint32(e.tail, uint32(run.ID))
+	for range 2 {
+		e.tail = binary.BigEndian.AppendUint32(e.tail, 8)
+		e.tail = binary.BigEndian.AppendUint64(e.tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
+	}
+	return e
 }
 
 // append adds a link to dst.
 func (e *encoder) append(dst []byte, l *sink.Link) []byte {
-	dst = append(dst, 0, byte(len(linksColumns)))
+	dst = append(dst, 0, e.columns)
 	dst = appendBytes(dst, l.Workspace)
 	dst = appendBytes(dst, l.Code)
 	dst = appendBytes(dst, l.Key[:])
@@ -73,8 +87,7 @@ type batch struct {
 // encode fills buffers from free with the links and sends each on once it holds
 // size bytes, or all the rest. The context ends it. It closes out when all are
 // sent, so that who reads out to its end has all.
-func encode(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error], size int, free <-chan []byte, out chan<- batch) error {
-	e := newEncoder(run)
+func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error], size int, free <-chan []byte, out chan<- batch) error {
 	var b batch
 	send := func() error {
 		select {

@@ -53,21 +53,24 @@ const refusal = `SELECT CASE
 	END FROM pg_class c WHERE c.oid = to_regclass($1)`
 
 // openFirst begins the transaction of a first load on the connection that holds
-// the locks, as far as an empty table without constraints. If that is not
-// possible, it says why, and no transaction is open.
-func (s *session) openFirst(ctx context.Context, run int32) (reason string, err error) {
+// the locks, as far as an empty table without constraints, and returns the columns
+// that are to be sent. If that is not possible, it says why, and no transaction is open.
+func (s *session) openFirst(ctx context.Context, run sink.Run) (columns []column, reason string, err error) {
 	n := s.store.names
 	err = s.do(ctx, "prepare the load", func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if err := s.relocked(); err != nil {
 			return err
 		}
-		if _, err := n.openRun(ctx, conn, run); err != nil {
+		if _, err := n.openRun(ctx, conn, run.ID); err != nil {
 			return err
 		}
 		if reason, err = n.refuses(ctx, conn); err != nil || reason != "" {
 			return err // asked without the lock first, which an online service would feel
 		}
-		if reason, err = s.clear(ctx, conn); err != nil || reason != "" {
+		if reason, err = s.clear(ctx, conn); err == nil && reason == "" {
+			columns, err = n.setDefaults(ctx, conn, run)
+		}
+		if err != nil || reason != "" {
 			err = errors.Join(err, rollback(conn))
 		}
 		code := state(err)
@@ -79,7 +82,7 @@ func (s *session) openFirst(ctx context.Context, run int32) (reason string, err 
 		reason, err = "the server says: "+err.Error(), nil
 		return nil
 	})
-	return reason, err
+	return columns, reason, err
 }
 
 // refuses tells why the table cannot be made anew, or "".
@@ -111,13 +114,42 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 		"ALTER TABLE "+n.links+" DROP CONSTRAINT "+n.primary+", DROP CONSTRAINT "+n.key)
 }
 
+// setDefaults makes the values that are the same in all links of a run the defaults of
+// their columns, so that they are neither sent nor parsed with each row: the server
+// then takes 1.4 s to copy 3 million rows, rather than 1.7. Columns with defaults of
+// their own keep them. It returns the columns that are left to send.
+func (n names) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run) ([]column, error) {
+	names := []string{}
+	for _, c := range linksColumns[ownColumns:] {
+		names = append(names, c.name)
+	}
+	var taken bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_attribute
+		WHERE attrelid = to_regclass($1) AND attname = ANY ($2) AND (atthasdef OR attidentity <> ''))`, n.links, names).Scan(&taken)
+	if err != nil || taken {
+		return linksColumns[:], err
+	}
+	stamp := literal(run.AsOf.UTC().Format("2006-01-02 15:04:05.999999+00"))
+	return linksColumns[:ownColumns], execAll(ctx, conn, fmt.Sprintf(
+		"ALTER TABLE %s ALTER run_id SET DEFAULT %d, ALTER created_at SET DEFAULT %[3]s, ALTER updated_at SET DEFAULT %[3]s", n.links, run.ID, stamp))
+}
+
+// dropDefaults are the statements that undo setDefaults, if it did anything.
+func (n names) dropDefaults(sent []column) []string {
+	if len(sent) > ownColumns {
+		return nil
+	}
+	return []string{"ALTER TABLE " + n.links + " ALTER run_id DROP DEFAULT, ALTER created_at DROP DEFAULT, ALTER updated_at DROP DEFAULT"}
+}
+
 // loadFirst goes on from openFirst: copies, makes the constraints and commits,
 // or leaves nothing.
-func (s *session) loadFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	err := s.copyFirst(ctx, run, chunks)
+func (s *session) loadFirst(ctx context.Context, run sink.Run, columns []column, chunks iter.Seq2[[]sink.Link, error]) error {
+	err := s.copyFirst(ctx, run, columns, chunks)
 	if err == nil {
-		begun := time.Now()
-		err = classify(ctx, "make the constraints", execAll(ctx, s.conn, append(s.store.names.constraints(), "COMMIT")...))
+		begun, n := time.Now(), s.store.names
+		statements := append(append(n.dropDefaults(columns), n.constraints()...), "COMMIT")
+		err = classify(ctx, "make the constraints", execAll(ctx, s.conn, statements...))
 		s.store.stat("constraints_seconds", time.Since(begun).Seconds())
 	}
 	if err != nil {
@@ -129,13 +161,13 @@ func (s *session) loadFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[
 // copyFirst streams the links into the table. The encoder works in a goroutine
 // of its own; if it fails, the driver is told by way of the stream, and not by
 // its context, which would cost the connection and the locks with it.
-func (s *session) copyFirst(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+func (s *session) copyFirst(ctx context.Context, run sink.Run, columns []column, chunks iter.Seq2[[]sink.Link, error]) error {
 	free, out := buffers(firstCount), make(chan batch, firstCount)
 	g, inner := errgroup.WithContext(ctx)
-	g.Go(func() error { return encode(inner, run, chunks, firstBytes, free, out) })
+	g.Go(func() error { return encode(inner, newEncoder(run, columns), chunks, firstBytes, free, out) })
 	g.Go(func() error {
 		var last []byte
-		err := copyFrom(ctx, s.conn, "COPY "+s.store.names.links+" "+copyColumns+" FROM STDIN (FORMAT binary, FREEZE)",
+		err := copyFrom(ctx, s.conn, copyInto(s.store.names.links, columns, ", FREEZE"),
 			func() (batch, error) {
 				if last != nil {
 					free <- last

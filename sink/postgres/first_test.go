@@ -60,6 +60,42 @@ func TestWaysOfLoading(t *testing.T) {
 	}
 }
 
+// A first load makes what all its links share the defaults of their columns, for as
+// long as it takes. Those that are there already it leaves alone.
+func TestDefaultsOfColumns(t *testing.T) {
+	dsn := server.Database(t)
+	database := value[string](t, dsn, "SELECT current_database()")
+	const defaults = `SELECT coalesce(string_agg(attname || ' ' || attidentity::text || coalesce(pg_get_expr(adbin, adrelid), ''), ', ' ORDER BY attnum), '')
+		FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+		WHERE attrelid = 'links'::regclass AND (atthasdef OR attidentity <> '')`
+	for _, c := range []struct{ change, want string }{
+		{"", ""},
+		{"ALTER TABLE links ADD clicks bigint NOT NULL DEFAULT 7", "clicks 7"},
+		{"ALTER TABLE links ALTER created_at SET DEFAULT now()", "created_at now()"},
+		{"ALTER TABLE links ALTER run_id ADD GENERATED ALWAYS AS IDENTITY", "run_id a"},
+		{"ALTER DATABASE " + database + " SET datestyle = 'SQL, DMY'; ALTER DATABASE " + database + " SET timezone = 'Asia/Kolkata'", ""},
+	} {
+		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+		s := openStore(t, dsn, Options{})
+		defer s.Close()
+		if err := s.Init(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		script(t, dsn, c.change)
+		links := generated(0, 10)
+		run := loadAll(t, s, links)
+		if way := s.Stats()["load_way"]; way != "one transaction into an empty table" {
+			t.Errorf("%s: way: %s", c.change, way)
+		}
+		if got := value[string](t, dsn, defaults); got != c.want {
+			t.Errorf("%s: defaults are %q, want %q", c.change, got, c.want)
+		}
+		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2 AND updated_at = $2", run.ID, asOf); n != len(links) {
+			t.Errorf("%s: %d links of %d are of the run and its time", c.change, n, len(links))
+		}
+	}
+}
+
 // A load that fails leaves the table, its constraints and the locks as they were.
 func TestFailedLoadLeavesNothing(t *testing.T) {
 	stop := errors.New("stop")
