@@ -52,8 +52,12 @@ type Config struct {
 	Workers    int       // 0: as many as processors, or as Memory allows
 	Memory     int64     // bytes that the run may use, see the package comment; 0: no bound
 	TempDir    string    // of what does not fit; "": that of the system
-	Spilled    func()    // called when all is read, if rows did not fit in memory; may be nil
 	Version    string    // of the tool, for the manifest
+
+	// DiskBound, which may be nil, is called when goroutines begin to wait for the disk
+	// beside those that compute: when all is read, if rows did not fit in memory, and
+	// whenever the mapping is about to be written.
+	DiskBound func()
 
 	// Of tests: budget.records, rejects and placed, whatever Memory says; the file
 	// system and the room in a folder, nil: as the system has them.
@@ -92,6 +96,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Status = cmp.Or(c.Status, new(Status))
+	if c.DiskBound == nil {
+		c.DiskBound = func() {}
+	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
 		for c.Memory > 0 && c.Memory < c.leastMemory() && c.Workers > 1 {

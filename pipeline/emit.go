@@ -65,6 +65,7 @@ type linked struct {
 // sort. If the mapping is wanted in that of the input, its rows only go into
 // another sort, and are written when that is complete.
 func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *written, err error) {
+	r.cfg.DiskBound()
 	out, err := r.openReports()
 	if err != nil {
 		return nil, err

@@ -119,8 +119,8 @@ func (r *run) do(ctx context.Context) (err error) {
 	if err := r.ownRead(); err != nil {
 		return err
 	}
-	if r.cfg.Spilled != nil && r.records.Spilled() > 0 {
-		r.cfg.Spilled()
+	if r.records.Spilled() > 0 {
+		r.cfg.DiskBound()
 	}
 	return r.store(ctx)
 }

@@ -211,17 +211,17 @@ func TestSpilledDuplicates(t *testing.T) {
 				cfg, dir := base(length), t.TempDir()
 				cfg.Workers, cfg.MaxRetries = 2, 1
 				cfg.Store = openStore(t, dir)
-				spilled := 0
-				cfg.Spilled = func() { spilled++ }
+				calls := 0
+				cfg.DiskBound = func() { calls++ }
 				want, _ := job(t, cfg, inputs)
 				links := dump(t, dir)
 				dir = t.TempDir()
 				cfg.Store = openStore(t, dir)
 				cfg.SpillAt(1)
-				inMemory := spilled
+				inMemory := calls
 				got, _ := job(t, cfg, inputs)
-				if inMemory != 0 || spilled != 1 {
-					t.Errorf("spilled %d times in memory, %d times on disk", inMemory, spilled-inMemory)
+				if onDisk := calls - inMemory; inMemory != 1 || onDisk != 2 {
+					t.Errorf("DiskBound was called %d times in memory, %d times on disk", inMemory, onDisk)
 				}
 				sameReports(t, got, want, reports...)
 				if !slices.Equal(dump(t, dir), links) {

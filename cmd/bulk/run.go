@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/linkforge/bulk/canon"
@@ -104,7 +105,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	}
 	o.Store, o.StoreName, o.Version, o.RetryFor = store.Store, store.name, toolVersion(), o.store.postgres.RetryFor
 	o.Logger, o.Status = ui.log, new(pipeline.Status)
-	o.Spilled = spareThreads
+	o.DiskBound = sync.OnceFunc(spareThreads)
 	debug.SetMemoryLimit(o.Memory - outsideHeap)
 	stop, err := o.profiles.start()
 	if err != nil {
