@@ -204,10 +204,10 @@ func writeBinary(b *bench, path string, links []sink.Link) {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()}, linksColumns[:])
+	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
 	var data []byte
 	for i := range links {
-		data = e.append(data, &links[i])
+		data, _ = e.append(data, &links[i])
 	}
 	first := true
 	if _, err := io.Copy(f, newStream(func() (batch, error) {
@@ -252,12 +252,12 @@ func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
 
 func BenchmarkEncode(b *testing.B) {
 	links := generated(0, 4096)
-	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()}, linksColumns[:])
+	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
 	dst := make([]byte, 0, 1<<20)
 	for b.Loop() {
 		dst = dst[:0]
 		for i := range links {
-			dst = e.append(dst, &links[i])
+			dst, _ = e.append(dst, &links[i])
 		}
 	}
 	b.SetBytes(int64(len(dst)))

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"strings"
@@ -22,6 +24,29 @@ const (
 	copyTrailer = "\xff\xff"
 )
 
+// postgresEpoch is where timestamps count from, in microseconds of Unix time.
+var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// An encoder appends links of one run as rows of a stream. Its zero value is
+// not ready; see newEncoder.
+type encoder struct {
+	columns   []column // that are sent
+	workspace []byte   // of all links, if that is not sent
+	tail      []byte   // run_id, created_at and updated_at, the same in every row; nothing if they are not sent
+}
+
+// newEncoder makes an encoder that sends all columns.
+func newEncoder(run sink.Run) *encoder {
+	var tail []byte
+	tail = binary.BigEndian.AppendUint32(tail, 4)
+	tail = binary.BigEndian.AppendUint32(tail, uint32(run.ID))
+	for range 2 {
+		tail = binary.BigEndian.AppendUint32(tail, 8)
+		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
+	}
+	return &encoder{columns: linksColumns[:], tail: tail}
+}
+
 // copyInto is the statement that reads a stream of rows with these columns.
 func copyInto(table string, columns []column, options string) string {
 	var list []string
@@ -31,35 +56,14 @@ func copyInto(table string, columns []column, options string) string {
 	return "COPY " + table + " (" + strings.Join(list, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
 }
 
-// postgresEpoch is where timestamps count from, in microseconds of Unix time.
-var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-
-// An encoder appends links of one run as rows of a stream. Its zero value is
-// not ready; see newEncoder.
-type encoder struct {
-	columns byte   // number of them
-	tail    []byte // run_id, created_at and updated_at, the same in every row; nothing if they are not sent
-}
-
-// newEncoder makes an encoder of all columns, or of those that are a link's own.
-func newEncoder(run sink.Run, columns []column) *encoder {
-	e := &encoder{columns: byte(len(columns))}
-	if len(columns) == ownColumns {
-		return e
+// append adds a link to dst. The error is that of a link that is not of the session.
+func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
+	dst = append(dst, 0, byte(len(e.columns)))
+	if e.workspace == nil {
+		dst = appendBytes(dst, l.Workspace)
+	} else if !bytes.Equal(l.Workspace, e.workspace) {
+		return dst, fmt.Errorf("a link of workspace %q in a session on %q", l.Workspace, e.workspace)
 	}
-	e.tail = binary.BigEndian.AppendUint32(e.tail, 4)
-	e.tail = binary.BigEndian.AppendUint32(e.tail, uint32(run.ID))
-	for range 2 {
-		e.tail = binary.BigEndian.AppendUint32(e.tail, 8)
-		e.tail = binary.BigEndian.AppendUint64(e.tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
-	}
-	return e
-}
-
-// append adds a link to dst.
-func (e *encoder) append(dst []byte, l *sink.Link) []byte {
-	dst = append(dst, 0, e.columns)
-	dst = appendBytes(dst, l.Workspace)
 	dst = appendBytes(dst, l.Code)
 	dst = appendBytes(dst, l.Key[:])
 	dst = appendBytes(dst, l.Canonical)
@@ -68,7 +72,7 @@ func (e *encoder) append(dst []byte, l *sink.Link) []byte {
 	} else {
 		dst = appendBytes(dst, l.Original)
 	}
-	return append(dst, e.tail...)
+	return append(dst, e.tail...), nil
 }
 
 // appendBytes adds the length of b and b, as COPY and arrays have them.
@@ -113,7 +117,9 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 					b.data = make([]byte, 0, size+size/16) // the row that fills it rarely makes it grow
 				}
 			}
-			b.data = e.append(b.data, &chunk[i])
+			if b.data, err = e.append(b.data, &chunk[i]); err != nil {
+				return err
+			}
 			b.rows++
 			if len(b.data) >= size {
 				if err := send(); err != nil {

@@ -305,7 +305,7 @@ func TestBatchAgain(t *testing.T) {
 	filled := func(seq int64, links []sink.Link) batch {
 		b := batch{seq: seq, rows: int64(len(links))}
 		for i := range links {
-			b.data = newEncoder(run, linksColumns[:]).append(b.data, &links[i])
+			b.data, _ = newEncoder(run).append(b.data, &links[i])
 		}
 		return b
 	}

@@ -72,6 +72,7 @@ func TestDefaultsOfColumns(t *testing.T) {
 		{"", ""},
 		{"ALTER TABLE links ADD clicks bigint NOT NULL DEFAULT 7", "clicks 7"},
 		{"ALTER TABLE links ALTER created_at SET DEFAULT now()", "created_at now()"},
+		{"ALTER TABLE links ALTER workspace_id SET DEFAULT 'mine'", "workspace_id 'mine'::text"},
 		{"ALTER TABLE links ALTER run_id ADD GENERATED ALWAYS AS IDENTITY", "run_id a"},
 		{"ALTER DATABASE " + database + " SET datestyle = 'SQL, DMY'; ALTER DATABASE " + database + " SET timezone = 'Asia/Kolkata'", ""},
 	} {
@@ -93,6 +94,37 @@ func TestDefaultsOfColumns(t *testing.T) {
 		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2 AND updated_at = $2", run.ID, asOf); n != len(links) {
 			t.Errorf("%s: %d links of %d are of the run and its time", c.change, n, len(links))
 		}
+	}
+}
+
+// The workspace of all links is one of these defaults, whatever its name.
+func TestWorkspaceIsNotSent(t *testing.T) {
+	const odd = `it's "\odd\" é`
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	session, err := s.Lock(context.Background(), []string{odd}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := generated(0, 10)
+	for i := range links {
+		links[i].Workspace = []byte(odd)
+	}
+	links[9].Workspace = []byte("other")
+	if err := session.Load(context.Background(), run, pieces(links)); err == nil || !strings.Contains(err.Error(), `a link of workspace "other" in a session on`) {
+		t.Errorf("a link of another workspace: %v", err)
+	}
+	if err := session.Load(context.Background(), run, pieces(links[:9])); err != nil {
+		t.Fatal(err)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE workspace_id = $1", odd); n != 9 {
+		t.Errorf("%d links of 9 are in the workspace", n)
 	}
 }
 

@@ -46,13 +46,13 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 	}
 	s.near.Store(0)
 	begun := time.Now()
-	columns, reason, err := s.openFirst(ctx, run)
+	e, reason, err := s.openFirst(ctx, run)
 	if err != nil {
 		return err
 	}
 	way := "one transaction into an empty table"
 	if reason == "" {
-		err = s.loadFirst(ctx, run, columns, chunks)
+		err = s.loadFirst(ctx, e, chunks)
 	} else {
 		way = "batches into the indexed table: " + reason
 		err = s.loadBatches(ctx, run, chunks)
@@ -100,7 +100,7 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 	load := &load{session: s, run: run.ID, id: rand.Int64()}
 	g, ctx := errgroup.WithContext(ctx)
 	size := s.store.batchSize()
-	g.Go(func() error { return encode(ctx, newEncoder(run, linksColumns[:]), chunks, size, free, out) })
+	g.Go(func() error { return encode(ctx, newEncoder(run), chunks, size, free, out) })
 	for range loadConnections {
 		g.Go(func() error {
 			for {

@@ -70,10 +70,6 @@ type column struct {
 	null       bool
 }
 
-// ownColumns is how many of linksColumns are a link's own; the others are the same in
-// all links of a run.
-const ownColumns = 5
-
 var (
 	linksColumns = [...]column{
 		{"workspace_id", `text COLLATE "C"`, false},

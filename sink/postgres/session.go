@@ -15,14 +15,15 @@ import (
 // A session holds its locks on one connection, which also carries what it
 // writes about its run and a first load. Lookups and ordinary loads use others.
 type session struct {
-	store  *Store
-	locks  []lock
-	noWait bool
-	token  int64         // the key of a lock that only this session holds
-	lost   atomic.Bool   // the locks are known to be gone, whatever conn looks like
-	stale  atomic.Bool   // the locks were gone for a while, and the caller does not know
-	near   atomic.Uint64 // of lookups; 0: not known
-	closed bool
+	store      *Store
+	locks      []lock
+	workspaces []string
+	noWait     bool
+	token      int64         // the key of a lock that only this session holds
+	lost       atomic.Bool   // the locks are known to be gone, whatever conn looks like
+	stale      atomic.Bool   // the locks were gone for a while, and the caller does not know
+	near       atomic.Uint64 // of lookups; 0: not known
+	closed     bool
 
 	mu sync.Mutex // only one goroutine of a load mends conn
 	// conn holds the locks; nil if the session can only look. It is used by one
@@ -38,7 +39,12 @@ var (
 
 // Lock opens a session, having created the tables if they are not there.
 func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	return s.lock(ctx, s.locks(workspaces), opts)
+	session, err := s.lock(ctx, s.locks(workspaces), opts)
+	if err != nil {
+		return nil, err
+	}
+	session.workspaces = workspaces
+	return session, nil
 }
 
 func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (*session, error) {
