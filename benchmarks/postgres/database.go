@@ -77,8 +77,14 @@ func (b *bench) base(ctx context.Context) error {
 	if err := harness.Remove(b.Path("base.bulk"))(ctx); err != nil {
 		return err
 	}
-	return b.server.ExecContext(ctx, template, "VACUUM (ANALYZE)")
+	return b.server.ExecContext(ctx, template, vacuum)
 }
+
+// vacuum does what autovacuum, which wakes up once a minute, would do some time after a
+// load: in the midst of a step or not.
+const vacuum = "VACUUM (ANALYZE)"
+
+func (b *bench) vacuum(ctx context.Context) error { return b.server.ExecContext(ctx, database, vacuum) }
 
 // fromBase makes the database anew with the first list in it.
 func (b *bench) fromBase(ctx context.Context) error {

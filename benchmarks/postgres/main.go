@@ -50,6 +50,7 @@ func run(ctx context.Context, h *harness.Bench) (err error) {
 	samples, err := b.Section(ctx, harness.Section{
 		Title: fmt.Sprintf("PostgreSQL, %d rows", b.Rows),
 		Note: "(1) to (3) load finished rows and do nothing else; bulk reads, canonicalizes, hashes, sorts, loads and reports. " +
+			"The table is vacuumed before (6), as autovacuum would do at some time. " +
 			"CPU and memory are those of the client; the server's CPU seconds are below.",
 		Reference: floor,
 	}, b.Count, b.groups()...)

@@ -41,7 +41,7 @@ func (b *bench) groups() (groups []harness.Group) {
 			{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)},
 			{
 				b.bulk(program, second+suffix, "second.csv", rows, 2*rows, b.fromBase),
-				b.bulk(program, again+suffix, "second.csv", rows, 2*rows, nil),
+				b.bulk(program, again+suffix, "second.csv", rows, 2*rows, b.vacuum),
 				b.bulk(program, little+suffix, "few.csv", few, 2*rows+few, nil),
 			},
 		}
