@@ -253,16 +253,9 @@ func TestAnswersOfTheServer(t *testing.T) {
 					RETURN NULL;
 				END $$;
 				CREATE TRIGGER answer BEFORE INSERT ON links EXECUTE FUNCTION answer()`)
-			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session, run := started(t, s, "demo")
 			defer session.Close()
-			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = session.Load(context.Background(), run, pieces(links))
+			err := session.Load(context.Background(), run, pieces(links))
 			want, n := []time.Duration(nil), 0
 			if again {
 				want, n = []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond}, len(links)
@@ -463,16 +456,9 @@ func TestSettingsOfTheRole(t *testing.T) {
 			}
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
-			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session, run := started(t, s, "demo")
 			defer session.Close()
-			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
+			err := session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
 				for c := range pieces(links) {
 					time.Sleep(700 * time.Millisecond)
 					if !yield(c, nil) {

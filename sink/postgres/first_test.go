@@ -103,15 +103,8 @@ func TestWorkspaceIsNotSent(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	session, err := s.Lock(context.Background(), []string{odd}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session, run := started(t, s, odd)
 	defer session.Close()
-	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-	if err != nil {
-		t.Fatal(err)
-	}
 	links := generated(0, 10)
 	for i := range links {
 		links[i].Workspace = []byte(odd)
@@ -137,16 +130,9 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			prepare(t, dsn, way.before)
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
-			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session, run := started(t, s, "demo")
 			conn := locking(session)
-			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
+			err := session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
 				if yield(generated(0, 4096), nil) {
 					yield(nil, stop)
 				}

@@ -185,6 +185,21 @@ func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 	return run
 }
 
+// started opens a session on a workspace and begins a run.
+func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) {
+	t.Helper()
+	session, err := s.Lock(context.Background(), []string{workspace}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		session.Close()
+		t.Fatal(err)
+	}
+	return session, run
+}
+
 // expect fails unless the links, in code order, are what the rows say.
 func expect(t testing.TB, rows []sinktest.Row, links []sink.Link) {
 	t.Helper()
