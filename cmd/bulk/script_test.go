@@ -52,9 +52,11 @@ func TestStoreOfTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "links.db")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "links.db")
 	cmd := exec.Command(self, "-test.run", "^TestScripts$/^(interrupt|unfinished)$")
-	cmd.Env = append(os.Environ(), "BULK_DB=sqlite:"+file)
+	// Of a folder of scripts of which only some run testscript leaves its own behind.
+	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir, "BULK_DB=sqlite:"+file)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, output)
 	}
