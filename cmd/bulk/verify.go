@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
@@ -86,7 +87,8 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	if missing && !errors.Is(err, sink.ErrRetryable) { // the socket of a server may be missing, too
 		return usage(err)
 	}
 	if err != nil {

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"syscall"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// A lost store cannot be reached any more.
+type lost struct{ sink.Store }
+
+func (lost) Runs(context.Context) ([]sink.Run, error) {
+	return nil, fmt.Errorf("%w: dial unix /run/.s.PGSQL.5432: %w", sink.ErrRetryable, syscall.ENOENT)
+}
+
+// That the socket of a server is gone is no mistake of whoever named the folder.
+func TestVerifyLosesStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "a.csv", "url\nhttp://a.example/\n")
+	command(t, nil, exitDone, "run", "a.csv", "--workspace", "w", "--out", "a", "--db", "sqlite:links.db")
+	o := verifyOptions{format: "csv", memory: "1MiB"}
+	o.Dir, o.MaxFindings, o.Store = "a", 1, lost{}
+	if err := verify(t.Context(), &ui{stdout: io.Discard}, &o, false); exitCode(err) != exitStore {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
