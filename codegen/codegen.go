@@ -32,8 +32,12 @@ const (
 	DefaultLength = 10
 )
 
-// DefaultRetries is the highest salt that is tried when lower codes are taken.
-const DefaultRetries = 10
+// Highest salts that are tried when lower codes are taken: by default, and at most,
+// so that whoever checks a run can try them all.
+const (
+	DefaultRetries = 10
+	MostRetries    = 1 << 20
+)
 
 // MaxDigits is the most digits that a Hash can have.
 const MaxDigits = 22

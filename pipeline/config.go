@@ -132,8 +132,8 @@ func (c *Config) validate() error {
 	}
 	_, badLength := codegen.New(c.CodeLength)
 	problems = append(problems, c.Profile.Validate(), badLength)
-	if c.MaxRetries < 0 {
-		complain("--max-retries %d is negative", c.MaxRetries)
+	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
+		complain("--max-retries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)
 	}
 	if c.Workers < 0 {
 		complain("--workers %d is negative", c.Workers)

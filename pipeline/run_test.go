@@ -634,6 +634,7 @@ func TestRefused(t *testing.T) {
 		`unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
 		`unknown report order "random"`: func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
 		"--workers -1 is negative":      func(cfg *pipeline.Config) { cfg.Workers = -1 },
+		"--max-retries 1048577 is not ": func(cfg *pipeline.Config) { cfg.MaxRetries = 1<<20 + 1 },
 		"--as-of 10000-01-01":           func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"code length 25":                func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
 	} {

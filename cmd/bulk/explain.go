@@ -84,6 +84,9 @@ func (o *explainOptions) settle(urls []string) (err error) {
 			return fmt.Errorf("--salt or --max-retries: %d is negative", salt)
 		}
 	}
+	if o.MaxRetries > codegen.MostRetries {
+		return fmt.Errorf("--max-retries: %d is above %d", o.MaxRetries, codegen.MostRetries)
+	}
 	return o.Profile.Validate()
 }
 

@@ -83,8 +83,8 @@ func (v *verifier) settle() bool {
 	if v.run.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
 		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
 	}
-	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > 1<<20 {
-		bad("scheme.max_retries", "0 to 1048576", m.Scheme.MaxRetries)
+	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
+		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
 	}
 	if order := o.text("report_order"); order != "" { // a version that had no choice did not say
 		if v.run.order, err = report.ParseOrder(order); err != nil {

@@ -323,6 +323,7 @@ func TestVerifyManifest(t *testing.T) {
 		"length":     {audit.BadCode, func(m *report.Manifest) { m.Scheme.CodeLength = 2 }},
 		"no length":  {audit.BadManifest, func(m *report.Manifest) { m.Scheme.CodeLength = 25 }},
 		"retries":    {audit.BadSalt, func(m *report.Manifest) { m.Scheme.MaxRetries = 0 }},
+		"many":       {audit.BadManifest, func(m *report.Manifest) { m.Scheme.MaxRetries = 1<<20 + 1 }},
 		"base":       {audit.BadShortURL, func(m *report.Manifest) { m.Options["base_url"] = "https://sho.ru" }},
 		"longest":    {audit.BadCanonical, func(m *report.Manifest) { m.Options["max_url_length"] = int64(20) }},
 		"order":      {audit.BadOrder, func(m *report.Manifest) { m.Options["report_order"] = "input" }},
