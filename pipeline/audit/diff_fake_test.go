@@ -107,7 +107,7 @@ func drawMapping(t *rapid.T, source string) *fake {
 		outcome := report.Duplicate
 		if codes[l] == "" {
 			outcome = report.Outcome(rapid.IntRange(0, 1).Draw(t, "outcome"))
-			code := rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Filter(func(code string) bool {
+			code := rapid.SampledFrom([]string{"1", "2", "3", "-1", "'-1"}).Filter(func(code string) bool {
 				for other, taken := range codes {
 					if other.workspace == l.workspace && taken == code {
 						return false

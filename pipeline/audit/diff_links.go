@@ -144,7 +144,7 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 		for i := range block.Len() {
 			block.Row(i, &row)
 			if safe {
-				row.Workspace = report.Undefuse(row.Workspace)
+				row.Workspace, row.Code = report.Undefuse(row.Workspace), report.Undefuse(row.Code)
 			}
 			visit(xxh3.HashSeed(row.Canonical, xxh3.Hash(row.Workspace)), table.id(row.Source), &row.Row)
 		}
