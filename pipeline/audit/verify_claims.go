@@ -162,7 +162,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	links := &linkCursor{w: v.newChecker(m), rows: m}
+	links := &linkCursor{ctx: ctx, w: v.newChecker(m), rows: m}
 	if v.sorted != nil {
 		links.w.defused, links.rows = false, v.newSortedReader(m)
 	}
@@ -185,6 +185,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 
 // A linkCursor moves over the links of the mapping that have their code of salt 0.
 type linkCursor struct {
+	ctx   context.Context
 	w     *checker
 	rows  rowReader
 	block report.MappingBlock
@@ -213,6 +214,9 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 func (c *linkCursor) next() error {
 	for {
 		if c.i == c.block.Len() {
+			if c.ctx.Err() != nil {
+				return context.Cause(c.ctx)
+			}
 			c.i = 0
 			if err := c.rows.Read(&c.block); err != nil {
 				c.at, c.end = nil, true
