@@ -93,7 +93,10 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 	}
 	g.Go(func() error {
 		defer close(queue)
-		return errors.Join(c.list(ctx, free, queue), c.rest())
+		if err := c.list(ctx, free, queue); err != nil {
+			return err
+		}
+		return c.rest()
 	})
 	err = g.Wait()
 	for _, w := range workers {
@@ -185,7 +188,10 @@ func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err err
 	}
 	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
-	return errors.Join(v.cfg.Store.Scan(ctx, c.meet), c.rest())
+	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
+		return err
+	}
+	return c.rest()
 }
 
 // want files a link of the mapping that the store must have.
