@@ -275,6 +275,7 @@ func (v *verifier) checkInput(in *replayed, i int) {
 	sum := in.SHA256()
 	for _, c := range []struct{ column, want, got string }{
 		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},
+		{"records", strconv.FormatInt(m.Records, 10), strconv.FormatInt(in.Records(), 10)},
 		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
 		{"compression", m.Compression, in.Compression},
 		{"dialect", dialectText(m.Dialect), dialectText((*report.Dialect)(in.Dialect))},

@@ -236,6 +236,15 @@ func TestVerifyTooManyRejects(t *testing.T) {
 			t.Errorf("%s: found %v", name, v.Findings)
 		}
 	}
+	more := good
+	more.Inputs = slices.Clone(good.Inputs)
+	more.Inputs[0].Records++
+	more.Counts.Read++
+	more.Counts.Created++
+	writeManifest(t, &more)
+	if f := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}).Findings; len(f) != 1 || f[0].Kind != audit.InputSum || f[0].Column != "records" {
+		t.Errorf("a record that the input has not: found %+v", f)
+	}
 	writeManifest(t, &good)
 	rejects := lines(t, "rejects.csv")
 	put(t, "rejects.csv", rejects[:len(rejects)-1])
