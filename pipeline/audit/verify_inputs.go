@@ -48,7 +48,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 		}
 	}
 	v.rows = v.newSorter(bytes.Compare)
-	defer func() { err = errors.Join(err, v.rows.Close()) }()
+	defer func() { err, v.rows = errors.Join(err, v.rows.Close()), nil }()
 	if err := v.fileRun(ctx); err != nil {
 		return err
 	}
