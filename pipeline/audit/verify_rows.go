@@ -264,7 +264,11 @@ func (w *checker) checkCode(r *link) {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
 	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
-		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
+		scheme, err := codegen.New(len(r.Code))
+		if created || err != nil {
+			scheme = w.run.scheme
+		}
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
 		w.found(BadCode, "short_code", string(w.code), string(r.Code))
 	case salt != r.Salt:
 		w.found(BadSalt, "salt", saltText(salt), saltText(r.Salt))

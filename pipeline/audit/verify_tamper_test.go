@@ -557,3 +557,20 @@ func TestVerifyFolder(t *testing.T) {
 		t.Errorf("another file: %+v, %+v", v.Findings, v.Unexplained)
 	}
 }
+
+// The code that a link should have has the length of the one that it has, if it may
+// be older than the run.
+func TestVerifyCodeOfAnotherLength(t *testing.T) {
+	cfg := pipeline.Config{Workspace: "demo", CodeLength: 8, Store: openStore(t, t.TempDir()), Version: "test"}
+	list := map[string]string{"a.txt": "http://example.com/\n"}
+	job(t, cfg, list)
+	cfg.CodeLength = 10
+	job(t, cfg, list)
+	good := lines(t, "mapping.csv")
+	cells := strings.Split(strings.TrimSuffix(good[1], "\n"), ",")
+	put(t, "mapping.csv", []string{good[0], changed(cells, 5)})
+	f := verify(t, audit.VerifyConfig{}).Findings
+	if len(f) != 1 || f[0].Kind != audit.BadCode || string(f[0].Expected) != cells[5] {
+		t.Errorf("%q: found %+v", cells, f)
+	}
+}
