@@ -88,11 +88,11 @@ func compareClaims(a, b []byte) int {
 }
 
 // newSorter returns a sorter, whose groups are workspaces, with its share of the
-// memory.
+// memory: at least one byte, since 0 would be no bound.
 func (v *verifier) newSorter(compare func(a, b []byte) int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
-		Compare:       compare, Memory: v.cfg.Memory / sorters, TempDir: v.cfg.TempDir,
+		Compare:       compare, Memory: max(v.cfg.Memory/sorters, 1), TempDir: v.cfg.TempDir,
 	})
 }
 

@@ -106,7 +106,7 @@ func (l *findings) add(f Finding) {
 	}
 	l.kinds[f.Kind]++
 	l.list = append(l.list, f)
-	if len(l.list) >= 2*l.most+64 {
+	if len(l.list)/2-32 >= l.most { // which may be the highest number, for no limit
 		l.cut()
 	}
 }
