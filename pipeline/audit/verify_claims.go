@@ -196,11 +196,12 @@ type linkCursor struct {
 }
 
 // seek moves to the first link that is not before a code, and reports whether it
-// has that code.
+// has that code. A row with another code than its own, which is a finding already, is
+// passed over: it may stand anywhere.
 func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 	for !c.end {
 		if c.at != nil {
-			if d := cmp.Or(strings.Compare(string(c.at.Workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 {
+			if d := cmp.Or(strings.Compare(string(c.at.Workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 && c.isOwn() {
 				return d == 0, nil
 			}
 		}
@@ -209,6 +210,12 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// isOwn reports whether the link in hand has its code of salt 0, as it says.
+func (c *linkCursor) isOwn() bool {
+	c.w.code = c.w.run.scheme.AppendCode(c.w.code[:0], c.w.hash(c.at.Canonical, c.at.Workspace, 0))
+	return bytes.Equal(c.w.code, c.at.Code)
 }
 
 func (c *linkCursor) next() error {

@@ -147,3 +147,21 @@ func TestVerifyForgedLimit(t *testing.T) {
 		}
 	}
 }
+
+// A forged code does not hide what is wrong with those after it.
+func TestVerifyForgedTwice(t *testing.T) { inOrders(t, testVerifyForgedTwice) }
+
+func testVerifyForgedTwice(t *testing.T, order report.Order) {
+	urls := contested()
+	first := "http://example.org/"
+	for code(first, 0) != "2" {
+		first += "x"
+	}
+	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1, ReportOrder: order}, map[string]string{"a.txt": first + "\n" + strings.Join(urls, "\n") + "\nftp://x\n"})
+	clean(t, audit.VerifyConfig{})
+	put(t, "mapping.csv", strings.SplitAfter(strings.Replace(strings.Join(lines(t, "mapping.csv"), ""), first+",2,", first+",~,", 1), "\n"))
+	put(t, "collisions.csv", strings.SplitAfter(strings.Replace(strings.Join(lines(t, "collisions.csv"), ""), "7,"+urls[0], "7,"+urls[2], 1), "\n"))
+	if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[code owner]" || len(v.Findings) != 2 {
+		t.Errorf("found %+v", v.Findings)
+	}
+}
