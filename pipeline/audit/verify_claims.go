@@ -121,9 +121,18 @@ func (g *groups) name(id uint32) string {
 	return g.names[id]
 }
 
-func (v *verifier) file(w *extsort.Writer, workspace []byte, c *claim) {
+// group returns the number of a workspace, which often is that of the last one.
+func (w *checker) group(workspace []byte) uint32 {
+	if !w.grouped || string(workspace) != w.groupName {
+		w.grouped, w.groupName, w.groupID = true, string(workspace), w.groups.id(workspace)
+	}
+	return w.groupID
+}
+
+// file files a claim on a code of a workspace.
+func file(w *extsort.Writer, group uint32, c *claim) {
 	rec := c.append(make([]byte, 0, 256)) // on the stack
-	copy(w.Reserve(v.groups.id(workspace), codeKey(c.code), len(rec)), rec)
+	copy(w.Reserve(group, codeKey(c.code), len(rec)), rec)
 }
 
 // claim files a link that does not have its code of salt 0, and the codes that it
@@ -133,9 +142,10 @@ func (w *checker) claim(r *link) {
 		return
 	}
 	c := claim{what: holds, created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
-	w.file(w.claims, r.Workspace, &c)
+	group := w.group(r.Workspace)
+	file(w.claims, group, &c)
 	if w.manifest.Reasons[report.CodeSpaceExhausted] > 0 {
-		w.file(w.claims, r.Workspace, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
+		file(w.claims, group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
 	}
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil || r.Salt > w.run.mostSalt {
@@ -144,7 +154,7 @@ func (w *checker) claim(r *link) {
 	c.what = needs
 	for c.salt = range max(r.Salt, 0) {
 		c.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
-		w.file(w.claims, r.Workspace, &c)
+		file(w.claims, group, &c)
 	}
 }
 

@@ -67,6 +67,6 @@ func (w *checker) collision(c *report.Collision, row int64, before place) place 
 	if before.code0 != nil && before.compare(&at) >= 0 {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
-	w.file(w.claims, workspace, &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
+	file(w.claims, w.group(workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
 	return at
 }

@@ -22,7 +22,7 @@ func TestVerifyLeastMemory(t *testing.T) {
 	s := v.newSorter(compareClaims)
 	w := s.NewWriter()
 	for range 100 {
-		v.file(w, []byte("demo"), &claim{owner: make([]byte, 1<<16)})
+		file(w, v.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})
 	}
 	if err := s.Finish(); err != nil || s.Spilled() == 0 {
 		t.Errorf("nothing is spilled: %v", err)

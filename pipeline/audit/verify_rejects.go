@@ -152,7 +152,7 @@ func (w *rejectChecker) exhausted(workspace []byte) {
 	c := claim{what: refused, row: w.row.Number, canonical: w.canon}
 	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
 		c.code = w.run.scheme.AppendCode(w.code[:0], w.hash(w.canon, workspace, c.salt))
-		w.file(w.claims, workspace, &c)
+		file(w.claims, w.group(workspace), &c)
 	}
 }
 

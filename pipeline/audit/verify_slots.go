@@ -138,7 +138,7 @@ func (s *slotChecker) closeLine() {
 func (s *slotChecker) checkRefused(c *claim) {
 	here := s.fault(report.RejectsName, c.row)
 	if s.holder == nil && s.wanted != nil {
-		s.file(s.wanted, []byte(s.workspace), &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
+		file(s.wanted, s.group, &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
 	}
 	if s.before(c) {
 		here.wrong(BadPrecedence, "reason", "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
@@ -168,7 +168,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 	case owner != "" && !can(max(s.run.mostSalt, saltOfAny)):
 		here.wrong(BadOwner, "owner", "a URL that can have "+string(s.code), owner)
 	case s.wanted != nil:
-		s.file(s.wanted, []byte(s.workspace), &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
+		file(s.wanted, s.group, &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 	case owner == "":
 		doubt.wrong(Unexplained, "owner", "an owner of "+string(s.code), "")
 	case !can(s.run.mostSalt):

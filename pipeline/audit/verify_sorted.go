@@ -104,14 +104,6 @@ const (
 	sortedBytes = 4 << 20
 )
 
-// group returns the number of a workspace, which often is that of the last one.
-func (w *checker) group(workspace []byte) uint32 {
-	if !w.grouped || string(workspace) != w.groupName {
-		w.grouped, w.groupName, w.groupID = true, string(workspace), w.groups.id(workspace)
-	}
-	return w.groupID
-}
-
 // A sortedReader reads the rows that sort filed. If it checks, it also sees that
 // no row of a URL comes before its link in the order of the sort.
 type sortedReader struct {

@@ -197,7 +197,7 @@ func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err err
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
 	c := claim{created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical, owner: storedAs(r)}
-	w.file(w.wanted, r.Workspace, &c)
+	file(w.wanted, w.group(r.Workspace), &c)
 }
 
 // storedAs returns the original URL as the store has it; nil: none, since it is
@@ -337,7 +337,7 @@ func (c *storedChecker) link(l *sink.Stored, number int64) {
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
 		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, s))
-		c.file(c.low, l.Workspace, &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
+		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
 }
 
