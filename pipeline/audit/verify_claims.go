@@ -167,7 +167,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
 		return nil
 	}
-	m, err := v.openMapping()
+	m, err := openReport(v, v.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -13,12 +12,8 @@ import (
 // verifyCollisions checks the order and the codes of collisions.csv, and files
 // its lines for verifyClaims.
 func (v *verifier) verifyCollisions(ctx context.Context) error {
-	if slices.Contains(v.unread, report.CollisionsName) {
-		return nil
-	}
-	r, err := report.OpenCollisions(v.path(report.CollisionsName))
-	if err != nil {
-		_, err = v.damaged(report.CollisionsName, err)
+	r, err := openReport(v, report.CollisionsName, report.OpenCollisions)
+	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()

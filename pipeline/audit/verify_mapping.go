@@ -18,17 +18,17 @@ type stretch struct {
 	before *report.MappingRow
 }
 
-// openMapping opens the mapping; nil if it cannot be read, which is a finding.
-func (v *verifier) openMapping() (*report.MappingReader, error) {
-	if slices.Contains(v.unread, v.mapping) {
+// openReport opens a report; nil if it cannot be read, which is a finding.
+func openReport[R any](v *verifier, name string, open func(path string) (*R, error)) (*R, error) {
+	if slices.Contains(v.unread, name) {
 		return nil, nil
 	}
-	m, err := report.OpenMapping(v.path(v.mapping))
-	if err == nil {
-		return m, nil
+	r, err := open(v.path(name))
+	if err != nil {
+		_, err = v.damaged(name, err)
+		return nil, err
 	}
-	_, err = v.damaged(v.mapping, err)
-	return nil, err
+	return r, nil
 }
 
 // A rowReader reads rows of the mapping block by block; at the end the error is
@@ -39,7 +39,7 @@ type rowReader interface {
 
 // verifyMapping checks every row of the mapping, in the order of the sort.
 func (v *verifier) verifyMapping(ctx context.Context) error {
-	m, err := v.openMapping()
+	m, err := openReport(v, v.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}

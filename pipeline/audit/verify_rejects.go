@@ -14,12 +14,8 @@ import (
 
 // verifyRejects checks every row of rejects.csv.
 func (v *verifier) verifyRejects(ctx context.Context) error {
-	if slices.Contains(v.unread, report.RejectsName) {
-		return nil
-	}
-	r, err := report.OpenRejects(v.path(report.RejectsName))
-	if err != nil {
-		_, err = v.damaged(report.RejectsName, err)
+	r, err := openReport(v, report.RejectsName, report.OpenRejects)
+	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()

@@ -167,7 +167,7 @@ func (b *links) add(l *sink.Stored) {
 func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err error) {
 	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
-	m, err := v.openMapping()
+	m, err := openReport(v, v.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
