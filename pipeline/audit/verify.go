@@ -80,12 +80,14 @@ type verifier struct {
 	rows       *extsort.Sorter // sums of both sides of each row; nil: they are only added up
 	runTotal   atomic.Uint64   // of sums
 	inputTotal atomic.Uint64
-	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in that of the sort
-	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
-	created    atomic.Uint64   // sum of the links that it must have as the run created them
-	broken     atomic.Bool     // a file could not be read to the end
-	twice      atomic.Bool     // one of repeated has a row
-	mixed      atomic.Bool     // the mapping is not in order
+	sorted     *extsort.Sorter    // rows of a mapping that is in the order of the input; nil: it is in that of the sort
+	stored     *extsort.Sorter    // links and owners that the store must have; nil: it is not looked at
+	runs       map[int32]sink.Run // of the store, by ID
+	runID      int32              // of these, that of the manifest; 0: unknown
+	created    atomic.Uint64      // sum of the links that it must have as the run created them
+	broken     atomic.Bool        // a file could not be read to the end
+	twice      atomic.Bool        // one of repeated has a row
+	mixed      atomic.Bool        // the mapping is not in order
 	result     Verified
 }
 

@@ -9,23 +9,17 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// storedRuns are the runs of the store, by ID.
-type storedRuns struct {
-	runID int32 // of the manifest; 0: unknown
-	runs  map[int32]sink.Run
-}
-
-// findRun finds the run that left this manifest. That the store has none is a
-// finding.
-func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
+// findRun learns the runs of the store, and finds the one that left this manifest.
+// That there is none is a finding.
+func (v *verifier) findRun(ctx context.Context) error {
 	runs, err := v.cfg.Store.Runs(ctx)
 	if err != nil {
-		return known, err
+		return err
 	}
-	known.runs = make(map[int32]sink.Run, len(runs))
+	v.runs = make(map[int32]sink.Run, len(runs))
 	at := -1
 	for i, run := range runs {
-		known.runs[run.ID] = run
+		v.runs[run.ID] = run
 		// A run that was undone and then made again has left the same manifest twice.
 		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
 			at = i
@@ -33,14 +27,14 @@ func (v *verifier) findRun(ctx context.Context) (known storedRuns, _ error) {
 	}
 	switch stored := v.mapping != "" && !v.result.DryRun; {
 	case at >= 0 && stored:
-		known.runID = runs[at].ID
+		v.runID = runs[at].ID
 		v.checkRun(&runs[at])
 	case at >= 0:
 		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
 	case stored:
 		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
 	}
-	return known, nil
+	return nil
 }
 
 // checkRun compares the run of the store with the manifest. It is loaded only if it

@@ -23,7 +23,6 @@ const storeName = "store"
 // the mapping says are there.
 type storeChecker struct {
 	*verifier
-	storedRuns
 	wanted *claimCursor // links of the mapping
 	number int64        // of the link in the store's order, from 1
 	all    bool         // every link of the run is among the wanted
@@ -37,8 +36,7 @@ type storeChecker struct {
 // links of the mapping are sorted too and the store is listed once more. Existing
 // links and owners of codes are sorted in any case.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
-	runs, err := v.findRun(ctx)
-	if err != nil {
+	if err := v.findRun(ctx); err != nil {
 		return err
 	}
 	if err := v.stored.Finish(); err != nil {
@@ -46,18 +44,18 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: v.stored}}
+	c := &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}
 	defer c.wanted.close()
 	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
 		return err
 	}
 	if v.result.Undone && created == v.created.Load() && v.manifest.Counts.Created > 0 {
-		v.doubt(storeName, int64(runs.runID)).wrong(Unexplained, "state",
+		v.doubt(storeName, int64(v.runID)).wrong(Unexplained, "state",
 			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
 	}
-	if (runs.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
-		if err := v.compareCreated(ctx, runs); err != nil {
+	if (v.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
+		if err := v.compareCreated(ctx); err != nil {
 			return err
 		}
 	}
@@ -79,7 +77,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 	}
 	workers := make([]*storedChecker, v.cfg.Workers)
 	for i := range workers {
-		w := &storedChecker{checker: &checker{verifier: v}, storedRuns: c.storedRuns, low: low.NewWriter()}
+		w := &storedChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
 		workers[i] = w
 		g.Go(func() error {
 			for block := range queue {
@@ -164,7 +162,7 @@ func (b *links) add(l *sink.Stored) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err error) {
+func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := openReport(v, v.mapping, report.OpenMapping)
@@ -186,7 +184,7 @@ func (v *verifier) compareCreated(ctx context.Context, runs storedRuns) (err err
 	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
 		return err
 	}
-	c := &storeChecker{verifier: v, storedRuns: runs, wanted: &claimCursor{v: v, sorted: created}, all: true}
+	c := &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: created}, all: true}
 	defer c.wanted.close()
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
@@ -298,7 +296,6 @@ const saltOfAny = 1000
 // A storedChecker checks links of the store by themselves, for one goroutine.
 type storedChecker struct {
 	*checker
-	storedRuns
 	low     *extsort.Writer
 	created uint64 // sum of the links of the run
 }
