@@ -19,7 +19,7 @@ type checker struct {
 	sources  map[string]int
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not looked at
-	created  uint64          // sum of the links that must be in the store as the run created them
+	created  uint64          // sum of links as the run created them
 	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *rowHasher      // nil: the inputs are not replayed
 	outcomes [report.Duplicate + 1]int64

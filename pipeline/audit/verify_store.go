@@ -296,8 +296,7 @@ const saltOfAny = 1000
 // A storedChecker checks links of the store by themselves, for one goroutine.
 type storedChecker struct {
 	*checker
-	low     *extsort.Writer
-	created uint64 // sum of the links of the run
+	low *extsort.Writer
 }
 
 func (c *storedChecker) link(l *sink.Stored, number int64) {
