@@ -153,7 +153,8 @@ func (w *checker) claim(r *link) {
 	}
 	c.what = needs
 	for c.salt = range max(r.Salt, 0) {
-		c.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
+		c.code = w.code
 		file(w.claims, group, &c)
 	}
 }

@@ -147,7 +147,8 @@ func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, deta
 func (w *rejectChecker) exhausted(workspace []byte) {
 	c := claim{what: refused, row: w.row.Number, canonical: w.canon}
 	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
-		c.code = w.run.scheme.AppendCode(w.code[:0], w.hash(w.canon, workspace, c.salt))
+		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(w.canon, workspace, c.salt))
+		c.code = w.code
 		file(w.claims, w.group(workspace), &c)
 	}
 }
