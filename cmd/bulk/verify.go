@@ -104,7 +104,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 }
 
 func (o *verifyOptions) settle() (err error) {
-	o.Version, o.Source.TempDir = toolVersion(), o.TempDir
+	o.Version = toolVersion()
 	switch o.format {
 	case "csv":
 	case "jsonl":

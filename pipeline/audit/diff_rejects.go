@@ -104,7 +104,7 @@ type rejectDiff struct {
 // reject takes the next record.
 func (r *rejectDiff) reject(rec []byte) error {
 	identity, rest := cutCell(rec)
-	side, reason := rest[placeSize], string(rest[tailSize-1:])
+	side, reason := rest[placeSize], string(rest[placeSize+1:])
 	if r.counts == nil || !bytes.Equal(identity, r.identity) {
 		if err := r.finish(); err != nil {
 			return err

@@ -198,8 +198,6 @@ func (v *verifier) all(ctx context.Context) error {
 // path returns that of a file of the folder.
 func (v *verifier) path(name string) string { return filepath.Join(v.cfg.Dir, name) }
 
-func (v *verifier) isCSV() bool { return v.mapping == report.CSV.FileName() }
-
 // damaged makes a finding of a report that cannot be read, and returns any other
 // error. Where it cannot be read on, the run is broken.
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {

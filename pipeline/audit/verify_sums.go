@@ -88,7 +88,7 @@ func unsplit(reason string) bool {
 
 // written returns a cell as the mapping gives it back: in CSV there is no null.
 func (s *rowHasher) written(cell []byte) []byte {
-	if cell == nil && s.v.isCSV() {
+	if cell == nil && s.v.mapping == report.CSV.FileName() {
 		return []byte{}
 	}
 	return cell
