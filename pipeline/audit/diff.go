@@ -68,8 +68,9 @@ type Difference struct {
 // and its error, wrapped, ends the comparison. Diff reads the files, mappings that
 // differ mostly twice, in any order of their rows, and compares
 //
-//   - links, once for each workspace and canonical URL, by the code of the first
-//     row that is not a duplicate; the salt follows from the code;
+//   - links, once for each workspace and canonical URL, by the code of the row that is
+//     created, or else existing, wherever its duplicates are; the salt follows from
+//     the code;
 //   - rows, by source and record, where both are runs whose inputs have the same
 //     digests one by one, under whatever names;
 //   - rejects, where both are runs: by source and record if the inputs are the

@@ -109,7 +109,8 @@ type runOptions struct {
 // a finding; a manifest or an input that cannot be read, a failing disk and a failing
 // store are errors.
 //
-// It holds a few blocks of rows a worker, a bit for each row of the inputs, and
+// It holds a few blocks of rows a worker, a bit for each row of the inputs, the names
+// of the workspaces with some 60 bytes of each for each worker, and
 // VerifyConfig.Memory for what it sorts: the codes that were contested and, where
 // inputs that are replayed differ from the run, a few bytes a row. A mapping that
 // is in the order of the input is sorted whole.

@@ -19,7 +19,7 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 	defer r.Close()
 	w := &checker{verifier: v, claims: v.claims.NewWriter()}
 	damaged := func(err error) (bool, error) { return v.damaged(report.CollisionsName, err) }
-	var before place
+	var before position
 	rows, all, err := eachRow(ctx, r.Next, damaged, func(row int64, c *report.Collision) { before = w.collision(c, row, before) })
 	if !all {
 		return err
@@ -28,19 +28,19 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 	return w.claims.Err()
 }
 
-// A place is where a line of collisions.csv stands in its order.
-type place struct {
+// A position is where a line of collisions.csv stands in its order.
+type position struct {
 	workspace, code0, canonical []byte
 	salt                        int
 }
 
-func (p *place) compare(o *place) int {
+func (p *position) compare(o *position) int {
 	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0, o.code0),
 		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt))
 }
 
-// collision checks a line and returns its place.
-func (w *checker) collision(c *report.Collision, row int64, before place) place {
+// collision checks a line and returns its position.
+func (w *checker) collision(c *report.Collision, row int64, before position) position {
 	here := w.fault(report.CollisionsName, row)
 	scheme, err := codegen.New(len(c.Code))
 	if err != nil || c.Salt > w.run.mostSalt {
@@ -58,7 +58,7 @@ func (w *checker) collision(c *report.Collision, row int64, before place) place 
 	if !bytes.Equal(code, c.Code) {
 		here.wrong(BadCode, "code", string(code), string(c.Code))
 	}
-	at := place{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
+	at := position{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
 	if before.code0 != nil && before.compare(&at) >= 0 {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}

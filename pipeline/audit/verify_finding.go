@@ -57,7 +57,9 @@ const (
 	FileUnlisted Kind = "file_unlisted" // a file of the folder that the manifest does not list: nothing vouches for it
 )
 
-// A Finding is one thing that is wrong.
+// A Finding is one thing that is wrong. In the store its row is the number of a link in
+// the order of workspace and code or, where the column is state, as_of, counts or
+// manifest_sha256, the ID of a run.
 type Finding struct {
 	Kind     Kind        `json:"kind"`
 	File     string      `json:"file"`          // of the folder, an input as it was named, or "store"

@@ -101,7 +101,7 @@ func (w *rejectChecker) check(row int64, r *report.Reject) {
 // checkPlace checks the order: by source, row and byte offset, which binary
 // formats do not have.
 func (w *rejectChecker) checkPlace(r *report.Reject, i int) {
-	text := noNulls(w.manifest.Inputs[i].Format)
+	text := isText(w.manifest.Inputs[i].Format)
 	switch same := i == w.source; {
 	case i < w.source || same && r.Row <= w.last:
 		w.wrong(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))

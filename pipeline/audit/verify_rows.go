@@ -312,7 +312,7 @@ func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	a, b := old.Carried[i], r.Carried[i]
 	if w.csv {
 		if len(a) == 0 && len(b) == 0 {
-			return 0, old.source == r.source && r.source >= 0 && noNulls(w.manifest.Inputs[r.source].Format)
+			return 0, old.source == r.source && r.source >= 0 && isText(w.manifest.Inputs[r.source].Format)
 		}
 		return bytes.Compare(a, b), true
 	}
@@ -322,9 +322,9 @@ func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	return bytes.Compare(a, b), true
 }
 
-// noNulls reports whether in one input of a format a column is either null in all
-// rows or in none.
-func noNulls(format string) bool { return format != "parquet" && format != "arrow" }
+// isText reports whether a format is text: then records have byte offsets, and in one
+// input a column is either null in all rows or in none.
+func isText(format string) bool { return format != "parquet" && format != "arrow" }
 
 func btoi(b bool) int {
 	if b {

@@ -70,14 +70,14 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 // codes of links that have a salt go into low.
 func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
 	g, ctx := errgroup.WithContext(ctx)
-	queue := make(chan *links)
-	free := make(chan *links, 2*v.cfg.Workers)
+	queue := make(chan *storedLinks)
+	free := make(chan *storedLinks, 2*v.cfg.Workers)
 	for range cap(free) {
-		free <- new(links)
+		free <- new(storedLinks)
 	}
-	workers := make([]*storedChecker, v.cfg.Workers)
+	workers := make([]*linkChecker, v.cfg.Workers)
 	for i := range workers {
-		w := &storedChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
+		w := &linkChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
 		workers[i] = w
 		g.Go(func() error {
 			for block := range queue {
@@ -104,7 +104,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 }
 
 // list meets every link of the store, and sends them to the workers.
-func (c *storeChecker) list(ctx context.Context, free <-chan *links, queue chan<- *links) error {
+func (c *storeChecker) list(ctx context.Context, free <-chan *storedLinks, queue chan<- *storedLinks) error {
 	block := <-free
 	block.reset(1)
 	send := func() error {
@@ -132,14 +132,14 @@ func (c *storeChecker) list(ctx context.Context, free <-chan *links, queue chan<
 	return send()
 }
 
-// links are some of the store, on their way to a worker.
-type links struct {
+// storedLinks are some links of the store, on their way to a worker.
+type storedLinks struct {
 	list  []sink.Stored
 	first int64 // number of the first
 	cells []byte
 }
 
-func (b *links) reset(first int64) {
+func (b *storedLinks) reset(first int64) {
 	if b.list == nil {
 		b.list = make([]sink.Stored, 0, 1<<10)
 	}
@@ -147,7 +147,7 @@ func (b *links) reset(first int64) {
 }
 
 // add copies a link. Where cells grow, those of earlier links stay where they are.
-func (b *links) add(l *sink.Stored) {
+func (b *storedLinks) add(l *sink.Stored) {
 	c := *l
 	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original} {
 		if *cell == nil {
@@ -293,13 +293,13 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 // has, which a run with more retries may have made.
 const saltOfAny = 1000
 
-// A storedChecker checks links of the store by themselves, for one goroutine.
-type storedChecker struct {
+// A linkChecker checks single links of the store, for one goroutine.
+type linkChecker struct {
 	*checker
 	low *extsort.Writer
 }
 
-func (c *storedChecker) link(l *sink.Stored, number int64) {
+func (c *linkChecker) link(l *sink.Stored, number int64) {
 	here := c.fault(storeName, number)
 	h := c.hash(l.Canonical, l.Workspace, 0)
 	if key := h.Key(); key != l.Key {
