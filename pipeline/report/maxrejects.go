@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -38,8 +39,8 @@ func (m MaxRejects) Exceeded(c Counts) bool {
 	switch {
 	case m.text == "":
 		return false
-	case m.share:
-		return float64(c.Rejected)*100 > m.percent*float64(c.Read)
+	case m.share: // most percentages are not exact: of one that is met the product may be the next number below
+		return float64(c.Rejected)*100 > math.Nextafter(m.percent*float64(c.Read), math.Inf(1))
 	}
 	return c.Rejected > m.rows
 }

@@ -11,6 +11,7 @@ func TestMaxRejects(t *testing.T) {
 		{"0", 5, 0, false}, {"0", 5, 1, true}, {"3", 5, 3, false}, {"3", 5, 4, true},
 		{"0%", 5, 0, false}, {"0%", 5, 1, true}, {"20%", 5, 1, false}, {"20%", 5, 2, true}, {"100%", 5, 5, false}, {"12.5%", 8, 1, false}, {"12.5%", 7, 1, true},
 		{"0%", 0, 0, false},
+		{"0.29%", 50_000, 145, false}, {"0.29%", 50_000, 146, true}, {"0.57%", 10_000, 57, false}, {"0.57%", 10_000, 58, true}, // 0.29 is no binary fraction
 	} {
 		m, err := ParseMaxRejects(tt.limit)
 		if err != nil || m.String() != tt.limit {
