@@ -84,7 +84,7 @@ func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
 		case *array.Int32:
 			b.addSalt(column.Value(i), column.IsValid(i))
 		case *array.Dictionary:
-			b.setOutcome(bytesOf(column.Dictionary().(*array.String).Value(column.GetValueIndex(i))))
+			size += b.setOutcome(bytesOf(column.Dictionary().(*array.String).Value(column.GetValueIndex(i))))
 		case *array.String:
 			size += b.addCell(next, c, bytesOf(column.Value(i)), column.IsValid(i))
 			next++

@@ -230,16 +230,17 @@ func (m *MappingReader) safely(f func() error) (err error) {
 	return err
 }
 
-// setOutcome adds what a cell of the column outcome says.
-func (b *MappingBlock) setOutcome(cell []byte) {
+// setOutcome adds what a cell of the column outcome says, and returns its size.
+func (b *MappingBlock) setOutcome(cell []byte) int {
 	for o := Created; o <= Duplicate; o++ {
 		if string(cell) == o.String() {
 			b.outcome = append(b.outcome, byte(o))
-			return
+			return len(cell)
 		}
 	}
 	b.fault(len(b.outcome), "outcome", cell)
 	b.outcome = append(b.outcome, byte(Created))
+	return len(cell)
 }
 
 // addSalt adds a salt, or a null.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/parquet-go/parquet-go"
@@ -70,47 +69,48 @@ func (p *parquetRowReader) readInto(b *MappingBlock) error {
 		}
 		p.groups = p.groups[1:]
 	}
-	next := 0 // of the cells of b
-	n := int(min(readRows, p.left))
-	for c, column := range p.columns {
-		var add func(v parquet.Value)
-		switch c {
-		case rowColumn:
-			add = func(v parquet.Value) { b.row = append(b.row, v.Int64()) }
-		case outcomeColumn:
-			add = func(v parquet.Value) { b.setOutcome(v.Bytes()) }
-		case saltColumn:
-			add = func(v parquet.Value) { b.addSalt(v.Int32(), !v.IsNull()) }
-		default:
-			at := next
-			add = func(v parquet.Value) { b.addCell(at, c, v.Bytes(), !v.IsNull()) }
-			next++
+	for size := 0; p.left > 0 && b.len() < readRows && size < readBytes; p.left-- {
+		n, err := p.appendRow(b)
+		if err != nil {
+			return err
 		}
-		if err := column.read(n, add); err != nil {
-			return fmt.Errorf("column %d: %w", c+1, err)
-		}
+		size += n
 	}
-	slices.SortStableFunc(b.Faults, func(x, y *CellError) int { return int(x.Row - y.Row) })
-	p.left -= int64(n)
 	return nil
 }
 
-// read visits the next n values, each valid during the call.
-func (p *parquetColumn) read(n int, visit func(v parquet.Value)) error {
-	for n > 0 {
-		if len(p.got) == 0 {
-			if err := p.load(); err != nil {
-				return err
-			}
+// appendRow adds the next row and returns its size.
+func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
+	next := 0 // of the cells of b
+	for c, column := range p.columns {
+		v, err := column.next()
+		if err != nil {
+			return 0, fmt.Errorf("column %d: %w", c+1, err)
 		}
-		step := min(n, len(p.got))
-		for _, v := range p.got[:step] {
-			visit(v)
+		switch c {
+		case rowColumn:
+			b.row = append(b.row, v.Int64())
+		case outcomeColumn:
+			size += b.setOutcome(v.ByteArray())
+		case saltColumn:
+			b.addSalt(v.Int32(), !v.IsNull())
+		default:
+			size += b.addCell(next, c, v.ByteArray(), !v.IsNull())
+			next++
 		}
-		p.got = p.got[step:]
-		n -= step
 	}
-	return nil
+	return size, nil
+}
+
+// next returns the next value, valid until the one after.
+func (p *parquetColumn) next() (v *parquet.Value, err error) {
+	if len(p.got) == 0 {
+		err = p.load()
+	}
+	if err == nil {
+		v, p.got = &p.got[0], p.got[1:]
+	}
+	return v, err
 }
 
 // load reads values of the page in hand, or of the next one.

@@ -10,6 +10,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
 func write(t testing.TB, name string, data []byte) string {
@@ -135,6 +138,80 @@ func TestReadFlipped(t *testing.T) {
 			}
 			m.Close()
 		}
+	}
+}
+
+// A dictionary of one large cell stands for as many of them as a file has rows.
+// They are read in blocks of the usual size all the same.
+func TestReadRepeated(t *testing.T) {
+	const rows, size = 64, 64 << 10
+	large := bytes.Repeat([]byte{'a'}, size)
+	for name, lie := range map[string]func(e groupEncoder, r *Row){
+		"parquet, workspace": func(_ groupEncoder, r *Row) { r.Workspace = large },
+		"parquet, outcome": func(e groupEncoder, r *Row) {
+			columns := e.(*parquetEncoder).columns
+			columns[outcomeColumn].fill = columns[sourceColumn].fill
+			r.Source = string(large)
+		},
+		"arrow, outcome": func(e groupEncoder, _ *Row) {
+			b := array.NewStringBuilder(memory.DefaultAllocator)
+			b.Append(string(large))
+			e.(*arrowEncoder).outcomes = b.NewArray()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			format, _, _ := strings.Cut(name, ",")
+			var out bytes.Buffer
+			m, err := NewMapping(&out, Format(format), MappingOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, b := m.(*columnMapping).encoder, m.Block().(*columnBlock)
+			r := Row{Row: 1, Original: []byte{}, Outcome: Created}
+			lie(e, &r)
+			for range rows {
+				b.Append(&r)
+			}
+			var g group
+			for range readRows / rows {
+				g.add(part{b, 0, rows})
+			}
+			pieces, end := e.encode(&g)
+			for _, piece := range append(pieces, end, e.close) {
+				if err := piece(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			readsBounded(t, write(t, "mapping", out.Bytes()), readRows, size)
+		})
+	}
+}
+
+// readsBounded reads a mapping of so many rows, of which each holds little more
+// than size bytes.
+func readsBounded(t *testing.T, path string, rows, size int) {
+	t.Helper()
+	m, err := OpenMapping(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	n := 0
+	for b := new(MappingBlock); err == nil; err = m.Read(b) {
+		n += b.Len()
+		held := 0
+		for i := range b.cells {
+			held += len(b.cells[i].data)
+		}
+		for _, fault := range b.Faults {
+			held += len(fault.Found)
+		}
+		if held > readBytes+3*size {
+			t.Errorf("a block of %d rows holds %d bytes", b.Len(), held)
+		}
+	}
+	if err != io.EOF || n != rows {
+		t.Errorf("%d rows, %v", n, err)
 	}
 }
 
