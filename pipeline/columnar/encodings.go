@@ -258,7 +258,7 @@ func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err e
 		if values == 0 {
 			continue
 		}
-		if packed && values <= mostValues {
+		if packed && values <= left {
 			values, length = 8*values, values*uint64(width)
 		}
 		if values > left {

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"testing"
@@ -43,6 +44,20 @@ func FuzzRuns(f *testing.F) {
 			t.Errorf("%d levels with %d of the highest, not %d with %d", len(levels), bytes.Count(levels, []byte{highest}), seen, found)
 		}
 	})
+}
+
+// A run of packed bits counts its values in eights, also where their number is
+// nearly that of the largest page.
+func TestPackedRuns(t *testing.T) {
+	for n, good := range map[int]bool{mostValues / 8: true, mostValues: false, mostValues + 1: false, mostValues + runSlack: false} {
+		runs := binary.AppendUvarint(nil, uint64(n)<<1|1)
+		if seen, _, err := checkRuns(runs, 0, mostValues, 0); (err == nil) != good || good && seen != mostValues {
+			t.Errorf("%d eights: %d values, %v", n, seen, err)
+		}
+		if _, _, err := checkRuns(append(runs, 1), 1, mostValues, 1); err == nil {
+			t.Errorf("%d eights in a byte: no error", n)
+		}
+	}
 }
 
 // FuzzDelta compares lengths with the decoder of strings: what it says of them is
