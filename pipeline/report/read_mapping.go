@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"unsafe"
 )
 
@@ -124,7 +125,8 @@ type rowReader interface {
 }
 
 // OpenMapping opens a mapping, whose format shows in its first bytes. A file that
-// is no mapping is a *DamageError. The caller closes the reader.
+// is no mapping is a *DamageError; one that the system cannot read is not, here and
+// later. The caller closes the reader.
 func OpenMapping(path string) (_ *MappingReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -215,17 +217,23 @@ func (m *MappingReader) Text(name string) string {
 func (m *MappingReader) Close() error { return m.file.Close() }
 
 // safely names the file in what goes wrong, and makes errors of panics: the
-// decoders of Parquet and Arrow panic on some damage.
+// decoders of Parquet and Arrow panic on some damage. What the system says is no
+// damage.
 func (m *MappingReader) safely(f func() error) (err error) {
+	row := m.read + 1
+	if m.rows == nil { // it is being opened
+		row = 0
+	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &DamageError{m.name, m.read, fmt.Errorf("%s is damaged: %v", m.Format, p)}
+			err = &DamageError{m.name, row, fmt.Errorf("%s is damaged: %v", m.Format, p)}
 		}
 	}()
 	err = f()
 	var damage *DamageError
-	if err != nil && err != io.EOF && !errors.As(err, &damage) {
-		err = &DamageError{m.name, m.read + 1, err}
+	var system syscall.Errno
+	if err != nil && err != io.EOF && !errors.As(err, &damage) && !errors.As(err, &system) {
+		err = &DamageError{m.name, row, err}
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"golang.org/x/sys/unix"
 )
 
 func write(t testing.TB, name string, data []byte) string {
@@ -98,8 +99,8 @@ func TestReadDamage(t *testing.T) {
 		header + strings.Replace(row, ",1,", ",01,", 1):              `row 1: column row: "01" is none of its values`,
 		header + row + strings.Replace(row, "created", "creates", 1): `row 2: column outcome: "creates" is none of its values`,
 		header + strings.Replace(row, ",0\n", ",-1\n", 1):            `row 1: column salt: "-1" is none of its values`,
-		"PAR1PAR1":       "the file is too short to be whole",
-		"ARROW1\x00\x00": "the file is too short to be whole",
+		"PAR1PAR1":       "mapping: the file is too short to be whole",
+		"ARROW1\x00\x00": "mapping: the file is too short to be whole",
 	} {
 		m, err := OpenMapping(write(t, "mapping", []byte(text)))
 		for err == nil {
@@ -109,6 +110,52 @@ func TestReadDamage(t *testing.T) {
 		var cell *CellError
 		if !errors.As(err, &damage) && !errors.As(err, &cell) || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// That a mapping cannot be read is told as it is, and not as damage, whatever the
+// format.
+func TestReadError(t *testing.T) {
+	row := exampleRows()[0]
+	row.Carried = [][]byte{bytes.Repeat([]byte{'a'}, 2<<20)} // more than is read on opening
+	for _, format := range formats() {
+		path := write(t, "mapping", mapping(t, format, MappingOptions{Carried: []string{"a"}}, []Row{row}, 1))
+		m, err := OpenMapping(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		folder, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		if err := unix.Dup2(int(folder.Fd()), int(m.file.Fd())); err != nil {
+			t.Fatal(err)
+		}
+		var damage *DamageError
+		if err := m.Read(new(MappingBlock)); !errors.Is(err, unix.EISDIR) || errors.As(err, &damage) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
+
+// rowsFunc is a rowReader that fails.
+type rowsFunc func() error
+
+func (f rowsFunc) readInto(*MappingBlock) error { return f() }
+
+// Where damage is found there is a row that could not be read, but where the file as
+// a whole is damaged.
+func TestReadDamagedRow(t *testing.T) {
+	bad := errors.New("bad")
+	for name, f := range map[string]func() error{"error": func() error { return bad }, "panic": func() error { panic(bad) }} {
+		for row, m := range map[int64]*MappingReader{0: {}, 6: {rows: rowsFunc(f), read: 5}} {
+			var damage *DamageError
+			if err := m.safely(f); !errors.As(err, &damage) || damage.Row != row {
+				t.Errorf("%s: %v, want row %d", name, err, row)
+			}
 		}
 	}
 }
