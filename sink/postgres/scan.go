@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,30 +13,34 @@ import (
 // tried again when the connection breaks in the middle: links have been visited
 // by then.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
-	var stop error
-	visited := false
-	err := s.with(ctx, "list the links", func(ctx context.Context, conn *pgx.Conn) error {
-		if visited {
-			return errors.New("the connection broke while the links were listed")
-		}
-		if err := s.check(ctx, conn); err != nil {
+	var conn *pgx.Conn
+	err := s.retry(ctx, "list the links", func(ctx context.Context) (err error) {
+		if conn, err = s.acquire(ctx); err != nil {
 			return err
 		}
-		var link sink.Stored
-		return query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
-			FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
-			visited = true
-			link = sink.Stored{
-				Link:    sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
-				Run:     int32(binary.BigEndian.Uint32(row[5])),
-				Created: time.UnixMicro(int64(binary.BigEndian.Uint64(row[6])) + postgresEpoch).UTC(),
-			}
-			stop = visit(&link)
-			return stop
-		})
+		if err = s.check(ctx, conn); err != nil {
+			s.release(conn)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer s.release(conn)
+	var link sink.Stored
+	var stop error
+	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
+		FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
+		link = sink.Stored{
+			Link:    sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
+			Run:     int32(binary.BigEndian.Uint32(row[5])),
+			Created: time.UnixMicro(int64(binary.BigEndian.Uint64(row[6])) + postgresEpoch).UTC(),
+		}
+		stop = visit(&link)
+		return stop
 	})
 	if stop != nil {
 		return stop
 	}
-	return err
+	return classify(ctx, "list the links", err)
 }
