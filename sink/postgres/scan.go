@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,9 +33,11 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
 		FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
 		link = sink.Stored{
-			Link:    sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
-			Run:     int32(binary.BigEndian.Uint32(row[5])),
-			Created: time.UnixMicro(int64(binary.BigEndian.Uint64(row[6])) + postgresEpoch).UTC(),
+			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
+			Run:  int32(binary.BigEndian.Uint32(row[5])),
+		}
+		if at := int64(binary.BigEndian.Uint64(row[6])); at != math.MinInt64 && at <= math.MaxInt64-postgresEpoch { // others: infinity, or past our last year
+			link.Created = time.UnixMicro(at + postgresEpoch).UTC()
 		}
 		stop = visit(&link)
 		return stop

@@ -1,0 +1,31 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// What somebody set to be created at infinity, or after the last of our years, was
+// created at no time that can be told.
+func TestScanCreatedAtInfinity(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	links := generated(0, 4)
+	loadAll(t, s, links)
+	for i, at := range []string{"-infinity", "infinity", "294276-12-31 00:00:00Z", "2030-01-01 00:00:00.000001Z"} {
+		execute(t, dsn, "UPDATE links SET created_at = $2::text::timestamptz WHERE short_code = $1", string(links[i].Code), at)
+	}
+	var got []time.Time
+	err := s.Scan(context.Background(), func(l *sink.Stored) error {
+		got = append(got, l.Created)
+		return nil
+	})
+	if want := []time.Time{{}, {}, {}, time.Date(2030, 1, 1, 0, 0, 0, 1000, time.UTC)}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("created at %v, %v", got, err)
+	}
+}
