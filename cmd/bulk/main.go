@@ -61,7 +61,8 @@ const exitCodes = `Exit codes:
   4    more rejects than --max-rejects allows; nothing was stored, but for what the
        message names
   5    verify or diff found a difference
-  6    the store could not be reached or kept failing; safe to run again
+  6    the store could not be reached or kept failing, or another run holds what
+       this one needs; safe to run again
   130  interrupted (SIGINT, SIGTERM); safe to run again
 `
 
@@ -225,7 +226,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.As(err, &tooMany):
 		return exitTooMany
-	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrLocked):
+	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrLocked), errors.Is(err, report.ErrBusy):
 		return exitStore
 	}
 	return exitFailed

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
@@ -89,5 +90,9 @@ func TestNoWait(t *testing.T) {
 	command(t, nil, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
 	command(t, nil, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
 	must(t, held.Close())
+	writing, err := report.Claim("links.bulk", report.ClaimOptions{})
+	must(t, err)
+	command(t, nil, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db")
+	must(t, writing.Abandon())
 	command(t, nil, exitDone, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
 }
