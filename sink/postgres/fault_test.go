@@ -314,6 +314,11 @@ func TestBatchAgain(t *testing.T) {
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != len(links) {
 		t.Errorf("%d links", n)
 	}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := first.committed(over, session.conn, batch{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody could be asked, and: %v", err)
+	}
 	if lost := s.Stats()["load_answers_lost"]; fmt.Sprint(lost) != "2" {
 		t.Errorf("%v answers were lost", lost)
 	}

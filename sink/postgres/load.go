@@ -216,15 +216,18 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 
 // committed explains why the ledger took no row: an earlier try has committed
 // after all, or somebody ended the run.
-func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) (err error) {
+func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) error {
 	var there bool
-	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+l.session.store.names.ledger+
+	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+l.session.store.names.ledger+
 		" WHERE run_id = $1 AND session = $2 AND batch = $3)", l.run, l.id, b.seq).Scan(&there)
-	if err == nil && !there {
+	if err != nil {
+		return err
+	}
+	if !there {
 		return fmt.Errorf("run %d was never started, or another process has ended it", l.run)
 	}
 	l.session.store.count("load_answers_lost", 1)
-	return err
+	return nil
 }
 
 // copyFrom sends the batches that next returns until io.EOF. That the table took
