@@ -30,8 +30,11 @@ func testScanAll(t *testing.T, db *database) {
 	for i, code := range []string{"b", "B", "a", "ä", "aa", "Z"} {
 		row := Row{Workspace: []string{"x", "X"}[i%2], Code: code, Key: sink.Key{byte(i)}, Canonical: "http://example.com/" + code,
 			Run: int32(i), Created: time.UnixMicro(int64(i) * 123456789).UTC()}
-		if i%3 == 0 {
+		switch i % 3 {
+		case 0:
 			row.Original = sql.NullString{String: "HTTP://example.com/" + code, Valid: true}
+		case 1:
+			row.Original.Valid = true // of no bytes, which is another than the canonical one
 		}
 		db.Insert(t, row)
 	}

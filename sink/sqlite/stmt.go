@@ -116,6 +116,9 @@ func (s *stmt) int(column int) int64 {
 // for NULL.
 func (s *stmt) bytes(column int) []byte {
 	p := sqlite3.Xsqlite3_column_blob(s.c.tls, s.p, int32(column))
+	if p == 0 && sqlite3.Xsqlite3_column_type(s.c.tls, s.p, int32(column)) != sqlite3.SQLITE_NULL {
+		return []byte{} // there is no address of no bytes
+	}
 	return view(p, int(sqlite3.Xsqlite3_column_bytes(s.c.tls, s.p, int32(column))))
 }
 
