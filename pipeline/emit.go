@@ -70,6 +70,11 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			out.mapping.Abandon()
+		}
+	}()
 	if r.cfg.ReportOrder != report.InputOrder {
 		err := r.timings.time("write", func(s *report.Stage) error {
 			err := r.emitSorted(ctx, StageWrite, out, nil, session, row)

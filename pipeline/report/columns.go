@@ -352,6 +352,12 @@ func (m *columnMapping) Close() error {
 	return m.err
 }
 
+func (m *columnMapping) Abandon() {
+	if m.encoding != nil {
+		_ = m.encoding.work.Wait() // its error is of no interest
+	}
+}
+
 // columnNames are the names of all columns as UTF-8, which Parquet and Arrow
 // demand, and unique.
 func columnNames(opts MappingOptions) []string {

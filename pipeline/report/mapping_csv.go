@@ -42,6 +42,8 @@ func (m *csvMapping) Write(b Block) error {
 
 func (m *csvMapping) Close() error { return m.writeHeader() }
 
+func (m *csvMapping) Abandon() {}
+
 func (m *csvMapping) writeHeader() error {
 	header := m.header
 	m.header = nil

@@ -53,6 +53,9 @@ type Mapping interface {
 	// Close writes what is left, the footer too, and does not close the
 	// underlying writer.
 	Close() error
+	// Abandon is for a mapping that is not closed: nobody works on it when it
+	// returns.
+	Abandon()
 }
 
 // A Block holds formatted rows. It copies what it is given.
