@@ -99,22 +99,14 @@ func (b *pageBuffer) levels() error {
 
 // lengths adds those of the cells that are not null.
 func (b *pageBuffer) lengths(c *cells, from, to int) {
-	start := c.ends[from]
-	for _, end := range c.ends[from+1 : to+1] {
-		b.int32s = append(b.int32s, end-start)
-		start = end
+	if len(c.valid) > 0 {
+		b.valid = append(b.valid, c.valid[from:to]...)
 	}
-	if len(c.valid) == 0 {
-		return
-	}
-	b.valid = append(b.valid, c.valid[from:to]...)
-	kept := b.int32s[:len(b.int32s)-(to-from)]
-	for i, n := range b.int32s[len(kept):] {
-		if c.valid[from+i] > 0 {
-			kept = append(kept, n)
+	for i := from; i < to; i++ {
+		if len(c.valid) == 0 || c.valid[i] > 0 {
+			b.int32s = append(b.int32s, c.ends[i+1]-c.ends[i])
 		}
 	}
-	b.int32s = kept
 }
 
 // text makes a page of the rows [from, to) of a column: all lengths, then all
