@@ -93,8 +93,8 @@ func checkBlock(r io.ReaderAt, end, offset int64, n int32, body int64) error {
 	if n > MostMetadata {
 		return fmt.Errorf("%d bytes of metadata", n)
 	}
-	meta := make([]byte, n)
-	if _, err := r.ReadAt(meta, offset); err != nil && err != io.EOF {
+	meta, err := readAt(r, int(n), offset)
+	if err != nil {
 		return err
 	}
 	prefix := 4

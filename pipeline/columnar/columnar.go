@@ -32,25 +32,35 @@ var errLength = errors.New("a length in its metadata is larger than the metadata
 // footer returns the metadata at the end of a file, which is followed by its
 // length in 4 bytes and a magic word.
 func footer(r io.ReaderAt, size int64, magic string) ([]byte, error) {
-	tail := make([]byte, 4+len(magic))
-	if size < int64(len(tail)+len(magic)) {
+	end := size - int64(4+len(magic))
+	if end < int64(len(magic)) {
 		return nil, errors.New("the file is too short to be whole")
 	}
-	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil {
+	tail, err := readAt(r, 4+len(magic), end)
+	if err != nil {
 		return nil, err
 	}
 	if string(tail[4:]) != magic {
 		return nil, fmt.Errorf("the file does not end with %s: it is not whole", magic)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
-	if n > size-int64(len(tail)) || n > MostMetadata {
+	if n > end || n > MostMetadata {
 		return nil, fmt.Errorf("metadata of %d bytes in a file of %d", n, size)
 	}
-	meta := make([]byte, n)
-	if _, err := r.ReadAt(meta, size-int64(len(tail))-n); err != nil && err != io.EOF {
-		return nil, err
+	return readAt(r, int(n), end-n)
+}
+
+// readAt reads n bytes that the file had when it was opened.
+func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
+	b := make([]byte, n)
+	read, err := r.ReadAt(b, at)
+	if read == n {
+		return b, nil
 	}
-	return meta, nil
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return nil, err
 }
 
 // damaged makes an error of the panic with which an access past the end of some

@@ -200,6 +200,21 @@ func (f failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.Reader.ReadAt(b, at)
 }
 
+// What a file has lost since its size was asked for is neither its end nor zeros.
+func TestShrunk(t *testing.T) {
+	for _, left := range []int{0, 20, 99} {
+		data := bytes.NewReader(bytes.Repeat([]byte{'a'}, left))
+		_, _, arrow := OpenArrow(data, 100)
+		_, parquet := OpenParquet(data, 100)
+		batch := checkBlock(data, 100, 8, 92, 0)
+		for _, err := range []error{arrow, parquet, batch} {
+			if err != io.ErrUnexpectedEOF {
+				t.Errorf("%d of 100 bytes: %v", left, err)
+			}
+		}
+	}
+}
+
 // That a page cannot be read is told as it is, and not as a damaged file.
 func TestReadError(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/source/duckdb-v1.parquet")
