@@ -64,7 +64,6 @@ func newFile(f *Folder, name string) *File {
 // Write implements io.Writer. It does not keep p.
 func (w *File) Write(p []byte) (int, error) {
 	if w.closed {
-		w.await()
 		if w.err == nil {
 			w.fail("write", fs.ErrClosed)
 		}
