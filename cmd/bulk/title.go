@@ -14,9 +14,9 @@ func hidePasswords(args []string) []string {
 	own := make([]string, len(args))
 	for i, arg := range args {
 		own[i] = strings.Clone(arg)
-		name, dsn, ok := strings.Cut(arg, "=")
-		if !ok || !strings.HasPrefix(name, "--") {
-			name, dsn = "", arg
+		_, dsn, ok := strings.Cut(arg, "=")
+		if !ok || !strings.HasPrefix(arg, "--") {
+			dsn = arg
 		}
 		if !isPostgres(dsn) {
 			continue
