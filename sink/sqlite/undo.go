@@ -52,10 +52,13 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 
 func (c *conn) oneRun(id int32) (sink.Run, error) {
 	runs, err := c.runs(fmt.Sprintf("WHERE run_id = %d", id))
-	if err != nil || len(runs) == 1 {
-		return append(runs, sink.Run{})[0], err
+	if err == nil && len(runs) == 0 {
+		err = fmt.Errorf("%s: no run %d", c.path, id)
 	}
-	return sink.Run{}, fmt.Errorf("%s: no run %d", c.path, id)
+	if err != nil {
+		return sink.Run{}, err
+	}
+	return runs[0], nil
 }
 
 // referred is the error of a table that refers to the links: SQLite would delete them
