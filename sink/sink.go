@@ -99,12 +99,12 @@ type Store interface {
 	// call; the error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
 	// Undo deletes the links that the run created and nobody changed since
-	// (updated_at is still created_at) or refers to, in transactions of bounded
-	// size, while no bulk run is at work, and marks the run Undone. The function kept
-	// is told of each link that stays, in the order of Scan. Where references would
-	// not keep links, but go with them or be left over, Undo fails before it deletes
-	// anything. Cut off once it has, it leaves the run Loading, and can be called
-	// again. An ID that is not in the table runs is a fatal error.
+	// (updated_at is still created_at, and that the run's AsOf) or refers to, in
+	// transactions of bounded size, while no bulk run is at work, and marks the run
+	// Undone. The function kept is told of each link that stays, in the order of Scan.
+	// Where references would not keep links, but go with them or be left over, Undo
+	// fails before it deletes anything. Cut off once it has, it leaves the run Loading,
+	// and can be called again. An ID that is not in the table runs is a fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
 	// Stats tells how the last load went, for timings.json: names, and values
 	// that JSON has, which only people read.

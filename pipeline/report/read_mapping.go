@@ -183,7 +183,8 @@ func (m *MappingReader) Read(b *MappingBlock) error {
 }
 
 // Next returns the next row, valid until the one after. At the end the error is
-// io.EOF. After a *CellError it can be called again.
+// io.EOF. After a *CellError it can be called again. Of a damaged CSV the rows of
+// the block in which it ends, which Read has, are lost.
 func (m *MappingReader) Next() (*MappingRow, error) {
 	if m.at == m.block.len() {
 		m.at = 0
