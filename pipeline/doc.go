@@ -22,7 +22,8 @@
 //     batches or the order of the input, so neither does any output.
 //   - Nothing is stored before every row is settled. The session with the store,
 //     and with it the locks on the workspaces, lasts from before the first lookup
-//     until the output folder has its name and the store knows that.
+//     until the output folder has its name and the store knows that. (That of a dry
+//     run, which has no locks, is closed once all is settled.)
 //   - Whatever an interrupted attempt left in the store bears the id of its run.
 //     An attempt that goes on with it counts those links as created. So a conflict
 //     with another writer, a store that fails for a while and a process that was

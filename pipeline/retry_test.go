@@ -142,3 +142,53 @@ func TestTooManyRejectsOnceLoaded(t *testing.T) {
 		t.Errorf("undone: %+v, %v", undone, err)
 	}
 }
+
+// spoiled is a store of which only the closing of a session tells whether what it
+// saw counts: that of the first one does not.
+type spoiled struct {
+	sink.Store
+	peeked int
+}
+
+func (s *spoiled) Peek(context.Context) (sink.Session, error) {
+	s.peeked++
+	return &spoiledSession{first: s.peeked == 1}, nil
+}
+
+type spoiledSession struct {
+	sink.Session
+	first, closed bool
+}
+
+func (s *spoiledSession) Populated(_ context.Context, workspaces []string) ([]bool, error) {
+	return make([]bool, len(workspaces)), nil
+}
+
+func (s *spoiledSession) Unfinished(context.Context) ([]sink.Run, error) { return nil, nil }
+
+func (s *spoiledSession) Close() error {
+	if s.closed || !s.first {
+		return nil
+	}
+	s.closed = true
+	return sink.ErrRetryable
+}
+
+// A dry run has no output before it knows that what it saw of the store counts, and
+// looks again if it does not.
+func TestDryRunOfAChangingStore(t *testing.T) {
+	for _, url := range []string{"http://example.com/1", "refused"} {
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile("a.txt", []byte(url+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		store := &spoiled{Store: openStore(t, t.TempDir())}
+		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: store, DryRun: true}
+		cfg.MaxRejects, _ = report.ParseMaxRejects("0")
+		_, err := pipeline.Run(t.Context(), cfg)
+		var tooMany *pipeline.TooManyRejectsError
+		if refused := errors.As(err, &tooMany); refused != (url == "refused") || !refused && err != nil || store.peeked != 2 {
+			t.Errorf("%s: looked %d times: %v", url, store.peeked, err)
+		}
+	}
+}

@@ -198,6 +198,11 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
+	if session != nil && r.cfg.DryRun { // what it saw may count only if it closes well
+		if err := session.Close(); err != nil {
+			return err
+		}
+	}
 	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
 	r.result.Counts, r.result.Resumed = row.Counts, row.ID != 0
 	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
