@@ -80,11 +80,11 @@ func (s *settlement) findOwners(ctx context.Context, owner map[assign.Slot][]byt
 			owner[slot] = d.url.Canonical
 		}
 	}
-	left := slices.DeleteFunc(slots, func(slot assign.Slot) bool {
-		return owner[slot] != nil || len(slot.Code.Bytes()) != s.run.scheme.Length()
-	})
-	return s.freshHolders(left, func(i int, f freshURL) error {
-		owner[left[i]] = f.canonical
+	known := func(i int) bool { // or a code that none of the batch has
+		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
+	}
+	return s.freshHolders(slots, known, func(i int, f freshURL) error {
+		owner[slots[i]] = f.canonical
 		return nil
 	})
 }

@@ -240,21 +240,18 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 		return err
 	}
 	taken := make([]bool, len(slots))
-	if err := s.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true }); err != nil {
+	if err := s.owners(ctx, slots, func(i int, _ []byte) {
+		taken[i] = true
+		report(i, assign.Holder{Fixed: true})
+	}); err != nil {
 		return err
 	}
-	return s.freshHolders(slots, func(i int, f freshURL) error {
-		switch {
-		case taken[i]:
-			report(i, assign.Holder{Fixed: true})
-		case f.known:
-			s.mark(f.bucket, f.first, special)
-			s.rows = append(s.rows, f.rows)
-			s.contested += claimCost + int64(len(f.canonical))
-			report(i, assign.Holder{Canonical: f.canonical})
-			return s.tooContested()
-		}
-		return nil
+	return s.freshHolders(slots, func(i int) bool { return taken[i] }, func(i int, f freshURL) error {
+		s.mark(f.bucket, f.first, special)
+		s.rows = append(s.rows, f.rows)
+		s.contested += claimCost + int64(len(f.canonical))
+		report(i, assign.Holder{Canonical: f.canonical})
+		return s.tooContested()
 	})
 }
 
@@ -299,15 +296,15 @@ type freshURL struct {
 	rows      int64
 }
 
-// freshHolders visits each slot, by index, with the URL of the batch that has it
-// as its code of salt 0 and that nobody contested, if there is one. Buckets are
-// loaded in order, each once.
-func (s *settlement) freshHolders(slots []assign.Slot, visit func(i int, f freshURL) error) error {
+// freshHolders visits those of the slots, by index, that are not known and that a URL
+// of the batch has as its code of salt 0 without being contested. Buckets are loaded
+// in order, each once, or twice where a slot ends with one.
+func (s *settlement) freshHolders(slots []assign.Slot, known func(i int) bool, visit func(i int, f freshURL) error) error {
 	var at loadedBucket
 	defer at.release()
-	for _, i := range s.slotOrder(slots) {
+	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
 		f, err := s.freshHolder(&at, &slots[i])
-		if err == nil {
+		if err == nil && f.known {
 			err = visit(i, f)
 		}
 		if err != nil {
@@ -325,7 +322,8 @@ func (s *settlement) freshHolder(at *loadedBucket, slot *assign.Slot) (f freshUR
 		if err != nil {
 			return f, err
 		}
-		for j := b.Search(slot.Workspace, rank); j < b.Len() && b.Group(j) == slot.Workspace && b.Key(j) == rank; j++ {
+		j := b.Search(slot.Workspace, rank)
+		for ; j < b.Len() && b.Group(j) == slot.Workspace && b.Key(j) == rank; j++ {
 			h := hashOf(b.Record(j))
 			switch {
 			case f.known && h == f.hash:
@@ -333,6 +331,9 @@ func (s *settlement) freshHolder(at *loadedBucket, slot *assign.Slot) (f freshUR
 			case !f.known && s.isFresh(b, i, j) && s.run.codeOf(h) == slot.Code:
 				f = freshURL{head{true, i, j}, h, bytes.Clone(canonicalOf(b.Record(j))), 1}
 			}
+		}
+		if j < b.Len() {
+			break // the slot ends here, although buckets may go on from one to the next
 		}
 	}
 	return f, nil
