@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -13,16 +14,19 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
-// Of many slots that lie beside a URL with very many rows, each bucket on disk is loaded
-// about once, and not all of those with the rows once more for each slot.
-func TestFreshHoldersLoadOnce(t *testing.T) {
-	scheme, _ := codegen.New(2)
-	var reads atomic.Int64
-	r := &run{scheme: scheme, workspaces: newWorkspaces()}
+// onDisk returns a run whose records, of one workspace, are on disk in buckets of
+// 16 KiB, what adds one to them, and how often the disk was read.
+func onDisk(t *testing.T, length int) (r *run, add func(h codegen.Hash, url string, row int, cell []byte), reads *atomic.Int64) {
+	cfg, err := Config{Inputs: []string{"a.csv"}, Out: "out", Workspace: "ws", CodeLength: length, Workers: 1}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, reads = &run{cfg: cfg, workspaces: newWorkspaces()}, new(atomic.Int64)
+	r.scheme, _ = codegen.New(length)
 	r.workspaces.id("ws")
 	r.workspaces.freeze()
 	r.records = extsort.New(extsort.Config{
-		CompareGroups: r.workspaces.compare, Compare: compareRecords(scheme, 1), Memory: 1, TempDir: t.TempDir(),
+		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, 1), Memory: 1, TempDir: t.TempDir(),
 		FS: fsystest.FS{Before: func(operation string) error {
 			if operation == "readat" {
 				reads.Add(1)
@@ -30,22 +34,29 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 			return nil
 		}},
 	})
-	defer r.records.Close()
+	t.Cleanup(func() { r.records.Close() })
 	w := r.records.NewWriter()
-	found := map[assign.Slot]freshURL{}
-	add := func(url string, row int, cell []byte) {
+	return r, func(h codegen.Hash, url string, row int, cell []byte) {
 		rec := append(startRecord(nil), url...)
-		h := codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("ws"), 0))
 		rec = appendPlace(appendCell(finishRecord(rec, h, []byte(url), 0), cell), place{row: int64(row)})
-		copy(w.Reserve(0, scheme.Rank(h), len(rec)), rec)
-		found[assign.Slot{Code: r.codeOf(h)}] = freshURL{}
-	}
+		copy(w.Reserve(0, r.scheme.Rank(h), len(rec)), rec)
+	}, reads
+}
+
+// Of many slots that lie beside a URL with very many rows, each bucket on disk is loaded
+// about once, and not all of those with the rows once more for each slot.
+func TestFreshHoldersLoadOnce(t *testing.T) {
+	r, add, reads := onDisk(t, 2)
+	found := map[assign.Slot]freshURL{}
 	const urls, rows = 17_000, 1000 // more than are looked at to find the ranges
-	for i := range urls {
-		add(fmt.Sprintf("http://example.com/%d", i), 1, nil)
-	}
-	for row := range rows {
-		add("http://example.com/0", row+2, make([]byte, 2000))
+	for i := range urls + rows {
+		url, cell := fmt.Sprintf("http://example.com/%d", i), []byte(nil)
+		if i >= urls {
+			url, cell = "http://example.com/", make([]byte, 2000)
+		}
+		h := codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("ws"), 0))
+		add(h, url, i+1, cell)
+		found[assign.Slot{Code: r.codeOf(h)}] = freshURL{}
 	}
 	if err := r.records.Finish(); err != nil {
 		t.Fatal(err)
@@ -60,8 +71,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	once := reads.Swap(0)
 	buckets := r.records.Buckets()
 	s := &settlement{run: r, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
-	slots := slices.Collect(maps.Keys(found))
-	none := func(int) bool { return false }
+	slots, none := slices.Collect(maps.Keys(found)), func(int) bool { return false }
 	err = s.freshHolders(slots, none, func(i int, f freshURL) error {
 		found[slots[i]] = f
 		return nil
@@ -76,5 +86,24 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	}
 	if n := reads.Load(); n > once+once/10 {
 		t.Errorf("%d reads, where %d read all of it", n, once)
+	}
+}
+
+// URLs that contest one code, and that no bucket can hold, count as contested before
+// all of them are met.
+func TestTooContestedOnDisk(t *testing.T) {
+	r, add, _ := onDisk(t, 1)
+	const urls, most = 2000, 200
+	for i := range urls {
+		url := fmt.Sprintf("http://example.com/%d%s", i, strings.Repeat("/long", 200))
+		add(codegen.Hash{Hi: 1 << 63, Lo: uint64(i)}, url, i+1, nil)
+	}
+	if err := r.records.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	r.budget.contested = most * (claimCost + 1000)
+	err := r.settle(t.Context(), nil, 0)
+	if n := r.cfg.Status.Settled.Load(); err == nil || !strings.Contains(err.Error(), "--memory") || n > 2*most {
+		t.Errorf("%d rows of %d were settled: %v", n, urls, err)
 	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
@@ -31,7 +32,7 @@ type visit struct {
 	lastHead  head
 	slot      slot    // of the last URL
 	rivals    []rival // fresh URLs of that slot
-	slotTaken bool    // by an owner in the store
+	slotTaken bool    // by an owner in the store, or by rivals that contest it already
 }
 
 // A spot is where a URL is in the order, and which one it is.
@@ -223,19 +224,25 @@ func (v *visit) findContests(more bool) {
 		v.closeSlot()
 		return
 	}
-	for i := range v.rivals {
-		if r := &v.rivals[i]; r.canonical == nil {
-			r.canonical = bytes.Clone(canonicalOf(v.records.Record(r.first)))
-		}
+	if len(v.rivals) == 0 {
+		return
+	}
+	last := len(v.rivals) - 1 // the only one that may have more rows
+	for _, r := range v.rivals[:last] {
+		v.claim(r)
+		v.slotTaken = true
+	}
+	v.rivals = slices.Delete(v.rivals, 0, last)
+	if r := &v.rivals[0]; r.canonical == nil {
+		r.canonical = bytes.Clone(canonicalOf(v.records.Record(r.first)))
 	}
 }
 
-// addRows counts the rows of a rival that its bucket did not hold.
+// addRows counts the rows of a URL that its bucket did not hold, if it is the rival
+// that is left of the buckets before.
 func (v *visit) addRows(of head, rows int64) {
-	for i := range v.rivals {
-		if v.rivals[i].head == of {
-			v.rivals[i].rows += rows
-		}
+	if len(v.rivals) > 0 && v.rivals[0].head == of {
+		v.rivals[0].rows += rows
 	}
 }
 
