@@ -28,7 +28,7 @@ const maxColumns = 1 << 14
 // newSplitter makes a splitter. Without nul, NUL bytes are data.
 func newSplitter(delim, quote byte, maxField int, nul bool) *splitter {
 	s := &splitter{
-		delim: delim, maxField: maxField, maxRecord: 16 * maxField, keep: maxColumns,
+		delim: delim, maxField: maxField, maxRecord: 16 * min(maxField, mostRecord/16), keep: maxColumns,
 		lf: mark{c: '\n'}, quote: mark{c: quote}, nul: mark{c: 0, off: !nul},
 	}
 	s.moved()

@@ -21,8 +21,9 @@
 // A record is read left to right, and the first thing wrong with it is its
 // fault: a quote inside an unquoted field, text after a closing quote, a NUL, a
 // quote that is never closed, a field over Options.MaxField (without its quotes)
-// or a record over 16 times that; at its end, another number of fields than the
-// header, or the first record, has.
+// or a record over 16 times that or over 1 GiB; at its end, another number of fields
+// than the header, or the first record, has. Of the columnar formats, a row over 1 GiB
+// cannot be read, and nothing behind it.
 //
 // # Memory
 //
@@ -110,7 +111,7 @@ type Options struct {
 const DefaultMaxField = 1 << 20
 
 const (
-	mostMaxField     = 1 << 30 // offsets of a batch are int32
+	mostRecord       = 1 << 30 // bytes: offsets of a batch are int32
 	defaultBatchRows = 32 << 10
 	defaultBlock     = 256 << 10
 )
@@ -123,7 +124,7 @@ func (o Options) settled() (Options, error) {
 	o.Quote = cmp.Or(o.Quote, '"')
 	o.FS = fsys.Or(o.FS)
 	switch {
-	case o.MaxField < 1 || o.MaxField > mostMaxField:
+	case o.MaxField < 1 || o.MaxField > mostRecord:
 		return o, errors.New("the field limit must be between 1 byte and 1 GiB")
 	case o.BatchRows < 1 || o.Block < 1:
 		return o, errors.New("batch size and block size cannot be negative")

@@ -51,8 +51,8 @@ func (t *table) read(b *batcher) error {
 			switch {
 			case err != nil:
 				return err
-			case len(cell) > mostMaxField:
-				return fmt.Errorf("column %q has a cell of %d bytes", b.in.Columns[i], len(cell))
+			case size+len(cell) > mostRecord:
+				return fmt.Errorf("column %q brings its row to over %d bytes", b.in.Columns[i], mostRecord)
 			case !ok:
 				b.null(i)
 			default:

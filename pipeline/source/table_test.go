@@ -1,0 +1,29 @@
+package source
+
+import (
+	"strings"
+	"testing"
+)
+
+// A row is bounded as a whole, and not only each cell of it: columns may share one
+// long value.
+func TestRowBound(t *testing.T) {
+	opts, err := Options{}.settled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := func(n int) cells {
+		cell := make([]byte, n)
+		return func() ([]byte, bool, error) { return cell, true, nil }
+	}
+	in := &Input{Columns: []string{"url", "note"}, opts: opts}
+	row := &table{rows: 1, cols: []cells{bytes(1), bytes(mostRecord)}, close: func() {}}
+	row.left.Store(1)
+	err = row.read(newBatcher(&reading{in: in}, 0))
+	if err == nil || !strings.Contains(err.Error(), `column "note" brings its row to over 1073741824 bytes`) {
+		t.Errorf("%v", err)
+	}
+	if s := newSplitter(',', '"', mostRecord, true); s.maxRecord > mostRecord {
+		t.Errorf("a record of a text may have %d bytes", s.maxRecord)
+	}
+}
