@@ -225,6 +225,9 @@ func (c *chunk) values(page parquet.Page) error {
 				c.offsets = append(c.offsets, uint32(len(c.data)))
 			}
 		}
+		if len(c.data) > mostRecord {
+			return fmt.Errorf("column %q has a page of over %d bytes, as text", c.name, mostRecord)
+		}
 		if err == io.EOF {
 			return nil
 		}

@@ -3,6 +3,9 @@ package source
 import (
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding"
 )
 
 // A row is bounded as a whole, and not only each cell of it: columns may share one
@@ -25,5 +28,16 @@ func TestRowBound(t *testing.T) {
 	}
 	if s := newSplitter(',', '"', mostRecord, true); s.maxRecord > mostRecord {
 		t.Errorf("a record of a text may have %d bytes", s.maxRecord)
+	}
+}
+
+// So is the text of a page, which may be far longer than its values.
+func TestPageBound(t *testing.T) {
+	for size, fails := range map[int]bool{mostRecord: false, mostRecord + 1: true} {
+		c := &chunk{name: "price", text: func([]byte, parquet.Value) []byte { return make([]byte, size) }}
+		err := c.values(parquet.Int32Type.NewPage(0, 1, encoding.Int32Values([]int32{7})))
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), `column "price" has a page of over 1073741824 bytes, as text`) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
 	}
 }
