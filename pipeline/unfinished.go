@@ -24,7 +24,7 @@ func (r *run) claim(ctx context.Context) (err error) {
 	}
 	runs, rerr := r.cfg.Store.Runs(ctx)
 	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
-		return errors.Join(err, rerr)
+		return fmt.Errorf("output folder %s holds a run, and only the store knows whether it is finished: %w", r.cfg.Out, rerr)
 	}
 	for _, run := range runs {
 		if run.State == sink.Loaded && run.ManifestSHA256 == digest {

@@ -127,6 +127,21 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 	}
 }
 
+// While only the store could say whether the run whose output is there is finished, and
+// the store is down, the same run again is no wrong usage.
+func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
+	cfg := interrupted(t, t.TempDir(), "finish")
+	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, func() error { return sink.ErrRetryable })}
+	store.at, cfg.Store = "runs", store
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrRetryable) || errors.Is(err, report.ErrExists) {
+		t.Errorf("error %v", err)
+	}
+	store.at = ""
+	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 // A given as_of is part of what was asked for.
 func TestLoadedRunWithAsOf(t *testing.T) {
 	t.Chdir(t.TempDir())
