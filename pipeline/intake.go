@@ -157,7 +157,7 @@ func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	workspace, flags := w.workspace(in, i)
 	group, err := w.workspaces.lookup(workspace)
 	if err != nil {
-		return report.BadWorkspace, fmt.Sprintf("%v: %q", err, workspace)
+		return report.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
 	h := w.hasher.Sum(rec[recordHead:], workspace, 0)
 	rec = finishRecord(rec, h, original, flags)

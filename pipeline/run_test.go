@@ -530,6 +530,16 @@ func TestRejectsAgain(t *testing.T) {
 	}
 }
 
+// So can a row whose workspace is as long as a cell may be: its detail is not.
+func TestRejectOfALongWorkspace(t *testing.T) {
+	cfg, team := base(10), strings.Repeat("\xff", 300_000)
+	first, _ := job(t, cfg, map[string]string{"a.csv": csvFile([]string{"http://a/," + team + ",x"})})
+	again, _ := job(t, cfg, map[string]string{"rejects.csv": first["rejects.csv"]})
+	if r := records(t, again["rejects.csv"]); len(r) != 1 || r[0]["reason"] != report.BadWorkspace || r[0]["team"] != team || len(r[0]["detail"]) > 1000 {
+		t.Errorf("%d rejects, %.1000q", len(r), again["rejects.csv"])
+	}
+}
+
 // So can those of inputs that have their URLs in different columns, as often as wanted.
 func TestRejectsOfOtherColumns(t *testing.T) {
 	cfg := base(10)

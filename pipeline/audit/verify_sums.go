@@ -151,7 +151,7 @@ func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail str
 		return string(reason), canon.Detail(original, reason), canonical
 	}
 	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return report.BadWorkspace, fmt.Sprintf("%v: %q", err, workspace), canonical
+		return report.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace), canonical
 	}
 	return "", "", canonical
 }
