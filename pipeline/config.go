@@ -161,17 +161,19 @@ func (c *Config) validate() error {
 }
 
 func checkBaseURL(base string) error {
-	if base == "" {
-		return nil
-	}
+	const form = "is not of the form https://host or https://host/path"
 	u, err := url.Parse(base)
-	if err == nil && u.User != nil { // not shown: it would be, in every mapping and manifest
+	switch {
+	case base == "":
+		return nil
+	case err == nil && u.User != nil: // not shown: it would be, in every mapping and manifest
 		return errors.New("the base URL has a user name or password")
+	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(base, "?# \"<>\\^`{|}"):
+		return nil
+	case strings.Contains(base, "@"): // not shown either
+		return errors.New("the base URL, which may have a password, " + form)
 	}
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(base, "?# \"<>\\^`{|}") {
-		return fmt.Errorf("base URL %q is not of the form https://host or https://host/path", base)
-	}
-	return nil
+	return fmt.Errorf("base URL %q "+form, base)
 }
 
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects

@@ -666,6 +666,16 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A base URL that is refused is not shown if it may have a password.
+func TestBaseURLPassword(t *testing.T) {
+	for _, base := range []string{"https://me:secret@sho.rt", "https://me:secret@sho.rt:port", "https:/me:secret@sho.rt", "me:secret@sho.rt", "https://sho.rt/@me?secret"} {
+		_, err := pipeline.Run(t.Context(), pipeline.Config{Inputs: []string{"a.csv"}, Out: "out", Workspace: "ws", BaseURL: base})
+		if err == nil || !strings.Contains(err.Error(), "base URL") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", base, err)
+		}
+	}
+}
+
 // An input that lies deep in the output folder is refused, however it is named.
 func TestInputInTheOutput(t *testing.T) {
 	out := t.TempDir()
