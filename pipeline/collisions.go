@@ -83,7 +83,7 @@ func (s *settlement) findOwners(ctx context.Context, owner map[assign.Slot][]byt
 	known := func(i int) bool { // or a code that none of the batch has
 		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
 	}
-	return s.freshHolders(slots, known, func(i int, f freshURL) error {
+	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error {
 		owner[slots[i]] = f.canonical
 		return nil
 	})

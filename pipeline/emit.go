@@ -88,7 +88,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 			return nil, err
 		}
 	}
-	placed := r.newPlaceSorter(r.budget.placed, r.budget.loads)
+	placed := r.newPlaceSorter(ctx, r.budget.placed, r.budget.loads)
 	defer func() { err = errors.Join(err, placed.Close()) }()
 	if err := r.timings.time("order", func(s *report.Stage) error {
 		s.Rows = r.accepted

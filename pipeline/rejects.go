@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,16 +36,17 @@ func (w *rejectWriter) file(at place, rej reject) {
 // key orders rows by source and row.
 func (p place) key() uint64 { return uint64(p.source)<<rowBits | uint64(p.row) }
 
-func (r *run) newRejectSorter() *extsort.Sorter {
-	return r.newPlaceSorter(r.budget.rejects, 2)
+func (r *run) newRejectSorter(ctx context.Context) *extsort.Sorter {
+	return r.newPlaceSorter(ctx, r.budget.rejects, 2)
 }
 
 // newPlaceSorter returns a sorter of rows by their place, all in one group.
-func (r *run) newPlaceSorter(memory int64, loads int) *extsort.Sorter {
+func (r *run) newPlaceSorter(ctx context.Context, memory int64, loads int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
 		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two have one key
 		Memory:        memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
+		Stop: func() error { return context.Cause(ctx) },
 	})
 }
 
@@ -64,20 +66,20 @@ func appendReject(dst []byte, offset int64, rej reject) []byte {
 
 // writeRejects writes all rejects in order: those of the intake and the rows
 // whose URL found no code.
-func (r *run) writeRejects() (_ report.FileSum, err error) {
+func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
 	file, err := r.createReport(report.RejectsName)
 	if err != nil {
 		return report.FileSum{}, err
 	}
 	w := report.NewRejects(file, r.inputs.columns)
-	late := r.newRejectSorter()
+	late := r.newRejectSorter(ctx)
 	defer func() { err = errors.Join(err, late.Close()) }()
-	if err := r.rejectExhausted(late); err != nil {
+	if err := r.rejectExhausted(ctx, late); err != nil {
 		return report.FileSum{}, err
 	}
 	rows := int64(0)
 	var failed error
-	for key, rec := range merge(contents(r.rejects, &failed), contents(late, &failed)) {
+	for key, rec := range merge(contents(ctx, r.rejects, &failed), contents(ctx, late, &failed)) {
 		if err := w.Append(r.decodeReject(key, rec)); err != nil {
 			return report.FileSum{}, err
 		}
@@ -90,13 +92,13 @@ func (r *run) writeRejects() (_ report.FileSum, err error) {
 }
 
 // contents yields the keys and contents of a sorter in order, each valid until the next.
-// It stops at an error, which it leaves in err.
-func contents(s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
+// It stops at an error, or at the end of the context, and leaves it in err.
+func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		var at loadedBucket
 		defer at.release()
 		for i := range s.Buckets() {
-			b, loadErr := at.load(s, i)
+			b, loadErr := at.load(ctx, s, i)
 			if loadErr != nil {
 				*err = errors.Join(*err, loadErr)
 				return
@@ -149,7 +151,7 @@ func (r *run) decodeReject(key uint64, rec []byte) *report.Reject {
 }
 
 // rejectExhausted makes rejects of all rows whose URL found no code.
-func (r *run) rejectExhausted(late *extsort.Sorter) error {
+func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 	w := &rejectWriter{sorted: late.NewWriter()}
 	var at loadedBucket
 	defer at.release()
@@ -157,7 +159,7 @@ func (r *run) rejectExhausted(late *extsort.Sorter) error {
 		if r.settled.failed == 0 || r.settled.outcomes[i] == nil && !r.settled.heads[i].known {
 			continue
 		}
-		b, err := at.load(r.records, i)
+		b, err := at.load(ctx, r.records, i)
 		if err != nil {
 			return err
 		}

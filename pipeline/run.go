@@ -105,8 +105,9 @@ func (r *run) do(ctx context.Context) (err error) {
 	r.records = extsort.New(extsort.Config{
 		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, len(r.inputs.carried)), Head: recordKey,
 		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
+		Stop: func() error { return context.Cause(ctx) },
 	})
-	r.rejects = r.newRejectSorter()
+	r.rejects = r.newRejectSorter(ctx)
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
 	if err := r.timings.time("read", func(s *report.Stage) error {
 		err := r.intake(ctx)
@@ -206,7 +207,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
 	r.result.Counts, r.result.Resumed = row.Counts, row.ID != 0
 	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
-		return r.refuse(row)
+		return r.refuse(ctx, row)
 	}
 	return r.finish(ctx, session, row)
 }
@@ -240,7 +241,7 @@ func (r *run) recordsRead() (n int64) {
 
 // refuse ends a run with more rejects than allowed. An earlier attempt, which did not
 // know of them, may have begun a mapping.
-func (r *run) refuse(row sink.Run) error {
+func (r *run) refuse(ctx context.Context, row sink.Run) error {
 	r.enterFinish()
 	for _, name := range r.linkReports() {
 		if err := r.folder.Discard(name); err != nil {
@@ -248,7 +249,7 @@ func (r *run) refuse(row sink.Run) error {
 		}
 		delete(r.files, name)
 	}
-	rejects, err := r.writeRejects()
+	rejects, err := r.writeRejects(ctx)
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,7 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 		return err
 	}
 	r.timings.wrote(out.files[:]...)
-	rejects, err := r.writeRejects()
+	rejects, err := r.writeRejects(ctx)
 	if err != nil {
 		return err
 	}

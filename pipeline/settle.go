@@ -246,7 +246,7 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 	}); err != nil {
 		return err
 	}
-	return s.freshHolders(slots, func(i int) bool { return taken[i] }, func(i int, f freshURL) error {
+	return s.freshHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, f freshURL) error {
 		s.mark(f.bucket, f.first, special)
 		s.rows = append(s.rows, f.rows)
 		s.contested += claimCost + int64(len(f.canonical))
@@ -299,11 +299,11 @@ type freshURL struct {
 // freshHolders visits those of the slots, by index, that are not known and that a URL
 // of the batch has as its code of salt 0 without being contested. Buckets are loaded
 // in order, each once, or twice where a slot ends with one.
-func (s *settlement) freshHolders(slots []assign.Slot, known func(i int) bool, visit func(i int, f freshURL) error) error {
+func (s *settlement) freshHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, f freshURL) error) error {
 	var at loadedBucket
 	defer at.release()
 	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
-		f, err := s.freshHolder(&at, &slots[i])
+		f, err := s.freshHolder(ctx, &at, &slots[i])
 		if err == nil && f.known {
 			err = visit(i, f)
 		}
@@ -314,11 +314,11 @@ func (s *settlement) freshHolders(slots []assign.Slot, known func(i int) bool, v
 	return nil
 }
 
-func (s *settlement) freshHolder(at *loadedBucket, slot *assign.Slot) (f freshURL, err error) {
+func (s *settlement) freshHolder(ctx context.Context, at *loadedBucket, slot *assign.Slot) (f freshURL, err error) {
 	rank := s.run.scheme.RankOf(slot.Code.Bytes())
 	first := s.run.records.Locate(slot.Workspace, rank)
 	for i := first; i < s.run.records.Buckets() && (i == first || s.run.records.Joined(i)); i++ {
-		b, err := at.load(s.run.records, i)
+		b, err := at.load(ctx, s.run.records, i)
 		if err != nil {
 			return f, err
 		}
@@ -358,11 +358,14 @@ type loadedBucket struct {
 	bucket *extsort.Bucket
 }
 
-func (l *loadedBucket) load(s *extsort.Sorter, i int) (*extsort.Bucket, error) {
+func (l *loadedBucket) load(ctx context.Context, s *extsort.Sorter, i int) (*extsort.Bucket, error) {
 	if l.bucket != nil && l.number == i {
 		return l.bucket, nil
 	}
 	l.release()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	b, err := s.Load(i)
 	if err == nil {
 		l.number, l.bucket = i, b

@@ -63,7 +63,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	}
 	reads.Store(0)
 	var err error
-	for range contents(r.records, &err) {
+	for range contents(t.Context(), r.records, &err) {
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	buckets := r.records.Buckets()
 	s := &settlement{run: r, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
 	slots, none := slices.Collect(maps.Keys(found)), func(int) bool { return false }
-	err = s.freshHolders(slots, none, func(i int, f freshURL) error {
+	err = s.freshHolders(t.Context(), slots, none, func(i int, f freshURL) error {
 		found[slots[i]] = f
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -231,4 +232,46 @@ func TestCancel(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Once a run is cancelled, it does not read what is left on disk: not where rows are
+// divided, settled, written or rejected.
+func TestCancelIsHeeded(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var list []string
+	for i := range 6000 {
+		url := []string{"http://example.com/%d", "ftp://example.com/%d"}[i%2]
+		list = append(list, fmt.Sprintf(url+",,%s", i/2%900, strings.Repeat("x", 1000)))
+	}
+	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(1)
+	cfg.Inputs, cfg.Out, cfg.Workers, cfg.MaxRetries = []string{"a.csv"}, "out", 1, 1
+	cfg.SpillAt(1)
+	reads := func(cancelAt int64) int64 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		cause := errors.New("enough")
+		c := newCountdown(cancelAt, func() error { cancel(cause); return nil })
+		cfg.UseFS(fsystest.FS{Before: func(operation string) error {
+			if operation == "readat" {
+				return c.call(operation)
+			}
+			return nil
+		}})
+		if _, err := pipeline.Run(ctx, cfg); cancelAt > 0 && !errors.Is(err, cause) {
+			t.Errorf("cancelled at read %d: %v", cancelAt, err)
+		}
+		return -c.left.Load()
+	}
+	all := reads(0)
+	if err := os.RemoveAll("out"); err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(1); n < all; n += all / 8 {
+		if after := reads(n); after > 100 {
+			t.Errorf("cancelled at read %d of %d: %d more", n, all, after)
+		}
+	}
 }

@@ -77,7 +77,7 @@ type Proposer func(u *URL, salt int) Code
 // no better claimant wants. URLs must be distinct; together they must include
 // all that contest a slot with each other at salt 0. The result has the given
 // URLs first, in their order, then those that Holders drew in. The error is the
-// first that who returned.
+// first that who returned, or the cause that ended ctx.
 func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
 	c := contest{propose: propose, maxRetries: maxRetries, holds: make(map[Slot]int32, len(urls))}
 	c.claims = make([]Claim, len(urls))
@@ -86,6 +86,9 @@ func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, w
 		c.next(int32(i))
 	}
 	for len(c.queue) > 0 {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err := c.ask(ctx, who); err != nil {
 			return nil, err
 		}

@@ -261,6 +261,23 @@ func (f failing) Holders(context.Context, []assign.Slot, func(int, assign.Holder
 	return f.err
 }
 
+// A contest ends with its context, also where nobody else need be asked.
+func TestSettleIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	enough, proposed := errors.New("enough"), 0
+	propose := func(_ *assign.URL, salt int) assign.Code { // there is but one
+		if proposed++; salt == 3 {
+			cancel(enough)
+		}
+		return assign.MakeCode([]byte("x"))
+	}
+	urls := []assign.URL{{Canonical: []byte("http://a/")}, {Canonical: []byte("http://b/")}}
+	_, err := assign.Settle(ctx, urls, propose, 1000, holders{owners: map[string]string{}, t: t})
+	if !errors.Is(err, enough) || proposed > 10 {
+		t.Errorf("%d proposals, %v", proposed, err)
+	}
+}
+
 func BenchmarkSettle(b *testing.B) {
 	w := world{workspace: "ws", maxRetries: 10}
 	w.scheme, _ = codegen.New(3)

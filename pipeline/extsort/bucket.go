@@ -217,6 +217,11 @@ func (r *room) bytes(n int) []byte {
 // scan visits the records of a bucket on disk, each valid during the call.
 func (b *Bucket) scan(visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
+		if stop := b.s.cfg.Stop; stop != nil {
+			if err := stop(); err != nil {
+				return err
+			}
+		}
 		r := b.s.takeRoom()
 		records, err := b.s.spill.read(e, r.bytes(e.size))
 		if err == nil {

@@ -42,6 +42,8 @@ type Config struct {
 	// Room, which may be nil, is asked for so many bytes there before all of them are
 	// written anew; its error is that of Finish.
 	Room func(need int64) error
+	// Stop, which may be nil, is asked while that is done; its error is that of Finish.
+	Stop func() error
 }
 
 const (
