@@ -104,7 +104,9 @@ func (r *reading) share(work func(*batcher) error) error {
 		case err == nil:
 		case r.ctx.Err() != nil:
 			return context.Cause(r.ctx)
-		case errors.As(err, &e) && (first == nil || e.after < first.after):
+		case !errors.As(err, &e):
+			return err
+		case first == nil || e.after < first.after:
 			first = e
 		}
 	}
