@@ -83,7 +83,7 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	info, err := in.opts.FS.Stat(in.Name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("open %s: %w", in.Name, errors.Unwrap(err))
+		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
 		return nil, fmt.Errorf("open %s: is a directory", in.Name)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 func TestExpand(t *testing.T) {
@@ -126,6 +129,20 @@ func TestOpenErrors(t *testing.T) {
 }
 
 // What is damaged behind the start is an error of Read that names the place.
+// A gone is a file system that has lost its files, and says so in its own words.
+type gone struct{ fsys.OS }
+
+var errGone = errors.New("the disk is gone")
+
+func (gone) Stat(string) (fs.FileInfo, error) { return nil, errGone }
+
+func TestOpenTellsWhy(t *testing.T) {
+	_, err := Open(t.Context(), "a.csv", Options{FS: gone{}})
+	if !errors.Is(err, errGone) || err.Error() != "open a.csv: the disk is gone" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	lines := "url\n" + strings.Repeat("http://a/b/c\n", 50_000)
 	gz := gzipped([]byte(lines))
