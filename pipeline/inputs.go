@@ -175,6 +175,25 @@ func (i *input) cellOf(at map[string]int, name string, carried map[string]int) i
 	return carried[name]
 }
 
+// all appends the cells that a row of the input has in the columns of the run. The
+// carried ones are asked for by their number in the run.
+func (i *input) all(cells [][]byte, url, workspace []byte, carried func(c int) []byte) [][]byte {
+	for _, from := range i.cells {
+		var cell []byte
+		switch from {
+		case absent:
+		case cellOfURL:
+			cell = url
+		case cellOfWS:
+			cell = workspace
+		default:
+			cell = carried(from)
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
 // manifest describes the inputs, once they are read.
 func (in *inputs) manifest() []report.Input {
 	var list []report.Input

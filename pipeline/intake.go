@@ -101,8 +101,8 @@ type worker struct {
 	workspaces workspaceCache
 	hasher     *codegen.Hasher
 	counted    map[string]int64 // rejects by reason
-	cells      [][]byte
-	buf        []byte // of the record
+	cells      [][]byte         // of a reject
+	buf        []byte           // of the record
 	columns    []*array.Binary
 }
 
@@ -127,7 +127,8 @@ func (w *worker) batch(number int, b *source.Batch) {
 	for i := range b.Rows {
 		at := place{number, b.Rows[i], b.Offsets[i]}
 		if reason, detail := w.row(in, i, at); reason != "" {
-			w.reject(at, reject{reason: reason, detail: detail, cells: w.rejectCells(in, i)})
+			w.cells = in.all(w.cells[:0], w.url(in, i), w.cell(in.Workspace, i), func(c int) []byte { return w.cell(in.carried[c], i) })
+			w.reject(at, reject{reason: reason, detail: detail, cells: w.cells})
 		}
 	}
 	for _, e := range b.Errors {
@@ -201,23 +202,4 @@ func (w *worker) workspace(in *input, i int) ([]byte, byte) {
 		return w.run.workspace, flagNullWS
 	}
 	return w.run.workspace, flagNoWS
-}
-
-// rejectCells returns the cells of all columns of the run.
-func (w *worker) rejectCells(in *input, i int) [][]byte {
-	w.cells = w.cells[:0]
-	for _, from := range in.cells {
-		var cell []byte
-		switch from {
-		case absent:
-		case cellOfURL:
-			cell = w.url(in, i)
-		case cellOfWS:
-			cell = w.cell(in.Workspace, i)
-		default:
-			cell = w.cell(in.carried[from], i)
-		}
-		w.cells = append(w.cells, cell)
-	}
-	return w.cells
 }

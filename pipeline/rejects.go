@@ -178,22 +178,12 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 // rejectRecord makes a reject of a record, with the cells that the input had.
 func (r *run) rejectRecord(workspace []byte, rec record) (place, reject) {
 	carried := rec.carried(nil, len(r.inputs.carried))
-	rej := reject{reason: report.CodeSpaceExhausted,
-		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1)}
-	for _, from := range r.inputs.list[rec.place.source].cells {
-		var cell []byte
-		switch from {
-		case absent:
-		case cellOfURL:
-			cell = rec.original
-		case cellOfWS:
-			cell = originalWorkspace(workspace, rec.flags)
-		default:
-			cell = carried[from]
-		}
-		rej.cells = append(rej.cells, cell)
+	in := r.inputs.list[rec.place.source]
+	return rec.place, reject{
+		reason: report.CodeSpaceExhausted,
+		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1),
+		cells:  in.all(nil, rec.original, originalWorkspace(workspace, rec.flags), func(c int) []byte { return carried[c] }),
 	}
-	return rec.place, rej
 }
 
 func originalWorkspace(workspace []byte, flags byte) []byte {
