@@ -12,19 +12,36 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// explainSalts finds out, for every link of the batch with a salt above 0, who
-// has each of the lower codes once the batch is stored. Where codes are nearly used
-// up, links have very many of them in common, so the codes of each link are not kept.
+// explainSalts finds out, for every link of the batch with a salt above 0, who has each
+// of the lower codes once the batch is stored: a link of the store, one of the batch that
+// contested it, or one that nobody contested. Where codes are nearly used up, links have
+// very many of them in common, so the codes of each link are not kept.
 func (s *settlement) explainSalts(ctx context.Context) error {
+	owner := s.lowerOwner
 	for _, d := range s.special {
 		for _, slot := range s.lowerSlots(&d) {
-			s.lowerOwner[slot] = nil
+			owner[slot] = nil
 		}
 	}
-	if len(s.lowerOwner) == 0 {
-		return nil
+	slots := slices.Collect(maps.Keys(owner))
+	if err := s.owners(ctx, slots, func(i int, canonical []byte) {
+		owner[slots[i]] = bytes.Clone(canonical)
+	}); err != nil {
+		return err
 	}
-	return s.findOwners(ctx, s.lowerOwner)
+	for _, d := range s.special {
+		slot := slotOf(d.url.Workspace, []byte(d.code))
+		if _, asked := owner[slot]; asked && d.outcome == created {
+			owner[slot] = d.url.Canonical
+		}
+	}
+	known := func(i int) bool { // or a code that none of the batch has
+		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
+	}
+	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error {
+		owner[slots[i]] = f.canonical
+		return nil
+	})
 }
 
 // collisions yields who has each of the lower codes of a link.
@@ -63,28 +80,4 @@ func (s *settlement) lowerSlots(d *decision) iter.Seq2[int, assign.Slot] {
 			}
 		}
 	}
-}
-
-// findOwners fills in who has these slots: links of the store, links of this
-// batch that contested one, links of this batch that nobody contested.
-func (s *settlement) findOwners(ctx context.Context, owner map[assign.Slot][]byte) error {
-	slots := slices.Collect(maps.Keys(owner))
-	if err := s.owners(ctx, slots, func(i int, canonical []byte) {
-		owner[slots[i]] = bytes.Clone(canonical)
-	}); err != nil {
-		return err
-	}
-	for _, d := range s.special {
-		slot := slotOf(d.url.Workspace, []byte(d.code))
-		if _, asked := owner[slot]; asked && d.outcome == created {
-			owner[slot] = d.url.Canonical
-		}
-	}
-	known := func(i int) bool { // or a code that none of the batch has
-		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
-	}
-	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error {
-		owner[slots[i]] = f.canonical
-		return nil
-	})
 }
