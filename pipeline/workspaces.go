@@ -13,7 +13,7 @@ import (
 // workspaces numbers the workspaces of a run in the order they turn up, which
 // depends on the workers and shows in no result.
 type workspaces struct {
-	mu    sync.RWMutex
+	mu    sync.Mutex
 	ids   map[string]uint32
 	names [][]byte                 // nobody may write to them
 	ranks atomic.Pointer[[]uint32] // once frozen: position of each in byte order
@@ -35,19 +35,13 @@ func (w *workspaces) id(name string) uint32 {
 	return id
 }
 
-func (w *workspaces) name(id uint32) []byte {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return w.names[id]
-}
-
 // compare orders workspaces by the bytes of their names. Safe for concurrent use.
 func (w *workspaces) compare(a, b uint32) int {
 	if ranks := w.ranks.Load(); ranks != nil {
 		return cmp.Compare((*ranks)[a], (*ranks)[b])
 	}
-	w.mu.RLock()
-	defer w.mu.RUnlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.compareNames(a, b)
 }
 
@@ -101,6 +95,6 @@ func (c *workspaceCache) lookup(name []byte) (uint32, error) {
 		id = c.all.id(string(name))
 		c.ids[string(name)] = id
 	}
-	c.last, c.id = c.all.name(id), id
+	c.last, c.id = append(c.last[:0], name...), id
 	return id, nil
 }
