@@ -65,8 +65,8 @@ const (
 type Sorter struct {
 	cfg       Config
 	arenaSize int
-	splitters atomic.Pointer[splitters]
-	mu        sync.Mutex // guards writers and the making of splitters
+	mu        sync.Mutex // guards splitters and writers
+	splitters *splitters // nil: not made yet
 	writers   []*Writer
 	spill     *spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
@@ -112,12 +112,10 @@ func (s *Sorter) Held() int64 { return s.held.Load() }
 // Finish ends the writing and forms the buckets. No writer may be used any more.
 // The error is that of the spill file.
 func (s *Sorter) Finish() error {
-	split := s.splitters.Load()
-	if split == nil {
-		split = s.choose(s.writers)
-		s.splitters.Store(split)
+	if s.splitters == nil {
+		s.splitters = s.choose(s.writers)
 	}
-	ranges, err := s.collect(s.writers, split)
+	ranges, err := s.collect(s.writers, s.splitters)
 	s.writers = nil
 	if err != nil {
 		return err
@@ -125,7 +123,7 @@ func (s *Sorter) Finish() error {
 	for i := range ranges {
 		s.size += ranges[i].size
 	}
-	return s.form(ranges, split.bounds)
+	return s.form(ranges, s.splitters.bounds)
 }
 
 // collect takes the ranges out of some writers, whose memory then is nobody's but

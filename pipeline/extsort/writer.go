@@ -72,10 +72,10 @@ func (p *splitters) rangeOf(s *Sorter, at bound) int {
 func (s *Sorter) share(w *Writer) *splitters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.splitters.Load() == nil {
-		s.splitters.Store(s.choose([]*Writer{w}))
+	if s.splitters == nil {
+		s.splitters = s.choose([]*Writer{w})
 	}
-	return s.splitters.Load()
+	return s.splitters
 }
 
 // distribute moves the staged records to their ranges.
