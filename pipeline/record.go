@@ -169,17 +169,13 @@ func compareRecords(scheme codegen.Scheme, cells int) func(a, b []byte) int {
 }
 
 func compareCells(a, b []byte) int {
-	if a == nil || b == nil {
-		return cmp.Compare(btoi(a != nil), btoi(b != nil))
-	}
-	return bytes.Compare(a, b)
-}
-
-func btoi(b bool) int {
-	if b {
+	switch {
+	case a == nil && b != nil:
+		return -1
+	case a != nil && b == nil:
 		return 1
 	}
-	return 0
+	return bytes.Compare(a, b)
 }
 
 // compareCodes compares the codes of two records of equal rank.
