@@ -68,13 +68,13 @@ func TrimCompression(name string) string {
 // long that is.
 func (in *Input) settleHeader(s *sample) (length int, err error) {
 	yes := in.opts.Header == HeaderYes
-	if yes && (s.first == nil || s.faults > 0 && s.end == 0) {
+	if yes && s.end == 0 {
 		if s.fault == nil {
 			return 0, &UsageError{in.Name, "there is no header"}
 		}
 		return 0, &UsageError{in.Name, "the first line is no header: " + s.fault.detail}
 	}
-	in.Dialect.Header = yes || in.opts.Header == HeaderAuto && s.end > 0 && in.isHeader(s.first)
+	in.Dialect.Header = yes || in.opts.Header == HeaderAuto && s.end > 0 && s.named
 	cells := make([]string, max(len(s.first), 1))
 	if in.Dialect.Header {
 		length = s.end
@@ -128,9 +128,8 @@ type sample struct {
 	delim   byte
 	first   []string // the first record that can be split
 	width   int      // its fields; first has at most maxColumns
-	end     int      // where that ends, if it is the first of all; 0: it is not
+	end     int      // where that ends, if it is the first of all; 0: it is not, or there is none
 	records int
-	faults  int
 	fault   *fault // the first
 	same    int    // records with as many fields as first
 	urls    int    // cells that start as a URL does
@@ -222,7 +221,6 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		}
 		s.records++
 		if f != nil {
-			s.faults++
 			if s.fault == nil {
 				s.fault = f
 			}
