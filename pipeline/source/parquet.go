@@ -80,7 +80,7 @@ func (in *Input) readParquet(r *reading) error {
 		}
 		group := groups[n]
 		n++
-		t := &table{name: fmt.Sprintf("row group %d", n), rows: max(group.NumRows(), 0)}
+		t := &table{name: fmt.Sprintf("row group %d", n), rows: group.NumRows()}
 		err := in.safely(func() error {
 			in.columns(t, group, leaves, halves)
 			return nil
