@@ -81,7 +81,7 @@ func (r *run) read(ctx context.Context, i int, workers []*worker) error {
 	})
 	r.progress(in)
 	r.timings.busy.Add(int64(in.Busy()))
-	return cmp.Or(err, in.Close())
+	return err
 }
 
 // progress counts the bytes of an input that were read since it was last called.
