@@ -22,7 +22,7 @@ type Result struct {
 	Out            string           // the output folder
 	ManifestSHA256 string           // of manifest.json, hexadecimal; "" until the output has its name
 	RunID          int32            // 0: nothing was to be stored
-	Resumed        bool             // went on with a run that was interrupted
+	Resumed        bool             // went on with a run that another process did not finish
 	AsOf           time.Time
 }
 
@@ -205,7 +205,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		}
 	}
 	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
-	r.result.Counts, r.result.Resumed = row.Counts, row.ID != 0
+	r.result.Counts = row.Counts
 	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
 		return r.refuse(ctx, row)
 	}

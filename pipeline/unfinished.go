@@ -84,7 +84,8 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	if err != nil {
 		return row, err
 	}
-	if n := len(unfinished); r.cfg.NewRun && !r.asked && n > 0 {
+	first := !r.asked // later this very run may be one of them
+	if n := len(unfinished); r.cfg.NewRun && first && n > 0 {
 		r.superseded = unfinished[n-1].ID
 	}
 	r.asked = true
@@ -97,6 +98,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)
 		default:
 			row, r.asOf = u, u.AsOf
+			r.result.Resumed = r.result.Resumed || first
 		}
 	}
 	return row, nil

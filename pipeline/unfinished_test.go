@@ -63,7 +63,7 @@ func TestNewRun(t *testing.T) {
 	}
 }
 
-// A new run that fails for a while goes on with itself.
+// A new run that fails for a while goes on with itself, which nobody interrupted.
 func TestNewRunRetries(t *testing.T) {
 	dir := t.TempDir()
 	cfg := interrupted(t, dir, "start")
@@ -75,7 +75,7 @@ func TestNewRunRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs, err := cfg.Store.Runs(context.Background())
-	if err != nil || len(runs) != 1 || runs[0].State != sink.Finished || result.Counts.Created == 0 {
+	if err != nil || len(runs) != 1 || runs[0].State != sink.Finished || result.Counts.Created == 0 || result.Resumed {
 		t.Errorf("%+v, %v, %v", result, runs, err)
 	}
 }
