@@ -144,8 +144,9 @@ func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed 
 
 // inPieces loads the buckets of a sorter, a few ahead of their use, cuts them into
 // pieces, and has the workers work on these. It returns the pieces in order; each
-// is done when its channel says so. At most two pieces a worker are under way, and
-// two buckets are loaded ahead.
+// is done when its channel says so. Under way are at most as many pieces as there are
+// workers and three, of which one waits to be among them, one is written and one is
+// loaded into the store; two buckets are loaded ahead.
 func (r *run) inPieces(ctx context.Context, g *errgroup.Group, s *extsort.Sorter, work func(pieces <-chan *piece) error) <-chan *piece {
 	tasks := make(chan *piece, r.cfg.Workers)
 	order := make(chan *piece, r.cfg.Workers)
