@@ -128,6 +128,7 @@ func TestCases(t *testing.T) {
 		{"http://" + name + ".1/", "bad_host"},
 		{"http://0.0.0." + strings.Repeat("０", MaxLength) + "256/", "http://0.0.0.174/"},
 		{"http://" + strings.Repeat("a", 10_700) + "\U0003134a/", "too_long"}, // and too much for Punycode
+		{"http://" + strings.Repeat("㌖", 2_700) + "\U0003134a/", "too_long"},  // as well, once ㌖ is six characters
 	}
 	for _, test := range tests {
 		got, err := Profile{}.Append(nil, []byte(test.input))

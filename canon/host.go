@@ -102,10 +102,7 @@ func mapName(name []byte) (string, error) {
 	if err != nil {
 		return "", BadHost
 	}
-	if len(s) > MaxLength {
-		err = checkLongName(mapped)
-	}
-	return mapped, err
+	return mapped, checkLongName(mapped)
 }
 
 // checkLongName finds the fault of a name, as mapped, whose ASCII form must exceed
