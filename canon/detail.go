@@ -32,7 +32,7 @@ func Detail(raw []byte, r Reason) string {
 	case EmptyHost:
 		return "host is empty"
 	case BadHost:
-		return hostDetail(u.host)
+		return hostDetail(u)
 	case TooLong:
 		return lengthDetail(s)
 	}
@@ -53,11 +53,20 @@ func userinfoDetail(u splitURL) string {
 	user, password, _ := bytes.Cut(bytes.TrimSuffix(u.userinfo, []byte("@")), []byte(":"))
 	switch {
 	case len(password) == 0:
-		return fmt.Sprintf("user name %s before host %s", quote(user), quote(u.host))
+		return fmt.Sprintf("user name %s before %s", quote(user), namedHost(u))
 	case len(user) == 0:
-		return fmt.Sprintf("password before host %s", quote(u.host))
+		return "password before " + namedHost(u)
 	}
-	return fmt.Sprintf("user name %s and password before host %s", quote(user), quote(u.host))
+	return fmt.Sprintf("user name %s and password before %s", quote(user), namedHost(u))
+}
+
+// namedHost names the host, but not what it is if there is a colon in or before it
+// and an '@' comes later: it may then be part of a password, as a port may.
+func namedHost(u splitURL) string {
+	if bytes.IndexByte(u.rest, '@') >= 0 && (bytes.IndexByte(u.userinfo, ':') >= 0 || bytes.IndexByte(u.host, ':') >= 0) {
+		return "host"
+	}
+	return "host " + quote(u.host)
 }
 
 // portDetail hides the port if an '@' comes later: what looks like a port may
@@ -77,8 +86,8 @@ func portDetail(u splitURL) string {
 }
 
 // hostDetail goes through the checks of appendHost.
-func hostDetail(host []byte) string {
-	quoted := "host " + quote(host)
+func hostDetail(u splitURL) string {
+	host, quoted := u.host, namedHost(u)
 	if len(host) > 0 && host[0] == '[' {
 		return quoted + " is not an IPv6 address in brackets"
 	}
