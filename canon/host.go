@@ -9,8 +9,8 @@ import (
 )
 
 // UnicodeVersion is the version of the tables by which internationalized names
-// become ASCII. Newer tables may accept more names, and never give a name that
-// was accepted another form.
+// become ASCII. TestTables compares them with those of Unicode 15.0: newer ones may
+// accept more code points, and give none that was accepted another form.
 const UnicodeVersion = idna.UnicodeVersion
 
 // uts46 maps and checks as ToASCII of UTS #46 does, as WHATWG uses it: non-transitional,
