@@ -201,19 +201,22 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// TestReasons gives each reason of the list once, in order.
+// reasons are all reasons, in the order of the rules that give them.
+var reasons = []Reason{
+	Empty, ControlCharacter, UnsupportedScheme, MissingScheme, MissingAuthority,
+	Userinfo, BadPort, EmptyHost, BadHost, TooLong,
+}
+
+// TestReasons gives each reason once, in order.
 func TestReasons(t *testing.T) {
 	inputs := []string{
 		" ", "http://a\tb", "ftp://a", "a", "http:a", "http://a@b/", "http://a:b/", "http://", "http://a b/",
 		"http://a/" + strings.Repeat("a", MaxLength),
 	}
-	for i, r := range Reasons() {
+	for i, r := range reasons {
 		if _, err := (Profile{}).Append(nil, []byte(inputs[i])); err != r {
 			t.Errorf("Append(%.80q) fails with %v, want %v", inputs[i], err, r)
 		}
-	}
-	if len(inputs) != len(Reasons()) {
-		t.Errorf("%d reasons, want %d", len(Reasons()), len(inputs))
 	}
 }
 

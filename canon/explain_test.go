@@ -134,7 +134,7 @@ func FuzzExplain(f *testing.F) {
 		for _, p := range bothProfiles {
 			checkExplain(t, p, raw)
 		}
-		for _, r := range Reasons() { // the wrong ones must not panic either
+		for _, r := range reasons { // the wrong ones must not panic either
 			checkDetail(t, raw, r)
 		}
 	})

@@ -20,11 +20,3 @@ const (
 
 // Error returns the reason as it stands in reports.
 func (r Reason) Error() string { return string(r) }
-
-// Reasons returns all reasons, in the order of the rules that give them.
-func Reasons() []Reason {
-	return []Reason{
-		Empty, ControlCharacter, UnsupportedScheme, MissingScheme, MissingAuthority,
-		Userinfo, BadPort, EmptyHost, BadHost, TooLong,
-	}
-}
