@@ -45,6 +45,14 @@ func Main(defaults Options, packages []string, run func(context.Context, *Bench)
 }
 
 func (b *Bench) main(ctx context.Context, packages []string, run func(context.Context, *Bench) error) (err error) {
+	for _, path := range []*string{&b.Tmp, &b.Bulk, &b.Old} { // the steps have a folder of their own
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
 	if b.Work, err = os.MkdirTemp(b.Tmp, "bulk-bench"); err != nil {
 		return err
 	}
@@ -92,13 +100,6 @@ func (b *Bench) build(ctx context.Context, packages []string) error {
 	if b.Bulk == "" {
 		b.Bulk = filepath.Join(b.Work, "bulk")
 		packages = append(packages, "./cmd/bulk")
-	} else if b.Bulk, err = filepath.Abs(b.Bulk); err != nil {
-		return err
-	}
-	if b.Old != "" {
-		if b.Old, err = filepath.Abs(b.Old); err != nil {
-			return err
-		}
 	}
 	packages = append(packages, "./benchmarks/warm")
 	args := []string{"go", "build", "-trimpath", "-o", b.Work + string(filepath.Separator)}

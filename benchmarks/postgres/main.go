@@ -35,7 +35,7 @@ type bench struct {
 }
 
 func run(ctx context.Context, h *harness.Bench) (err error) {
-	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true}), content: map[string]string{}}
+	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true, Tmp: h.Tmp}), content: map[string]string{}}
 	b.Result.Command = b.Make("bench-postgres")
 	defer func() { err = errors.Join(err, b.server.Close()) }()
 	if err := b.server.Start(); err != nil {

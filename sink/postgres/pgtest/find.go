@@ -4,6 +4,7 @@ package pgtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
@@ -64,20 +65,32 @@ func unprivileged() (*syscall.Credential, error) {
 	return nil, errors.New("root may not run a PostgreSQL server, and there is neither a user postgres nor nobody")
 }
 
-// place is the folder that the server's folder is made in: in memory where
-// there is room and nothing needs to last, which makes databases three times as
-// fast to create. The name leaves room for that of a socket, which may have 107
-// bytes, and needs no quotes, and the server's account can get there.
-func place(durable bool, cred *syscall.Credential) string {
+// place is the folder that the server's folder is made in: where the options say,
+// or in memory where there is room and nothing needs to last, which makes databases
+// three times as fast to create.
+func place(opts Options, cred *syscall.Credential) (string, error) {
 	const memory, room = "/dev/shm", 2 << 30
+	if opts.Tmp != "" {
+		if !suitable(opts.Tmp, cred) {
+			return "", fmt.Errorf("no server can be in %s: the name is long or needs quotes, or others may not get there", opts.Tmp)
+		}
+		return opts.Tmp, nil
+	}
 	var fs syscall.Statfs_t
-	if !durable && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > room {
-		return memory
+	if !opts.Durable && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > room {
+		return memory, nil
 	}
-	if dir := os.TempDir(); len(dir) <= 64 && !strings.ContainsAny(dir, ` '"\,`) && (cred == nil || public(dir)) {
-		return dir
+	if dir := os.TempDir(); suitable(dir, cred) {
+		return dir, nil
 	}
-	return "/tmp"
+	return "/tmp", nil
+}
+
+// suitable tells whether the name of a folder leaves room for that of a socket,
+// which may have 107 bytes, and needs no quotes, and the server's account can get
+// there.
+func suitable(dir string, cred *syscall.Credential) bool {
+	return len(dir) <= 64 && !strings.ContainsAny(dir, ` '"\,`) && (cred == nil || public(dir))
 }
 
 // public tells whether everybody can get to a folder.

@@ -32,6 +32,7 @@ import (
 // Options of a server. The zero value is right for tests.
 type Options struct {
 	Durable  bool              // keep fsync and the like as a server has them by default: for benchmarks
+	Tmp      string            // folder that the server's is made in, which its account can get to; "": memory, or that of the system
 	TCP      bool              // listen on a free port of 127.0.0.1 too
 	Settings []string          // more of them, as name=value
 	HBA      []string          // lines that pg_hba.conf starts with; the rest trusts everybody
@@ -106,7 +107,11 @@ func (s *Server) create() error {
 	if s.cred, err = unprivileged(); err != nil {
 		return err
 	}
-	if s.folder, err = os.MkdirTemp(place(s.opts.Durable, s.cred), "pgtest"); err != nil {
+	tmp, err := place(s.opts, s.cred)
+	if err != nil {
+		return err
+	}
+	if s.folder, err = os.MkdirTemp(tmp, "pgtest"); err != nil {
 		return err
 	}
 	if s.cred != nil {

@@ -122,8 +122,11 @@ func TestServerDiesWithItsParent(t *testing.T) {
 func TestPlaceNeedsNoQuotes(t *testing.T) {
 	for name, want := range map[string]string{"/var/tmp": "/var/tmp", "/a b": "/tmp", "/it's": "/tmp", `/a\b`: "/tmp", "/a,b": "/tmp"} {
 		t.Setenv("TMPDIR", name)
-		if got := place(true, nil); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
+		if got, err := place(Options{Durable: true}, nil); got != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
+		}
+		if got, err := place(Options{Tmp: name}, nil); (err == nil) != (name == want) || err == nil && got != want {
+			t.Errorf("%s, as it was asked for: %s, %v", name, got, err)
 		}
 	}
 }
