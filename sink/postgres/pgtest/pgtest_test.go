@@ -28,7 +28,15 @@ func TestMain(m *testing.M) {
 func TestStopAndRestartKeepData(t *testing.T) {
 	t.Setenv("PGHOST", "203.0.113.1") // nobody's: using it would hang
 	t.Setenv("PGPORT", "1")
-	s := New(Options{Settings: []string{"max_connections=7"}})
+	dir, err := os.MkdirTemp("/tmp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // others may get there, and take nothing away
+		t.Fatal(err)
+	}
+	s := New(Options{Tmp: dir, Settings: []string{"max_connections=7"}})
 	s.Need(t)
 	t.Cleanup(func() { s.Close() })
 	s.Exec(t, "postgres", "CREATE TABLE kept (n int)")
@@ -43,6 +51,9 @@ func TestStopAndRestartKeepData(t *testing.T) {
 	}
 	s.Exec(t, "postgres", "INSERT INTO kept VALUES (1)")
 	folder := s.Socket()
+	if filepath.Dir(folder) != dir {
+		t.Errorf("the server is in %s, not in %s", folder, dir)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
