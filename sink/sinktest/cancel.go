@@ -32,6 +32,10 @@ func testCancelBefore(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		_, err := store.Runs(over)
 		wantIs(t, err, because)
+		_, err = store.Peek(over)
+		wantIs(t, err, because)
+		_, err = store.Undo(over, 1, sink.LockOptions{NoWait: true}, func(sink.Kept) error { return nil })
+		wantIs(t, err, because)
 		_, err = s.Populated(over, []string{"w"})
 		wantIs(t, err, because)
 		wantIs(t, s.Lookup(over, probes(ls), func(sink.Found) error { return nil }), because)
