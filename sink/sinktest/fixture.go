@@ -32,9 +32,7 @@ func (db *database) with(f func(s sink.Session), workspaces ...string) {
 	store := db.Open(db.t)
 	defer closed(db.t, store)
 	s, err := store.Lock(context.Background(), workspaces, sink.LockOptions{})
-	if err != nil {
-		db.t.Fatal(err)
-	}
+	noError(db.t, err)
 	defer closed(db.t, s)
 	f(s)
 }
@@ -45,9 +43,7 @@ func (db *database) peek(f func(s sink.Session)) {
 	store := db.Open(db.t)
 	defer closed(db.t, store)
 	s, err := store.Peek(context.Background())
-	if err != nil {
-		db.t.Fatal(err)
-	}
+	noError(db.t, err)
 	defer closed(db.t, s)
 	f(s)
 }
@@ -58,9 +54,7 @@ func (db *database) runs() []sink.Run {
 	store := db.Open(db.t)
 	defer closed(db.t, store)
 	runs, err := store.Runs(context.Background())
-	if err != nil {
-		db.t.Fatal(err)
-	}
+	noError(db.t, err)
 	return runs
 }
 
@@ -195,7 +189,7 @@ func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 	}
 }
 
-// followed is seq and then the error, or what f does where the error is nil.
+// followed is seq and then the error; where that is nil, an empty chunk.
 func followed(seq iter.Seq2[[]sink.Link, error], end error) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		for c, err := range seq {
@@ -256,8 +250,8 @@ func look(t *testing.T, s sink.Session, probes ...sink.Probe) []found {
 	return out
 }
 
-// subset checks that the database holds whole rows of the first kind only, and
-// returns how many.
+// subset checks that all rows of the database are among these, and returns how
+// many there are.
 func (db *database) subset(of []Row) int {
 	db.t.Helper()
 	want := make(map[Row]bool, len(of))

@@ -52,7 +52,7 @@ type Database struct {
 	FineLocks bool
 }
 
-// Run runs the suite, a subtest for each sentence of the contract. The
+// Run runs the suite, with subtests for the sentences of the contract. The
 // function fresh makes a new empty database and takes it away with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
 	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests} {

@@ -65,7 +65,8 @@ func (s *Server) Database(tb testing.TB, options ...string) (dsn string) {
 }
 
 // DSN is the address of a database, for the superuser, over the Unix socket.
-// Where it goes no variable of libpq changes, but for PGSERVICE.
+// Where it goes no variable of libpq changes, but for PGSERVICE. Like TCP, Port,
+// Socket and what runs SQL, it is for a server that has started.
 func (s *Server) DSN(database string) string { return s.dsn(s.folder, database) }
 
 // TCP is the address of a database by way of another host and port, as a proxy
