@@ -4,6 +4,7 @@ package gen
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"strconv"
@@ -80,13 +81,7 @@ func (o Options) each(visit func(url, workspace []byte) error) error {
 }
 
 // appendWorkspace appends ws_ and at least six digits.
-func appendWorkspace(dst []byte, n uint64) []byte {
-	dst = append(dst, "ws_"...)
-	for limit := uint64(100_000); limit > n && limit > 1; limit /= 10 {
-		dst = append(dst, '0')
-	}
-	return strconv.AppendUint(dst, n, 10)
-}
+func appendWorkspace(dst []byte, n uint64) []byte { return fmt.Appendf(dst, "ws_%06d", n) }
 
 // appendURL appends URL number n, in a spelling that is nearly canonical or a
 // dirty one of the same canonical form.
