@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,7 +57,7 @@ var drivers = map[string]string{
 }
 
 func TestImports(t *testing.T) {
-	packages := 0
+	gone := maps.Clone(layers)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -69,17 +70,17 @@ func TestImports(t *testing.T) {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		packages++
-		checkImports(t, path)
+		pkg, _ := filepath.Rel("../..", filepath.Dir(path))
+		delete(gone, pkg)
+		checkImports(t, path, pkg)
 		return nil
 	})
-	if err != nil || packages < len(layers) {
-		t.Fatalf("%d files seen, %v", packages, err)
+	if err != nil || len(gone) > 0 {
+		t.Fatalf("packages that are not there: %v; %v", slices.Sorted(maps.Keys(gone)), err)
 	}
 }
 
-func checkImports(t *testing.T, path string) {
-	pkg, _ := filepath.Rel("../..", filepath.Dir(path))
+func checkImports(t *testing.T, path, pkg string) {
 	allowed, known := layers[pkg]
 	if !known {
 		t.Errorf("%s: package %s is not in the layers", path, pkg)
