@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"runtime/debug"
 	"strconv"
@@ -80,7 +79,8 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	c := csv.NewWriter(w)
 	print := printCSV(c)
 	if o.json {
-		print = printJSON(w)
+		j := newJSON(w)
+		print = func(d *audit.Difference) error { return j.Encode(d) }
 	}
 	o.NoMapping = func(path string) {
 		ui.log.Warn("the run had too many rejects and has no mapping: links are not compared", "run", path)
@@ -116,9 +116,4 @@ func printCSV(c *csv.Writer) func(*audit.Difference) error {
 		return c.Write([]string{string(d.Change), string(d.Workspace), string(d.Canonical), string(d.Code), string(d.Source), row,
 			d.Field, string(d.A), string(d.B)})
 	}
-}
-
-func printJSON(w io.Writer) func(*audit.Difference) error {
-	j := newJSON(w)
-	return func(d *audit.Difference) error { return j.Encode(d) }
 }
