@@ -2,6 +2,7 @@
 # Runs the main job twice in a temporary folder: the first run creates the links,
 # the second one finds them.
 set -u
+unset BULK_DB # it may name a store that is in use
 links=$(pwd)/testdata/links.csv
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
