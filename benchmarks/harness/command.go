@@ -42,8 +42,8 @@ func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	var said, feederSaid bytes.Buffer
 	cmd := c.child(ctx, c.Args, &said)
 	if c.Stdout != "" {
-		f, err := os.Create(c.Stdout)
-		if err != nil {
+		var f *os.File
+		if f, err = os.Create(c.Stdout); err != nil {
 			return u, err
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
