@@ -50,10 +50,10 @@ postgres: # install the programs of a PostgreSQL server where there are none
 
 # BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and the other settings: benchmarks/README.md.
 bench: ## measure beside DuckDB and others, into benchmarks/results
-	@$(GO) build -o bin/bench ./benchmarks/files && exec bin/bench
+	@$(GO) build -o bin/bench ./benchmarks/files && BENCH_GO='$(GO)' exec bin/bench
 
 bench-postgres: ## measure beside what psql takes, on a private server
-	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && exec bin/bench-postgres
+	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && BENCH_GO='$(GO)' exec bin/bench-postgres
 
 clean: ## remove what was built
 	rm -rf bin

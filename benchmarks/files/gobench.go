@@ -23,7 +23,7 @@ func (b *bench) goBenchmarks(ctx context.Context) error {
 	fmt.Fprintln(b.Out, "\nGo benchmarks")
 	var raw strings.Builder
 	for _, p := range packages {
-		out, err := harness.Output(ctx, b.Root, "go", "test", "-run", "^$", "-bench", ".", "-benchmem", "-timeout", "0", "-count", strconv.Itoa(b.GoCount), p)
+		out, err := harness.Output(ctx, b.Root, b.Go, "test", "-run", "^$", "-bench", ".", "-benchmem", "-timeout", "0", "-count", strconv.Itoa(b.GoCount), p)
 		if err != nil {
 			return fmt.Errorf("%s: %w\n%s", p, err, out)
 		}
@@ -35,7 +35,7 @@ func (b *bench) goBenchmarks(ctx context.Context) error {
 	if err := errors.Join(os.WriteFile(file, data, 0o644), b.Keep("go.txt", data)); err != nil {
 		return err
 	}
-	text, err := harness.Output(ctx, b.Root, "go", "run", benchstat, file)
+	text, err := harness.Output(ctx, b.Root, b.Go, "run", benchstat, file)
 	if err != nil {
 		fmt.Fprintln(b.Out, "without benchstat:", err)
 		text = strings.TrimSpace(raw.String())
@@ -80,7 +80,7 @@ func (b *bench) instructions(ctx context.Context) error {
 func (b *bench) count(ctx context.Context, c counted) (float64, error) {
 	const few, many = 2_000, 52_000
 	binary := b.Path(c.pkg + ".test")
-	if _, err := harness.Output(ctx, b.Root, "go", "test", "-c", "-o", binary, "./"+c.pkg); err != nil {
+	if _, err := harness.Output(ctx, b.Root, b.Go, "test", "-c", "-o", binary, "./"+c.pkg); err != nil {
 		return 0, err
 	}
 	var counts [2]float64

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -33,9 +35,6 @@ func Main(defaults Options, packages []string, run func(context.Context, *Bench)
 	if err := b.parse(flag.CommandLine, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 2
-	}
-	if b.GoCount == 0 {
-		b.GoCount = b.Count
 	}
 	if err := b.main(ctx, packages, run); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -65,6 +64,9 @@ func (b *Bench) main(ctx context.Context, packages []string, run func(context.Co
 		return err
 	}
 	b.Result.Name, b.Result.Machine = b.Name, Inspect(ctx, b.Root)
+	if err := b.measured(ctx); err != nil {
+		return err
+	}
 	err = run(ctx, b)
 	if len(b.Result.Sections) == 0 {
 		return err
@@ -92,19 +94,35 @@ func (b *Bench) Keep(suffix string, data []byte) error {
 
 // build builds the programs into the folder: bulk and each package's.
 func (b *Bench) build(ctx context.Context, packages []string) error {
-	mod, err := Output(ctx, "", "go", "env", "GOMOD")
+	mod, err := Output(ctx, "", b.Go, "env", "GOMOD")
 	if err != nil {
 		return err
 	}
 	b.Root = filepath.Dir(mod)
 	if b.Bulk == "" {
+		b.built = true
 		b.Bulk = filepath.Join(b.Work, "bulk")
 		packages = append(packages, "./cmd/bulk")
 	}
 	packages = append(packages, "./benchmarks/warm")
-	args := []string{"go", "build", "-trimpath", "-o", b.Work + string(filepath.Separator)}
+	args := []string{b.Go, "build", "-trimpath", "-o", b.Work + string(filepath.Separator)}
 	_, err = Output(ctx, b.Root, append(args, packages...)...)
 	return err
+}
+
+// measured notes by which Go bulk was built and, where it was given, its revision.
+func (b *Bench) measured(ctx context.Context) error {
+	info, err := buildinfo.ReadFile(b.Bulk)
+	if err != nil {
+		return err
+	}
+	b.Result.Machine.Go = info.GoVersion
+	if !b.built {
+		said, err := Output(ctx, "", b.Bulk, "--version")
+		b.Result.Machine.Revision = strings.TrimPrefix(said, "bulk version ")
+		return err
+	}
+	return nil
 }
 
 // Path is a file in the folder of the run.

@@ -4,13 +4,24 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
+
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "--version") {
+		fmt.Println("bulk version v1.2.3")
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestMedianAndRatio(t *testing.T) {
 	if m := Median([]float64{3, 1, 2}); m != 2 {
@@ -108,6 +119,35 @@ func TestOptions(t *testing.T) {
 				t.Errorf("%d rows", o.Rows)
 			}
 		})
+	}
+}
+
+func TestMake(t *testing.T) {
+	for name, value := range map[string]string{"BENCH_ROWS": "20", "BENCH_BULK": "/nowhere/bulk", "BENCH_OLD": "/nowhere/old", "BENCH_GO_COUNT": "5", "BENCH_TMP": "/tmp"} {
+		t.Setenv(name, value)
+	}
+	o := Options{Count: 3}
+	if err := o.parse(flag.NewFlagSet("bench", flag.ContinueOnError), nil); err != nil {
+		t.Fatal(err)
+	}
+	const want = "make bench BENCH_ROWS=20 BENCH_COUNT=3 BENCH_BULK=… BENCH_OLD=… BENCH_GO_COUNT=5"
+	if got := o.Make("bench"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	o.built = true
+	if got := o.Make("bench"); got != strings.Replace(want, " BENCH_BULK=…", "", 1) {
+		t.Errorf("%s", got)
+	}
+}
+
+// A program that was given tells its revision itself.
+func TestMeasured(t *testing.T) {
+	b := Bench{Options: Options{Bulk: os.Args[0]}}
+	if err := b.measured(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if m := b.Result.Machine; m.Revision != "v1.2.3" || m.Go != runtime.Version() {
+		t.Errorf("revision %s, %s", m.Revision, m.Go)
 	}
 }
 

@@ -15,13 +15,13 @@ import (
 // A Machine is where and with what something was measured. It says nothing that
 // tells the machine from another of its kind.
 type Machine struct {
-	Date     string            `json:"date"` // UTC
-	Revision string            `json:"revision"`
+	Date     string            `json:"date"`     // UTC
+	Revision string            `json:"revision"` // of bulk
 	CPU      string            `json:"cpu"`
 	Cores    int               `json:"cores"`
 	RAM      int64             `json:"ram_bytes"`
 	Kernel   string            `json:"kernel"`
-	Go       string            `json:"go"`
+	Go       string            `json:"go"`                 // that built bulk
 	Versions map[string]string `json:"versions,omitempty"` // of the peers
 }
 

@@ -23,11 +23,14 @@ type Options struct {
 	Large   bool     // BENCH_LARGE: also what takes long and much of the disk
 	Name    string   // BENCH_NAME: of the result, without extension
 	Results string   // BENCH_RESULTS: folder of the result
+	Go      string   // BENCH_GO: the go command
 	Bulk    string   // BENCH_BULK: bulk to measure; "": built from the checkout
 	Old     string   // BENCH_OLD: another bulk to measure beside it; "": none
 	GoCount int      // BENCH_GO_COUNT: counts of the Go benchmarks; 0: Count
 	Tmp     string   // BENCH_TMP: folder for the files; "": that of the system
 	Warm    int64    // BENCH_WARM: bytes of memory that are touched before each step; 0: none
+
+	built bool // Bulk is built from the checkout
 }
 
 // parse reads the options from the environment, then from the arguments.
@@ -42,6 +45,9 @@ func (o *Options) parse(f *flag.FlagSet, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("%q: there are flags only", f.Arg(0))
 	}
+	if o.GoCount == 0 {
+		o.GoCount = o.Count
+	}
 	return o.check()
 }
 
@@ -52,6 +58,7 @@ func (o *Options) flags(f *flag.FlagSet) {
 	f.BoolVar(&o.Large, "large", false, "measure also what takes long and much of the disk")
 	f.StringVar(&o.Name, "name", o.Name+"-"+time.Now().UTC().Format(time.DateOnly), "name of the result")
 	f.StringVar(&o.Results, "results", o.Results, "folder of the result")
+	f.StringVar(&o.Go, "go", "go", "go command that builds what is measured")
 	f.StringVar(&o.Bulk, "bulk", "", "bulk to measure (default: built from the checkout)")
 	f.StringVar(&o.Old, "old", "", "another bulk to measure beside it")
 	f.IntVar(&o.GoCount, "go-count", 0, "counts of the Go benchmarks (default: as many as rounds)")
@@ -92,7 +99,8 @@ func (o *Options) Has(part string) bool {
 	return o.Parts == "" || slices.Contains(strings.Split(o.Parts, ","), part)
 }
 
-// Make is the command that measures the same again.
+// Make is the command that measures the same again, but for where on this machine
+// other programs lie.
 func (o *Options) Make(target string) string {
 	command := fmt.Sprintf("make %s BENCH_ROWS=%d BENCH_COUNT=%d", target, o.Rows, o.Count)
 	if o.Parts != "" {
@@ -100,6 +108,15 @@ func (o *Options) Make(target string) string {
 	}
 	if o.Large {
 		command += " BENCH_LARGE=1"
+	}
+	if o.Bulk != "" && !o.built {
+		command += " BENCH_BULK=…"
+	}
+	if o.Old != "" {
+		command += " BENCH_OLD=…"
+	}
+	if o.GoCount != o.Count {
+		command += fmt.Sprintf(" BENCH_GO_COUNT=%d", o.GoCount)
 	}
 	if o.Warm != warm {
 		command += fmt.Sprintf(" BENCH_WARM=%d", o.Warm)
