@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
@@ -106,8 +107,13 @@ func (b *bench) check(ctx context.Context, total int64) error {
 	if b.content[key] == "" {
 		b.content[key] = now
 	}
-	if was := b.content[key]; now != was || now[:len(key)] != key {
-		return fmt.Errorf("the table holds %s, other than %s of %s rows", now, was, key)
+	if was := b.content[key]; now != was || !sound(now, total) {
+		return fmt.Errorf("the table holds %s: not %s rows under two unique constraints, or not %s as before", now, key, was)
 	}
 	return nil
+}
+
+// sound tells whether content is that of so many rows under two unique constraints.
+func sound(content string, rows int64) bool {
+	return strings.HasPrefix(content, strconv.FormatInt(rows, 10)+"|") && strings.HasSuffix(content, "|2")
 }
