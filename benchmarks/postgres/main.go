@@ -63,16 +63,16 @@ func run(ctx context.Context, h *harness.Bench) (err error) {
 
 // inspect notes the versions.
 func (b *bench) inspect(ctx context.Context) error {
-	v, err := harness.Output(ctx, "", b.psql("postgres", "-At", "-c", "SHOW server_version")...)
+	said, err := harness.Output(ctx, "", b.psql("postgres", "-At", "-c", "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version')")...)
 	if err != nil {
 		return err
 	}
-	b.Result.Machine.Versions["PostgreSQL"] = v
+	major, name, _ := strings.Cut(said, "|") // the name may be 18beta1
+	b.Result.Machine.Versions["PostgreSQL"] = name
 	if said, err := harness.Output(ctx, "", "pgloader", "--root-dir", b.Path("pgloader"), "--version"); err == nil {
 		line, _, _ := strings.Cut(said, "\n")
 		b.Result.Machine.Versions["pgloader"] = strings.Trim(strings.TrimPrefix(line, "pgloader version "), `"`)
 	}
-	major, _, _ := strings.Cut(v, ".")
 	b.version, err = strconv.Atoi(major)
 	return err
 }
