@@ -2,6 +2,8 @@ package harness
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"os"
@@ -116,6 +118,19 @@ func (s Suite) measure(ctx context.Context, step Step, round int) (Sample, error
 func syncDisks(context.Context) error {
 	unix.Sync()
 	return nil
+}
+
+// Sum notes the digest of a file that the step wrote.
+func (s *Sample) Sum(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	s.Digest = hex.EncodeToString(h.Sum(nil))
+	return err
 }
 
 // Written notes the size of a file that the step wrote, waits until it is on the
