@@ -45,15 +45,17 @@ lint: ## gofmt, vet, staticcheck, and go.mod in order
 	$(GO) run $(STATICCHECK) $(LINTED)
 	$(GO) mod tidy -diff
 
-postgres: # install the programs of a PostgreSQL server where there are none
-	@command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || \
-	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && $$sudo apt-get install -qy postgresql; }
+postgres: ## install the programs of a PostgreSQL server by apt-get where there are none
+	@command -v initdb >/dev/null || \
+	  ls "$$(pg_config --bindir 2>/dev/null)/initdb" /usr/lib/postgresql/*/bin/initdb 2>/dev/null | grep -q . || \
+	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && \
+	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy postgresql; }
 
 # BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and the other settings: benchmarks/README.md.
 bench: ## measure beside DuckDB and others, into benchmarks/results
 	@$(GO) build -o bin/bench ./benchmarks/files && BENCH_GO='$(GO)' exec bin/bench
 
-bench-postgres: ## measure beside what psql takes, on a private server
+bench-postgres: postgres ## measure beside what psql takes, on a private server
 	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && BENCH_GO='$(GO)' exec bin/bench-postgres
 
 clean: ## remove what was built
