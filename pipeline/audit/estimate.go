@@ -40,8 +40,8 @@ func Expect(l Load) (Estimate, error) {
 		return Estimate{}, err
 	case l.Links < 0 || l.Existing < 0:
 		return Estimate{}, errors.New("the number of links is negative")
-	case l.MaxRetries < 0:
-		return Estimate{}, errors.New("the highest salt is negative")
+	case l.MaxRetries < 0 || l.MaxRetries > codegen.MostRetries:
+		return Estimate{}, fmt.Errorf("the highest salt is not within 0 to %d", codegen.MostRetries)
 	}
 	draws, err := codes.drawsFor(float64(l.Existing))
 	if err != nil {

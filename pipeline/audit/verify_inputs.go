@@ -71,7 +71,10 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	left := limit
 	for i, path := range v.inputs {
 		if limit > 0 && left <= 0 {
-			break
+			if m := &v.manifest.Inputs[i]; first && m.Records != 0 {
+				v.fault(string(m.Name), 0).wrong(InputSum, "records", strconv.FormatInt(m.Records, 10), "0")
+			}
+			continue
 		}
 		in, err := v.openInput(ctx, path, i)
 		if err != nil {

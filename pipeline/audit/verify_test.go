@@ -199,13 +199,15 @@ func TestVerifyExisting(t *testing.T) {
 	}
 }
 
-// refuse is a run of a.csv that allows one reject, and has more.
-func refuse(t *testing.T, cfg pipeline.Config, text string) {
+// refuse is a run of a.csv, and other inputs like it, that allows one reject, and has more.
+func refuse(t *testing.T, cfg pipeline.Config, text string, others ...string) {
 	t.Helper()
 	cfg.MaxRejects, _ = report.ParseMaxRejects("1")
-	cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
+	cfg.Inputs, cfg.Out = append([]string{"a.csv"}, others...), "out"
 	t.Chdir(t.TempDir())
-	os.WriteFile("a.csv", []byte(text), 0o666)
+	for _, name := range cfg.Inputs {
+		os.WriteFile(name, []byte(text), 0o666)
+	}
 	var refused *pipeline.TooManyRejectsError
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.As(err, &refused) {
 		t.Fatalf("not refused: %v", err)
@@ -223,6 +225,20 @@ func TestVerifyTooManyRejects(t *testing.T) {
 			t.Errorf("no URL is exhausted: %v", m.Reasons)
 		}
 	}
+	for i, inputs := range [][]string{{"a.csv"}, {"a.csv", "b.csv"}} { // the limit ends before the second
+		cfg := base(10)
+		cfg.Limit = 300
+		refuse(t, cfg, table(1, 300, "url,team,note"), inputs[1:]...)
+		m := readManifest(t)
+		m.Inputs[i].Records++
+		m.Counts.Read++
+		m.Counts.Created++
+		writeManifest(t, m)
+		if f := verify(t, audit.VerifyConfig{Inputs: inputs}).Findings; len(f) != 1 || f[0].Kind != audit.InputSum || f[0].Column != "records" || f[0].File != inputs[i] {
+			t.Errorf("a record that %s has not: found %+v", inputs[i], f)
+		}
+	}
+	refuse(t, base(10), table(1, 300, "url,team,note"))
 	good := *readManifest(t)
 	for name, change := range map[string]func(c *report.Counts){
 		"read":    func(c *report.Counts) { c.Read++ },
@@ -235,15 +251,6 @@ func TestVerifyTooManyRejects(t *testing.T) {
 		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[count]" {
 			t.Errorf("%s: found %v", name, v.Findings)
 		}
-	}
-	more := good
-	more.Inputs = slices.Clone(good.Inputs)
-	more.Inputs[0].Records++
-	more.Counts.Read++
-	more.Counts.Created++
-	writeManifest(t, &more)
-	if f := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv"}}).Findings; len(f) != 1 || f[0].Kind != audit.InputSum || f[0].Column != "records" {
-		t.Errorf("a record that the input has not: found %+v", f)
 	}
 	writeManifest(t, &good)
 	rejects := lines(t, "rejects.csv")
