@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -100,7 +101,7 @@ func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint
 		for i := range s.Buckets() {
 			b, loadErr := at.load(ctx, s, i)
 			if loadErr != nil {
-				*err = errors.Join(*err, loadErr)
+				*err = cmp.Or(*err, loadErr)
 				return
 			}
 			for j := range b.Len() {

@@ -23,8 +23,11 @@ func (r *run) claim(ctx context.Context) (err error) {
 		return errors.Join(err, derr)
 	}
 	runs, rerr := r.cfg.Store.Runs(ctx)
-	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
+	if errors.Is(rerr, sink.ErrRetryable) {
 		return fmt.Errorf("output folder %s holds a run, and only the store knows whether it is finished: %w", r.cfg.Out, rerr)
+	}
+	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
+		return errors.Join(err, rerr)
 	}
 	for _, run := range runs {
 		if run.State == sink.Loaded && run.ManifestSHA256 == digest {

@@ -136,6 +136,10 @@ func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrRetryable) || errors.Is(err, report.ErrExists) {
 		t.Errorf("error %v", err)
 	}
+	store.hit = func() error { return sink.ErrNotOurs } // which no later run will change
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrNotOurs) || !errors.Is(err, report.ErrExists) {
+		t.Errorf("error %v", err)
+	}
 	store.at = ""
 	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed {
 		t.Errorf("%+v, %v", result, err)
