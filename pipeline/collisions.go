@@ -23,6 +23,9 @@ func (s *settlement) explainSalts(ctx context.Context) error {
 			owner[slot] = nil
 		}
 	}
+	if len(owner) == 0 {
+		return nil
+	}
 	slots := slices.Collect(maps.Keys(owner))
 	if err := s.owners(ctx, slots, func(i int, canonical []byte) {
 		owner[slots[i]] = bytes.Clone(canonical)
