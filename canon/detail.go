@@ -103,7 +103,7 @@ func hostDetail(u splitURL) string {
 		}
 		name = []byte(mapped)
 	}
-	if i := badByte(name); i >= 0 {
+	if i := badByte(name); i >= 0 && quoted != "host" {
 		return quoted + " contains " + quote(name[i:i+1])
 	}
 	if hasEmptyLabel(name) {

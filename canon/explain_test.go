@@ -98,7 +98,7 @@ func TestDetail(t *testing.T) {
 		{"http://a.example:99999/", `port "99999" is above 65535`},
 		{"http://a.example:8a/", `port "8a" is not a number`},
 		{"http://bob:se/cret@a.example/", "port is not a number"},
-		{"http://bob:se:80/cret@a.example/", `host contains ":"`},
+		{"http://bob:se:80/cret@a.example/", "host is not a valid name"},
 		{"http://bob:se@cr/et@a.example/", `user name "bob" and password before host`},
 		{"http://bob@a.example/@x", `user name "bob" before host "a.example"`},
 		{"http://a b/@x", `host "a b" contains " "`},
