@@ -49,5 +49,6 @@
 // another code than that of salt 0; the inputs, at some 6 KB each; the names of
 // workspaces, at some 100 bytes each and for each worker; a record batch of an Arrow
 // input, and a page of each column of a row group for each worker, as text; what a
-// single row has, at most 1 GiB, a few times; and a byte for each row that the store had.
+// single row has, at most 1 GiB, or 3 of rejects, a few times; and a byte for each row that
+// the store had.
 package pipeline

@@ -128,7 +128,6 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// What is damaged behind the start is an error of Read that names the place.
 // A gone is a file system that has lost its files, and says so in its own words.
 type gone struct{ fsys.OS }
 
@@ -143,6 +142,7 @@ func TestOpenTellsWhy(t *testing.T) {
 	}
 }
 
+// What is damaged behind the start is an error of Read that names the place.
 func TestReadErrors(t *testing.T) {
 	lines := "url\n" + strings.Repeat("http://a/b/c\n", 50_000)
 	gz := gzipped([]byte(lines))

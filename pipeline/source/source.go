@@ -21,9 +21,10 @@
 // A record is read left to right, and the first thing wrong with it is its
 // fault: a quote inside an unquoted field, text after a closing quote, a NUL, a
 // quote that is never closed, a field over Options.MaxField (without its quotes)
-// or a record over 16 times that or over 1 GiB; at its end, another number of fields
-// than the header, or the first record, has. Of the columnar formats, a row over 1 GiB
-// cannot be read, and nothing behind it.
+// or a record over 16 times that or over 1 GiB (of rejects, three times as much, for
+// their quotes); at its end, another number of fields than the header, or the first
+// record, has. Of the columnar formats, a row over 1 GiB cannot be read, and nothing
+// behind it.
 //
 // # Memory
 //

@@ -10,9 +10,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Scan implements sink.Store with one query, by the primary key. It is not
-// tried again when the connection breaks in the middle: links have been visited
-// by then.
+// Scan implements sink.Store with one query, by the primary key. That is not tried
+// again once it has begun: links may have been visited by then.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
 	var conn *pgx.Conn
 	err := s.retry(ctx, "list the links", func(ctx context.Context) (err error) {
