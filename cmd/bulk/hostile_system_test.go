@@ -130,6 +130,7 @@ func tree(t *testing.T, dir string) string {
 func TestHostileRights(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Setenv("TMPDIR", "/tmp") // root's own may be for root alone
+		t.Setenv("GOTMPDIR", "")
 	}
 	for name, tt := range map[string]struct {
 		prepare func(t *testing.T, in func(string) string)

@@ -19,8 +19,16 @@ import (
 func asAuditor(t *testing.T, path string, f func()) { asOther(t, path, 0o555, f) }
 
 // asOther calls f as somebody to whom the folder of a database gives these rights.
+// It is one of publicDir.
 func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	dir := filepath.Dir(path)
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	noError(t, err)
+	for _, name := range files { // may be read, whatever the umask
+		info, err := os.Stat(name)
+		noError(t, err)
+		noError(t, os.Chmod(name, info.Mode()|0o444))
+	}
 	noError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	noError(t, os.Chmod(dir, rights))
 	defer os.Chmod(dir, 0o755)
@@ -40,9 +48,18 @@ func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	<-done
 }
 
+// publicDir is a new folder that asOther can let others get to.
+func publicDir(t *testing.T) string {
+	if os.Geteuid() == 0 {
+		t.Setenv("TMPDIR", "/tmp") // root's own may be for root alone
+		t.Setenv("GOTMPDIR", "")
+	}
+	return t.TempDir()
+}
+
 // Who may not write to the folder can look nevertheless, and leaves nothing there.
 func TestReadOnlyFolder(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a?b#c%25.db")
+	path := filepath.Join(publicDir(t), "a?b#c%25.db")
 	inSession(t, open(t, path), func(s *session, run sink.Run) {
 		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
 	}, "w")
@@ -72,7 +89,7 @@ func TestReadOnlyFolder(t *testing.T) {
 // Who may write to the folder, but not to the file, leaves nothing there that would
 // keep its owner from writing.
 func TestReadOnlyFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
+	path := filepath.Join(publicDir(t), "x.db")
 	load := func() {
 		inSession(t, open(t, path), func(s *session, run sink.Run) {
 			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
@@ -106,7 +123,7 @@ func TestReadOnlyFile(t *testing.T) {
 // What is not in the file alone cannot be read there. The error says what to do,
 // and that helps.
 func TestReadOnlyFolderWithWAL(t *testing.T) {
-	from, path := filepath.Join(t.TempDir(), "x.db"), filepath.Join(t.TempDir(), "x.db")
+	from, path := filepath.Join(publicDir(t), "x.db"), filepath.Join(publicDir(t), "x.db")
 	copied := func(from, to string) {
 		for _, suffix := range []string{"", "-wal"} {
 			b, err := os.ReadFile(from + suffix)
@@ -130,7 +147,7 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 
 // A file that somebody wrote to while it was read was perhaps read half.
 func TestReadOnlyFolderChanges(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
+	path := filepath.Join(publicDir(t), "x.db")
 	inSession(t, open(t, path), func(s *session, run sink.Run) {
 		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
 	}, "w")
