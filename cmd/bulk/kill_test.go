@@ -217,21 +217,20 @@ func command(t *testing.T, kill *time.Duration, want int, args ...string) {
 
 func execute(t *testing.T, kill *time.Duration, args ...string) (int, []byte) {
 	t.Helper()
-	ctx := context.Background()
-	if kill != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *kill)
-		defer cancel()
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, self, args...)
+	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), asCommand+"=1")
-	output, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode(), output
+	if kill != nil {
+		defer time.AfterFunc(*kill, func() { cmd.Process.Kill() }).Stop()
+	}
+	cmd.Wait()
+	return cmd.ProcessState.ExitCode(), output.Bytes()
 }
