@@ -40,9 +40,9 @@ func TestDiskFull(t *testing.T) {
 			store := postgresStore()
 			fresh := func(options ...string) string {
 				dsn := postgresURL(own.Database(t, options...))
-				command(t, nil, exitDone, "init", "--db", dsn)
+				command(t, exitDone, "init", "--db", dsn)
 				if c.filled {
-					command(t, nil, exitDone, "run", "before.csv", "--workspace", "demo", "--db", dsn, "--out", filepath.Join(t.TempDir(), "before"), "--as-of", "2026-01-01")
+					command(t, exitDone, "run", "before.csv", "--workspace", "demo", "--db", dsn, "--out", filepath.Join(t.TempDir(), "before"), "--as-of", "2026-01-01")
 				}
 				return dsn
 			}
@@ -50,7 +50,7 @@ func TestDiskFull(t *testing.T) {
 				return []string{"run", "links.csv", "--workspace", "demo", "--db", dsn, "--out", out, "--as-of", "2026-01-02"}
 			}
 			roomy := fresh()
-			command(t, nil, exitRejected, args(roomy, "want")...)
+			command(t, exitRejected, args(roomy, "want")...)
 			want := store.dump(t, roomy)
 
 			small := fresh("TABLESPACE " + pgtest.Disk)
@@ -72,10 +72,10 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("%d links after, %d before", len(after), len(before))
 			}
 			unlocked(t, small)
-			command(t, nil, exitDone, "init", "--db", small) // the tables are as they should be
+			command(t, exitDone, "init", "--db", small) // the tables are as they should be
 
 			own.Empty(t, name)
-			command(t, nil, exitRejected, args(small, "got")...)
+			command(t, exitRejected, args(small, "got")...)
 			if got := store.dump(t, small); !slices.Equal(got, want) {
 				t.Errorf("%d links, want %d", len(got), len(want))
 			}

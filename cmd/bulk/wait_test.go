@@ -26,7 +26,7 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	dsn := postgresURL(server.Database(t))
 	u, _ := url.Parse(dsn)
 	name := u.Query().Get("dbname")
-	command(t, nil, exitDone, "init", "--db", dsn)
+	command(t, exitDone, "init", "--db", dsn)
 	server.Exec(t, name, `CREATE TABLE slow AS SELECT 1;
 		CREATE FUNCTION slow() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF EXISTS (SELECT FROM slow) THEN PERFORM pg_sleep(3600); END IF;
@@ -87,12 +87,12 @@ func TestNoWait(t *testing.T) {
 	must(t, err)
 	held, err := store.Lock(t.Context(), []string{"w"}, sink.LockOptions{})
 	must(t, err)
-	command(t, nil, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
-	command(t, nil, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
+	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
+	command(t, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
 	must(t, held.Close())
 	writing, err := report.Claim("links.bulk", report.ClaimOptions{})
 	must(t, err)
-	command(t, nil, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db")
+	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db")
 	must(t, writing.Abandon())
-	command(t, nil, exitDone, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
+	command(t, exitDone, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
 }
