@@ -349,9 +349,13 @@ func TestKilledRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := cmd.StdinPipe(); err != nil { // the child lives as long as it is open
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer cmd.Process.Kill()
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "writing\n" {
 		t.Fatalf("child says %q, %v", line, err)
 	}
@@ -389,7 +393,7 @@ func TestHelperWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Println("writing")
-	select {}
+	io.Copy(io.Discard, os.Stdin)
 }
 
 // TestKilledBetweenExchangeAndRemoval leaves the old run under the partial name.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +46,7 @@ func loadForever(path string) {
 			links = links[killChunk:]
 			fmt.Println("chunk")
 		}
-		select {}
+		io.Copy(io.Discard, os.Stdin)
 	})
 	panic(err)
 }
@@ -92,13 +93,15 @@ func killAfter(t *testing.T, path string, chunks int) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	noError(t, err)
+	_, err = cmd.StdinPipe() // the process lives as long as it is open
+	noError(t, err)
 	noError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for range chunks {
 		lines.Scan()
 	}
 	noError(t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil {
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != -1 {
 		t.Error("the process ended by itself")
 	}
 }
