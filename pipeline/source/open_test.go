@@ -357,8 +357,12 @@ func TestCancel(t *testing.T) {
 	if err := in.Read(ctx, 1, func(_ int, b *Batch) error { return nil }); err != cause {
 		t.Error(err)
 	}
-	if w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
-		w.Close() // lets the Open that was left behind go
+	// A writer lets the Open that was left behind go, once it is there.
+	for i := 0; runtime.NumGoroutine() > before && i < 10_000; i++ {
+		if w, err := os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			w.Close()
+		}
+		time.Sleep(time.Millisecond)
 	}
 	noneStays(t, before)
 }
