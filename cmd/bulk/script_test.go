@@ -67,7 +67,7 @@ func TestStoreOfTheEnvironment(t *testing.T) {
 
 // TestScripts runs the command as users do. Beside the usual commands, scripts
 // have "exits CODE COMMAND…", which runs a command that must end so, "interrupt
-// COMMAND…", which sends it SIGTERM after a while, "killed COMMAND…", which sends
+// SIGNAL COMMAND…", which sends it that after a while, "killed COMMAND…", which sends
 // it SIGKILL when it has read its inputs, and "sql STATEMENT", which changes the
 // store $DB behind its back.
 func TestScripts(t *testing.T) {
@@ -176,11 +176,12 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // interrupt runs a command that reads a FIFO which never ends, and must leave
 // with 130 when it is asked to stop, and say what to do.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	stop := map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM}[args[0]]
 	fifo := ts.MkAbs("fifo")
 	ts.Check(syscall.Mkfifo(fifo, 0o600))
-	path, err := exec.LookPath(args[0])
+	path, err := exec.LookPath(args[1])
 	ts.Check(err)
-	cmd := exec.Command(path, args[1:]...)
+	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -202,7 +203,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	defer w.Close()
 	_, err = w.WriteString("url\nhttp://example.com/\n")
 	ts.Check(err)
-	ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+	ts.Check(cmd.Process.Signal(stop))
 	err = <-ended
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
