@@ -281,6 +281,13 @@ func TestLimit(t *testing.T) {
 		if result.Counts.Read != want {
 			t.Errorf("limit %d: %+v\n%s", limit, result.Counts, reports["manifest.json"])
 		}
+		left := want
+		for i, n := range []int64{3, 0, 2, 2} {
+			if got := manifest(t).Inputs[i].Records; got != min(n, left) {
+				t.Errorf("limit %d: %d records of input %d", limit, got, i)
+			}
+			left -= min(n, left)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -113,6 +114,11 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 			if test.want == "" {
 				if err != nil {
 					t.Fatal(err)
+				}
+				if name == "same" {
+					sameReports(t, readReports(t), before, reports...)
+				} else if now := fmt.Sprint(manifest(t).Options["base_url"]); now != "" {
+					t.Errorf("base_url is still %q", now)
 				}
 				return
 			}
