@@ -11,7 +11,10 @@ import (
 	"testing"
 )
 
-const auditPage = "../../pipeline/audit/README.md"
+const (
+	readme    = "../../README.md"
+	auditPage = "../../pipeline/audit/README.md"
+)
 
 // An example is a command of a page and what it must write to stdout.
 type example struct{ command, want string }
@@ -45,21 +48,22 @@ func TestAuditPage(t *testing.T) {
 	if _, err := exec.LookPath("sha256sum"); err != nil {
 		t.Skip(err)
 	}
-	page, err := os.ReadFile(auditPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := examples(string(page))
+	list := examples(string(read(t, auditPage)))
 	if len(list) < 15 {
 		t.Fatalf("only %d commands", len(list))
 	}
+	runExamples(t, t.TempDir(), list)
+}
+
+func runExamples(t *testing.T, dir string, list []example) {
+	t.Helper()
 	const end = "\x00"
 	var script strings.Builder
 	for _, e := range list {
 		script.WriteString(e.command + "code=$?; printf '\\0'; (exit $code)\n")
 	}
 	cmd := exec.Command("sh")
-	cmd.Dir, cmd.Stdin = t.TempDir(), strings.NewReader(script.String())
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(script.String())
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -71,6 +75,44 @@ func TestAuditPage(t *testing.T) {
 	for i, e := range list {
 		if i >= len(got) || got[i] != e.want {
 			t.Fatalf("$ %sgave\n%s\nwant\n%s\nstderr: %s", e.command, got[min(i, len(got)-1)], e.want, stderr.String())
+		}
+	}
+}
+
+// The worked example of README gives what stands there, but for the messages, which
+// are those of a terminal.
+func TestWorkedExample(t *testing.T) {
+	_, page, _ := strings.Cut(string(read(t, readme)), "\n## A worked example\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	blocks := regexp.MustCompile(`(?m)(^    .*\n)+`).FindAllString(page, -1)
+	list := examples(page)
+	if len(blocks) != 5 || len(list) != 3 {
+		t.Fatalf("%d blocks, %d commands", len(blocks), len(list))
+	}
+	for i := range blocks {
+		blocks[i] = strings.ReplaceAll(blocks[i][4:], "\n    ", "\n")
+	}
+	list[0].want = regexp.MustCompile(`(?m)^bulk: .*\n`).ReplaceAllString(list[0].want, "")
+	dir := t.TempDir()
+	write(t, dir, "links.csv", blocks[0])
+	runExamples(t, dir, list)
+	for i, name := range []string{"mapping.csv", "rejects.csv"} {
+		if got := string(read(t, dir, "links.bulk", name)); got != blocks[2+i] {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, blocks[2+i])
+		}
+	}
+}
+
+// README and --help say the same of the exit codes.
+func TestExitCodes(t *testing.T) {
+	help := strings.Join(strings.Fields(exitCodes), " ")
+	rows := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \|$`).FindAllStringSubmatch(string(read(t, readme)), -1)
+	if codes := regexp.MustCompile(`(?m)^  \d`).FindAllString(exitCodes, -1); len(rows) != len(codes) {
+		t.Errorf("README has %d codes, --help %d", len(rows), len(codes))
+	}
+	for _, row := range rows {
+		if said := row[1] + " " + strings.ReplaceAll(row[2], "`", ""); !strings.Contains(help, said) {
+			t.Errorf("--help does not say: %s", said)
 		}
 	}
 }
@@ -93,12 +135,8 @@ func TestNamedTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+|\\w+\\.txtar)`")
-	for _, name := range []string{"../../README.md", auditPage} {
-		page, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range named.FindAllSubmatch(page, -1) {
+	for _, name := range []string{readme, auditPage} {
+		for _, m := range named.FindAllSubmatch(read(t, name), -1) {
 			what := string(m[1])
 			if strings.HasSuffix(what, ".txtar") {
 				_, err = os.Stat(filepath.Join("testdata/script", what))
