@@ -256,6 +256,9 @@ func testFullDisk(t *testing.T, way string, args []string, message string) {
 	must(t, c.Start())
 	c.ends(t, exitFailed, message)
 	out := c.out.String()
+	if way == "mounted" && strings.Contains(out, "files are limited") {
+		t.Skip("nothing may be mounted here")
+	}
 	full := "no space left on device|file too large|disk is full"
 	if strings.Contains(out, "files are limited") {
 		full += "|check the disk and its free space" // SQLite's words for a file that is too large

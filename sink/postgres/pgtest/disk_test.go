@@ -24,7 +24,9 @@ func TestDiskGetsFull(t *testing.T) {
 			s := New(Options{Disk: 24 << 20})
 			s.Need(t)
 			t.Cleanup(func() { s.Close() })
-			t.Logf("a file system of its own: %v", s.mounts)
+			if c.mayHave && !s.mounts {
+				t.Skip("nothing may be mounted here")
+			}
 			if s.mounts && !c.mayHave {
 				t.Fatal("mounted without unshare")
 			}
