@@ -54,10 +54,10 @@ func TestStoreOfTheEnvironment(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "links.db")
-	cmd := exec.Command(self, "-test.run", "^TestScripts$/^(interrupt|unfinished)$")
+	cmd := exec.Command(self, "-test.v", "-test.run", "^TestScripts$/^(interrupt|unfinished)$")
 	// Of a folder of scripts of which only some run testscript leaves its own behind.
 	cmd.Env = append(os.Environ(), "GOTMPDIR="+dir, "BULK_DB=sqlite:"+file)
-	if output, err := cmd.CombinedOutput(); err != nil {
+	if output, err := cmd.CombinedOutput(); err != nil || strings.Count(string(output), "--- PASS: TestScripts/") != 2 {
 		t.Errorf("%v: %s", err, output)
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {

@@ -21,7 +21,7 @@ func (lost) Runs(context.Context) ([]sink.Run, error) {
 func TestVerifyLosesStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", "a.csv", "url\nhttp://a.example/\n")
-	command(t, nil, exitDone, "run", "a.csv", "--workspace", "w", "--out", "a", "--db", "sqlite:links.db")
+	command(t, exitDone, "run", "a.csv", "--workspace", "w", "--out", "a", "--db", "sqlite:links.db")
 	o := verifyOptions{format: "csv", memory: "1MiB"}
 	o.Dir, o.MaxFindings, o.Store = "a", 1, lost{}
 	if err := verify(t.Context(), &ui{stdout: io.Discard}, &o, false); exitCode(err) != exitStore {
