@@ -27,16 +27,20 @@ func testCancelBefore(t *testing.T, db *database) {
 	ls := links("w", 0, 10)
 	store := db.Open(t)
 	defer closed(t, store)
-	_, err := store.Lock(over, []string{"w"}, sink.LockOptions{})
-	wantIs(t, err, because)
-	db.with(func(s sink.Session) {
-		_, err := store.Runs(over)
+	all := func() {
+		_, err := store.Lock(over, []string{"w"}, sink.LockOptions{})
 		wantIs(t, err, because)
 		_, err = store.Peek(over)
 		wantIs(t, err, because)
-		_, err = store.Undo(over, 1, sink.LockOptions{NoWait: true}, func(sink.Kept) error { return nil })
+		_, err = store.Runs(over)
 		wantIs(t, err, because)
-		_, err = s.Populated(over, []string{"w"})
+		wantIs(t, store.Scan(over, func(*sink.Stored) error { return nil }), because)
+		_, err = store.Undo(over, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+		wantIs(t, err, because)
+	}
+	all() // of a store that is not there yet
+	db.with(func(s sink.Session) {
+		_, err := s.Populated(over, []string{"w"})
 		wantIs(t, err, because)
 		wantIs(t, s.Lookup(over, probes(ls), func(sink.Found) error { return nil }), because)
 		_, err = s.Unfinished(over)
@@ -50,7 +54,9 @@ func testCancelBefore(t *testing.T, db *database) {
 		noError(t, s.Loaded(context.Background(), run))
 		wantIs(t, s.Finish(over, run), because)
 		noError(t, s.Finish(context.Background(), run))
+		all()
 	}, "w")
+	all()
 	db.expect(rows(ls, db.runs()[0].ID))
 }
 
