@@ -7,16 +7,19 @@ import (
 	"syscall"
 )
 
+// mortal are the attributes of a process that is killed when this one ends.
+func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
 // apart gives a command mounts of its own, if it may have them: in most containers
 // not even root may.
 func apart(c *child) {
-	attr := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		attr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-		}
+	attr := mortal()
+	if os.Getuid() == 0 {
+		attr.Unshareflags = syscall.CLONE_NEWNS
+	} else {
+		attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
 	try := exec.Command(c.Path, "-test.run", "^$")
 	try.SysProcAttr = attr

@@ -2,7 +2,12 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
+
+func mortal() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 func apart(*child) {}
 

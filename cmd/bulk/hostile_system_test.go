@@ -193,7 +193,7 @@ func asNobody(t *testing.T, c *child, dir string) {
 	copyFile(t, c.Path, self)
 	must(t, errors.Join(os.Chmod(filepath.Dir(self), 0o755), os.Chmod(self, 0o755))) // whatever the umask
 	c.Path = self
-	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	c.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 }
 
 func copyFile(t *testing.T, from, to string) {

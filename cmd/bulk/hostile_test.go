@@ -33,16 +33,23 @@ type child struct {
 
 func newChild(t *testing.T, dir string, args ...string) *child {
 	t.Helper()
+	c := &child{Cmd: process(t, args...)}
+	c.Dir, c.Stdout, c.Stderr = dir, &c.out, &c.out
+	c.Env = append(c.Env, "TMPDIR="+dir)
+	return c
+}
+
+// process is the command as another process, which ends with the test.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it hangs
 	t.Cleanup(cancel)
-	c := &child{Cmd: exec.CommandContext(ctx, self, args...)}
-	c.Dir, c.Stdout, c.Stderr = dir, &c.out, &c.out
-	c.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+dir)
-	return c
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	cmd.SysProcAttr = mortal()
+	return cmd
 }
 
 // ends waits for the child, which must exit with a code, print something, and

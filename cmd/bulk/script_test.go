@@ -185,7 +185,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir = ts.MkAbs(".")
 	var said strings.Builder
 	cmd.Stderr = &said
+	cmd.SysProcAttr = mortal()
 	ts.Check(cmd.Start())
+	defer cmd.Process.Kill()
 	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	ended := make(chan error, 1)
@@ -230,7 +232,9 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir = ts.MkAbs(".")
 	stderr, err := cmd.StderrPipe()
 	ts.Check(err)
+	cmd.SysProcAttr = mortal()
 	ts.Check(cmd.Start())
+	defer cmd.Process.Kill()
 	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	waits := false

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,16 +15,11 @@ func TestPasswordIsHidden(t *testing.T) {
 	if err := os.WriteFile("links.txt", []byte("http://example.com/\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, db := range [][]string{
 		{"--db", "postgres://me:geheim@/nowhere?host=/nonexistent"},
 		{"--db=postgres://me@/nowhere?host=/nonexistent&password=geheim"},
 	} {
-		cmd := exec.Command(self, append([]string{"run", "links.txt", "--workspace", "demo", "--retry-for", "5m"}, db...)...)
-		cmd.Env = append(os.Environ(), asCommand+"=1")
+		cmd := process(t, append([]string{"run", "links.txt", "--workspace", "demo", "--retry-for", "5m"}, db...)...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -36,12 +36,7 @@ func TestWaitsForAKilledRun(t *testing.T) {
 		END $$;
 		CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION slow()`)
 	run := func(out string) (*exec.Cmd, *bufio.Reader) {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(self, "run", "links.txt", "--workspace", "demo", "--db", dsn, "--out", out)
-		cmd.Env = append(os.Environ(), asCommand+"=1")
+		cmd := process(t, "run", "links.txt", "--workspace", "demo", "--db", dsn, "--out", out)
 		said, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
