@@ -248,7 +248,7 @@ func (s *Server) pgctl(verb string, args ...string) []string {
 func (s *Server) run(command ...string) error {
 	cmd := s.command(command[0], command[1:]...)
 	// Not a pipe: the server inherits it from pg_ctl and keeps it open.
-	out, err := os.CreateTemp("", "pgtest-output")
+	out, err := os.CreateTemp(s.folder, "output")
 	if err != nil {
 		return err
 	}
