@@ -262,7 +262,7 @@ func TestHostileSize(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("took %v", took)
 	}
 }
