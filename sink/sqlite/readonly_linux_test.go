@@ -39,7 +39,7 @@ func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 			runtime.LockOSThread()
 			const nobody = 65534
 			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); e != 0 {
-				t.Error(e)
+				t.Errorf("root may not become uid %d: %v", nobody, e)
 				return
 			}
 		}
