@@ -112,7 +112,9 @@ func TestSendBuffer(t *testing.T) {
 		}
 		return n
 	}
-	if ours, usual := size(ours), size(connect(t, dsn)); ours <= usual {
+	if ours, usual := size(ours), size(connect(t, dsn)); usual >= sendBuffer {
+		t.Skipf("net.core.wmem_default gives %d bytes", usual)
+	} else if ours <= usual {
 		t.Errorf("send buffer of %d bytes, usual are %d", ours, usual)
 	}
 }

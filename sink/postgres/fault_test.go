@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -336,7 +337,11 @@ func TestScanBreaksOff(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	loadAll(t, s, generated(0, 8000)) // more than is under way at once
+	links := generated(0, 8000)
+	for i := range links { // 64 MB, more than is under way at once
+		links[i].Original = bytes.Repeat([]byte("x"), 8<<10)
+	}
+	loadAll(t, s, links)
 	visited := 0
 	err := s.Scan(context.Background(), func(*sink.Stored) error {
 		if visited++; visited == 1 {
