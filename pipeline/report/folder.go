@@ -26,7 +26,7 @@ var (
 // or the new one. Beside NAME lies, as long as its run goes on,
 //
 //	.NAME.partial/           locked by the process
-//	.NAME.partial/run.json   the mark: whose it is (see Own); at the end last.json
+//	.NAME.partial/run.json   the mark: whose it is (see Own); at the end last-N.json
 //	.NAME.partial/files/     becomes NAME
 //
 // The lock dies with the process, so what a killed run left is known. The same
@@ -273,11 +273,14 @@ func (f *Folder) commit() error {
 	if err != nil {
 		return err
 	}
+	if err := f.markLast(); err != nil {
+		return fmt.Errorf("mark %s: %w", filepath.Base(f.partial), fsys.Cause(err))
+	}
 	if finished {
 		if err := f.fs.Exchange(f.inner, f.target); err != nil {
 			return fmt.Errorf("overwrite it: %w; move it away and run again", err)
 		}
-	} else if err := f.rename(); err != nil {
+	} else if err := f.fs.Rename(f.inner, f.target); err != nil {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
 	if err := f.around.Sync(); err != nil {
@@ -286,14 +289,16 @@ func (f *Folder) commit() error {
 	return f.abandon()
 }
 
-// rename gives the files the name of the output, and the mark its last one before.
-func (f *Folder) rename() error {
-	if f.marked {
-		if err := f.fs.Rename(filepath.Join(f.partial, markName), filepath.Join(f.partial, lastName)); err != nil {
-			return err
-		}
+// markLast gives the mark its last name.
+func (f *Folder) markLast() error {
+	if !f.marked {
+		return nil
 	}
-	return f.fs.Rename(f.inner, f.target)
+	files, err := f.fs.Lstat(f.inner)
+	if err != nil {
+		return err
+	}
+	return f.fs.Rename(filepath.Join(f.partial, markName), filepath.Join(f.partial, lastName(files)))
 }
 
 // syncInner brings the names of the files to the disk.

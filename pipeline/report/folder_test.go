@@ -23,8 +23,10 @@ import (
 // writeRun makes the files of a run, the manifest too, and commits them.
 func writeRun(f *Folder, content string) error {
 	m := exampleManifest()
-	if err := f.Own(m); err != nil {
-		return err
+	for _, m := range []*Manifest{unread(exampleManifest()), m} {
+		if err := f.Own(m); err != nil {
+			return err
+		}
 	}
 	m.Files = nil
 	for _, name := range []string{"mapping.csv", "rejects.csv"} {
@@ -396,18 +398,6 @@ func TestHelperWrites(t *testing.T) {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// TestKilledBetweenExchangeAndRemoval leaves the old run under the partial name.
-func TestKilledBetweenExchangeAndRemoval(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	run(t, out, false, "old")
-	partial := filepath.Join(filepath.Dir(out), ".out.partial")
-	if err := errors.Join(os.Mkdir(partial, 0o777), os.Rename(out, filepath.Join(partial, "files"))); err != nil {
-		t.Fatal(err)
-	}
-	run(t, out, false, "new")
-	wantRun(t, out, "new")
-}
-
 // A dyingFS does nothing any more after, or from before, the n-th change of a name.
 type dyingFS struct {
 	fsys.OS
@@ -424,6 +414,16 @@ func (d *dyingFS) Rename(from, to string) error {
 	return d.OS.Rename(from, to)
 }
 
+func (d *dyingFS) Exchange(a, b string) error {
+	if filepath.Base(b) == "b" { // of tryExchange
+		return d.OS.Exchange(a, b)
+	}
+	if d.n--; d.n < 0 || d.n == 0 && !d.after {
+		return errDead
+	}
+	return d.OS.Exchange(a, b)
+}
+
 func (d *dyingFS) RemoveAll(path string) error {
 	if d.n <= 0 {
 		return errDead
@@ -433,53 +433,66 @@ func (d *dyingFS) RemoveAll(path string) error {
 
 // A run that is killed before its files have their name still owns the folder, and
 // one that is killed after that does not: the next one finds an output and nothing
-// beside it, whether it may replace that or not.
+// beside it, whether it may replace that or not. So it is where the files are
+// exchanged for those of a run before.
 func TestKilledAroundTheRename(t *testing.T) {
-	killed := func(d *dyingFS) (out string) {
-		out = filepath.Join(t.TempDir(), "out")
-		f, err := Claim(out, ClaimOptions{FS: d})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = writeRun(f, "old")
-		if err = errors.Join(err, f.Abandon()); !errors.Is(err, errDead) {
-			t.Fatalf("killed: %v", err)
-		}
-		if err := errors.Join(f.held.Close(), f.around.Close()); err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
 	other := exampleManifest()
 	other.Scheme.CodeLength++
-	for n := 2; ; n++ { // the first is that of the mark
-		for _, after := range []bool{false, true} {
-			out := killed(&dyingFS{n: n, after: after})
-			_, err := os.Stat(out)
-			named := err == nil
-			f, err := Claim(out, ClaimOptions{})
-			if named {
-				if !errors.Is(err, ErrExists) {
-					t.Fatalf("rename %d: the output is there, but %v", n, err)
+	for _, before := range []string{"", "before"} {
+		for n, named := 3, false; !named; n++ { // the first two are those of the mark
+			for _, after := range []bool{false, true} {
+				out := killedAt(t, before, &dyingFS{n: n, after: after})
+				mapping, err := os.ReadFile(filepath.Join(out, "mapping.csv"))
+				if named = string(mapping) == "old"; !named && string(mapping) != before {
+					t.Fatalf("rename %d, after it %v: mapping %q, %v", n, after, mapping, err)
 				}
-				wantRun(t, out, "old")
-				out = killed(&dyingFS{n: n, after: after})
-				f, err = Claim(out, ClaimOptions{Overwrite: true})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := f.Own(other); named == errors.Is(err, ErrUnfinished) {
-				t.Errorf("rename %d, after it %v: the output is there: %v; for another run: %v", n, after, named, err)
-			}
-			if err := f.Abandon(); err != nil {
-				t.Error(err)
-			}
-			if named {
-				return
+				f, err := Claim(out, ClaimOptions{})
+				if named {
+					wantRun(t, out, "old")
+					out = killedAt(t, before, &dyingFS{n: n, after: after})
+				}
+				if len(mapping) > 0 {
+					if !errors.Is(err, ErrExists) {
+						t.Fatalf("rename %d, after it %v: the output is there, but %v", n, after, err)
+					}
+					f, err = Claim(out, ClaimOptions{Overwrite: true})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := f.Own(other); named == errors.Is(err, ErrUnfinished) {
+					t.Errorf("rename %d, after it %v: before it %q; the files have their name: %v; for another run: %v", n, after, before, named, err)
+				}
+				if err := f.Abandon(); err != nil {
+					t.Error(err)
+				}
+				run(t, out, true, "again")
+				wantRun(t, out, "again")
 			}
 		}
 	}
+}
+
+// killedAt is the output of a run, over that of one before if there is any, which was
+// killed as d says.
+func killedAt(t *testing.T, before string, d *dyingFS) (out string) {
+	t.Helper()
+	out = filepath.Join(t.TempDir(), "out")
+	if before != "" {
+		run(t, out, false, before)
+	}
+	f, err := Claim(out, ClaimOptions{FS: d, Overwrite: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = writeRun(f, "old")
+	if err = errors.Join(err, f.Abandon()); !errors.Is(err, errDead) {
+		t.Fatalf("killed: %v", err)
+	}
+	if err := errors.Join(f.held.Close(), f.around.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // A directFS counts what is written past the page cache and through it.

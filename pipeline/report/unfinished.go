@@ -9,6 +9,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -19,9 +21,14 @@ import (
 // Outside of the partial folder there is none.
 const markName = "run.json"
 
-// lastName is the mark's once the files are about to become the output. Where they
-// are gone they did, and the run that was killed then left nothing to finish here.
-const lastName = "last.json"
+const lastPrefix = "last-"
+
+// lastName is the mark's once the files are about to become the output, with the
+// number of their folder. Where that is gone, or the one that it was exchanged for
+// lies there, they did, and the run that was killed then left nothing to finish here.
+func lastName(files fs.FileInfo) string {
+	return fmt.Sprintf("%s%d.json", lastPrefix, files.Sys().(*syscall.Stat_t).Ino)
+}
 
 // An owner is an unfinished run that a folder belongs to.
 type owner struct {
@@ -44,22 +51,21 @@ func (f *Folder) readMark() error {
 }
 
 // lookLast gives the mark of a killed run that has its last name the other back, or,
-// where the files are gone, takes the folder for nobody's.
+// where the files became the output, takes the folder for nobody's.
 func (f *Folder) lookLast() error {
-	last := filepath.Join(f.partial, lastName)
-	if _, err := f.fs.Lstat(last); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	entries, err := f.fs.ReadDir(f.partial)
+	i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), lastPrefix) })
+	if err != nil || i < 0 {
 		return err
 	}
-	_, err := f.fs.Lstat(f.inner)
-	if errors.Is(err, fs.ErrNotExist) {
+	last := entries[i].Name()
+	files, err := f.fs.Lstat(f.inner)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && last != lastName(files) {
 		f.mine = true
 		return nil
 	}
 	if err == nil {
-		err = f.fs.Rename(last, filepath.Join(f.partial, markName))
+		err = f.fs.Rename(filepath.Join(f.partial, last), filepath.Join(f.partial, markName))
 	}
 	return err
 }
