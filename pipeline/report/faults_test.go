@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
@@ -324,4 +326,106 @@ func TestOutputOfAnUnfinishedRun(t *testing.T) {
 		}
 	}
 	wantRun(t, out, "1")
+}
+
+// A syncFS knows what has changes that were not synced: files, and folders in which a
+// name is new.
+type syncFS struct {
+	fsys.OS
+	t     *testing.T
+	mu    sync.Mutex
+	dirty map[string]bool
+}
+
+type syncFile struct {
+	fsys.File
+	fs   *syncFS
+	path string
+}
+
+func (f *syncFS) note(path string, dirty bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dirty[path] = dirty
+}
+
+// all wants nothing at or below a path to be dirty.
+func (f *syncFS) all(path, when string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p, dirty := range f.dirty {
+		if dirty && (p == path || strings.HasPrefix(p, path+"/")) {
+			f.t.Errorf("%s, and %s is not synced", when, p)
+		}
+	}
+}
+
+func (f *syncFS) open(path string, h fsys.File, err error) (fsys.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return syncFile{h, f, path}, nil
+}
+
+func (f *syncFS) Open(path string) (fsys.File, error) {
+	h, err := f.OS.Open(path)
+	return f.open(path, h, err)
+}
+
+func (f *syncFS) OpenDir(path string) (fsys.File, error) {
+	h, err := f.OS.OpenDir(path)
+	return f.open(path, h, err)
+}
+
+func (f *syncFS) Create(path string) (fsys.File, error) {
+	f.note(filepath.Dir(path), true)
+	h, err := f.OS.Create(path)
+	return f.open(path, h, err)
+}
+
+func (f *syncFS) Rename(from, to string) error {
+	f.all(from, from+" is renamed")
+	f.note(filepath.Dir(to), true)
+	return f.OS.Rename(from, to)
+}
+
+func (f *syncFS) Exchange(a, b string) error {
+	if filepath.Base(b) != "b" { // of tryExchange
+		f.all(a, a+" is exchanged")
+		f.note(filepath.Dir(b), true)
+	}
+	return f.OS.Exchange(a, b)
+}
+
+func (f syncFile) Write(p []byte) (int, error) {
+	f.fs.note(f.path, true)
+	return f.File.Write(p)
+}
+
+func (f syncFile) Sync() error {
+	f.fs.note(f.path, false)
+	return f.File.Sync()
+}
+
+// Files and their names are on the disk before they become the output, its own name is
+// when the run ends, and the mark before there is a file.
+func TestSynced(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	for range 2 { // new, then overwritten
+		files := &syncFS{t: t, dirty: map[string]bool{}}
+		f, err := Claim(out, ClaimOptions{FS: files, Overwrite: true})
+		if err == nil {
+			err = f.Own(exampleManifest())
+			files.all(f.partial, "the folder has its mark")
+		}
+		if err == nil {
+			err = writeRun(f, "x")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files.dirty[filepath.Dir(out)] {
+			t.Error("the folder around the output is not synced")
+		}
+	}
 }
