@@ -243,6 +243,25 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// So it is while rows are settled of which no store is asked.
+func TestCancelSettling(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cfg, _, _ := faultJobOn(t, "a.csv", asCSV(t, inputRows(5000)), base(10), t.TempDir())
+	cfg.Store, cfg.Status, cfg.Workers = nil, new(pipeline.Status), 1
+	cfg.SpillAt(1)
+	cfg.UseFS(fsystest.FS{Before: func(operation string) error {
+		if operation == "readat" && cfg.Status.Stage() == pipeline.StageSettle {
+			cancel(cause)
+		}
+		return nil
+	}})
+	_, err := pipeline.Run(ctx, cfg)
+	if settled := cfg.Status.Settled.Load(); !errors.Is(err, cause) || settled > 500 {
+		t.Errorf("%d rows are settled, and then %v", settled, err)
+	}
+}
+
 // Once a run is cancelled, it does not read what is left on disk: not where rows are
 // divided, settled, written or rejected.
 func TestCancelIsHeeded(t *testing.T) {
