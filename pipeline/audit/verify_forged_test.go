@@ -75,6 +75,29 @@ func testVerifyForged(t *testing.T, order report.Order) {
 	}
 }
 
+// A line of collisions.csv that no link asks for is found, before all others and after.
+func TestVerifyIdleLine(t *testing.T) {
+	job(t, pipeline.Config{Workspace: "demo", CodeLength: 1}, map[string]string{"a.txt": strings.Join(contested(), "\n") + "\nftp://x\n"})
+	good := lines(t, "collisions.csv")
+	for _, after := range []bool{false, true} {
+		url := ""
+		for i := 0; url == "" || code(url, 0) == "7" || (code(url, 0) > "7") != after; i++ {
+			url = fmt.Sprintf("http://nobody.example/%d", i)
+		}
+		at := 1
+		if after {
+			at = len(good)
+		}
+		put(t, "collisions.csv", slices.Insert(slices.Clone(good), at, "demo,"+url+",0,"+code(url, 0)+",\n"))
+		m := readManifest(t)
+		m.Files[1].Rows = int64(len(good))
+		writeManifest(t, m)
+		if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.BadCollision] != 1 {
+			t.Errorf("after the others %v: found %+v", after, v.Findings)
+		}
+	}
+}
+
 // A row of a URL that has a link, whatever its code, is not rejected because the
 // codes are exhausted.
 func TestVerifyForgedReject(t *testing.T) { inOrders(t, testVerifyForgedReject) }
