@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // An online service that hammers the workspace of a run takes codes that it
-// wants, and URLs that it has, all the while. In the end no constraint is
+// wants, before and all the while, and URLs that it has once it loads them. In the end no constraint is
 // violated, no link of the batch is missing, and each has a code that its salts
 // explain.
 func TestOnlineWriter(t *testing.T) {
@@ -69,8 +69,8 @@ func testOnlineWriter(t *testing.T, length int) {
 			t.Error(err)
 		}
 	}()
-	more := func() error {
-		for n := taken.Load(); taken.Load() < n+100; time.Sleep(time.Millisecond) {
+	reach := func(n int64) error {
+		for ; taken.Load() < n; time.Sleep(time.Millisecond) {
 			select {
 			case <-done:
 				return errors.New("the other writer ended")
@@ -79,10 +79,10 @@ func testOnlineWriter(t *testing.T, length int) {
 		}
 		return nil
 	}
-	if err := more(); err != nil {
+	if err := reach(takenBefore); err != nil {
 		t.Fatal(err)
 	}
-	meanwhile := sync.OnceValue(func() error { close(loading); return more() })
+	meanwhile := sync.OnceValue(func() error { close(loading); return reach(takenBefore + takenURLs) })
 	cfg := pipeline.Config{Workspace: "ws", CodeLength: length,
 		Store: &faultyStore{Store: store, countdown: &countdown{at: "chunk", hit: meanwhile}}}
 	files, _ := job(t, cfg, map[string]string{"urls.txt": strings.Join(urls, "\n")})
@@ -104,6 +104,7 @@ func testOnlineWriter(t *testing.T, length int) {
 	for _, r := range records(t, files["rejects.csv"]) {
 		rejected[r["url"]] = true
 	}
+	lost := 0 // URLs, to the other writer
 	for _, r := range records(t, files["mapping.csv"]) {
 		url := r["canonical_url"]
 		if links[url] != r["short_code"] {
@@ -111,6 +112,7 @@ func testOnlineWriter(t *testing.T, length int) {
 		}
 		salt, err := strconv.Atoi(r["salt"])
 		if err != nil && r["outcome"] == "existing" {
+			lost++
 			continue // the other writer has its own codes
 		}
 		for s := range salt {
@@ -125,10 +127,19 @@ func testOnlineWriter(t *testing.T, length int) {
 	if n := len(records(t, files["mapping.csv"])) + len(rejected); n != len(urls) {
 		t.Fatalf("%d rows are accounted for", n)
 	}
+	var others int64
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM links WHERE run_id = 0").Scan(&others); err != nil || others != taken.Load() || lost != takenURLs {
+		t.Errorf("of %d links of the other writer %d are there (%v), and %d of %d URLs are existing", taken.Load(), others, err, lost, takenURLs)
+	}
 }
 
-// hammer stores strangers under codes that the batch wants until it is stopped. A
-// thousand may come before the load: the others are for while it goes on.
+// takenBefore and takenURLs are how many links another writer takes before a load, and
+// then first of all at its beginning.
+const takenBefore, takenURLs = 1000, 100
+
+// hammer stores strangers under codes that the batch wants until it is stopped. So
+// many come before the load; once that goes on, some URLs of the batch under codes of
+// its own are the first, and then there are strangers again.
 func hammer(ctx context.Context, dsn string, urls []string, length int, loading, stop chan struct{}, taken *atomic.Int64) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -137,7 +148,8 @@ func hammer(ctx context.Context, dsn string, urls []string, length int, loading,
 	defer conn.Close(ctx)
 	rnd := rand.New(rand.NewPCG(1, uint64(length)))
 	for i := 0; ; i++ {
-		if taken.Load() == 1000 {
+		n := taken.Load()
+		if n == takenBefore {
 			select {
 			case <-loading:
 			case <-stop:
@@ -150,6 +162,9 @@ func hammer(ctx context.Context, dsn string, urls []string, length int, loading,
 		}
 		url := urls[rnd.IntN(len(urls))]
 		l := link("ws", fmt.Sprintf("http://stranger.example/%d", i), codeAt(url, "ws", 0, length))
+		if n >= takenBefore && n < takenBefore+takenURLs {
+			l = link("ws", url, fmt.Sprintf("~%d", i))
+		}
 		tag, err := conn.Exec(ctx, `INSERT INTO links (workspace_id, short_code, url_key, canonical_url, run_id, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, 0, now(), now()) ON CONFLICT DO NOTHING`, "ws", string(l.Code), l.Key, string(l.Canonical))
 		if err != nil {
