@@ -74,7 +74,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if o.Workers < 0 {
 		return usage(errors.New("--workers: is negative"))
 	}
-	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 64 MiB
+	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)
 	c := csv.NewWriter(w)
 	print := printCSV(c)

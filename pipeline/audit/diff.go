@@ -25,7 +25,7 @@ type DiffConfig struct {
 }
 
 // LeastDiffMemory is the smallest bound that Diff can keep: on both sides blocks
-// of rows and an Arrow batch, whose cells may have 64 MiB, and for the sort a
+// of rows and an Arrow batch, whose cells may have 32 MiB, and for the sort a
 // chunk of every range for each writer.
 const LeastDiffMemory = diffOverhead + 96<<20
 

@@ -17,7 +17,7 @@ const (
 	// groupBytes ends a row group or batch that has not reached its number of
 	// rows, after the row with which its cells reach this size: that bounds
 	// memory, whatever the input carried, and depends on the rows alone.
-	groupBytes = 64 << 20
+	groupBytes = 32 << 20
 	// maxCells bounds the bytes of one column of a block. With groupBytes it
 	// keeps 32-bit offsets and Parquet's pages within their range.
 	maxCells = math.MaxInt32 - groupBytes

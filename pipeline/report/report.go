@@ -5,7 +5,7 @@
 // Everything but timings.json is a function of the inputs, the content of the
 // store, the options that can change a result, and as_of: no clock, no worker
 // count, no memory size reaches it. Parquet row groups and Arrow batches have a
-// constant number of rows (fewer only where their cells reach 64 MiB).
+// constant number of rows (fewer only where their cells reach 32 MiB).
 package report
 
 // The names of the files that a run leaves beside the mapping, whose name is
