@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // raced says that the race detector is on, whose memory is its own.
@@ -367,6 +371,49 @@ func TestHostileFIFO(t *testing.T) {
 			}
 			leaves(t, dir, want...)
 		})
+	}
+}
+
+// A run keeps within --memory whatever its report is, spills what is more, and of cells
+// that are long gathers no more than there is room for.
+func TestMemoryIsBounded(t *testing.T) {
+	if raced || testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("its memory is not told, or takes long to fill")
+	}
+	for format, mebibytes := range map[string]int64{"csv": 160, "parquet": 320, "arrow": 320} {
+		t.Run(format, func(t *testing.T) {
+			dir := t.TempDir()
+			fifo := filepath.Join(dir, "links.csv")
+			must(t, syscall.Mkfifo(fifo, 0o600))
+			go feedRows(fifo, 30_000, strings.Repeat("x", 8000))
+			c := newChild(t, dir, "run", "links.csv", "--workspace", "w", "--out", "out", "--dry-run",
+				"--report-format", format, "--memory", fmt.Sprint(mebibytes, "MiB"), "--workers", "1")
+			c.Env = append(c.Env, "GOGC=off") // garbage is collected for the sake of --memory alone
+			must(t, c.Start())
+			c.ends(t, exitDone, "read=30000 created=30000")
+			data, err := os.ReadFile(filepath.Join(dir, "out", report.TimingsName))
+			must(t, err)
+			var took report.Timings
+			must(t, json.Unmarshal(data, &took))
+			if took.PeakMemory == 0 || took.PeakMemory > mebibytes<<20 || took.Spilled < 200<<20 {
+				t.Errorf("it took %d MiB of %d, and spilled %d", took.PeakMemory>>20, mebibytes, took.Spilled>>20)
+			}
+		})
+	}
+}
+
+// feedRows writes n links, in no order, with a note to a FIFO.
+func feedRows(fifo string, n int, note string) {
+	f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	defer w.Flush()
+	w.WriteString("url,note\n")
+	for i := range n {
+		fmt.Fprintf(w, "http://example.com/%d,%s\n", i*7919%n, note)
 	}
 }
 
