@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
+)
+
+var errEnough = errors.New("enough")
+
+// storedRun is a run of standard input with collisions and rejects, and what verifies it.
+func storedRun(t *testing.T) (cfg VerifyConfig, input string) {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	var list strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&list, "http://example.com/%d\nftp://example.com/%d\n", i, i)
+	}
+	input = list.String()
+	out := filepath.Join(dir, "out")
+	if _, err := pipeline.Run(context.Background(), pipeline.Config{Workspace: "w", CodeLength: 2, Store: store, Out: out,
+		Inputs: []string{"-"}, Source: source.Options{Stdin: strings.NewReader(input)}}); err != nil {
+		t.Fatal(err)
+	}
+	return VerifyConfig{Dir: out, Inputs: []string{"-"}, Store: store, Workers: 2, Memory: 1 << 10, TempDir: t.TempDir()}, input
+}
+
+// A scanned store calls a function before it gives a link.
+type scanned struct {
+	sink.Store
+	before func()
+}
+
+func (s *scanned) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.Store.Scan(ctx, func(l *sink.Stored) error {
+		s.before()
+		return visit(l)
+	})
+}
+
+type reader func(p []byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// Verify that is cancelled before it begins, while it reads an input, or lists the
+// store, ends with the cause, all its goroutines and no file.
+func TestVerifyCancelled(t *testing.T) {
+	cfg, input := storedRun(t)
+	store, goroutines := cfg.Store, runtime.NumGoroutine()
+	for _, n := range []int{0, 1, 2, 4, 8, 16, 32, 256, 1024} { // calls; the first 25 or so are reads
+		ctx, cancel := context.WithCancelCause(context.Background())
+		calls := -1
+		call := func() {
+			if calls++; calls == n {
+				cancel(errEnough)
+			}
+		}
+		call()
+		text := strings.NewReader(input)
+		cfg.Source.Stdin = reader(func(p []byte) (int, error) {
+			if call(); ctx.Err() != nil { // there is no end to it
+				return copy(p, "http://example.com/\n"), nil
+			}
+			return text.Read(p[:min(len(p), 4<<10)])
+		})
+		cfg.Store = &scanned{store, call}
+		if _, err := Verify(ctx, cfg); !errors.Is(err, errEnough) {
+			t.Errorf("cancelled at call %d: %v", n, err)
+		}
+		for range 60_000 {
+			if runtime.NumGoroutine() <= goroutines {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if now := runtime.NumGoroutine(); now > goroutines {
+			t.Fatalf("cancelled at call %d: %d goroutines, %d before", n, now, goroutines)
+		}
+		if left, err := os.ReadDir(cfg.TempDir); err != nil || len(left) > 0 {
+			t.Errorf("cancelled at call %d: temporary files %v, %v", n, left, err)
+		}
+	}
+}
+
+// No part of it goes on to its end, or waits for those that do not go on.
+func TestVerifyPartsCancelled(t *testing.T) {
+	cfg, input := storedRun(t)
+	cfg.Source.Stdin = strings.NewReader(input)
+	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
+	v.log.kinds = map[Kind]int64{}
+	v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
+	defer v.claims.Close()
+	defer v.stored.Close()
+	if err := errors.Join(v.readManifest(), v.stored.Finish()); err != nil || !v.settle() {
+		t.Fatal(err)
+	}
+	if err := errors.Join(v.findInputs(), v.checkFolder()); err != nil {
+		t.Fatal(err)
+	}
+	rows := func(ctx context.Context, free chan *report.MappingBlock, before func()) error {
+		m, err := openReport(v, v.mapping, report.OpenMapping)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		return v.readRows(ctx, announced{m, before}, free, nil)
+	}
+	for name, part := range map[string]func(context.Context) error{
+		"digests":           v.digests,
+		"mapping, no block": func(ctx context.Context) error { return rows(ctx, nil, nil) },
+		"mapping, no queue": func(context.Context) error {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			free := make(chan *report.MappingBlock, 1)
+			free <- new(report.MappingBlock)
+			return rows(ctx, free, func() { cancel(errEnough) })
+		},
+		"collisions":  v.verifyCollisions,
+		"rejects":     v.verifyRejects,
+		"inputs":      func(ctx context.Context) error { return v.readInputs(ctx, true) },
+		"links again": func(ctx context.Context) error { return v.eachLink(ctx, func(*link) {}) },
+		"rejects again": func(ctx context.Context) error {
+			return v.eachReject(ctx, func(int64, int, *report.Reject) {})
+		},
+		"store, no queue": func(ctx context.Context) error {
+			v.cfg.Store = endless{}
+			free := make(chan *storedLinks, 1)
+			free <- new(storedLinks)
+			return (&storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}).list(ctx, free, nil)
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(errEnough)
+		if err := part(ctx); !errors.Is(err, errEnough) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// announced rows call a function before they are read.
+type announced struct {
+	rowReader
+	before func()
+}
+
+func (a announced) Read(b *report.MappingBlock) error {
+	a.before()
+	return a.rowReader.Read(b)
+}
+
+// An endless store lists links for as long as somebody takes them.
+type endless struct{ sink.Store }
+
+func (endless) Scan(_ context.Context, visit func(*sink.Stored) error) error {
+	for {
+		if err := visit(&sink.Stored{}); err != nil {
+			return err
+		}
+	}
+}
