@@ -580,9 +580,10 @@ func TestVerifyCodeOfAnotherLength(t *testing.T) {
 	job(t, cfg, list)
 	good := lines(t, "mapping.csv")
 	cells := strings.Split(strings.TrimSuffix(good[1], "\n"), ",")
+	code := cells[5]
 	put(t, "mapping.csv", []string{good[0], changed(cells, 5)})
 	f := verify(t, audit.VerifyConfig{}).Findings
-	if len(f) != 1 || f[0].Kind != audit.BadCode || string(f[0].Expected) != cells[5] {
+	if len(f) != 1 || f[0].Kind != audit.BadCode || string(f[0].Expected) != code {
 		t.Errorf("%q: found %+v", cells, f)
 	}
 }
