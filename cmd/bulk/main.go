@@ -71,6 +71,7 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := onSignal(context.Background())
 	defer stop()
 	ui := newUI(stdout, stderr)
+	ui.args = args
 	root := &cobra.Command{
 		Use:   "bulk",
 		Short: "Turn URL lists into deterministic short links",
@@ -86,8 +87,8 @@ sorted order, stores the links and writes a mapping report.
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		return usage(errors.Join(noneEmpty(cmd.Flags()), ui.logAs(ui.format)))
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		return usage(errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -181,6 +182,26 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.String() == "" {
 			err = errors.Join(err, fmt.Errorf("--%s: is empty", f.Name))
+		}
+	})
+	return err
+}
+
+// noneMisplaced refuses the address of a server that does not stand behind --db, most
+// likely because that was forgotten: as the name of a file or of a workspace it would be
+// shown and stored, whole or in parts, with its password. What explain is given are URLs
+// of whatever kind.
+func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
+	if cmd.Name() != "explain" && slices.ContainsFunc(args, isPostgres) {
+		err = errors.New("the address of a store comes after --db")
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if f.Name != "db" && slices.ContainsFunc(values, isPostgres) {
+			err = errors.Join(err, fmt.Errorf("--%s: is the address of a store, which comes after --db", f.Name))
 		}
 	})
 	return err

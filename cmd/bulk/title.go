@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -14,11 +15,8 @@ func hidePasswords(args []string) []string {
 	own := make([]string, len(args))
 	for i, arg := range args {
 		own[i] = strings.Clone(arg)
-		_, dsn, ok := strings.Cut(arg, "=")
-		if !ok || !strings.HasPrefix(arg, "--") {
-			dsn = arg
-		}
-		if !isPostgres(dsn) {
+		dsn := address(arg)
+		if dsn == "" {
 			continue
 		}
 		title := dsn[:strings.Index(dsn, "//")+2]
@@ -31,4 +29,28 @@ func hidePasswords(args []string) []string {
 		clear(bytes[copy(bytes, title):])
 	}
 	return own
+}
+
+// address returns the address of a server that an argument is or, as in --db=ADDRESS,
+// ends with, or "".
+func address(arg string) string {
+	for i := range arg {
+		if isPostgres(arg[i:]) {
+			return arg[i:]
+		}
+	}
+	return ""
+}
+
+// hideAddresses returns what is said about arguments, which may be quoted in it,
+// without the passwords of their addresses.
+func hideAddresses(text string, args []string) string {
+	for _, arg := range args {
+		if dsn := address(arg); dsn != "" {
+			shown := postgres.Redact(dsn)
+			text = strings.ReplaceAll(text, dsn, shown)
+			text = strings.ReplaceAll(text, strconv.Quote(dsn)[1:], strconv.Quote(shown)[1:])
+		}
+	}
+	return text
 }

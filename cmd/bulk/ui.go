@@ -29,8 +29,9 @@ import (
 type ui struct {
 	stdout io.Writer
 	stderr io.Writer
-	format string // of log lines; "": by the terminal
-	lines  bool   // log lines rather than messages
+	args   []string // of the command: an error shows none of their passwords
+	format string   // of log lines; "": by the terminal
+	lines  bool     // log lines rather than messages
 	log    *slog.Logger
 	mu     sync.Mutex // guards stderr against the progress line
 	bar    *progressbar.ProgressBar
@@ -129,11 +130,12 @@ func newJSON(w io.Writer) *json.Encoder {
 
 // fail reports the error that ends the command.
 func (u *ui) fail(err error) {
+	text := hideAddresses(err.Error(), u.args)
 	if _, message := u.log.Handler().(*messages); !message {
-		u.log.Error(err.Error())
+		u.log.Error(text)
 		return
 	}
-	u.print("bulk: " + strings.ReplaceAll(err.Error(), "\n", "\nbulk: "))
+	u.print("bulk: " + strings.ReplaceAll(text, "\n", "\nbulk: "))
 }
 
 // summary reports how a run went that ended with err.
