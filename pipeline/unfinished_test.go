@@ -152,6 +152,27 @@ func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
 	}
 }
 
+// What comes under the output's name while the run is at work is not touched, and no
+// wrong usage either: the links are stored. Without it the same run again finishes.
+func TestOutputIsTakenMeanwhile(t *testing.T) {
+	cfg := interrupted(t, t.TempDir(), "start")
+	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, func() error {
+		return errors.Join(os.Mkdir("out", 0o777), os.WriteFile("out/notes.txt", nil, 0o666))
+	})}
+	store.at, cfg.Store = "loaded", store
+	_, err := pipeline.Run(context.Background(), cfg)
+	if err == nil || errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), "no manifest.json; move it away and run again") {
+		t.Errorf("error %v", err)
+	}
+	if err := errors.Join(os.Remove("out/notes.txt"), os.Remove("out")); err != nil {
+		t.Fatal(err)
+	}
+	store.at = ""
+	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed || result.Counts.Created == 0 {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
 // A given as_of is part of what was asked for.
 func TestLoadedRunWithAsOf(t *testing.T) {
 	t.Chdir(t.TempDir())

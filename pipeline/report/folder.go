@@ -270,6 +270,10 @@ func (f *Folder) commit() error {
 		return fmt.Errorf("sync it: %w", fsys.Cause(err))
 	}
 	finished, err := f.inspect() // again: hours may have passed
+	if errors.Is(err, ErrNotOurs) || errors.Is(err, ErrExists) {
+		// %v: these say that nothing was done, and by now links may be stored.
+		err = fmt.Errorf("something came there while the run was at work: %v; move it away and run again", err)
+	}
 	if err != nil {
 		return err
 	}
