@@ -49,6 +49,9 @@ printable UTF-8 is shown in quotes, with escapes.
 		Example: `  bulk explain --workspace 42 'HTTP://Example.com:80/api/users?name=john&id=123'
   bulk explain --workspace 42 --from urls.txt --json --db sqlite:bulk.db`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := unasked(cmd.Flags()); err != nil {
+				return usage(err)
+			}
 			o.ask, o.stdin = cmd.Flags().Changed("db"), cmd.InOrStdin()
 			return explain(cmd.Context(), ui, &o, args)
 		},

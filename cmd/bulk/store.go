@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/linkforge/bulk/sink/sqlite"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // storeOptions are the flags that name a store.
@@ -28,6 +29,16 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
 	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
 	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count)")
+}
+
+// unasked refuses flags about the store of a verb that looks at none without --db.
+func unasked(flags *pflag.FlagSet) (err error) {
+	for _, name := range []string{"schema", "table", "retry-for"} {
+		if flags.Changed(name) && !flags.Changed("db") {
+			err = errors.Join(err, fmt.Errorf("--%s: is about a store, and no --db names one", name))
+		}
+	}
+	return err
 }
 
 // store is an opened store with the name that people may see, without a password.

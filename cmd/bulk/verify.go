@@ -51,6 +51,9 @@ DIR that the manifest does not know.
 			if len(args) > 1 && len(o.Inputs) == 0 {
 				return usage(errors.New("one folder at a time; inputs come after --inputs"))
 			}
+			if err := unasked(cmd.Flags()); err != nil {
+				return usage(err)
+			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
 			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
