@@ -54,6 +54,9 @@ DIR that the manifest does not know.
 			if err := unasked(cmd.Flags()); err != nil {
 				return usage(err)
 			}
+			if f := cmd.Flags(); f.Changed("json") && f.Changed("format") && o.json != (o.format == "jsonl") {
+				return usage(errors.New("--json and --format contradict each other"))
+			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
 			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
