@@ -137,7 +137,7 @@ func advice(err error) string {
 		"25006": "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off",
 		"53100": "make room on the server's disk and run again: the transaction was rolled back",
 		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there",
-		"53300": "the server or the role has no connection left: raise the limit; a load takes three",
+		"53300": "the server or the role has no connection left: raise the limit; a run takes up to 17, with --workers 1 three",
 		"57014": "somebody cancelled the statement: run again",
 	}
 	if hint := hints[state(err)]; hint != "" {
