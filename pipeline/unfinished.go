@@ -95,7 +95,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	for _, u := range unfinished {
 		switch {
 		case u.Fingerprint != fingerprint:
-			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options: its command finishes it, bulk undo takes it back",
+			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options: if it is not at work, its command finishes it, and bulk undo takes it back",
 				"run", u.ID, "started", u.Started)
 		case u.ID <= r.superseded:
 			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -149,6 +150,20 @@ func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
 	store.at = ""
 	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// A run of something else that the store does not know as finished is named, and hinders
+// nothing. It may be at work: then nobody has to do anything about it.
+func TestUnfinishedRunOfAnother(t *testing.T) {
+	cfg := interrupted(t, t.TempDir(), "loaded")
+	var log strings.Builder
+	cfg.BaseURL, cfg.Logger = "", slog.New(slog.NewTextHandler(&log, nil))
+	if result, err := pipeline.Run(context.Background(), cfg); err != nil || result.Resumed || result.RunID != 2 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	if !strings.Contains(log.String(), `options: if it is not at work, its command finishes it, and bulk undo takes it back" run=1 `) {
+		t.Errorf("it said: %s", &log)
 	}
 }
 
