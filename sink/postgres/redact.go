@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -13,10 +14,11 @@ const mask = "xxxxx"
 
 // parse reads an address. Its errors do not contain a password: the driver's
 // own may, where the address is malformed, so it is asked again about the
-// redacted address, and what it says about that is shown.
+// redacted address, and what it says about that is shown. So it is of an address
+// that it would read, but with a part of the password as something else.
 func parse(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
-	if err == nil {
+	if err == nil && !strayed(dsn) {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 		if config.RuntimeParams["application_name"] == "" {
 			config.RuntimeParams["application_name"] = appName
@@ -31,6 +33,31 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	}
 	return nil, fmt.Errorf("database address %s: the password cannot be read: in a URL, characters other than letters and digits"+
 		" must be percent-escaped; a password file needs no escapes", safe)
+}
+
+// atKeys are the parameters whose values may well have an @.
+var atKeys = []string{"user", "password", "sslpassword", "host", "dbname", "application_name", "options",
+	"service", "servicefile", "passfile", "sslcert", "sslkey", "sslrootcert"}
+
+// strayed tells whether a URL has an @ behind what the driver takes for user and
+// password, which end at the first @, or are not there if a / comes before it. Then
+// they are not escaped, and it would show the rest as the name of a host or database.
+func strayed(dsn string) bool {
+	scheme, rest, _ := strings.Cut(dsn, "://")
+	if scheme != "postgres" && scheme != "postgresql" {
+		return false
+	}
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		rest = rest[i+1:]
+	}
+	address, query, _ := strings.Cut(rest, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		if strings.Contains(value, "@") && !slices.Contains(atKeys, key) {
+			return true
+		}
+	}
+	return strings.Contains(address, "@")
 }
 
 // Redact replaces every password in a database address, in both of its forms,

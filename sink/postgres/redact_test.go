@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -71,6 +72,11 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		"postgres://user:hunter2%zz@host/db",
 		"postgres://user:p/hunter2@host/db",
 		"postgres://user:p?hunter2@host:1/db",
+		"postgres://user:p@hunter2@127.0.0.1:1/db?sslmode=disable",
+		"postgres://user:/hunter2@host/db",
+		"postgres://user:12/hunter2@host/db",
+		"postgres://user:p@hunter2?a=b@host/db",
+		"postgres://user:/hunter2?a=b&c=d@host/db",
 		"postgres://user:hunter2@[::1/db",
 		"postgres://user:hunter2@127.0.0.1:1/db?sslmode=nonsense",
 		"postgres://user:hunter2@127.0.0.1:1/db?sslmode=disable&connect_timeout=2",
@@ -98,9 +104,26 @@ func TestErrorsKeepSecrets(t *testing.T) {
 	}
 }
 
+// What may have an @ of its own is not taken for a password that strays.
+func TestAddressesWithAnAt(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://me:p%40ss@h/links",
+		"postgres://h:5432/links?user=me@server&application_name=nightly@etl",
+		"postgres://me:p@h/links?passfile=/home/me@corp/.pgpass",
+		"postgres://me:p@h/links?search_path=a%40b",
+		"host=h user=me@server password='a@://b@c'",
+	} {
+		if config, err := parse(dsn); err != nil || config.Host != "h" {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	f.Add("a", "b c")
 	f.Add("p@x/y?z", "'\\")
+	f.Add("p@", "")
+	f.Add("12/", "?a=b")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		const secret = "hunter2"
 		if strings.Contains(before+"|"+after, secret) {
@@ -112,6 +135,13 @@ func FuzzRedact(f *testing.F) {
 		} {
 			if got := Redact(dsn); strings.Contains(got, secret) {
 				t.Errorf("Redact(%q) = %q", dsn, got)
+			}
+			if config, err := parse(dsn); err != nil {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("parse(%q): %v", dsn, err)
+				}
+			} else if shown := fmt.Sprint(config.Host, config.Port, config.Database, config.User); strings.Contains(shown, secret) {
+				t.Errorf("parse(%q) takes the password for %s", dsn, shown)
 			}
 		}
 	})
