@@ -118,3 +118,21 @@ func TestSendBuffer(t *testing.T) {
 		t.Errorf("send buffer of %d bytes, usual are %d", ours, usual)
 	}
 }
+
+// That a client cannot be reached any more the server notices within two minutes.
+func TestKeepalives(t *testing.T) {
+	database := value[string](t, server.Database(t), "SELECT current_database()")
+	s := openStore(t, server.TCP(database, server.Port()), Options{RetryFor: -1})
+	defer s.Close()
+	conn, err := s.acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release(conn)
+	var idle, interval, count int
+	err = conn.QueryRow(context.Background(), `SELECT current_setting('tcp_keepalives_idle')::int,
+		current_setting('tcp_keepalives_interval')::int, current_setting('tcp_keepalives_count')::int`).Scan(&idle, &interval, &count)
+	if total := idle + interval*count; err != nil || idle == 0 || interval == 0 || count == 0 || total > 120 {
+		t.Errorf("a client is lost after %d + %d × %d s, %v", idle, interval, count, err)
+	}
+}

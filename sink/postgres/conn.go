@@ -59,10 +59,14 @@ func buffered(r io.Reader, w io.Writer) *pgproto3.Frontend {
 // settings of each connection. A role's timeouts must not end a load, nor its
 // isolation level, time zone or quoting change what statements and answers mean, nor
 // may policies hide rows without an error; the planner is left the ordered index
-// scans that the lookups are made of, which it plans once.
+// scans that the lookups are made of, which it plans once. A client that cannot be
+// reached any more has held its locks for two minutes at most, where systems allow
+// hours. (tcp_user_timeout would bound more, but also ends a connection whose other
+// side lives and reads nothing for as long, as behind a pager.)
 const settings = `SELECT set_config(s.name, v.value, false)
 	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
 		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+		('tcp_keepalives_idle', '60'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '6'),
 		('default_transaction_isolation', 'read committed'), ('default_transaction_deferrable', 'off'),
 		('row_security', 'off'), ('TimeZone', 'UTC'), ('DateStyle', 'ISO, MDY'), ('quote_all_identifiers', 'off'),
 		('jit', 'off'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
