@@ -36,7 +36,8 @@ const (
 )
 
 // refusal tells why the table cannot be made anew, or is NULL. Something that
-// depends on a constraint, or that its index was given by hand, would be lost. A
+// depends on a constraint, or that its index was given by hand, would be lost, and so
+// would a constraint of our name over other columns, as that of a table's own id. A
 // subscriber would truncate its table too, which may have rows from elsewhere.
 const refusal = `SELECT CASE
 	WHEN EXISTS (SELECT FROM %[1]s) THEN 'it has rows'
@@ -49,8 +50,9 @@ const refusal = `SELECT CASE
 	WHEN EXISTS (SELECT FROM pg_publication_tables p JOIN pg_namespace s ON s.nspname = p.schemaname
 		WHERE s.oid = c.relnamespace AND p.tablename = c.relname) THEN 'it is published'
 	WHEN c.relreplident = 'i' THEN 'an index is its replica identity'
-	WHEN (SELECT count(*) FROM pg_constraint n JOIN pg_class i ON i.oid = n.conindid
-		WHERE n.conrelid = c.oid AND n.conname IN (%[2]s) AND n.contype IN ('p', 'u')
+	WHEN (SELECT count(DISTINCT n.contype) FROM pg_constraint n JOIN pg_class i ON i.oid = n.conindid
+		WHERE n.conrelid = c.oid AND n.conname IN (%[2]s)
+		AND pg_get_constraintdef(n.oid) IN ('PRIMARY KEY (workspace_id, short_code)', 'UNIQUE (url_key)')
 		AND i.reltablespace = 0 AND i.reloptions IS NULL) <> 2 THEN 'its constraints were not made by bulk'
 	WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisclustered) THEN 'it is clustered on an index'
 	END FROM pg_class c WHERE c.oid = to_regclass($1)`

@@ -30,6 +30,8 @@ func TestWaysOfLoading(t *testing.T) {
 		{"replica_identity", "ALTER TABLE links REPLICA IDENTITY USING INDEX links_pkey", "an index is its replica identity"},
 		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "its constraints were not made by bulk"},
 		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "its constraints were not made by bulk"},
+		{"other_primary_key", "ALTER TABLE links DROP CONSTRAINT links_pkey, ADD id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ADD UNIQUE (workspace_id, short_code)",
+			"its constraints were not made by bulk"},
 		{"cluster", "CLUSTER links USING links_pkey", "it is clustered on an index"},
 		{"view_on_the_key", "CREATE VIEW v AS SELECT workspace_id, short_code, canonical_url FROM links GROUP BY workspace_id, short_code", "the server says"},
 	} {
