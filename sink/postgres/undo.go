@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -46,6 +47,9 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		return out, err
 	}
 	err = session.do(ctx, "mark the run as undone", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := session.relocked(); err != nil {
+			return err
+		}
 		_, err := conn.Exec(ctx, "UPDATE "+s.names.runs+" SET state = $2 WHERE run_id = $1", run, string(sink.Undone))
 		if err == nil {
 			_, err = conn.Exec(ctx, "DELETE FROM "+s.names.ledger+" WHERE run_id = $1", run)
@@ -55,6 +59,9 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		}
 		return err
 	})
+	if errors.Is(err, sink.ErrConflict) { // what was listed may not be what there is
+		err = fmt.Errorf("%w: the connection that held the locks was lost; undo again", sink.ErrRetryable)
+	}
 	return out, err
 }
 
@@ -97,11 +104,15 @@ func (n names) untouched() string {
 	return "run_id = $1 AND updated_at = created_at AND created_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
 }
 
-// deletePages deletes the links, a page at a time.
+// deletePages deletes the links, a page at a time. It begins anew if the locks were
+// gone for a while: the run may have gone on, and have made links of pages before.
 func (d *deletion) deletePages(ctx context.Context) error {
 	for after := (place{}); ; {
 		var page []place
 		err := d.do(ctx, "look for links to delete", func(ctx context.Context, conn *pgx.Conn) error {
+			if d.stale.Swap(false) {
+				after = place{}
+			}
 			rows, err := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
 				" WHERE (workspace_id, short_code) > ($2, $3) AND "+d.store.names.untouched()+
 				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -181,5 +182,68 @@ func TestUndoOfANumberUsedTwice(t *testing.T) {
 	got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	if err != nil || got.Deleted != 5 || got.Kept != 10 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// advisory is the condition over pg_locks that a lock is one of this database's stores.
+const advisory = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+
+// A run that goes on while its undo is without its locks is undone whole.
+func TestUndoLosesItsLocksToTheRun(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	links := generated(0, undoPage+100)
+	if err := run(ctx, dsn, batchBytes, links); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dsn, `CREATE SEQUENCE pages;
+		CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('pages') = 2 THEN PERFORM pg_sleep(600); END IF;
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER halt BEFORE DELETE ON links EXECUTE FUNCTION halt()`)
+	wait := func(sql string) {
+		for value[int](t, dsn, sql) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	rerun := make(chan error, 1)
+	go func() {
+		wait("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
+		go func() { rerun <- run(ctx, dsn, batchBytes, links) }()
+		wait("SELECT count(*) FROM pg_locks WHERE NOT granted AND " + advisory)
+		execute(t, dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
+	}()
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	got, err := s.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if err != nil || got.Deleted != int64(undoPage+len(links)) || got.Kept != 0 {
+		t.Errorf("%d links deleted, %d kept, %v", got.Deleted, got.Kept, err)
+	}
+	if err := <-rerun; err != nil {
+		t.Error(err)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
+		t.Errorf("%d links stay", n)
+	}
+}
+
+// Nor is a run marked as undone that may have gone on since its links were listed.
+func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	run := loadAll(t, s, generated(0, 10))
+	script(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = (SELECT min(short_code) FROM links)")
+	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error {
+		for value[int](t, dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE "+advisory) > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	})
+	if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "undo again") {
+		t.Errorf("error %v, want a retryable one that says what to do", err)
+	}
+	if got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil }); err != nil || got.Kept != 1 || got.Run.State != sink.Undone {
+		t.Errorf("undone again: %+v, %v", got, err)
 	}
 }
