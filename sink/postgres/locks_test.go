@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,45 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Nor does it go on with a run that came to its end meanwhile.
+func TestLostLocksOfARunThatIsOver(t *testing.T) {
+	ctx := context.Background()
+	for state, end := range map[string]func(s *Store, dsn string, run sink.Run, links []sink.Link) error{
+		"finished": func(_ *Store, dsn string, _ sink.Run, links []sink.Link) error {
+			return run(ctx, dsn, batchBytes, links)
+		},
+		"undone": func(s *Store, _ string, run sink.Run, _ []sink.Link) error {
+			_, err := s.Undo(ctx, run.ID, sink.LockOptions{}, nil)
+			return err
+		},
+	} {
+		t.Run(state, func(t *testing.T) {
+			dsn := server.Database(t)
+			s := openStore(t, dsn, Options{})
+			defer s.Close()
+			session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			run, err := session.Start(ctx, sink.Run{Fingerprint: "fault", AsOf: asOf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			terminate(t, dsn, session)
+			if err := end(s, dsn, run, generated(0, 10)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := session.Start(ctx, run); !errors.Is(err, sink.ErrConflict) {
+				t.Errorf("error %v, want a conflict", err)
+			}
+			if _, err := session.Start(ctx, run); err == nil || class(err) != nil || !strings.Contains(err.Error(), state) {
+				t.Errorf("with the locks again: %v", err)
+			}
+		})
 	}
 }
 

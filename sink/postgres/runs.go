@@ -62,7 +62,8 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// Start commits the row of a new run, or looks again at an old one.
+// Start commits the row of a new run, or looks again at an old one. That one is over
+// is a conflict if the locks were lost: another process has ended it since it was found.
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.Started.IsZero() {
 		run.Started = time.Now()
@@ -75,7 +76,9 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				return err
 			}
 		}
-		out, err = s.store.names.openRun(ctx, conn, id)
+		if out, err = s.store.names.openRun(ctx, conn, id); err != nil && out.ID != 0 && s.stale.Load() {
+			err = s.relocked()
+		}
 		return err
 	})
 	return out, err
