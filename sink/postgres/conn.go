@@ -172,19 +172,22 @@ func hangUp(conn *pgx.Conn) {
 
 // unlock gives back a connection that may hold locks or have a transaction open.
 // When it returns, the locks are free, unless the server cannot be asked or needs
-// more than patience to end a connection that was cut off.
-func (s *Store) unlock(conn *pgx.Conn) {
+// more than patience to end a connection that was cut off; it tells whether the
+// connection was well.
+func (s *Store) unlock(conn *pgx.Conn) (well bool) {
 	err := rollback(conn)
 	if err == nil && !conn.IsClosed() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
-	if err != nil || conn.IsClosed() {
+	well = err == nil && !conn.IsClosed()
+	if !well {
 		hangUp(conn)
 		s.awaitEnd(conn.PgConn().PID())
 	}
 	s.release(conn)
+	return well
 }
 
 // awaitEnd waits until a backend is gone. One that reads a COPY has some left to

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -154,6 +156,28 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); !errors.Is(err, sink.ErrLocked) {
 		t.Errorf("error %v, want ErrLocked", err)
 	}
+}
+
+// Nor does the next session of the store fail on account of one whose connection broke.
+func TestLostLocksOfTheSessionBefore(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	var left *pgx.Conn
+	s := openStore(t, dsn, Options{Logger: slog.New(listener(func(slog.Record) { hangUp(left) }))})
+	defer s.Close()
+	before, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{NoWait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, before.conn = before.conn, connect(t, dsn) // the server has not noticed that left broke
+	hangUp(before.conn)
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
 }
 
 // A session that is closed after its load was cut off leaves no lock to a server

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -35,6 +36,8 @@ var (
 	// errPeek is the error of the methods that write, of a session that can only look.
 	errPeek   = errors.New("this session can only look")
 	errClosed = errors.New("this session is closed")
+	// errLingers: the server has not noticed yet that a connection of ours was lost.
+	errLingers = fmt.Errorf("%w: the lost connection still holds the locks", sink.ErrRetryable)
 )
 
 // Lock opens a session, having created the tables if they are not there.
@@ -57,7 +60,11 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 		}
 		if err = checkWritable(ctx, conn); err == nil {
 			if err = s.ensure(ctx, conn); err == nil {
+				late := s.lingers(ctx, conn)
 				err = take(ctx, conn, session.locks, opts)
+				if late && errors.Is(err, sink.ErrLocked) {
+					err = errLingers
+				}
 			}
 		}
 		if err != nil {
@@ -77,10 +84,23 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 func (s *session) Close() error {
 	s.closed = true
 	if s.conn != nil {
-		s.store.unlock(s.conn)
+		if !s.store.unlock(s.conn) {
+			s.store.mu.Lock()
+			s.store.lost = append(s.store.lost, s)
+			s.store.mu.Unlock()
+		}
 		s.conn = nil
 	}
 	return nil
+}
+
+// lingers tells whether the server still holds the locks of a session of the store
+// that is closed, but whose connection was lost.
+func (s *Store) lingers(ctx context.Context, conn *pgx.Conn) bool {
+	s.mu.Lock()
+	lost := slices.Clone(s.lost)
+	s.mu.Unlock()
+	return slices.ContainsFunc(lost, func(old *session) bool { return old.checkHeld(ctx, conn) == nil })
 }
 
 // checkHeld fails, on any connection, if the session's locks are not held.
@@ -115,7 +135,7 @@ func (s *session) hold(ctx context.Context) error {
 		s.store.opts.Logger.Warn("lost the connection that held the locks; waiting for them", "holder", holder)
 	}})
 	if late && errors.Is(err, sink.ErrLocked) {
-		err = fmt.Errorf("%w: the lost connection still holds the locks", sink.ErrRetryable)
+		err = errLingers
 	}
 	if err != nil {
 		s.store.unlock(conn)

@@ -63,6 +63,7 @@ type Store struct {
 	mu         sync.Mutex // guards all below
 	batchBytes int        // of the next load; smaller in tests
 	idle       []idleConn
+	lost       []*session // closed; their connections were lost
 	stats      map[string]any
 	closed     bool
 }
