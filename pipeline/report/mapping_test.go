@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -307,10 +308,35 @@ func TestParquetBounds(t *testing.T) {
 		if got := statistics(6).NullCount; got != int64(len(group)) {
 			t.Errorf("row group %d: %d short URLs are null, want %d", i, got, len(group))
 		}
+		for column := range meta.RowGroups[i].Columns {
+			if got, want := nullsOfPages(t, data, &meta.RowGroups[i].Columns[column].MetaData), statistics(column).NullCount; got != want {
+				t.Errorf("row group %d, column %d: its pages say that %d cells are null, the footer %d", i, column, got, want)
+			}
+		}
 		if got := meta.RowGroups[i].NumRows; got != int64(len(group)) {
 			t.Errorf("row group %d: %d rows, want %d", i, got, len(group))
 		}
 	}
+}
+
+// nullsOfPages adds up the nulls that the headers of a chunk's data pages tell of.
+func nullsOfPages(t *testing.T, data []byte, m *format.ColumnMetaData) (nulls int64) {
+	t.Helper()
+	start := m.DataPageOffset
+	if m.DictionaryPageOffset > 0 {
+		start = m.DictionaryPageOffset
+	}
+	for rest := bytes.NewReader(data[start : start+m.TotalCompressedSize]); rest.Len() > 0; {
+		var header format.PageHeader
+		if err := thrift.NewDecoder(new(thrift.CompactProtocol).NewReader(rest)).Decode(&header); err != nil {
+			t.Fatal(err)
+		}
+		nulls += header.DataPageHeader.V.Statistics.NullCount
+		if _, err := rest.Seek(int64(header.CompressedPageSize), io.SeekCurrent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nulls
 }
 
 // groupSizes is an encoder that only notes the rows of each group.
