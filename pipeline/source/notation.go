@@ -11,13 +11,18 @@ import (
 )
 
 // How values that are no text are written in a cell: integers in decimal,
-// floating point numbers as the shortest that reads back as the same, booleans
-// as true and false, dates as YYYY-MM-DD, times of day as hh:mm:ss with as many
-// decimals as it takes, timestamps as RFC 3339 in UTC, decimals with all their
-// decimals, UUIDs in the canonical form of RFC 9562.
+// floating point numbers with the fewest digits that read back as the same, and
+// with an exponent from 1e21 on and below 1e-4, booleans as true and false, dates
+// as YYYY-MM-DD, times of day as hh:mm:ss with as many decimals as it takes,
+// timestamps as RFC 3339 in UTC, decimals with all their decimals, UUIDs in the
+// canonical form of RFC 9562.
 
 func appendFloat(dst []byte, v float64, bits int) []byte {
-	return strconv.AppendFloat(dst, v, 'g', -1, bits)
+	format := byte('g')
+	if a := math.Abs(v); a >= 1e6 && a < 1e21 { // often an integer, which g would write with an exponent
+		format = 'f'
+	}
+	return strconv.AppendFloat(dst, v, format, -1, bits)
 }
 
 // half reads a floating point number of 16 bits. (The library gets those next to 0

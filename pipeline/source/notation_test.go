@@ -25,6 +25,11 @@ func TestNotation(t *testing.T) {
 		{appendDecimal(nil, big.NewInt(0), -2), "0"},
 		{appendDecimal(nil, twosComplement([]byte{0xff, 0x00}), 1), "-25.6"},
 		{appendFloat(nil, 0.1, 32), "0.1"},
+		{appendFloat(nil, 1234567, 64), "1234567"},
+		{appendFloat(nil, -1e6, 64), "-1000000"},
+		{appendFloat(nil, 1234567.5, 64), "1234567.5"},
+		{appendFloat(nil, 16777216, 32), "16777216"},
+		{appendFloat(nil, 1e20, 64), "100000000000000000000"},
 		{appendFloat(nil, 1e21, 64), "1e+21"},
 	} {
 		if string(tt.got) != tt.want {
