@@ -74,6 +74,61 @@ func readParquet(data []byte) (rows int, err error) {
 	return rows, nil
 }
 
+// changed returns a Parquet file of two row groups of a column, of three rows in
+// all, with other metadata.
+func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
+	t.Helper()
+	type row struct {
+		A string `parquet:",dict"`
+	}
+	var file bytes.Buffer
+	w := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(2))
+	if _, err := w.Write([]row{{"a"}, {"b"}, {"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := f.Metadata()
+	change(meta)
+	footer, err := appendFooter(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(file.Bytes(), footer...)
+}
+
+// A dictionary lies before the data. Where some writers have left another offset of
+// it, or that of the dictionary as the one of the data, the chunk is read as others do.
+func TestDictionaryOffset(t *testing.T) {
+	for name, change := range map[string]func(m *format.ColumnMetaData){
+		"as it is":          func(m *format.ColumnMetaData) {},
+		"none":              func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, 0 },
+		"that of the data":  func(m *format.ColumnMetaData) { m.DataPageOffset = m.DictionaryPageOffset },
+		"of the magic word": func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, 1 },
+		"below the file":    func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, -1 },
+		"behind the data": func(m *format.ColumnMetaData) {
+			m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, m.DataPageOffset
+		},
+		"at the chunk's end": func(m *format.ColumnMetaData) {
+			m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, m.DictionaryPageOffset+m.TotalCompressedSize
+		},
+	} {
+		data := changed(t, func(meta *format.FileMetaData) {
+			for i := range meta.RowGroups {
+				change(&meta.RowGroups[i].Columns[0].MetaData)
+			}
+		})
+		if rows, err := readParquet(data); rows != 3 || err != nil {
+			t.Errorf("%s: %d rows, %v", name, rows, err)
+		}
+	}
+}
+
 // A column chunk is read with no more memory than it has bytes, or a file of many
 // small row groups would take long.
 func TestSmallChunks(t *testing.T) {

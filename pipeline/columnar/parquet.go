@@ -139,8 +139,8 @@ func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 			c, at := &group.Columns[i], g*columns+i
 			m := &c.MetaData
 			start := m.DataPageOffset
-			if m.DictionaryPageOffset != 0 {
-				start = m.DictionaryPageOffset
+			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && d < start { // or it is none, whatever else is there
+				start = d
 			}
 			if start < 0 || start > p.size || m.TotalCompressedSize < 0 {
 				return fmt.Errorf("row group %d: column %d: %d bytes from byte %d on, in a file of %d", g+1, i+1, m.TotalCompressedSize, start, p.size)
