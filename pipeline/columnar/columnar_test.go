@@ -74,16 +74,17 @@ func readParquet(data []byte) (rows int, err error) {
 	return rows, nil
 }
 
-// changed returns a Parquet file of two row groups of a column, of three rows in
-// all, with other metadata.
+// changed returns a Parquet file of two row groups, three rows in all, in a column
+// with a dictionary and one of lists, with other metadata.
 func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
 	t.Helper()
 	type row struct {
 		A string `parquet:",dict"`
+		L []string
 	}
 	var file bytes.Buffer
 	w := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(2))
-	if _, err := w.Write([]row{{"a"}, {"b"}, {"a"}}); err != nil {
+	if _, err := w.Write([]row{{A: "a"}, {A: "b"}, {A: "a"}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
@@ -100,6 +101,24 @@ func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
 		t.Fatal(err)
 	}
 	return append(file.Bytes(), footer...)
+}
+
+// What cannot be read whatever its pages hold is told when the file is opened, before
+// a row of it is.
+func TestOpenParquetRefuses(t *testing.T) {
+	for want, change := range map[string]func(c *format.ColumnChunk){
+		`row group 2: column 1: its rows lie in other files, such as "part.0.parquet"`: func(c *format.ColumnChunk) { c.FilePath = "part.0.parquet" },
+		"row group 2: column 1: LZ4 is not supported":                                  func(c *format.ColumnChunk) { c.MetaData.Codec = format.Lz4 },
+	} {
+		data := changed(t, func(meta *format.FileMetaData) { change(&meta.RowGroups[1].Columns[0]) })
+		if _, err := OpenParquet(bytes.NewReader(data), int64(len(data))); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	lists := changed(t, func(meta *format.FileMetaData) { meta.RowGroups[0].Columns[1].MetaData.Codec = format.Lz4 })
+	if _, err := OpenParquet(bytes.NewReader(lists), int64(len(lists))); err != nil {
+		t.Errorf("lists, which are left out: %v", err)
+	}
 }
 
 // A dictionary lies before the data. Where some writers have left another offset of
@@ -123,7 +142,7 @@ func TestDictionaryOffset(t *testing.T) {
 				change(&meta.RowGroups[i].Columns[0].MetaData)
 			}
 		})
-		if rows, err := readParquet(data); rows != 3 || err != nil {
+		if rows, err := readParquet(data); rows != 2*3 || err != nil {
 			t.Errorf("%s: %d rows, %v", name, rows, err)
 		}
 	}

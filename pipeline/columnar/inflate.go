@@ -21,6 +21,15 @@ type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
 
 var errLonger = errors.New("it is longer than it says")
 
+// supported says whether pages of a codec can be read.
+func supported(codec format.CompressionCodec) bool {
+	switch codec {
+	case format.Uncompressed, format.Snappy, format.Lz4Raw, format.Zstd, format.Gzip, format.Brotli:
+		return true
+	}
+	return false
+}
+
 // inflate decompresses src into dst and returns how much that is.
 func (f *inflaters) inflate(codec format.CompressionCodec, dst, src []byte) (int, error) {
 	switch codec {

@@ -56,6 +56,11 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 		return nil, err
 	}
 	p.levels(f.Root())
+	for i := range p.chunks {
+		if c := &p.chunks[i]; !supported(c.codec) && c.leaf.repeated == 0 { // repeated ones are not read
+			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
+		}
+	}
 	return f, nil
 }
 
@@ -138,6 +143,9 @@ func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 		for i := range group.Columns {
 			c, at := &group.Columns[i], g*columns+i
 			m := &c.MetaData
+			if c.FilePath != "" {
+				return fmt.Errorf("row group %d: column %d: its rows lie in other files, such as %q", g+1, i+1, c.FilePath)
+			}
 			start := m.DataPageOffset
 			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && d < start { // or it is none, whatever else is there
 				start = d
