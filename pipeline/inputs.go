@@ -123,8 +123,17 @@ func (in *inputs) close() error {
 	return errors.Join(errs...)
 }
 
-// unite collects the columns of all inputs by name and finds each in each input.
+// unite collects the columns of all inputs by name and finds each in each input. One
+// without a record has none, unless all are such, or the others would have another
+// column than theirs in the rejects, whose raw lines could not be split again.
 func (in *inputs) unite() {
+	if slices.ContainsFunc(in.list, func(i *input) bool { return !i.Blank }) {
+		for _, i := range in.list {
+			if i.Blank {
+				i.Columns, i.URLs = nil, nil
+			}
+		}
+	}
 	isCarried := map[string]int{}
 	seen := map[string]bool{}
 	for _, i := range in.list {

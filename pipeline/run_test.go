@@ -568,6 +568,28 @@ func TestRejectsOfOtherColumns(t *testing.T) {
 	}
 }
 
+// An input without a record brings no column to the others, so that their lines can be
+// mended in the rejects as without it. If there are only such, the rejects have a column
+// to be fed back in with.
+func TestEmptyInputAmongOthers(t *testing.T) {
+	table := "url,team\nftp://a/,x\nhttp://a/,x,y\nhttp://b/,x\n"
+	want, _ := job(t, base(10), map[string]string{"a.csv": table})
+	for _, content := range []string{"", "\n\r\n", "\xef\xbb\xbf"} {
+		got, _ := job(t, base(10), map[string]string{"_SUCCESS": content, "a.csv": table})
+		sameReports(t, got, want, "mapping.csv", "rejects.csv")
+		if empty := got["manifest.json"]; !strings.Contains(empty, `"columns": [],`) || !strings.Contains(empty, `"url_columns": []`) {
+			t.Errorf("%q: %s", content, empty)
+		}
+	}
+	cfg := base(10)
+	cfg.Source.WorkspaceColumn = ""
+	none, _ := job(t, cfg, map[string]string{"a.csv": "", "b.csv": "\n"})
+	again, result := job(t, cfg, map[string]string{"rejects.csv": none["rejects.csv"]})
+	if !strings.HasSuffix(none["rejects.csv"], ",column_1,raw\n") || again["rejects.csv"] != none["rejects.csv"] || result.Counts.Read != 0 {
+		t.Errorf("%q became %q", none["rejects.csv"], again["rejects.csv"])
+	}
+}
+
 func TestEmptyInput(t *testing.T) {
 	for _, content := range []string{"", "url\n", "url,team\r\n", "\n\n"} {
 		files, result := job(t, pipeline.Config{Workspace: "demo"}, map[string]string{"a.csv": content})

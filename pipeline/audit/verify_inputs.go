@@ -200,6 +200,9 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	if err != nil {
 		return nil, err
 	}
+	if s.Blank && len(m.Columns) == 0 { // beside others, it has none
+		s.Columns, s.URLs = nil, nil
+	}
 	names := make([]string, len(m.Columns))
 	for c, name := range m.Columns {
 		names[c] = string(name)

@@ -414,6 +414,17 @@ func TestVerifyRejectsOfOtherColumns(t *testing.T) {
 	clean(t, audit.VerifyConfig{Inputs: []string{"rejects.csv"}})
 }
 
+// An input without a record has no columns beside others, and is read as it was.
+func TestVerifyEmptyInput(t *testing.T) {
+	cfg := base(10)
+	job(t, cfg, map[string]string{"a.csv": "", "b.csv": "url,team\nftp://a/,red\nhttp://b/,red\nhttp://c/,x,y\n"})
+	clean(t, audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}})
+	job(t, cfg, map[string]string{"a.csv": "", "b.csv": ""})
+	if v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}); len(v.Findings) > 0 {
+		t.Errorf("found %v", v.Findings)
+	}
+}
+
 // A row that the input has as a reject is no link, nor is a link a reject.
 func TestVerifyLinkOfAReject(t *testing.T) {
 	for was, is := range map[string]string{"http://a/": "ftp://ab/", "ftp://ab/": "http://a/"} {

@@ -89,7 +89,7 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 		return 0, in.usage("the header has a CR that no LF follows, where no line ends")
 	}
 	if s.first == nil { // no record that can be split: any column will do
-		in.URLs = []int{0}
+		in.URLs, in.Blank = []int{0}, s.fault == nil
 		return length, nil
 	}
 	return length, in.settleColumns()

@@ -181,6 +181,7 @@ type Input struct {
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
 	Skipped     []string // names of columns that have no one value a row, and so are not among them
+	Blank       bool     // a CSV without a record, so that its one column is made up
 	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
