@@ -93,6 +93,9 @@ func checkBlock(r io.ReaderAt, end, offset int64, n int32, body int64) error {
 	if n > MostMetadata {
 		return fmt.Errorf("%d bytes of metadata", n)
 	}
+	if body > mostBuffer {
+		return fmt.Errorf("a message with a body of %d bytes, more than %d", body, mostBuffer)
+	}
 	meta, err := readAt(r, int(n), offset)
 	if err != nil {
 		return err

@@ -289,6 +289,15 @@ func TestShrunk(t *testing.T) {
 	}
 }
 
+// A record batch of a file is refused for its size as one of a stream is, and not as
+// damaged.
+func TestLargeBatch(t *testing.T) {
+	data := bytes.NewReader([]byte("\xff\xff\xff\xff\x00\x00\x00\x00"))
+	if err := checkBlock(data, 1<<40, 0, 8, 1<<31); err == nil || err.Error() != "a message with a body of 2147483648 bytes, more than 2147483647" {
+		t.Errorf("%v", err)
+	}
+}
+
 // That a page cannot be read is told as it is, and not as a damaged file.
 func TestReadError(t *testing.T) {
 	data, err := os.ReadFile("../../testdata/source/duckdb-v1.parquet")
