@@ -19,7 +19,7 @@ const peekBytes = 64 << 10
 // Open looks at the start of the named input ("-": Options.Stdin) and settles
 // how it is read. A regular file is closed again until Read, so that thousands
 // of inputs need no more descriptors than one; of a stream, what was looked at
-// is kept. Open waits for the first 64 KiB of a stream.
+// is kept. Open waits for the first Options.Block bytes of a stream.
 //
 // An input that cannot be read as the options ask is a *[UsageError].
 func Open(ctx context.Context, name string, opts Options) (*Input, error) {
