@@ -14,7 +14,7 @@ import (
 )
 
 func TestCSVRecords(t *testing.T) {
-	long := strings.Repeat("x", 16)
+	long, eight := strings.Repeat("x", 16), strings.Repeat(",abcdefg", 32)
 	for _, tt := range []struct {
 		name, in string
 		ncols    int
@@ -63,8 +63,12 @@ func TestCSVRecords(t *testing.T) {
 			fmt.Sprintf(`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 17 bytes) "\"%s"`, long[1:]),
 			`2@18 malformed_row (the quote of field 1 is never closed) "\",b"`, `3@22 "c|d"`}},
 		{"long record", strings.Repeat("abcdefg,", 40) + "\nc,d\n", 2, []string{
-			`1@0 field_too_long (record is longer than 256 bytes; raw has the first 16 of the line's 320 bytes) "abcdefg,abcdefg,"`,
+			`1@0 field_too_long (record is longer than 256 bytes with its line ending; raw has the first 16 of the line's 320 bytes) "abcdefg,abcdefg,"`,
 			`2@321 "c|d"`}},
+		{"record as long as it may be", eight[1:] + "\n" + eight + "\n" + eight, 2, []string{
+			fmt.Sprintf(`1@0 field_too_long (32 fields where there should be 2; raw has the first 16 of the line's 255 bytes) %q`, eight[1:17]),
+			fmt.Sprintf(`2@256 field_too_long (record is longer than 256 bytes with its line ending; raw has the first 16 of the line's 256 bytes) %q`, eight[:16]),
+			fmt.Sprintf(`3@513 field_too_long (33 fields where there should be 2; raw has the first 16 of the line's 256 bytes) %q`, eight[:16])}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, block := range []int{1, 2, 3, 7, 1 << 16} {

@@ -59,7 +59,7 @@ func (m *modelRecord) peek(i int) int {
 	case m.at+i == len(m.data):
 		return eof
 	case m.at+i-m.start >= 16*m.maxField:
-		panic(&fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes", 16*m.maxField)})
+		panic(&fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes with its line ending", 16*m.maxField)})
 	}
 	return int(m.data[m.at+i])
 }

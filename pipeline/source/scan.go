@@ -122,7 +122,7 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 		case f != nil:
 			return 0, f
 		case p == more && capped:
-			return 0, &fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes", s.maxRecord)}
+			return 0, &fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes with its line ending", s.maxRecord)}
 		case p == more:
 			return more, nil
 		}
