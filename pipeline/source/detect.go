@@ -135,6 +135,10 @@ type sample struct {
 	urls    int    // cells that start as a URL does
 	named   bool   // first has the name of a URL column
 	pending bool   // the first record has not ended
+
+	late      int // the record that has such a name, if only ones without URLs stand before it; 0: none
+	lateWidth int // its fields, two or more
+	lateSame  int // records after it with as many
 }
 
 // sample looks at the first records and chooses the delimiter, unless it is
@@ -144,14 +148,19 @@ type sample struct {
 // more cells start as a URL does; without a header it must be the only one. Where
 // none qualifies there is one column, and the delimiter is the tab, which no URL
 // has; so a list of URLs of which some have commas is read as such, and one where
-// each has the same number of them is taken for columns.
+// each has the same number of them is taken for columns. It is no such list if a
+// header stands further down, after lines without URLs, and most of the records
+// after that have its columns: then the rows would be stored as URLs.
 func (in *Input) sample(w *window, start int) (*sample, error) {
 	candidates := in.candidates()
 	for {
-		best, equal, pending := (*sample)(nil), (*sample)(nil), false
+		best, equal, pending, late := (*sample)(nil), (*sample)(nil), false, 0
 		for _, delim := range []byte(candidates) {
 			s := in.try(delim, w.buf[w.pos:], start, w.eof())
 			pending = pending || s.pending
+			if 2*s.lateSame > s.records-s.late {
+				late = s.late
+			}
 			switch {
 			case len(candidates) == 1 || s.better(best):
 				best, equal = s, nil
@@ -166,6 +175,9 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 				return nil, err
 			}
 			continue
+		case best == nil && late > 0:
+			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: record %d names them, but is not the first: "+
+				"take away what stands before it, or choose --delimiter tab if each line is one URL", late)}
 		case best == nil:
 			best = in.try('\t', w.buf[w.pos:], start, w.eof())
 		}
@@ -233,6 +245,12 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 			}
 			s.first, s.width = texts(sp.fields), sp.count
 			s.named = in.isHeader(s.first)
+		}
+		switch {
+		case s.late > 0 && sp.count == s.lateWidth:
+			s.lateSame++
+		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.isHeader(texts(sp.fields)):
+			s.late, s.lateWidth = s.records, sp.count
 		}
 		s.count(sp)
 		p = next
