@@ -21,37 +21,38 @@ type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
 
 var errLonger = errors.New("it is longer than it says")
 
-// supported says whether pages of a codec can be read.
-func supported(codec format.CompressionCodec) bool {
-	switch codec {
-	case format.Uncompressed, format.Snappy, format.Lz4Raw, format.Zstd, format.Gzip, format.Brotli:
-		return true
-	}
-	return false
+// codecs are the ways in which pages may be compressed: each decompresses src into dst
+// and returns how much that is.
+var codecs = map[format.CompressionCodec]func(f *inflaters, dst, src []byte) (int, error){
+	format.Snappy: inflateSnappy,
+	format.Lz4Raw: func(_ *inflaters, dst, src []byte) (int, error) { return lz4.UncompressBlock(src, dst) },
+	format.Zstd:   (*inflaters).inflateZstd,
+	format.Gzip: func(f *inflaters, dst, src []byte) (int, error) {
+		return inflateStream[gzip.Reader](&f.gzip, dst, src)
+	},
+	format.Brotli: func(f *inflaters, dst, src []byte) (int, error) {
+		return inflateStream[brotli.Reader](&f.brotli, dst, src)
+	},
 }
 
-// inflate decompresses src into dst and returns how much that is.
+// inflate decompresses a page by its codec.
 func (f *inflaters) inflate(codec format.CompressionCodec, dst, src []byte) (int, error) {
-	switch codec {
-	case format.Snappy:
-		n, err := snappy.DecodedLen(src)
-		if err == nil && n > len(dst) {
-			err = errLonger
-		}
-		if err == nil {
-			_, err = snappy.Decode(dst, src)
-		}
-		return n, err
-	case format.Lz4Raw:
-		return lz4.UncompressBlock(src, dst)
-	case format.Zstd:
-		return f.inflateZstd(dst, src)
-	case format.Gzip:
-		return inflateStream[gzip.Reader](&f.gzip, dst, src)
-	case format.Brotli:
-		return inflateStream[brotli.Reader](&f.brotli, dst, src)
+	inflate := codecs[codec]
+	if inflate == nil {
+		return 0, fmt.Errorf("%s is not supported", codec)
 	}
-	return 0, fmt.Errorf("%s is not supported", codec)
+	return inflate(f, dst, src)
+}
+
+func inflateSnappy(_ *inflaters, dst, src []byte) (int, error) {
+	n, err := snappy.DecodedLen(src)
+	if err == nil && n > len(dst) {
+		err = errLonger
+	}
+	if err == nil {
+		_, err = snappy.Decode(dst, src)
+	}
+	return n, err
 }
 
 func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {

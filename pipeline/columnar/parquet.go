@@ -57,7 +57,8 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	}
 	p.levels(f.Root())
 	for i := range p.chunks {
-		if c := &p.chunks[i]; !supported(c.codec) && c.leaf.repeated == 0 { // repeated ones are not read
+		c := &p.chunks[i]
+		if c.codec != format.Uncompressed && codecs[c.codec] == nil && c.leaf.repeated == 0 { // repeated ones are not read
 			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
 		}
 	}
