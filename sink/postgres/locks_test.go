@@ -30,15 +30,8 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				defer other.Close()
 				old := loadAll(t, other, links[:100])
 
-				session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				session, run := started(t, s, "demo")
 				defer session.Close()
-				run, err := session.Start(ctx, sink.Run{Fingerprint: "fault", AsOf: asOf})
-				if err != nil {
-					t.Fatal(err)
-				}
 				rest, err := unsettled(ctx, session, links)
 				if err != nil || len(rest) != 100 {
 					t.Fatalf("%d links to load, %v", len(rest), err)
@@ -87,15 +80,8 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 			dsn := server.Database(t)
 			s := openStore(t, dsn, Options{})
 			defer s.Close()
-			session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			session, run := started(t, s, "demo")
 			defer session.Close()
-			run, err := session.Start(ctx, sink.Run{Fingerprint: "fault", AsOf: asOf})
-			if err != nil {
-				t.Fatal(err)
-			}
 			terminate(t, dsn, session)
 			if err := end(s, dsn, run, generated(0, 10)); err != nil {
 				t.Fatal(err)

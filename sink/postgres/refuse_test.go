@@ -266,15 +266,8 @@ func TestConflictWithAnIndexThatIsGone(t *testing.T) {
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
 	loadAll(t, s, generated(0, 10))
-	locked, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	locked, run := started(t, s, "demo")
 	defer locked.Close()
-	run, err := locked.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
-	if err != nil {
-		t.Fatal(err)
-	}
 	conflict := locked.Load(ctx, run, pieces(generated(0, 10)))
 	if state(conflict) != "23505" || !errors.Is(conflict, sink.ErrConflict) {
 		t.Fatalf("error %v", conflict)

@@ -185,14 +185,14 @@ func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 	return run
 }
 
-// started opens a session on a workspace and begins a run.
+// started opens a session on a workspace and begins a run, the same as run does.
 func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) {
 	t.Helper()
 	session, err := s.Lock(context.Background(), []string{workspace}, sink.LockOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "fault", AsOf: asOf})
 	if err != nil {
 		session.Close()
 		t.Fatal(err)
