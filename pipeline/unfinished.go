@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/report"
@@ -86,6 +87,10 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	unfinished, err := session.Unfinished(ctx)
 	if err != nil {
 		return row, err
+	}
+	// Since claim its own process may have finished it, and then let go of the locks.
+	if r.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == r.killed.ID }) {
+		return row, fmt.Errorf("output folder %s: it %w by now; --overwrite replaces it", r.cfg.Out, report.ErrExists)
 	}
 	first := !r.asked // later this very run may be one of them
 	if n := len(unfinished); r.cfg.NewRun && first && n > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,36 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 				t.Error("the store has changed")
 			}
 		})
+	}
+}
+
+// If that run is finished after all, as by its own process once the store works again,
+// its output is a finished one: nobody replaces it who did not ask for that.
+func TestLoadedRunFinishesMeanwhile(t *testing.T) {
+	for _, newRun := range []bool{false, true} {
+		dir := t.TempDir()
+		cfg := interrupted(t, dir, "finish")
+		before, links, open := readReports(t), dump(t, dir), cfg.Store
+		store := &faultyStore{Store: open, countdown: newCountdown(0, func() error {
+			runs, err := open.Runs(t.Context())
+			if err != nil {
+				return err
+			}
+			session, err := open.Lock(t.Context(), nil, sink.LockOptions{})
+			if err != nil {
+				return err
+			}
+			return errors.Join(session.Finish(t.Context(), runs[0]), session.Close())
+		})}
+		store.at, cfg.Store, cfg.NewRun = "lock", store, newRun
+		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, report.ErrExists) || !strings.Contains(err.Error(), "output folder out") {
+			t.Errorf("error %v", err)
+		}
+		clean(t)
+		sameReports(t, readReports(t), before, reports...)
+		if !slices.Equal(dump(t, dir), links) {
+			t.Error("the store has changed")
+		}
 	}
 }
 
