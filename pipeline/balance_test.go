@@ -1,29 +1,61 @@
 package pipeline
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
 
 // Books balance if they say what was read and written, and only then.
 func TestBalance(t *testing.T) {
 	r := &run{inputs: new(inputs)} // that read nothing
-	out := &written{rows: [3]int64{1, 2, 3}}
 	for _, test := range []struct {
 		settled sink.Counts
-		out     *written
+		written [3]int64
 		rejects int64
 		ok      bool
 	}{
-		{sink.Counts{}, new(written), 0, true},
-		{sink.Counts{Created: 1}, new(written), 0, false},
-		{sink.Counts{Read: 1}, new(written), 0, false},
-		{sink.Counts{Rejected: 1}, new(written), 0, false},
-		{sink.Counts{Created: 1, Existing: 2, Duplicate: 3, Rejected: 4}, out, 4, false}, // none of which was read
+		{sink.Counts{}, [3]int64{}, 0, true},
+		{sink.Counts{Created: 1}, [3]int64{}, 0, false},
+		{sink.Counts{Read: 1}, [3]int64{}, 0, false},
+		{sink.Counts{Rejected: 1}, [3]int64{}, 0, false},
+		{sink.Counts{Created: 1, Existing: 2, Duplicate: 3, Rejected: 4}, [3]int64{1, 2, 3}, 4, false}, // none of which was read
 	} {
-		if err := r.balance(test.settled, test.out, test.rejects); (err == nil) != test.ok {
+		if err := r.balance(test.settled, test.written, test.rejects); (err == nil) != test.ok {
 			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
+// Nor does a run with too many rejects get its name unless it has written all of them.
+func TestBalanceOfRejects(t *testing.T) {
+	for _, counted := range []int64{0, 1} {
+		out := filepath.Join(t.TempDir(), "out")
+		cfg, err := Config{Inputs: []string{"a.csv"}, Out: out, Workspace: "ws"}.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{cfg: cfg, inputs: new(inputs), files: map[string]*report.File{}, settled: new(settlement)}
+		r.records, r.rejects = r.newRejectSorter(t.Context()), r.newRejectSorter(t.Context()) // of which there are none
+		if err := errors.Join(r.records.Finish(), r.rejects.Finish()); err != nil {
+			t.Fatal(err)
+		}
+		if r.folder, err = report.Claim(out, report.ClaimOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var tooMany *TooManyRejectsError
+		err = r.refuse(t.Context(), sink.Run{Counts: sink.Counts{Rejected: counted}})
+		_, staterr := os.Stat(out)
+		if named := staterr == nil; named != (counted == 0) || errors.As(err, &tooMany) != named || !named && !strings.Contains(err.Error(), "do not balance") {
+			t.Errorf("%d rejects: %v, %v", counted, err, staterr)
+		}
+		if err := errors.Join(r.folder.Abandon(), r.records.Close(), r.rejects.Close()); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -253,6 +253,10 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 	if err != nil {
 		return err
 	}
+	links := [3]int64{report.Created: row.Counts.Created, report.Existing: row.Counts.Existing, report.Duplicate: row.Counts.Duplicate}
+	if err := r.balance(row.Counts, links, rejects.Rows); err != nil { // as if they were written
+		return err
+	}
 	digest, err := r.writeManifest(r.manifest(row.Counts, []report.FileSum{rejects}))
 	if err != nil {
 		return err
@@ -295,7 +299,7 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 		return err
 	}
 	files = append(files, rejects)
-	if err := r.balance(row.Counts, out, rejects.Rows); err != nil {
+	if err := r.balance(row.Counts, out.rows, rejects.Rows); err != nil {
 		return err
 	}
 	if row.ManifestSHA256, err = r.writeManifest(r.manifest(row.Counts, files)); err != nil {
@@ -319,10 +323,11 @@ func (r *run) enterFinish() {
 	r.finishing = time.Now()
 }
 
-// balance compares the books as settled with what was read and written.
-func (r *run) balance(c sink.Counts, out *written, rejects int64) error {
-	w := sink.Counts{Read: r.recordsRead(), Created: out.rows[report.Created], Existing: out.rows[report.Existing],
-		Duplicate: out.rows[report.Duplicate], Rejected: rejects}
+// balance compares the books as settled with what was read and written: rows of the
+// mapping by report.Outcome, and rejects.
+func (r *run) balance(c sink.Counts, rows [3]int64, rejects int64) error {
+	w := sink.Counts{Read: r.recordsRead(), Created: rows[report.Created], Existing: rows[report.Existing],
+		Duplicate: rows[report.Duplicate], Rejected: rejects}
 	if w != c || w.Read != w.Created+w.Existing+w.Duplicate+w.Rejected {
 		return fmt.Errorf("the books do not balance: settled %+v, written %+v", c, w)
 	}
