@@ -90,6 +90,7 @@ type head struct {
 func (r *run) settle(ctx context.Context, session sink.Session, runID int32) error {
 	r.cfg.Status.enter(StageSettle)
 	r.cfg.Status.Settled.Store(0)
+	r.settled = nil // its memory is for this one
 	buckets := r.records.Buckets()
 	s := &settlement{
 		run: r, session: session, runID: runID,
