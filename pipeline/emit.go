@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,11 +300,8 @@ func firstOf(b *extsort.Bucket, i int) int {
 	if i == 0 || !sameURL(b, i-1, i) {
 		return i
 	}
-	first := b.Search(b.Group(i), b.Key(i))
-	for !sameURL(b, first, i) {
-		first++
-	}
-	return first
+	slot := b.Search(b.Group(i), b.Key(i)) // in which other URLs may come before, with many rows
+	return slot + sort.Search(i-slot, func(n int) bool { return sameURL(b, slot+n, i) })
 }
 
 // url adds the records [from, to) of the URL whose first record in the bucket is
