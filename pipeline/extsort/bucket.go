@@ -199,7 +199,12 @@ func (s *Sorter) takeRoom() *room {
 	}
 }
 
+// giveBack keeps a room for the next bucket, but not the memory of a record that is
+// larger than buckets are to be.
 func (s *Sorter) giveBack(r *room) {
+	if int64(cap(r.buf))/2 > s.loadable() {
+		r.buf, r.chunks = nil, nil // which refer to it
+	}
 	select {
 	case s.rooms <- r:
 	default:

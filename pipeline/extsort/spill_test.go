@@ -242,6 +242,36 @@ func TestLongRecordsAreGivenUp(t *testing.T) {
 	runtime.KeepAlive(w)
 }
 
+// The room of a bucket that one record makes large is not kept.
+func TestRoomIsGivenUp(t *testing.T) {
+	const loads = 4
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, Loads: loads, TempDir: t.TempDir()})
+	defer s.Close()
+	w := s.NewWriter()
+	for i := range uint64(loads) {
+		w.Reserve(0, i, 4<<20)
+	}
+	if err := s.Finish(); err != nil || s.Buckets() < loads {
+		t.Fatalf("%d buckets: %v", s.Buckets(), err)
+	}
+	before := heap()
+	var loaded []*Bucket
+	for i := range s.Buckets() {
+		b, err := s.Load(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded = append(loaded, b)
+	}
+	for _, b := range loaded {
+		b.Release()
+	}
+	loaded = nil
+	if more := heap() - before; more > 4<<20 {
+		t.Errorf("%d bytes are held", more)
+	}
+}
+
 // Where contents divide records, the buckets do not hold any.
 func TestContentsAreGivenUp(t *testing.T) {
 	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: t.TempDir()})
