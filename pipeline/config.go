@@ -168,7 +168,7 @@ func checkBaseURL(base string) error {
 		return nil
 	case err == nil && u.User != nil: // not shown: it would be, in every mapping and manifest
 		return errors.New("the base URL has a user name or password")
-	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.ContainsAny(base, "?# \"<>\\^`{|}"):
+	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(base, "?# \"<>\\^`{|}"):
 		return nil
 	case strings.Contains(base, "@"): // not shown either
 		return errors.New("the base URL, which may have a password, " + form)

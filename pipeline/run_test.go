@@ -710,6 +710,7 @@ func TestRefused(t *testing.T) {
 		"--workers -1 is negative":      func(cfg *pipeline.Config) { cfg.Workers = -1 },
 		"--max-retries 1048577 is not ": func(cfg *pipeline.Config) { cfg.MaxRetries = 1<<20 + 1 },
 		"--as-of 10000-01-01":           func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		`URL "https://:8080" is not of`: func(cfg *pipeline.Config) { cfg.BaseURL = "https://:8080" },
 		"code length 25":                func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
 	} {
 		dir := t.TempDir()
