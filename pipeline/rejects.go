@@ -173,7 +173,7 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 			}
 		}
 	}
-	return errors.Join(w.sorted.Err(), late.Finish())
+	return late.Finish()
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.

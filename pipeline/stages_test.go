@@ -219,6 +219,30 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// Rejects of URLs without a code that find no room on disk are told of once.
+func TestLateRejectsFail(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var list []string
+	for i := range 200 { // of which most find no code
+		list = append(list, fmt.Sprintf("http://example.com/%d,,%s", i, strings.Repeat("x", 100_000)))
+	}
+	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(1)
+	cfg.Inputs, cfg.Out, cfg.Status = []string{"a.csv"}, "out", new(pipeline.Status)
+	cfg.SpillAt(1)
+	cfg.UseFS(fsystest.FS{Before: func(operation string) error {
+		if operation == "temp" && cfg.Status.Stage() == pipeline.StageFinish {
+			return syscall.EIO
+		}
+		return nil
+	}})
+	if _, err := pipeline.Run(t.Context(), cfg); err == nil || strings.Count(err.Error(), "make the spill file") != 1 {
+		t.Errorf("error %v", err)
+	}
+}
+
 // heeding are the calls of the store that come when a run is over if it heeds that
 // it is cancelled: each of them is given its context.
 var heeding = []string{"populated", "lookup", "unfinished", "start", "chunk", "loaded", "finish"}
