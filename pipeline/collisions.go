@@ -71,10 +71,7 @@ func slotOf(workspace uint32, code []byte) assign.Slot {
 // lowerSlots yields the slots that a link would have had at lower salts.
 func (s *settlement) lowerSlots(d *decision) iter.Seq2[int, assign.Slot] {
 	return func(yield func(int, assign.Slot) bool) {
-		scheme, err := codegen.New(len(d.code))
-		if err != nil || d.outcome == exhausted {
-			return // codegen.SaltOf found no salt for such a code
-		}
+		scheme, _ := codegen.New(len(d.code)) // of a length that there is, where there is a salt
 		workspace := s.run.workspaceName(d.url.Workspace)
 		var input, code []byte
 		for salt := range d.salt {

@@ -32,7 +32,7 @@ const (
 // A decision is what became of a URL, with its code if it is not that of salt 0.
 type decision struct {
 	outcome outcome
-	url     assign.URL
+	url     assign.URL // none if exhausted
 	code    string
 	salt    int // -1: none gives the code
 }
@@ -216,7 +216,7 @@ func (s *settlement) contest(ctx context.Context) error {
 		c := &claims[i]
 		d := decision{outcome: created, url: c.URL, code: string(c.Code.Bytes()), salt: c.Salt}
 		if c.Exhausted {
-			d = decision{outcome: exhausted, url: c.URL}
+			d = decision{outcome: exhausted}
 			s.failed++
 			s.rejected += s.rows[i]
 		}
