@@ -82,8 +82,8 @@ func New(cfg Config) *Sorter {
 	if cfg.Memory > 0 {
 		arena = min(arena, max(cfg.Memory, chunkSize))
 	}
-	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: newSpill(fsys.Or(cfg.FS), cfg.TempDir),
-		rooms: make(chan *room, max(cfg.Loads, 1))}
+	cfg.Loads = max(cfg.Loads, 1)
+	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: newSpill(fsys.Or(cfg.FS), cfg.TempDir), rooms: make(chan *room, cfg.Loads)}
 }
 
 // NewWriter returns a writer for one goroutine. Safe for concurrent use.
@@ -179,7 +179,7 @@ func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
 		r := &ranges[i]
 		if i > 0 {
 			last := &s.buckets[len(s.buckets)-1]
-			if last.entries == nil && last.count+r.count <= smallBucket && last.size+r.size <= min(s.loadable()/2, smallBytes) && bounds[i-1].content == nil {
+			if last.entries == nil && last.count+r.count <= smallBucket && last.size+r.size <= min(s.loadable()/2, smallBytes) {
 				last.join(r)
 				continue
 			}
@@ -207,7 +207,7 @@ func (s *Sorter) loadable() int64 {
 	if s.cfg.Memory == 0 {
 		return 1<<63 - 1
 	}
-	return max(s.cfg.Memory*4/5/int64(max(s.cfg.Loads, 1)), chunkSize)
+	return max(s.cfg.Memory*4/5/int64(s.cfg.Loads), chunkSize)
 }
 
 // unloadable reports whether a range is on disk and has to be divided.
@@ -278,14 +278,13 @@ func (s *Sorter) compareAll(a, b bound) int {
 type splitters struct {
 	bounds  []bound
 	keys    []uint64 // of the bounds
-	content bool     // some bound has content
+	content bool     // the bounds have content
 }
 
 func newSplitters(bounds []bound) *splitters {
-	p := &splitters{bounds: bounds, keys: make([]uint64, len(bounds))}
+	p := &splitters{bounds: bounds, keys: make([]uint64, len(bounds)), content: len(bounds) > 0 && bounds[0].content != nil}
 	for i, b := range bounds {
 		p.keys[i] = b.key
-		p.content = p.content || b.content != nil
 	}
 	return p
 }
