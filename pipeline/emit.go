@@ -77,8 +77,9 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		}
 	}()
 	if r.cfg.ReportOrder != report.InputOrder {
+		r.cfg.Status.enter(StageWrite)
 		err := r.timings.time("write", func(s *report.Stage) error {
-			err := r.emitSorted(ctx, StageWrite, out, nil, session, row)
+			err := r.emitSorted(ctx, out, nil, session, row)
 			s.Rows = r.cfg.Status.Written.Load()
 			return err
 		})
@@ -91,9 +92,10 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	}
 	placed := r.newPlaceSorter(ctx, r.budget.placed, r.budget.loads)
 	defer func() { err = errors.Join(err, placed.Close()) }()
+	r.cfg.Status.enter(StageOrder)
 	if err := r.timings.time("order", func(s *report.Stage) error {
 		s.Rows = r.accepted
-		if err := r.emitSorted(ctx, StageOrder, out, placed, session, row); err != nil {
+		if err := r.emitSorted(ctx, out, placed, session, row); err != nil {
 			return err
 		}
 		return placed.Finish()
@@ -111,8 +113,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 
 // emitSorted goes over the records: their rows are written, or placed if they are
 // to be in another order.
-func (r *run) emitSorted(ctx context.Context, stage Stage, out *written, placed *extsort.Sorter, session sink.Session, row sink.Run) error {
-	r.cfg.Status.enter(stage)
+func (r *run) emitSorted(ctx context.Context, out *written, placed *extsort.Sorter, session sink.Session, row sink.Run) error {
 	g, ctx := errgroup.WithContext(ctx)
 	loads := make(chan *piece)
 	load := session != nil && !r.cfg.DryRun && r.settled.toLoad() > 0

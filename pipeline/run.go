@@ -204,7 +204,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	row.Counts = r.settled.counts(r.recordsRead(), r.accepted)
+	row.Counts = r.settled.counts()
 	r.result.Counts = row.Counts
 	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
 		return r.refuse(ctx, row)
@@ -257,11 +257,10 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 	if err := r.balance(row.Counts, links, rejects.Rows); err != nil { // as if they were written
 		return err
 	}
-	digest, err := r.writeManifest(r.manifest(row.Counts, []report.FileSum{rejects}))
-	if err != nil {
+	if row.ManifestSHA256, err = r.writeManifest(r.manifest(row.Counts, []report.FileSum{rejects})); err != nil {
 		return err
 	}
-	if err := r.commit(row, digest); err != nil {
+	if err := r.commit(row); err != nil {
 		return err
 	}
 	tooMany := &TooManyRejectsError{Rejected: row.Counts.Rejected, Read: row.Counts.Read, Limit: r.cfg.MaxRejects}
@@ -310,7 +309,7 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 			return err
 		}
 	}
-	if err := r.commit(row, row.ManifestSHA256); err != nil || !stored {
+	if err := r.commit(row); err != nil || !stored {
 		return err
 	}
 	r.named = &row
@@ -335,13 +334,13 @@ func (r *run) balance(c sink.Counts, rows [3]int64, rejects int64) error {
 }
 
 // commit writes timings.json and gives the folder its name.
-func (r *run) commit(row sink.Run, digest string) error {
+func (r *run) commit(row sink.Run) error {
 	if err := r.writeTimings(row); err != nil {
 		return err
 	}
 	if err := r.folder.Commit(); err != nil {
 		return err
 	}
-	r.result.ManifestSHA256, r.result.Reasons = digest, r.reasons()
+	r.result.ManifestSHA256, r.result.Reasons = row.ManifestSHA256, r.reasons()
 	return nil
 }

@@ -382,7 +382,8 @@ func (l *loadedBucket) release() {
 }
 
 // counts returns the books as they must come out.
-func (s *settlement) counts(read, accepted int64) sink.Counts {
+func (s *settlement) counts() sink.Counts {
+	read, accepted := s.run.recordsRead(), s.run.accepted
 	return sink.Counts{
 		Read:      read,
 		Created:   s.urls - s.existing - s.failed,
