@@ -58,7 +58,7 @@ type Claim struct {
 // A Holder is who has a slot without being among the claims.
 type Holder struct {
 	Fixed     bool   // an owner that cannot be moved: every claim is turned away
-	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it; nil: nobody
+	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it
 }
 
 // Holders knows who holds codes outside of the contest.
@@ -138,13 +138,12 @@ func (c *contest) ask(ctx context.Context, who Holders) error {
 		return nil
 	}
 	return who.Holders(ctx, slots, func(i int, h Holder) {
-		switch {
-		case h.Fixed:
+		if h.Fixed {
 			c.holds[slots[i]] = fixed
-		case h.Canonical != nil:
-			c.holds[slots[i]] = int32(len(c.claims))
-			c.claims = append(c.claims, Claim{URL: URL{slots[i].Workspace, h.Canonical}, Code: slots[i].Code})
+			return
 		}
+		c.holds[slots[i]] = int32(len(c.claims))
+		c.claims = append(c.claims, Claim{URL: URL{slots[i].Workspace, h.Canonical}, Code: slots[i].Code})
 	})
 }
 

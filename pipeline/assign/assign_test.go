@@ -142,14 +142,12 @@ func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int
 		}
 		seen[slot] = true
 		code := slot.Code.Bytes()
-		var holder assign.Holder
 		if h.owners[string(code)] != "" {
-			holder.Fixed = true
+			report(i, assign.Holder{Fixed: true})
 		} else if group := h.bySlot[string(code)]; len(group) > 0 && !h.known[group[0]] {
 			h.known[group[0]] = true
-			holder.Canonical = []byte(group[0])
+			report(i, assign.Holder{Canonical: []byte(group[0])})
 		}
-		report(i, holder)
 	}
 	return nil
 }
