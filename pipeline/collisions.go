@@ -38,7 +38,7 @@ func (s *settlement) explainSalts(ctx context.Context) error {
 		return err
 	}
 	for _, d := range s.special {
-		slot := slotOf(d.url.Workspace, []byte(d.code))
+		slot := assign.Slot{Workspace: d.url.Workspace, Code: assign.MakeCode([]byte(d.code))}
 		if _, asked := owner[slot]; asked && d.outcome == created {
 			owner[slot] = d.url.Canonical
 		}
@@ -64,10 +64,6 @@ func (s *settlement) collisions(d *decision) iter.Seq[report.Collision] {
 	}
 }
 
-func slotOf(workspace uint32, code []byte) assign.Slot {
-	return assign.Slot{Workspace: workspace, Code: assign.MakeCode(code)}
-}
-
 // lowerSlots yields the slots that a link would have had at lower salts.
 func (s *settlement) lowerSlots(d *decision) iter.Seq2[int, assign.Slot] {
 	return func(yield func(int, assign.Slot) bool) {
@@ -77,7 +73,7 @@ func (s *settlement) lowerSlots(d *decision) iter.Seq2[int, assign.Slot] {
 		for salt := range d.salt {
 			input = codegen.AppendInput(input[:0], d.url.Canonical, workspace, salt)
 			code = scheme.AppendCode(code[:0], codegen.Sum(input))
-			if !yield(salt, slotOf(d.url.Workspace, code)) {
+			if !yield(salt, assign.Slot{Workspace: d.url.Workspace, Code: assign.MakeCode(code)}) {
 				return
 			}
 		}

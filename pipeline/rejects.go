@@ -164,7 +164,7 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 		if err != nil {
 			return err
 		}
-		for first, end := range urls(b) {
+		for first, end := range urlsOf(b) {
 			if r.settled.decision(i, first, hashOf(b.Record(first))).outcome != exhausted {
 				continue
 			}

@@ -157,8 +157,8 @@ func (s *settlement) askPopulated(ctx context.Context) error {
 	return nil
 }
 
-// urls yields the records of each distinct URL of a bucket: [first, end).
-func urls(b *extsort.Bucket) iter.Seq2[int, int] {
+// urlsOf yields the records of each distinct URL of a bucket: [first, end).
+func urlsOf(b *extsort.Bucket) iter.Seq2[int, int] {
 	return func(yield func(first, end int) bool) {
 		for first := 0; first < b.Len(); {
 			end := first + 1

@@ -98,7 +98,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 	}
 	defer b.Release()
 	n := int64(0)
-	for first, end := range urls(b) {
+	for first, end := range urlsOf(b) {
 		if end < b.Len() && b.Group(end) == b.Group(first) && b.Key(end) == b.Key(first) {
 			return false, nil
 		}
@@ -111,7 +111,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 
 // askStore finds what the store has of the URLs of the bucket.
 func (v *visit) askStore(ctx context.Context, more bool) error {
-	for first, end := range urls(v.records) {
+	for first, end := range urlsOf(v.records) {
 		if first == 0 && v.spotOf(0) == v.last {
 			v.heads[v.bucket] = v.lastHead
 			continue
@@ -205,7 +205,7 @@ func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
 // findContests hands every fresh URL whose code somebody else wants or has to
 // the contest. With more, the next bucket may go on with the last slot.
 func (v *visit) findContests(more bool) {
-	for first, end := range urls(v.records) {
+	for first, end := range urlsOf(v.records) {
 		rows := int64(end - first)
 		if first == 0 && v.heads[v.bucket].known {
 			v.addRows(v.heads[v.bucket], rows)

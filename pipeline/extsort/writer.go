@@ -226,15 +226,15 @@ func (w *Writer) makeRoom(enough func() bool) {
 	for range w.parts {
 		t := &w.parts[w.turn]
 		w.turn = (w.turn + 1) % len(w.parts)
-		if w.spill(t, t.full()); enough() {
+		if w.spill(t, t.filled()); enough() {
 			return
 		}
 	}
 }
 
-// full returns how many chunks of the stretch take no more records: all but the last,
+// filled returns how many chunks of the stretch take no more records: all but the last,
 // if that is not a record's own.
-func (t *stretch) full() int {
+func (t *stretch) filled() int {
 	n := len(t.chunks)
 	if n > 0 && cap(t.chunks[n-1]) <= chunkSize {
 		n--
