@@ -96,20 +96,15 @@ func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
 // It stops at an error, or at the end of the context, and leaves it in err.
 func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
-		var at loadedBucket
-		defer at.release()
-		for i := range s.Buckets() {
-			b, loadErr := at.load(ctx, s, i)
-			if loadErr != nil {
-				*err = cmp.Or(*err, loadErr)
-				return
-			}
-			for j := range b.Len() {
-				if !yield(b.Key(j), b.Record(j)) {
-					return
+		*err = cmp.Or(*err, s.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error {
+			defer b.Release()
+			for i := range b.Len() {
+				if !yield(b.Key(i), b.Record(i)) {
+					return errors.New("the rest is not wanted")
 				}
 			}
-		}
+			return nil
+		}))
 	}
 }
 
