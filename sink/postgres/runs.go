@@ -85,22 +85,23 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 }
 
 // insert adds a run and returns its ID. One that an earlier try has added is
-// known by its fingerprint and the microsecond of its start.
+// known by its fingerprint and the microsecond of its start, unless it is over: then
+// another process has ended it, and this is one of its own.
 func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
 	runs := s.store.names.runs
+	added := " FROM " + runs + " WHERE fingerprint = $1 AND started = $2 AND " + open
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.store.lockKey("runs", "")); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
 				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started)
-			SELECT (SELECT coalesce(max(run_id), 0) + 1 FROM `+runs+`), $1::text, $2, $3, 0, 0, 0, 0, 0, '', $4::timestamptz
-			WHERE NOT EXISTS (SELECT FROM `+runs+` WHERE fingerprint = $1 AND started = $4)`,
-			run.Fingerprint, string(sink.Loading), run.AsOf, run.Started); err != nil {
+			SELECT (SELECT coalesce(max(run_id), 0) + 1 FROM `+runs+`), $1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz
+			WHERE NOT EXISTS (SELECT`+added+")",
+			run.Fingerprint, run.Started, string(sink.Loading), run.AsOf); err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, "SELECT run_id FROM "+runs+" WHERE fingerprint = $1 AND started = $2",
-			run.Fingerprint, run.Started).Scan(&id)
+		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
 	})
 	return id, err
 }

@@ -16,6 +16,7 @@ var runTests = []test{
 	{"runs/round_trip", testRunRoundTrip},
 	{"runs/resume", testRunResume},
 	{"runs/resume_loaded", testRunResumeLoaded},
+	{"runs/over", testRunOver},
 	{"runs/left_behind", testRunLeftBehind},
 	{"runs/concurrent_ids", testRunConcurrent},
 }
@@ -174,6 +175,30 @@ func testRunResumeLoaded(t *testing.T, db *database) {
 			}
 		}
 	}, "w")
+}
+
+// A run that somebody ended is not begun again, though the one that is begun has its
+// fingerprint and its Started, as where the pipeline tries again.
+func testRunOver(t *testing.T, db *database) {
+	again := func(id int32) (run sink.Run) {
+		t.Helper()
+		db.with(func(s sink.Session) {
+			var err error
+			run, err = s.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf, Started: asOf})
+			noError(t, err)
+			if run.ID != id || run.State != sink.Loading {
+				t.Errorf("started %+v, want run %d", run, id)
+			}
+			if id == 1 {
+				complete(t, s, run)
+			}
+		}, "w")
+		return run
+	}
+	again(1)
+	_, _, err := db.undo(again(2).ID)
+	noError(t, err)
+	again(3)
 }
 
 // A session that ends in the middle of everything leaves no link without a run.
