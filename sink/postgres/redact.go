@@ -75,7 +75,8 @@ func Redact(dsn string) string {
 // redactURL hides what lies between the first colon and the last @, since a
 // password with unescaped delimiters can reach anywhere, or, where there is no @,
 // from the first port on that is not a number: a host may have been forgotten. Of
-// the parameters it hides the secret values and what else mentions a secret.
+// the parameters it hides the secret values and what else mentions a secret, and what
+// has no value: it may be the rest of a password with an &.
 func redactURL(s string) string {
 	hidden := make([]bool, len(s))
 	hide := func(from, to int) {
@@ -92,10 +93,10 @@ func redactURL(s string) string {
 		to := from + strings.IndexByte(s[from:]+"&", '&')
 		key, value, ok := strings.Cut(s[from:to], "=")
 		switch {
-		case ok && (secret(key) || secret(value) && key != "passfile"):
-			hide(from+len(key)+1, to)
-		case secret(key):
+		case !ok:
 			hide(from, to)
+		case secret(key) || secret(value) && key != "passfile":
+			hide(from+len(key)+1, to)
 		}
 		from = to + 1
 	}
