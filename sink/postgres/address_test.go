@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
@@ -71,6 +73,27 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// A server that takes connections and never answers is given up and tried again: at
+// its time, if the address has one.
+func TestServerThatNeverAnswers(t *testing.T) {
+	for dsn, want := range map[string]time.Duration{
+		"host=h": connectTimeout, "host=h connect_timeout=0": connectTimeout, "host=h connect_timeout=70": 70 * time.Second,
+	} {
+		if config, err := parse(dsn); err != nil || config.ConnectTimeout != want {
+			t.Errorf("%s: %v, %v", dsn, config.ConnectTimeout, err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dsn := server.TCP("links", l.Addr().(*net.TCPAddr).Port) + " connect_timeout=1"
+	if _, err := Open(context.Background(), dsn, Options{RetryFor: -1}); !errors.Is(err, sink.ErrRetryable) {
+		t.Errorf("error %v, want a retryable one", err)
+	}
 }
 
 // Whoever looks at the server sees what is at work, under the name that the

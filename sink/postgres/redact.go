@@ -5,12 +5,18 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // mask stands where a secret stood.
 const mask = "xxxxx"
+
+// connectTimeout is how long a connection to one host may take if the address does not
+// say. The driver does not tell that from connect_timeout=0, so nobody waits for ever:
+// who wants to wait for longer names a longer time.
+const connectTimeout = 30 * time.Second
 
 // parse reads an address. Its errors do not contain a password: the driver's
 // own may, where the address is malformed, so it is asked again about the
@@ -24,6 +30,9 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 			config.RuntimeParams["application_name"] = appName
 		}
 		config.RuntimeParams["client_encoding"] = "UTF8"
+		if config.ConnectTimeout == 0 {
+			config.ConnectTimeout = connectTimeout
+		}
 		config.AfterNetConnect, config.BuildFrontend = widen, buffered
 		return config, nil
 	}

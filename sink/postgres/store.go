@@ -72,7 +72,8 @@ var _ sink.Store = (*Store)(nil)
 
 // Open connects to the database at dsn, a postgres:// URL or a string of
 // keyword=value pairs; what it does not say comes from libpq's variables, the
-// service file and the password file. It creates nothing.
+// service file and the password file; a connection may take 30 seconds unless it has
+// a connect_timeout that is not 0. It creates nothing.
 func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
