@@ -34,6 +34,26 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// keepTo sees to it that all later connections are to a primary, or all to a standby, as
+// this one is: of several hosts the driver takes the next where one has no connection
+// left, and a standby is behind. An address that says what it wants
+// (target_session_attrs) has it so.
+func (s *Store) keepTo(ctx context.Context, conn *pgx.Conn) error {
+	if s.config.ValidateConnect != nil {
+		return nil
+	}
+	err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn.PgConn())
+	switch {
+	case err == nil:
+		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	case errors.Is(err, pgconn.ErrStandbyConnection):
+		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsStandby
+	default:
+		return err
+	}
+	return nil
+}
+
 // sendBuffer is how much of a COPY may be under way to a server on this machine.
 // The usual 208 KiB are 1 ms of its work, less than it can take until this process,
 // busy with the reports, sends more. The kernel may allow less: net.core.wmem_max.

@@ -108,11 +108,12 @@ func classOfState(code string) error {
 }
 
 // unreachable tells whether the connection could not be made, if only to one of
-// several hosts, or broke off. A name that is not found may be that of a server
+// several hosts, or not to the kind of server that was asked for, or broke off. A name that is not found may be that of a server
 // that is about to start.
 func unreachable(err error) bool {
 	for _, e := range []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
+		pgconn.ErrStandbyConnection, pgconn.ErrPrimaryConnection, // while the servers change their parts
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
 		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT,
 		syscall.ENOENT, syscall.EAGAIN, // the Unix socket of a server that starts, or is busy

@@ -184,6 +184,16 @@ func TestStandby(t *testing.T) {
 	if got, err := peek.Populated(context.Background(), []string{"demo", "other"}); err != nil || !got[0] || got[1] {
 		t.Errorf("%v, %v", got, err)
 	}
+
+	// The connections of a store are all to standbys or all to the primary.
+	primary := openStore(t, server.Database(t), Options{})
+	defer primary.Close()
+	s.config.ValidateConnect, primary.config.ValidateConnect = primary.config.ValidateConnect, s.config.ValidateConnect
+	for _, s := range []*Store{s, primary} {
+		if conn, err := s.dial(context.Background()); !errors.Is(err, sink.ErrRetryable) {
+			t.Errorf("connection %v, error %v, want a retryable one", conn, err)
+		}
+	}
 }
 
 // No connection is left: that passes, so it is worth another try.

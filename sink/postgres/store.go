@@ -91,7 +91,9 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		}
 		if err = s.checkServer(ctx, conn); err == nil {
 			if s.names, err = s.resolve(ctx, conn); err == nil {
-				err = setUp(ctx, conn)
+				if err = setUp(ctx, conn); err == nil {
+					err = s.keepTo(ctx, conn)
+				}
 			}
 		}
 		if err != nil {
