@@ -175,13 +175,14 @@ func referenced(err error) bool {
 // listKept tells of the links that a run still has. What somebody set to be
 // updated at infinity has no time.
 func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (n int64, err error) {
-	if err := s.hold(ctx); err != nil {
+	const op = "list the links that stay"
+	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
 		return 0, err
 	}
 	rows, err := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at FROM "+s.store.names.links+
 		" WHERE run_id = $1 ORDER BY workspace_id, short_code", run)
 	if err != nil {
-		return 0, classify(ctx, "list the links that stay", err)
+		return 0, classify(ctx, op, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -198,5 +199,5 @@ func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) 
 			return n, err
 		}
 	}
-	return n, classify(ctx, "list the links that stay", rows.Err())
+	return n, classify(ctx, op, rows.Err())
 }

@@ -247,3 +247,40 @@ func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 		t.Errorf("undone again: %+v, %v", got, err)
 	}
 }
+
+// Nor does it fail where they are lost again while it waits for them to list the links
+// that stay.
+func TestUndoLosesItsLocksTwice(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	other := openStore(t, dsn, Options{})
+	defer other.Close()
+	run := loadAll(t, other, generated(0, 10))
+	whole := []lock{{other.lockKey("store", ""), false}}
+	var holder *session
+	s := openStore(t, dsn, Options{Logger: slog.New(listener(func(r slog.Record) {
+		if strings.HasPrefix(r.Message, "the database failed") {
+			holder.Close()
+			return
+		}
+		go func() {
+			const waiting = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted AND " + advisory
+			for value[int](t, dsn, waiting) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}))})
+	defer s.Close()
+	undoing, err := s.lock(ctx, whole, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer undoing.Close()
+	terminate(t, dsn, undoing)
+	if holder, err = other.lock(ctx, whole, sink.LockOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if n, err := undoing.listKept(ctx, run.ID, func(sink.Kept) error { return nil }); err != nil || n != 10 {
+		t.Errorf("%d links stay, %v", n, err)
+	}
+}
