@@ -132,11 +132,12 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	})
 }
 
-// update changes the row of a run that is not undone, and takes away its ledger.
+// update changes the row of a run, to the state that is the first argument, and takes
+// away its ledger. One that is undone stays so.
 func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string, args ...any) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND state <> '"+
-			string(sink.Undone)+"'", append([]any{id}, args...)...)
+		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1"+
+			" AND ($2 = 'undone' OR state <> 'undone')", append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
 			err = fmt.Errorf("there is no run %d, or it was undone", id)
 		}

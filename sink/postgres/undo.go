@@ -50,10 +50,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if err := session.relocked(); err != nil {
 			return err
 		}
-		_, err := conn.Exec(ctx, "UPDATE "+s.names.runs+" SET state = $2 WHERE run_id = $1", run, string(sink.Undone))
-		if err == nil {
-			_, err = conn.Exec(ctx, "DELETE FROM "+s.names.ledger+" WHERE run_id = $1", run)
-		}
+		err := s.names.update(ctx, conn, run, "state = $2", string(sink.Undone))
 		if err == nil {
 			out.Run, err = s.names.run(ctx, conn, run)
 		}

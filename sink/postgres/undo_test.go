@@ -39,6 +39,20 @@ func TestUndoneRun(t *testing.T) {
 	}
 }
 
+// A run is marked as undone and loses its ledger at once, or neither.
+func TestUndoKeepsTheLedgerOfARunThatIsNotUndone(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	run := loadAll(t, s, generated(0, 10))
+	script(t, dsn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
+		CREATE TRIGGER refuse BEFORE DELETE ON links_ledger EXECUTE FUNCTION refuse()`)
+	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	if state := value[string](t, dsn, "SELECT state FROM links_runs"); err == nil || state != string(sink.Loading) {
+		t.Errorf("the run is %s, %v", state, err)
+	}
+}
+
 // The commit of a page fails once, when the page is known: nothing is passed over.
 func TestUndoRepeatsAPage(t *testing.T) {
 	dsn := server.Database(t)
