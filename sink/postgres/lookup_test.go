@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -43,7 +44,7 @@ func TestLookupsTakeTurns(t *testing.T) {
 	go func() {
 		waiting <- look(over, func(sink.Found) error { return errors.New("one too many") })
 	}()
-	cancel(cause)
+	time.AfterFunc(100*time.Millisecond, func() { cancel(cause) }) // by then it would have looked
 	if err := <-waiting; !errors.Is(err, cause) {
 		t.Errorf("while all have one: %v", err)
 	}
