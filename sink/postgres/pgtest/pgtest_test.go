@@ -28,14 +28,7 @@ func TestMain(m *testing.M) {
 func TestStopAndRestartKeepData(t *testing.T) {
 	t.Setenv("PGHOST", "203.0.113.1") // nobody's: using it would hang
 	t.Setenv("PGPORT", "1")
-	dir, err := os.MkdirTemp("/tmp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // others may get there, and take nothing away
-		t.Fatal(err)
-	}
+	dir := reachable(t)
 	s := New(Options{Tmp: dir, Settings: []string{"max_connections=7"}})
 	s.Need(t)
 	t.Cleanup(func() { s.Close() })
@@ -144,14 +137,27 @@ func TestPlaceNeedsNoQuotes(t *testing.T) {
 
 // What was made of a server that could not be started is gone.
 func TestFailedStartLeavesNothing(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "pgtest")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	server.Need(t)
+	dir := reachable(t)
+	s := New(Options{Tmp: dir, Settings: []string{"nonsense=1"}})
+	if err := s.Start(); err == nil || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("error %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
+// reachable makes a folder that others may get to, and take nothing away from.
+func reachable(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&Server{folder: folder}).remove(); err != nil {
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(folder); !os.IsNotExist(err) {
-		t.Errorf("folder is still there: %v", err)
-	}
+	return dir
 }
