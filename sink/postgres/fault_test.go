@@ -22,19 +22,19 @@ import (
 )
 
 // run locks, settles and closes.
-func run(ctx context.Context, dsn string, batch int, links []sink.Link) error {
+func run(ctx context.Context, dsn string, batch int64, links []sink.Link) error {
 	return disturbed(ctx, dsn, batch, links, func(int) {})
 }
 
 // disturbed is a run that calls f in the middle of its loads: before each chunk,
 // with the number that this has among those of all loads, from 1.
-func disturbed(ctx context.Context, dsn string, batch int, links []sink.Link, f func(chunk int)) error {
+func disturbed(ctx context.Context, dsn string, batch int64, links []sink.Link, f func(chunk int)) error {
 	s, err := Open(ctx, dsn, Options{RetryFor: 5 * time.Minute})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	s.batchBytes = batch
+	s.batchBytes.Store(batch)
 	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
 	if err != nil {
 		return err

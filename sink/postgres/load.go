@@ -99,8 +99,8 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 	free, out := buffers(loadConnections+2), make(chan batch)
 	load := &load{session: s, run: run.ID, id: rand.Int64()}
 	g, ctx := errgroup.WithContext(ctx)
-	size := s.store.batchSize()
-	g.Go(func() error { return encode(ctx, newEncoder(run), chunks, size, free, out) })
+	size := s.store.batchBytes.Load()
+	g.Go(func() error { return encode(ctx, newEncoder(run), chunks, int(size), free, out) })
 	for range loadConnections {
 		g.Go(func() error {
 			for {
@@ -123,23 +123,10 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 		return err
 	}
 	if load.conflict != nil {
-		s.store.shrink(size)
+		s.store.batchBytes.CompareAndSwap(size, max(size/conflictShare, leastBatch)) // unless another load has
 		return load.conflict
 	}
 	return s.relocked()
-}
-
-func (s *Store) batchSize() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.batchBytes
-}
-
-// shrink sees to it that the next load has smaller batches than this size.
-func (s *Store) shrink(size int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.batchBytes = min(s.batchBytes, max(size/conflictShare, leastBatch))
 }
 
 // A load is one call of Load; with its number and that of a batch, the ledger

@@ -237,7 +237,7 @@ func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Error(err)
 	}
-	if s.batchBytes != leastBatch {
-		t.Errorf("batches of %d bytes", s.batchBytes)
+	if size := s.batchBytes.Load(); size != leastBatch {
+		t.Errorf("batches of %d bytes", size)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,17 +56,17 @@ func (o Options) withDefaults() Options {
 
 // A Store is an opened database. It is a [sink.Store].
 type Store struct {
-	opts    Options
-	config  *pgx.ConnConfig
-	names   names
-	lookups *semaphore.Weighted
+	opts       Options
+	config     *pgx.ConnConfig
+	names      names
+	lookups    *semaphore.Weighted
+	batchBytes atomic.Int64 // of the next load; smaller after conflicts, and in tests
 
-	mu         sync.Mutex // guards all below
-	batchBytes int        // of the next load; smaller in tests
-	idle       []idleConn
-	lost       []*session // closed; their connections were lost
-	stats      map[string]any
-	closed     bool
+	mu     sync.Mutex // guards all below
+	idle   []idleConn
+	lost   []*session // closed; their connections were lost
+	stats  map[string]any
+	closed bool
 }
 
 var _ sink.Store = (*Store)(nil)
@@ -82,8 +83,8 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts.withDefaults(), config: config, batchBytes: batchBytes,
-		lookups: semaphore.NewWeighted(maxIdle), stats: map[string]any{}}
+	s := &Store{opts: opts.withDefaults(), config: config, lookups: semaphore.NewWeighted(maxIdle), stats: map[string]any{}}
+	s.batchBytes.Store(batchBytes)
 	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
 		conn, err := s.dial(ctx)
 		if err != nil {
