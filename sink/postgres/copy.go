@@ -151,12 +151,11 @@ func buffers(n int) chan []byte {
 // last. The driver may still read in another goroutine when its CopyFrom has
 // returned; after close, no piece is touched any more.
 type stream struct {
-	mu      sync.Mutex
-	next    func() (batch, error)
-	rows    int64 // of the pieces so far
-	piece   []byte
-	trailed bool
-	err     error // what Read returns once piece is used up
+	mu    sync.Mutex
+	next  func() (batch, error)
+	rows  int64 // of the pieces so far
+	piece []byte
+	err   error // what Read returns once piece is used up
 }
 
 func newStream(next func() (batch, error)) *stream {
@@ -168,12 +167,11 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	defer s.mu.Unlock()
 	for n < len(p) {
 		if len(s.piece) == 0 {
-			if s.err == nil {
-				s.advance()
-			}
 			if s.err != nil {
 				return n, s.err
 			}
+			s.advance()
+			continue
 		}
 		m := copy(p[n:], s.piece)
 		s.piece = s.piece[m:]
@@ -184,15 +182,11 @@ func (s *stream) Read(p []byte) (n int, err error) {
 
 // advance makes the next piece the current one.
 func (s *stream) advance() {
-	if s.trailed {
-		s.err = io.EOF
-		return
-	}
 	var b batch
 	b, s.err = s.next()
 	s.piece, s.rows = b.data, s.rows+b.rows
 	if s.err == io.EOF {
-		s.piece, s.err, s.trailed = []byte(copyTrailer), nil, true
+		s.piece = []byte(copyTrailer)
 	}
 }
 
