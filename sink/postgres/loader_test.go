@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -124,7 +125,7 @@ func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer next.Close()
-	if !strings.Contains(holder, `"bulk run" (backend `) {
+	if !regexp.MustCompile(`^"bulk run" \(backend \d+, connected since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$`).MatchString(holder) {
 		t.Errorf("holder: %q", holder)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
@@ -91,20 +90,14 @@ const held = `locktype = 'advisory' AND objsubid = 1 AND granted
 // describe tells who holds a lock. Of other roles' sessions the server may show
 // little.
 func describe(ctx context.Context, conn *pgx.Conn, key int64) (string, error) {
-	var pid int32
-	var name, from string
-	var since *time.Time
-	err := conn.QueryRow(ctx, `SELECT pid, coalesce(nullif(application_name, ''), 'a client'),
-			coalesce(' from ' || host(client_addr), ''), backend_start
+	var name, backend string
+	err := conn.QueryRow(ctx, `SELECT coalesce(nullif(application_name, ''), 'a client'),
+			concat('backend ', pid, ' from ' || host(client_addr),
+				to_char(backend_start AT TIME ZONE 'UTC', '", connected since "YYYY-MM-DD"T"HH24:MI:SS"Z"'))
 		FROM pg_stat_activity JOIN (SELECT pid FROM pg_locks WHERE `+held+`) l USING (pid) LIMIT 1`, key).
-		Scan(&pid, &name, &from, &since)
-	switch {
-	case err == pgx.ErrNoRows:
+		Scan(&name, &backend)
+	if err == pgx.ErrNoRows {
 		return "another bulk run that is ending", nil
-	case err != nil:
-		return "", err
-	case since == nil:
-		return fmt.Sprintf("%q (backend %d%s)", name, pid, from), nil
 	}
-	return fmt.Sprintf("%q (backend %d%s, connected since %s)", name, pid, from, since.UTC().Format(time.RFC3339)), nil
+	return fmt.Sprintf("%q (%s)", name, backend), err
 }
