@@ -75,9 +75,6 @@ func Redact(dsn string) string {
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "= ") {
 		return scheme + "://" + redactURL(rest)
 	}
-	if !strings.Contains(dsn, "=") && strings.TrimSpace(dsn) != "" {
-		return mask // no address at all: it may be anything
-	}
 	return redactPairs(dsn)
 }
 
