@@ -60,19 +60,16 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 		}
 		if err = checkWritable(ctx, conn); err == nil {
 			if err = s.ensure(ctx, conn); err == nil {
-				late := s.lingers(ctx, conn)
-				err = take(ctx, conn, session.locks, opts)
-				if late && errors.Is(err, sink.ErrLocked) {
-					err = errLingers
-				}
+				s.mu.Lock()
+				lost := slices.Clone(s.lost)
+				s.mu.Unlock()
+				err = session.take(ctx, conn, opts, lost...)
 			}
 		}
 		if err != nil {
 			s.unlock(conn)
-			return err
 		}
-		session.conn = conn
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -94,13 +91,19 @@ func (s *session) Close() error {
 	return nil
 }
 
-// lingers tells whether the server still holds the locks of a session of the store
-// that is closed, but whose connection was lost.
-func (s *Store) lingers(ctx context.Context, conn *pgx.Conn) bool {
-	s.mu.Lock()
-	lost := slices.Clone(s.lost)
-	s.mu.Unlock()
-	return slices.ContainsFunc(lost, func(old *session) bool { return old.checkHeld(ctx, conn) == nil })
+// take takes the session's locks on a connection, which is the session's then. While
+// the server has not noticed that the one of a lost session broke, that they are held
+// is errLingers: no other run need be at work.
+func (s *session) take(ctx context.Context, conn *pgx.Conn, opts sink.LockOptions, lost ...*session) error {
+	late := slices.ContainsFunc(lost, func(old *session) bool { return old.checkHeld(ctx, conn) == nil })
+	err := take(ctx, conn, s.locks, opts)
+	if late && errors.Is(err, sink.ErrLocked) {
+		err = errLingers
+	}
+	if err == nil {
+		s.conn = conn
+	}
+	return err
 }
 
 // checkHeld fails, on any connection, if the session's locks are not held.
@@ -130,18 +133,13 @@ func (s *session) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	late := s.checkHeld(ctx, conn) == nil // the server has not ended the old connection yet
-	err = take(ctx, conn, s.locks, sink.LockOptions{NoWait: s.noWait, Wait: func(holder string) {
+	err = s.take(ctx, conn, sink.LockOptions{NoWait: s.noWait, Wait: func(holder string) {
 		s.store.opts.Logger.Warn("lost the connection that held the locks; waiting for them", "holder", holder)
-	}})
-	if late && errors.Is(err, sink.ErrLocked) {
-		err = errLingers
-	}
+	}}, s)
 	if err != nil {
 		s.store.unlock(conn)
 		return err
 	}
-	s.conn = conn
 	s.stale.Store(true)
 	s.lost.Store(false)
 	return nil
