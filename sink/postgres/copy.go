@@ -27,8 +27,8 @@ const (
 // postgresEpoch is where timestamps count from, in microseconds of Unix time.
 var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// An encoder appends links of one run as rows of a stream. Its zero value is
-// not ready; see newEncoder.
+// An encoder appends links of one run as rows of a stream. newEncoder makes one, and
+// setDefaults one that sends less.
 type encoder struct {
 	columns   []column // that are sent
 	workspace []byte   // of all links, if that is not sent
