@@ -21,8 +21,8 @@ import (
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
 
-// run locks, settles and closes.
-func run(ctx context.Context, dsn string, batch int64, links []sink.Link) error {
+// wholeRun locks, settles and closes.
+func wholeRun(ctx context.Context, dsn string, batch int64, links []sink.Link) error {
 	return disturbed(ctx, dsn, batch, links, func(int) {})
 }
 
@@ -101,7 +101,7 @@ func TestConnectionCutAtEveryMessage(t *testing.T) {
 					script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 					prepare(t, dsn, way.before)
 					p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", server.Port()), at, after)
-					err := run(context.Background(), server.TCP(database, p.port()), 8<<10, links)
+					err := wholeRun(context.Background(), server.TCP(database, p.port()), 8<<10, links)
 					p.close()
 					if err != nil {
 						t.Fatalf("cut at message %d: %v", at, err)
@@ -218,7 +218,7 @@ func TestStatementCancelled(t *testing.T) {
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
 		t.Errorf("%d links stayed", n)
 	}
-	if err := run(context.Background(), dsn, 64<<10, links); err != nil {
+	if err := wholeRun(context.Background(), dsn, 64<<10, links); err != nil {
 		t.Fatal(err)
 	}
 	whole(t, dsn, links, nil)

@@ -18,7 +18,7 @@ const loaderRows = 40_000
 
 // loader is the process that TestKilled kills: it loads its links and goes.
 func loader() int {
-	if err := run(context.Background(), os.Getenv("BULK_TEST_LOADER"), 256<<10, generated(0, loaderRows)); err != nil {
+	if err := wholeRun(context.Background(), os.Getenv("BULK_TEST_LOADER"), 256<<10, generated(0, loaderRows)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -60,7 +60,7 @@ func TestKilled(t *testing.T) {
 					finished = value[bool](t, dsn, "SELECT EXISTS (SELECT FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished')")
 				}
 				if !finished { // a run after it would be another one
-					if err := run(context.Background(), dsn, batchBytes, links); err != nil {
+					if err := wholeRun(context.Background(), dsn, batchBytes, links); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -69,7 +69,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	ctx := context.Background()
 	for state, end := range map[string]func(s *Store, dsn string, run sink.Run, links []sink.Link) error{
 		"finished": func(_ *Store, dsn string, _ sink.Run, links []sink.Link) error {
-			return run(ctx, dsn, batchBytes, links)
+			return wholeRun(ctx, dsn, batchBytes, links)
 		},
 		"undone": func(s *Store, _ string, run sink.Run, _ []sink.Link) error {
 			_, err := s.Undo(ctx, run.ID, sink.LockOptions{}, nil)

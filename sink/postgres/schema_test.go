@@ -185,7 +185,7 @@ func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 	return run
 }
 
-// started opens a session on a workspace and begins a run, the same as run does.
+// started opens a session on a workspace and begins a run, the same as wholeRun does.
 func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) {
 	t.Helper()
 	session, err := s.Lock(context.Background(), []string{workspace}, sink.LockOptions{})

@@ -206,7 +206,7 @@ const advisory = "locktype = 'advisory' AND database = (SELECT oid FROM pg_datab
 func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	links := generated(0, undoPage+100)
-	if err := run(ctx, dsn, batchBytes, links); err != nil {
+	if err := wholeRun(ctx, dsn, batchBytes, links); err != nil {
 		t.Fatal(err)
 	}
 	script(t, dsn, `CREATE SEQUENCE pages;
@@ -223,7 +223,7 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 	rerun := make(chan error, 1)
 	go func() {
 		wait("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
-		go func() { rerun <- run(ctx, dsn, batchBytes, links) }()
+		go func() { rerun <- wholeRun(ctx, dsn, batchBytes, links) }()
 		wait("SELECT count(*) FROM pg_locks WHERE NOT granted AND " + advisory)
 		execute(t, dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
 	}()
@@ -269,7 +269,7 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 	other := openStore(t, dsn, Options{})
 	defer other.Close()
 	run := loadAll(t, other, generated(0, 10))
-	whole := []lock{{other.lockKey("store", ""), false}}
+	locks := []lock{{other.lockKey("store", ""), false}}
 	var holder *session
 	s := openStore(t, dsn, Options{Logger: slog.New(listener(func(r slog.Record) {
 		if strings.HasPrefix(r.Message, "the database failed") {
@@ -284,13 +284,13 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 		}()
 	}))})
 	defer s.Close()
-	undoing, err := s.lock(ctx, whole, sink.LockOptions{})
+	undoing, err := s.lock(ctx, locks, sink.LockOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer undoing.Close()
 	terminate(t, dsn, undoing)
-	if holder, err = other.lock(ctx, whole, sink.LockOptions{}); err != nil {
+	if holder, err = other.lock(ctx, locks, sink.LockOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	defer holder.Close()
