@@ -278,6 +278,26 @@ func TestMarkOfAnUnreadRun(t *testing.T) {
 	}
 }
 
+// A mark without options, which no run writes, is one that differs.
+func TestMarkWithoutOptions(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	leaveBehind(t, out, true)
+	mark := filepath.Join(filepath.Dir(out), ".out.partial", markName)
+	if err := os.WriteFile(mark, []byte(`{"profile": "linkforge-1"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Claim(out, ClaimOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Own(unread(exampleManifest())); !errors.Is(err, ErrUnfinished) {
+		t.Error(err)
+	}
+	if err := f.Abandon(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A mark that cannot be read is a reason to ask.
 func TestDamagedMark(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")

@@ -155,7 +155,8 @@ func difference(then, now *Manifest) string {
 		{"code_length", then.Scheme.CodeLength, now.Scheme.CodeLength},
 		{"max_retries", then.Scheme.MaxRetries, now.Scheme.MaxRetries},
 	}
-	names := maps.Clone(then.Options)
+	names := Options{}
+	maps.Copy(names, then.Options)
 	maps.Copy(names, now.Options)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		fields = append(fields, field{"option " + name, then.Options[name], now.Options[name]})
