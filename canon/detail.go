@@ -22,7 +22,7 @@ func Detail(raw []byte, r Reason) string {
 	case UnsupportedScheme:
 		return fmt.Sprintf("scheme %s is not http or https", quote(s[:schemeLen(s)]))
 	case MissingScheme:
-		return fmt.Sprintf("%s does not start with http:// or https://", quoteUnlessSecret("input", s))
+		return missingDetail(s)
 	case MissingAuthority:
 		return fmt.Sprintf("two slashes must follow %s", quote(s[:min(schemeLen(s)+1, len(s))]))
 	case Userinfo:
@@ -37,6 +37,21 @@ func Detail(raw []byte, r Reason) string {
 		return lengthDetail(s)
 	}
 	return ""
+}
+
+// missingDetail hides an input that may have a password before an '@'.
+func missingDetail(s []byte) string {
+	input := "input"
+	if !hasAt(s) {
+		input = quote(s)
+	}
+	return input + " does not start with http:// or https://"
+}
+
+// hasAt reports whether s has an '@', escaped or not: what stands before it may be a
+// password.
+func hasAt(s []byte) bool {
+	return bytes.IndexByte(s, '@') >= 0 || bytes.Contains(s, []byte("%40"))
 }
 
 func controlDetail(raw, s []byte) string {
@@ -61,20 +76,21 @@ func userinfoDetail(u splitURL) string {
 }
 
 // namedHost names the host, but not what it is if there is a colon in or before it
-// and an '@' comes later: it may then be part of a password, as a port may.
+// and an '@' in it or later: it may then be part of a password, as a port may.
 func namedHost(u splitURL) string {
-	if bytes.IndexByte(u.rest, '@') >= 0 && (bytes.IndexByte(u.userinfo, ':') >= 0 || bytes.IndexByte(u.host, ':') >= 0) {
+	colon := bytes.IndexByte(u.userinfo, ':') >= 0 || bytes.IndexByte(u.host, ':') >= 0
+	if colon && (hasAt(u.host) || hasAt(u.rest)) {
 		return "host"
 	}
 	return "host " + quote(u.host)
 }
 
-// portDetail hides the port if an '@' comes later: what looks like a port may
-// then be a password with an unescaped slash in it.
+// portDetail hides the port if an '@' is in it or comes later: what looks like a
+// port may then be a password with an unescaped slash in it.
 func portDetail(u splitURL) string {
 	digits := bytes.TrimPrefix(u.port, []byte(":"))
 	port := "port " + quote(digits)
-	if bytes.IndexByte(u.rest, '@') >= 0 {
+	if hasAt(digits) || hasAt(u.rest) {
 		port = "port"
 	}
 	for _, c := range digits {
@@ -133,13 +149,4 @@ func quote(s []byte) string {
 		end--
 	}
 	return strconv.Quote(string(s[:end])) + "…"
-}
-
-// quoteUnlessSecret quotes s, or says what instead if an '@' in it may follow a
-// password.
-func quoteUnlessSecret(what string, s []byte) string {
-	if bytes.IndexByte(s, '@') >= 0 {
-		return what
-	}
-	return quote(s)
 }
