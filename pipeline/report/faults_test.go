@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +51,30 @@ func TestFaults(t *testing.T) {
 				wantRun(t, out, "next")
 			}
 		})
+	}
+}
+
+// A claim that fails holds nothing, even if nothing can be removed any more.
+func TestFailedClaim(t *testing.T) {
+	for n, failed := 1, true; failed; n++ {
+		out := filepath.Join(t.TempDir(), "out")
+		run(t, out, false, "old")
+		leaveBehind(t, out, false)
+		left, opened := n, new(atomic.Int64)
+		f, err := Claim(out, ClaimOptions{Overwrite: true, FS: fsystest.FS{Opened: opened, Before: func(string) error {
+			if left--; left <= 0 {
+				return syscall.ENOSPC
+			}
+			return nil
+		}}})
+		if failed = err != nil; failed && opened.Load() != 0 {
+			t.Errorf("from call %d on: %d files are open", n, opened.Load())
+		}
+		if !failed {
+			if err := errors.Join(f.held.Close(), f.around.Close()); !errors.Is(err, syscall.ENOSPC) {
+				t.Error(err)
+			}
+		}
 	}
 }
 

@@ -78,7 +78,11 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 		return nil, f.named(errors.Join(err, f.around.Close()))
 	}
 	if err := f.prepare(opts); err != nil {
-		return nil, f.named(errors.Join(err, f.abandon()))
+		err = errors.Join(err, f.abandon())
+		if f.held != nil { // nobody can try again
+			err = errors.Join(err, f.held.Close(), f.around.Close())
+		}
+		return nil, f.named(err)
 	}
 	return f, nil
 }
