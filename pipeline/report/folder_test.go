@@ -342,6 +342,9 @@ func TestManyRuns(t *testing.T) {
 	wg.Wait()
 	_, mapping := list(t, out)
 	wantRun(t, out, mapping)
+	if rejects, err := os.ReadFile(filepath.Join(out, "rejects.csv")); err != nil || string(rejects) != mapping {
+		t.Errorf("mapping of run %q, rejects of run %q (%v)", mapping, rejects, err)
+	}
 }
 
 // TestKilledRun kills a process that is writing.
