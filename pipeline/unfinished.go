@@ -19,7 +19,7 @@ func (r *run) claim(ctx context.Context) (err error) {
 	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
 		return err
 	}
-	digest, derr := report.ManifestSHA256(r.cfg.Out)
+	digest, derr := report.ManifestSHA256(r.cfg.fs, r.cfg.Out)
 	if derr != nil {
 		return errors.Join(err, derr)
 	}

@@ -1,6 +1,7 @@
-// Package fsys is all that a run asks of the file system: inputs, spill files
-// and the output folder go through it, so that a test can make the n-th call
-// fail, or be the last one of the process.
+// Package fsys is what a run does with files: inputs, spill files and the output
+// folder go through it, so that a test can make the n-th call fail, or be the last
+// one of the process. Only looks at names that were given, to tell wrong usage,
+// go past it.
 package fsys
 
 import (

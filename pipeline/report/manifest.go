@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // A Manifest says what a run was given and what came of it. Whatever is the
@@ -169,9 +170,10 @@ func ReadManifest(r io.Reader) (*Manifest, error) {
 }
 
 // ManifestSHA256 returns the digest, in hexadecimal, of the manifest in an
-// output folder. Where there is none the error is fs.ErrNotExist.
-func ManifestSHA256(out string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(out, ManifestName))
+// output folder. Where there is none the error is fs.ErrNotExist. A files of nil is
+// the file system of the system.
+func ManifestSHA256(files fsys.FS, out string) (string, error) {
+	data, err := fsys.Or(files).ReadFile(filepath.Join(out, ManifestName))
 	if err != nil {
 		return "", err
 	}

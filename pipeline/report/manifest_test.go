@@ -2,11 +2,16 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
 func exampleManifest() *Manifest {
@@ -101,4 +106,17 @@ func TestTimings(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "timings.json", out.Bytes())
+}
+
+// The digest of a manifest is read by the file system that is given.
+func TestManifestSHA256(t *testing.T) {
+	dir := filepath.Dir(write(t, ManifestName, []byte("abc")))
+	const want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	if got, err := ManifestSHA256(nil, dir); err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	failing := fsystest.FS{Before: func(string) error { return syscall.EIO }}
+	if _, err := ManifestSHA256(failing, dir); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
+	}
 }
