@@ -37,7 +37,7 @@ type Store struct {
 var _ sink.Store = (*Store)(nil)
 
 // Open checks that the path is a database of ours, an empty file, or a name in a
-// folder where one can be created. It creates nothing.
+// folder that is there. It creates nothing; whether it may be written, Lock tells.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := resolve(path)
 	if err != nil {
