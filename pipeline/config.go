@@ -50,7 +50,7 @@ type Config struct {
 	MaxRejects report.MaxRejects
 	AsOf       time.Time // zero: now
 	Workers    int       // 0: as many as processors, or as Memory allows
-	Memory     int64     // bytes that the run may use, see the package comment; 0: no bound
+	Memory     int64     // bytes that the run may use, with debug.SetMemoryLimit, see the package comment; 0: no bound
 	TempDir    string    // of what does not fit; "": that of the system
 	Version    string    // of the tool, for the manifest
 

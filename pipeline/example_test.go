@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -31,8 +32,10 @@ func ExampleRun() {
 		panic(err)
 	}
 	defer store.Close()
+	const memory = 1 << 30 // which a run keeps to if the process does
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory - 48<<20))
 	result, err := pipeline.Run(ctx, pipeline.Config{
-		Inputs: []string{list}, Workspace: "demo", Store: store, Out: filepath.Join(dir, "links.bulk"),
+		Inputs: []string{list}, Workspace: "demo", Store: store, Out: filepath.Join(dir, "links.bulk"), Memory: memory,
 	})
 	if err != nil {
 		panic(err)

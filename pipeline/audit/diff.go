@@ -15,7 +15,7 @@ import (
 type DiffConfig struct {
 	A, B    string // each an output folder of a run or a mapping of any format
 	Workers int    // goroutines that sort; 0: as many as processors
-	Memory  int64  // bytes to use, less than LeastDiffMemory counts as that; 0: no bound
+	Memory  int64  // bytes to use, if debug.SetMemoryLimit is called with three quarters; less than LeastDiffMemory counts as that; 0: no bound
 	TempDir string // of what does not fit; "": that of the system
 	// NoMapping is told of a run that had too many rejects, and so has no mapping:
 	// its links cannot be compared. May be nil.
