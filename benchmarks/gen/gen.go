@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Rows       int64
 	First      int64   // number of the first distinct URL, so that lists can overlap or not
-	Duplicates float64 // share of rows whose URL another row has too, mostly spelled otherwise
+	Duplicates float64 // share of rows that repeat an earlier URL, spelled otherwise if one of the two is dirty
 	Dirty      float64 // share of rows that need more than the fast path to be canonicalized
 	Rejects    float64 // share of rows that have no canonical form
 	Workspaces int     // with a column "workspace" of so many; 0: without

@@ -1,8 +1,8 @@
 // Command naive does the main job of bulk the way one would write it in an
 // afternoon: net/url, math/big, maps, encoding/csv, everything in memory, one
 // thing after the other. It is a peer of the benchmarks. On the lists of package
-// gen it writes the very bytes that bulk writes; on other lists it does not (see
-// canonical).
+// gen, without rejects and workspaces, it writes the very mapping that bulk writes;
+// on other lists it does not (see canonical).
 //
 //	naive INPUT.csv WORKSPACE OUTPUT.csv
 package main
