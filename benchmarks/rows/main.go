@@ -1,29 +1,27 @@
 // Command rows makes of a mapping the finished rows of the table links, for COPY:
 // as text in the order of the input, as text in the order of the codes, and
-// binary in the order of the codes. The mapping is that of a dry run, as CSV, of
-// one input.
+// binary in the order of the codes. The mapping is that of a dry run of one input.
 //
-//	rows MAPPING.csv INPUT_ORDER.txt CODE_ORDER.txt CODE_ORDER.bin
+//	rows MAPPING INPUT_ORDER.txt CODE_ORDER.txt CODE_ORDER.bin
 package main
 
 import (
 	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/report"
 )
 
 func main() {
 	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: rows MAPPING.csv INPUT_ORDER.txt CODE_ORDER.txt CODE_ORDER.bin")
+		fmt.Fprintln(os.Stderr, "usage: rows MAPPING INPUT_ORDER.txt CODE_ORDER.txt CODE_ORDER.bin")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4]); err != nil {
@@ -43,18 +41,18 @@ func run(mapping, inputOrder, codeOrder, binary string) (err error) {
 	if err != nil {
 		return err
 	}
-	f, err := os.Open(mapping)
+	m, err := report.OpenMapping(mapping)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer m.Close()
 	bin, err := create(binary)
 	if err != nil {
 		return err
 	}
 	enc := newEncoder(bin, asOf)
 	var lines []line
-	err = read(f, func(row int64, l *link) {
+	err = read(m, func(row int64, l *link) {
 		lines = append(lines, line{row, l.text(asOf)})
 		enc.row(l)
 	})
@@ -67,43 +65,24 @@ func run(mapping, inputOrder, codeOrder, binary string) (err error) {
 }
 
 // read visits the links of a mapping: its rows that were created.
-func read(r io.Reader, visit func(int64, *link)) error {
-	records := csv.NewReader(bufio.NewReaderSize(r, 1<<20))
-	records.ReuseRecord = true
-	header, err := records.Read()
-	if err != nil {
-		return err
-	}
-	column := map[string]int{}
-	for i, name := range header {
-		column[name] = i
-	}
-	for _, name := range []string{"row", "workspace_id", "original_url", "canonical_url", "short_code", "outcome"} {
-		if _, ok := column[name]; !ok {
-			return fmt.Errorf("the mapping has no column %s", name)
-		}
-	}
+func read(m *report.MappingReader, visit func(int64, *link)) error {
 	for {
-		rec, err := records.Read()
+		r, err := m.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if rec[column["outcome"]] != "created" {
+		if r.Outcome != report.Created {
 			continue
 		}
-		row, err := strconv.ParseInt(rec[column["row"]], 10, 64)
-		if err != nil {
-			return err
-		}
-		l := &link{workspace: rec[column["workspace_id"]], code: rec[column["short_code"]], canonical: rec[column["canonical_url"]]}
-		if o := rec[column["original_url"]]; o != l.canonical {
+		l := &link{workspace: string(r.Workspace), code: string(r.Code), canonical: string(r.Canonical)}
+		if o := string(r.Original); o != l.canonical {
 			l.original = &o
 		}
-		l.key = codegen.Sum(codegen.AppendInput(nil, []byte(l.canonical), []byte(l.workspace), 0)).Key()
-		visit(row, l)
+		l.key = codegen.Sum(codegen.AppendInput(nil, r.Canonical, r.Workspace, 0)).Key()
+		visit(r.Row.Row, l)
 	}
 }
 
