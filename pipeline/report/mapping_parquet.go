@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -54,7 +54,7 @@ func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
 	e := &parquetEncoder{w: w, columns: columnEncoders(names), chunks: make([]columnChunk, len(names))}
 	e.zstd.Level = zstd.SpeedFastest
 	e.buffers.New = func() any { return new(pageBuffer) }
-	e.meta = format.FileMetaData{Version: 2, CreatedBy: "bulk version 1", Schema: schemaElements(parquetSchema(names))}
+	e.meta = format.FileMetaData{Version: 2, CreatedBy: "bulk version 1", Schema: parquetSchema(names)}
 	for range names {
 		e.meta.ColumnOrders = append(e.meta.ColumnOrders, format.ColumnOrder{Value: new(format.TypeDefinedOrder)})
 	}
@@ -97,54 +97,23 @@ func columnEncoders(names []string) []columnEncoder {
 	return columns
 }
 
-func parquetSchema(names []string) *parquet.Schema {
-	group := parquet.Group{}
-	for _, name := range names {
-		group[name] = parquet.Optional(parquet.Leaf(parquet.ByteArrayType))
-	}
-	for _, name := range []string{"source", "workspace_id", "canonical_url", "short_code", "outcome"} {
-		group[name] = parquet.String()
-	}
-	group["row"] = parquet.Int(64)
-	group["short_url"] = parquet.Optional(parquet.String())
-	group["salt"] = parquet.Optional(parquet.Int(32))
-	return parquet.NewSchema("mapping", orderedGroup{group, names})
-}
-
-// orderedGroup is a group whose columns have an order; a parquet.Group sorts
-// them by name.
-type orderedGroup struct {
-	parquet.Group
-	names []string
-}
-
-func (g orderedGroup) Fields() []parquet.Field {
-	byName := make(map[string]parquet.Field, len(g.names))
-	for _, field := range g.Group.Fields() {
-		byName[field.Name()] = field
-	}
-	fields := make([]parquet.Field, len(g.names))
-	for i, name := range g.names {
-		fields[i] = byName[name]
-	}
-	return fields
-}
-
-// schemaElements returns a flat schema as the footer has it.
-func schemaElements(s *parquet.Schema) []format.SchemaElement {
-	fields := s.Fields()
-	elements := []format.SchemaElement{{Name: s.Name(), NumChildren: thrift.New(int32(len(fields)))}}
-	for _, field := range fields {
-		t := field.Type()
-		e := format.SchemaElement{Name: field.Name(), Type: thrift.New(*t.PhysicalType()), RepetitionType: thrift.New(format.Required)}
-		if field.Optional() {
+// parquetSchema returns the schema, which is flat, as the footer has it.
+func parquetSchema(names []string) []format.SchemaElement {
+	elements := []format.SchemaElement{{Name: "mapping", NumChildren: thrift.New(int32(len(names)))}}
+	for i, name := range names {
+		e := format.SchemaElement{Name: name, Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Required)}
+		if i == originalColumn || i == shortURLColumn || i == saltColumn || i >= ownColumns {
 			e.RepetitionType.V = format.Optional
 		}
-		if logical := t.LogicalType(); logical != nil {
-			e.LogicalType = *logical
-		}
-		if converted := t.ConvertedType(); converted != nil {
-			e.ConvertedType = thrift.New(*converted)
+		switch {
+		case i == rowColumn:
+			e.Type.V, e.ConvertedType = format.Int64, thrift.New(deprecated.Int64)
+			e.LogicalType.Value = &format.IntType{BitWidth: 64, IsSigned: true}
+		case i == saltColumn:
+			e.Type.V, e.ConvertedType = format.Int32, thrift.New(deprecated.Int32)
+			e.LogicalType.Value = &format.IntType{BitWidth: 32, IsSigned: true}
+		case i != originalColumn && i < ownColumns:
+			e.ConvertedType, e.LogicalType.Value = thrift.New(deprecated.UTF8), new(format.StringType)
 		}
 		elements = append(elements, e)
 	}

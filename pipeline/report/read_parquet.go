@@ -46,10 +46,10 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	want := parquetSchema(names)
-	for i, field := range want.Fields() {
-		if got := file.Schema().Fields()[i]; !got.Leaf() || got.Repeated() || got.Type().Kind() != field.Type().Kind() {
-			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, field)
+	want := parquetSchema(names)[1:]
+	for i, got := range file.Schema().Fields() {
+		if !got.Leaf() || got.Repeated() || got.Type().Kind() != parquet.Kind(want[i].Type.V) {
+			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, want[i].Type.V)
 		}
 	}
 	return &parquetRowReader{groups: file.RowGroups()}, carried, nil
