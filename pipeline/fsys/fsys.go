@@ -45,8 +45,8 @@ type File interface {
 	Stat() (fs.FileInfo, error)
 	SetReadDeadline(t time.Time) error
 	// Lock takes an exclusive lock that dies with the process. If somebody else
-	// has it, it waits, or fails with EWOULDBLOCK.
-	Lock(wait bool) error
+	// has it, it fails with EWOULDBLOCK.
+	Lock() error
 	Sync() error
 	// Direct asks that reads and writes go past the page cache, or through it again.
 	// Past it they need a place, a length and memory that are multiples of
@@ -139,12 +139,8 @@ func (OS) Exchange(a, b string) error {
 
 type file struct{ *os.File }
 
-func (f file) Lock(wait bool) error {
-	how := unix.LOCK_EX
-	if !wait {
-		how |= unix.LOCK_NB
-	}
-	return retry(func() error { return unix.Flock(int(f.Fd()), how) })
+func (f file) Lock() error {
+	return retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
 }
 
 func (f file) Direct(on bool) { _ = direct(int(f.Fd()), on) }

@@ -134,7 +134,7 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if err := h.Lock(false); err != nil {
+	if err := h.Lock(); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Base(f.partial), err)
 	}
 	locked, err := h.Stat()

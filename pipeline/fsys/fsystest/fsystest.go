@@ -126,9 +126,7 @@ func (f file) Stat() (fs.FileInfo, error) { return get(f.fs, "fstat", f.path, f.
 
 // Sync saves the time of the disk.
 func (f file) Sync() error { return f.fs.do("sync", f.path, func() error { return nil }) }
-func (f file) Lock(wait bool) error {
-	return f.fs.do("lock", f.path, func() error { return f.File.Lock(wait) })
-}
+func (f file) Lock() error { return f.fs.do("lock", f.path, f.File.Lock) }
 func (f file) Close() error {
 	err := f.File.Close()
 	if f.fs.Opened != nil && err == nil {
