@@ -29,11 +29,9 @@ type Command struct {
 
 // Usage is what a process took.
 type Usage struct {
-	Seconds float64 `json:"seconds"`                    // wall clock
-	CPU     float64 `json:"cpu_seconds"`                // user and system
-	User    float64 `json:"user_seconds"`               // of CPU
-	RSS     int64   `json:"peak_rss_bytes"`             // peak resident memory
-	FeedCPU float64 `json:"feed_cpu_seconds,omitempty"` // CPU of the process that fed it
+	Seconds float64 `json:"seconds"`        // wall clock
+	CPU     float64 `json:"cpu_seconds"`    // user and system
+	RSS     int64   `json:"peak_rss_bytes"` // peak resident memory
 }
 
 // Run runs the command to its end. It is an error unless the process exits with
@@ -71,7 +69,6 @@ func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	if feeder != nil {
 		fed.Close() // so that a feeder that nobody reads ends
 		ferr := feeder.Wait()
-		u.FeedCPU = usage(feeder.ProcessState, 0).CPU
 		if err == nil {
 			err = failure(ctx, c.Feed, ferr, &feederSaid)
 		}

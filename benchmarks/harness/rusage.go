@@ -15,8 +15,7 @@ func usage(state *os.ProcessState, wall time.Duration) Usage {
 	if state == nil {
 		return Usage{}
 	}
-	u := Usage{Seconds: wall.Seconds(), User: state.UserTime().Seconds()}
-	u.CPU = u.User + state.SystemTime().Seconds()
+	u := Usage{Seconds: wall.Seconds(), CPU: (state.UserTime() + state.SystemTime()).Seconds()}
 	if r, ok := state.SysUsage().(*syscall.Rusage); ok {
 		u.RSS = int64(r.Maxrss)
 		if runtime.GOOS != "darwin" {
