@@ -30,9 +30,8 @@ func (b *bench) goBenchmarks(ctx context.Context) error {
 		fmt.Fprintln(b.Out, out)
 		raw.WriteString(out + "\n")
 	}
-	file := b.Path("go.txt")
-	data := []byte(raw.String())
-	if err := errors.Join(os.WriteFile(file, data, 0o644), b.Keep("go.txt", data)); err != nil {
+	file, err := b.Keep("go.txt", []byte(raw.String()))
+	if err != nil {
 		return err
 	}
 	text, err := harness.Output(ctx, b.Root, b.Go, "run", benchstat, file)

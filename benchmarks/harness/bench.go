@@ -84,12 +84,13 @@ func (b *Bench) results() string {
 	return filepath.Join(b.Root, b.Results)
 }
 
-// Keep leaves data beside the result, as NAME-suffix.
-func (b *Bench) Keep(suffix string, data []byte) error {
+// Keep leaves data in a file beside the result, NAME-suffix.
+func (b *Bench) Keep(suffix string, data []byte) (file string, err error) {
 	if err := os.MkdirAll(b.results(), 0o755); err != nil {
-		return err
+		return "", err
 	}
-	return os.WriteFile(filepath.Join(b.results(), b.Name+"-"+suffix), data, 0o644)
+	file = filepath.Join(b.results(), b.Name+"-"+suffix)
+	return file, os.WriteFile(file, data, 0o644)
 }
 
 // build builds the programs into the folder: bulk and each package's.
