@@ -66,6 +66,3 @@ func (db *DB) version(ctx context.Context) (string, error) {
 func (db *DB) Args(threads int, sql ...string) []string {
 	return append([]string{db.node, db.script, db.folder, strconv.Itoa(threads)}, sql...)
 }
-
-// Quote makes a literal of a string.
-func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/linkforge/bulk/benchmarks/duckdb"
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
 
@@ -21,7 +20,7 @@ func (b *bench) csv(ctx context.Context) error {
 		return err
 	}
 	step := func(program, name string) harness.Step { return b.dryRun(program, name, b.Rows, "list.csv") }
-	groups := append([]harness.Group{harness.One(step(b.Bulk, "bulk"))}, b.old(step)...)
+	groups := append([]harness.Group{{step(b.Bulk, "bulk")}}, b.old(step)...)
 	sql := "COPY (SELECT url, sha256(url || '|demo') AS code FROM read_csv('list.csv', header = true, columns = {'url': 'VARCHAR'}) ORDER BY code) TO 'duck.csv' (FORMAT csv, HEADER)"
 	if b.duck != nil {
 		groups = append(groups, b.peer("DuckDB", "duck.csv", b.duck.Args(workers, sql)...))
@@ -66,9 +65,9 @@ func (b *bench) parquet(ctx context.Context) error {
 	step := func(program, name string) harness.Step {
 		return b.dryRun(program, name, b.Rows, "list.parquet", "--report-format", "parquet")
 	}
-	groups := append([]harness.Group{harness.One(step(b.Bulk, "bulk"))}, b.old(step)...)
+	groups := append([]harness.Group{{step(b.Bulk, "bulk")}}, b.old(step)...)
 	if b.duck != nil {
-		sql := "COPY (SELECT url, sha256(url || '|demo') AS code FROM read_parquet(" + duckdb.Quote("list.parquet") + ") ORDER BY code) TO 'duck.parquet' (FORMAT parquet)"
+		sql := "COPY (SELECT url, sha256(url || '|demo') AS code FROM read_parquet('list.parquet') ORDER BY code) TO 'duck.parquet' (FORMAT parquet)"
 		groups = append(groups, b.peer("DuckDB", "duck.parquet", b.duck.Args(workers, sql)...))
 	}
 	samples, err := b.Section(ctx, harness.Section{

@@ -84,17 +84,17 @@ func (b *bench) dryRun(program, name string, rows int64, input string, flags ...
 // peer is a program that writes one file.
 func (b *bench) peer(name, output string, args ...string) harness.Group {
 	out := b.Path(output)
-	return harness.One(harness.Step{
+	return harness.Group{{
 		Name: name, Rows: b.Rows, Prepare: harness.Remove(out),
 		Command: func() harness.Command { return harness.Command{Args: args, Dir: b.Work} },
 		Done:    func(_ context.Context, s *harness.Sample) error { return s.Written(out) },
-	})
+	}}
 }
 
 // old is the step of the other bulk, if there is one.
 func (b *bench) old(step func(program, name string) harness.Step) (groups []harness.Group) {
 	if b.Old != "" {
-		groups = append(groups, harness.One(step(b.Old, "bulk (old)")))
+		groups = append(groups, harness.Group{step(b.Old, "bulk (old)")})
 	}
 	return groups
 }

@@ -40,12 +40,12 @@ func (b *bench) check(ctx context.Context, input, format string) error {
 	run, folder := "run", b.Path("run.bulk")
 	mapping := "mapping." + format
 	groups := append([]harness.Group{
-		harness.One(b.dryRun(b.Bulk, run, b.Rows, input, flags...)),
-		b.reader(b.Bulk, "verify", "verify", folder),
-		b.reader(b.Bulk, "verify --inputs", "verify", folder, "--inputs", input),
-		b.reader(b.Bulk, "diff", "diff", filepath.Join(folder, mapping), b.Path("twin.bulk/"+mapping)),
+		{b.dryRun(b.Bulk, run, b.Rows, input, flags...)},
+		{b.reader(b.Bulk, "verify", "verify", folder)},
+		{b.reader(b.Bulk, "verify --inputs", "verify", folder, "--inputs", input)},
+		{b.reader(b.Bulk, "diff", "diff", filepath.Join(folder, mapping), b.Path("twin.bulk/"+mapping))},
 	}, b.old(func(program, name string) harness.Step {
-		return b.reader(program, name+" verify", "verify", folder)[0]
+		return b.reader(program, name+" verify", "verify", folder)
 	})...)
 	samples, err := b.Section(ctx, harness.Section{
 		Title: fmt.Sprintf("Checking a run in %s, %s rows", format, size(b.Rows)), Note: fmt.Sprintf(verifyNote, b.Rows, format, workers), Reference: run,
@@ -68,7 +68,7 @@ func (b *bench) checkStored(ctx context.Context) error {
 		Reference: run,
 	}, b.Count, harness.Group{
 		b.stored(b.Bulk, run, b.Rows, "list.csv", "--workspace", "demo"),
-		b.reader(b.Bulk, "verify --db", "verify", b.Path(run+".bulk"), "--db", db)[0],
+		b.reader(b.Bulk, "verify --db", "verify", b.Path(run+".bulk"), "--db", db),
 	})
 	if err != nil {
 		return err
@@ -78,16 +78,16 @@ func (b *bench) checkStored(ctx context.Context) error {
 }
 
 // reader is a command of bulk that writes no file; what it must find is nothing.
-func (b *bench) reader(program, name string, args ...string) harness.Group {
+func (b *bench) reader(program, name string, args ...string) harness.Step {
 	args = append([]string{program}, append(args, "--workers", strconv.Itoa(workers))...)
 	found := b.Path("found")
-	return harness.One(harness.Step{
+	return harness.Step{
 		Name: name, Rows: b.Rows,
 		Command: func() harness.Command { return harness.Command{Args: args, Dir: b.Work, Stdout: found} },
 		Done: func(context.Context, *harness.Sample) error {
 			return os.Remove(found)
 		},
-	})
+	}
 }
 
 // cpu is the processor time.

@@ -76,13 +76,13 @@ func TestRun(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	var order string
 	step := func(name string, digest func() string) Group {
-		return One(Step{Name: name, Rows: 1, Command: func() Command {
+		return Group{{Name: name, Rows: 1, Command: func() Command {
 			order += name
 			return Command{Args: []string{"true"}}
 		}, Done: func(_ context.Context, s *Sample) error {
 			s.Digest = digest()
 			return nil
-		}})
+		}}}
 	}
 	same := func() string { return "same" }
 	samples, err := Suite{Count: 3, Out: io.Discard, Groups: []Group{step("a", same), step("b", same)}}.Measure(context.Background())

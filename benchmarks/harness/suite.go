@@ -26,9 +26,6 @@ type Step struct {
 // A Group is steps that follow one another in every round.
 type Group []Step
 
-// One is a group of one step.
-func One(s Step) Group { return Group{s} }
-
 // A Sample is a step measured once.
 type Sample struct {
 	Step  string `json:"step"`

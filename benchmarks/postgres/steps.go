@@ -49,15 +49,15 @@ func (b *bench) groups() (groups []harness.Group) {
 	all := append([]harness.Group{
 		{b.copy(inputOrder, "first.input.txt", rows, b.indexed)},
 		{b.copy(codeOrder, "first.code.txt", rows, b.indexed)},
-		{b.floor(floor, "COPY links FROM '"+b.Path("first.code.bin")+"' (FORMAT binary, FREEZE)")},
-		{b.floor(floorPsql, `\copy links from '`+b.Path("first.code.bin")+`' (format binary, freeze)`)},
+		{b.floor(floor, "COPY links FROM '"+b.Path("first.code.bin")+"' (FORMAT binary, FREEZE);\n")},
+		{b.floor(floorPsql, `\copy links from '`+b.Path("first.code.bin")+`' (format binary, freeze)`+"\n")},
 	}, bulk(b.Bulk, "")...)
-	all = append(all, harness.One(b.copy(secondCopy, "second.code.txt", 2*rows, b.fromBase)))
+	all = append(all, harness.Group{b.copy(secondCopy, "second.code.txt", 2*rows, b.fromBase)})
 	if b.Old != "" {
 		all = append(all, bulk(b.Old, " (old)")...)
 	}
 	if path, err := exec.LookPath("pgloader"); err == nil {
-		all = append(all, harness.One(b.loader(path)))
+		all = append(all, harness.Group{b.loader(path)})
 	} else {
 		fmt.Fprintln(b.Out, "pgloader is not installed: not measured")
 	}
@@ -113,7 +113,8 @@ func (b *bench) copy(name, file string, total int64, prepare func(context.Contex
 	return b.step(name, b.Rows, total, prepare, command, nil)
 }
 
-// floor is the least that loading can take: a new table, no index until the end.
+// floor is the least that loading can take: a new table, no index until the end. The
+// line that loads comes with its end.
 func (b *bench) floor(name, load string) harness.Step {
 	script := b.Path("floor.sql")
 	prepare := func(ctx context.Context) error {
@@ -121,17 +122,9 @@ func (b *bench) floor(name, load string) harness.Step {
 			return err
 		}
 		return os.WriteFile(script, []byte("BEGIN;\nSET LOCAL maintenance_work_mem = '512MB';\nSET LOCAL max_parallel_maintenance_workers = 4;\n"+
-			table+load+terminator(load)+constraints+"COMMIT;\n"), 0o644)
+			table+load+constraints+"COMMIT;\n"), 0o644)
 	}
 	return b.step(name, b.Rows, b.Rows, prepare, harness.Command{Args: b.psql(database, "-f", script)}, nil)
-}
-
-// terminator ends a statement; a command of psql ends with its line.
-func terminator(statement string) string {
-	if strings.HasPrefix(statement, `\`) {
-		return "\n"
-	}
-	return ";\n"
 }
 
 // bulk is a run of a bulk over a list.
