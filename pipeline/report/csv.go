@@ -23,7 +23,7 @@ func (c csvCells) append(dst, cell []byte) []byte {
 	if c.bare(cell) {
 		return append(dst, cell...)
 	}
-	return c.quote(dst, cell, nil)
+	return c.quote(dst, cell)
 }
 
 // bare reports whether the cell is written as it is.
@@ -31,22 +31,20 @@ func (c csvCells) bare(cell []byte) bool {
 	return !needsQuotes(cell) && !(c.excelSafe && formula(cell))
 }
 
-// quote appends a cell made of two pieces that is not bare.
-func (c csvCells) quote(dst, cell, rest []byte) []byte {
-	quoted := needsQuotes(cell) || needsQuotes(rest)
+// quote appends a cell that is not bare.
+func (c csvCells) quote(dst, cell []byte) []byte {
+	quoted := needsQuotes(cell)
 	if quoted {
 		dst = append(dst, '"')
 	}
 	if c.excelSafe && formula(cell) {
 		dst = append(dst, '\'')
 	}
-	for _, piece := range [...][]byte{cell, rest} {
-		for _, b := range piece {
-			if b == '"' {
-				dst = append(dst, '"')
-			}
-			dst = append(dst, b)
+	for _, b := range cell {
+		if b == '"' {
+			dst = append(dst, '"')
 		}
+		dst = append(dst, b)
 	}
 	if quoted {
 		dst = append(dst, '"')

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"unsafe"
@@ -91,7 +92,7 @@ func (m *csvMapping) appendShortURL(dst, code []byte) []byte {
 	if m.bareBase && !needsQuotes(code) {
 		return append(append(dst, m.base...), code...)
 	}
-	return m.quote(dst, m.base, code)
+	return m.append(dst, slices.Concat(m.base, code))
 }
 
 // bytesOf returns the bytes of a string, which nobody may change.
