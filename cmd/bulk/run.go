@@ -92,7 +92,7 @@ existing; bulk undo takes those back.
 
 // outsideHeap is what of --memory the runtime does not see: the program itself, and the
 // cache and buffers of SQLite.
-const outsideHeap = 48 << 20
+const outsideHeap = 56 << 20
 
 // run does bulk run.
 func run(ctx context.Context, ui *ui, o *runOptions) error {

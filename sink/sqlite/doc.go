@@ -47,8 +47,8 @@
 //
 // # Memory
 //
-// A session takes 32 MiB for its writer, as much again to sort the index of a
-// first load, and 8 MiB for each Lookup that runs at the same time.
+// A session takes 1 MiB for each Lookup that runs at the same time, until a Load
+// begins, which takes 32 MiB, and as much again to sort the index of a first load.
 //
 // # Below the driver
 //

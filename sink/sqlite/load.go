@@ -34,6 +34,9 @@ type load struct {
 // failure leaves are the transactions before it.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	return s.write(ctx, func(c *conn) (err error) {
+		if err = s.closeReaders(); err != nil { // the writer needs their memory
+			return err
+		}
 		l := &load{c: c, txRows: s.store.txRows, run: run.ID, at: []byte(stamp(run.AsOf))}
 		if l.many, err = c.prepare("insert links", insert(statementRows)); err != nil {
 			return err

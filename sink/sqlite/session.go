@@ -69,16 +69,25 @@ func (s *session) Populated(ctx context.Context, workspaces []string) ([]bool, e
 
 // Close implements sink.Session.
 func (s *session) Close() error {
-	var errs []error
-	for _, r := range s.readers {
-		errs = append(errs, r.close())
-	}
+	errs := []error{s.closeReaders()}
 	if s.c != nil {
 		errs = append(errs, s.c.close())
 	}
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())
 	}
-	s.readers, s.c, s.lock = nil, nil, nil
+	s.c, s.lock = nil, nil
+	return errors.Join(errs...)
+}
+
+// closeReaders closes the readers that no Lookup uses.
+func (s *session) closeReaders() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, r := range s.readers {
+		errs = append(errs, r.close())
+	}
+	s.readers = nil
 	return errors.Join(errs...)
 }
