@@ -175,9 +175,9 @@ func (c *conn) number(op, statement string) (n int64, err error) {
 func (c *conn) changes() int64 { return int64(sqlite3.Xsqlite3_changes(c.tls, c.db)) }
 
 // fail makes the error of a result code: the cause of the context where it was
-// interrupted, else of the class that the code belongs to.
+// interrupted, or waited in vain meanwhile, else of the class that the code belongs to.
 func (c *conn) fail(op string, rc int32) error {
-	if rc&0xff == sqlite3.SQLITE_INTERRUPT && c.ctx.Err() != nil {
+	if code := rc & 0xff; (code == sqlite3.SQLITE_INTERRUPT || code == sqlite3.SQLITE_BUSY) && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
 	}
 	return &Error{Op: op, Path: c.path, Code: int(rc), Message: libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))}

@@ -209,6 +209,12 @@ func TestBusy(t *testing.T) {
 			if _, err := store.Runs(context.Background()); err != nil {
 				t.Errorf("a reader waits for a writer: %v", err)
 			}
+			because := errors.New("because")
+			over, cancel := context.WithCancelCause(context.Background())
+			cancel(because) // in the middle of the wait, as it were
+			if err := s.c.during(over, func() error { return s.c.exec("test", "BEGIN IMMEDIATE") }); err != because {
+				t.Errorf("interrupted while it waits: %v", err)
+			}
 		})
 		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
 	}, "w")
