@@ -48,7 +48,7 @@
 // # Memory
 //
 // A session takes 1 MiB for each Lookup that runs at the same time, until a Load
-// begins, which takes 32 MiB, and as much again to sort the index of a first load.
+// begins, which takes 32 MiB.
 //
 // # Below the driver
 //

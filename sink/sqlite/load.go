@@ -76,7 +76,9 @@ func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error], se
 		return err
 	}
 	if l.atEnd {
-		if err := l.c.exec("make the index of links", createIndex); err != nil {
+		// The sort takes as much memory as the cache may, each of them half now.
+		if err := l.c.exec("make the index of links", fmt.Sprintf("PRAGMA cache_size = %d; %s; PRAGMA cache_size = %d",
+			-writerCache>>11, createIndex, -writerCache>>10)); err != nil {
 			return err
 		}
 	}
