@@ -209,6 +209,9 @@ func TestBusy(t *testing.T) {
 			if _, err := store.Runs(context.Background()); err != nil {
 				t.Errorf("a reader waits for a writer: %v", err)
 			}
+			if _, err := s.c.deleteLinks(run.ID); err != nil {
+				t.Errorf("Undo waits before it has found a link to delete: %v", err)
+			}
 			because := errors.New("because")
 			over, cancel := context.WithCancelCause(context.Background())
 			cancel(because) // in the middle of the wait, as it were

@@ -76,27 +76,29 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)
 		AND (workspace_id, short_code) > (?2, ?3)`
 	workspace, code := "", ""
-	for more := true; more && err == nil; {
-		more = false
+	for {
+		// The end of a page may be far: other writers need not wait while it is looked for.
+		args, more := []any{run, workspace, code}, false
+		err := c.query("undo run", "SELECT workspace_id, short_code FROM (SELECT workspace_id, short_code"+own+
+			fmt.Sprintf(" ORDER BY 1, 2 LIMIT %d) ORDER BY 1 DESC, 2 DESC LIMIT 1", undoPage), args, func(s *stmt) error {
+			workspace, code, more = s.string(0), s.string(1), true
+			return nil
+		})
+		if err != nil || !more {
+			return deleted, err
+		}
 		err = c.transact("undo run", func() error {
-			args := []any{run, workspace, code}
-			err := c.query("undo run", "SELECT workspace_id, short_code FROM (SELECT workspace_id, short_code"+own+
-				fmt.Sprintf(" ORDER BY 1, 2 LIMIT %d) ORDER BY 1 DESC, 2 DESC LIMIT 1", undoPage), args, func(s *stmt) error {
-				workspace, code, more = s.string(0), s.string(1), true
-				return nil
-			})
-			if err != nil || !more {
-				return err
-			}
-			err = c.run("undo run", "DELETE"+own+" AND (workspace_id, short_code) <= (?4, ?5)", append(args, workspace, code)...)
+			err := c.run("undo run", "DELETE"+own+" AND (workspace_id, short_code) <= (?4, ?5)", append(args, workspace, code)...)
 			if err != nil {
 				return err
 			}
 			deleted += c.changes()
 			return c.run("undo run", "UPDATE runs SET state = 'loading' WHERE run_id = ? AND state <> 'undone'", run)
 		})
+		if err != nil {
+			return deleted, err
+		}
 	}
-	return deleted, err
 }
 
 // listKept tells of the links that a run still has.
