@@ -283,20 +283,24 @@ func TestTrigger(t *testing.T) {
 	}
 }
 
-// An Undo that cannot delete a link says so, and leaves the run as it is.
+// An Undo that cannot delete a link, or mark the run, says so, counts no link, and leaves
+// the run as it is.
 func TestUndoRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	store := open(t, path)
-	inSession(t, store, func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-	}, "w")
-	execAll("CREATE TRIGGER no BEFORE DELETE ON links BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
-	_, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "not this one") {
-		t.Errorf("error %v", err)
-	}
-	if runs, err := store.Runs(context.Background()); err != nil || len(runs) != 1 || runs[0].State != sink.Loading {
-		t.Errorf("%+v, %v", runs, err)
+	for _, before := range []string{"DELETE ON links", "UPDATE ON runs"} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		store := open(t, path)
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+			noError(t, s.Finish(context.Background(), run))
+		}, "w")
+		execAll("CREATE TRIGGER no BEFORE "+before+" BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
+		out, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "not this one") || out.Deleted != 0 {
+			t.Errorf("%s: %+v, error %v", before, out, err)
+		}
+		if runs, err := store.Runs(context.Background()); err != nil || len(runs) != 1 || runs[0].State != sink.Finished {
+			t.Errorf("%s: %+v, %v", before, runs, err)
+		}
 	}
 }
 

@@ -87,17 +87,19 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 		if err != nil || !more {
 			return deleted, err
 		}
+		var n int64
 		err = c.transact("undo run", func() error {
 			err := c.run("undo run", "DELETE"+own+" AND (workspace_id, short_code) <= (?4, ?5)", append(args, workspace, code)...)
 			if err != nil {
 				return err
 			}
-			deleted += c.changes()
+			n = c.changes()
 			return c.run("undo run", "UPDATE runs SET state = 'loading' WHERE run_id = ? AND state <> 'undone'", run)
 		})
 		if err != nil {
 			return deleted, err
 		}
+		deleted += n
 	}
 }
 
