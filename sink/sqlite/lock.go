@@ -18,8 +18,8 @@ import (
 const lockPoll = 20 * time.Millisecond
 
 // lock takes the lock file, and writes into it who has it. The file stays when
-// the lock is given back: whoever removed it would let the next one lock a new
-// file while a third still waits for the old one.
+// the lock is given back. If somebody removes it all the same, who has waited for it
+// waits for the new one: the next run locks that.
 func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -27,6 +27,16 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 	}
 	if err := flock(ctx, f, opts); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	locked, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if named, err := os.Stat(path); err != nil || !os.SameFile(locked, named) {
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		return lock(ctx, path, opts)
 	}
 	host, err := os.Hostname()
 	if err != nil {

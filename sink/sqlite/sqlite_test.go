@@ -163,6 +163,22 @@ func TestSymlink(t *testing.T) {
 	}, "w")
 }
 
+// A lock file that is removed while somebody waits for it is not the lock any more.
+func TestLockFileRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db.lock")
+	first, err := lock(context.Background(), path, sink.LockOptions{})
+	noError(t, err)
+	second, err := lock(context.Background(), path, sink.LockOptions{Wait: func(string) {
+		noError(t, os.Remove(path))
+		noError(t, first.Close())
+	}})
+	noError(t, err)
+	defer second.Close()
+	if _, err := lock(context.Background(), path, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
+		t.Errorf("a third one has it too: %v", err)
+	}
+}
+
 func TestFull(t *testing.T) {
 	for _, workspaces := range [][]string{{"w"}, {"v", "w"}} {
 		path := filepath.Join(t.TempDir(), "x.db")
