@@ -64,7 +64,7 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	w.Flush()
 	err = errors.Join(err, w.Error())
 	switch {
-	case err == nil:
+	case done.Run.State == sink.Undone: // be its output lost
 		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 	case done.Deleted > 0:
 		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)
