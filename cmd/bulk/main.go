@@ -247,7 +247,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.As(err, &tooMany):
 		return exitTooMany
-	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrLocked), errors.Is(err, report.ErrBusy):
+	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrConflict), errors.Is(err, sink.ErrLocked), errors.Is(err, report.ErrBusy):
 		return exitStore
 	}
 	return exitFailed

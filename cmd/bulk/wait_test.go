@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -78,7 +79,8 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	}
 }
 
-// What another run keeps it from is told by the exit code as a store that is out of reach.
+// What another run keeps it from is told by the exit code as a store that is out of reach,
+// and so is another writer who takes codes without end.
 func TestNoWait(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", "links.csv", "url\nhttp://a.example/\n")
@@ -94,4 +96,7 @@ func TestNoWait(t *testing.T) {
 	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db")
 	must(t, writing.Abandon())
 	command(t, exitDone, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
+	if code := exitCode(fmt.Errorf("load: %w", sink.ErrConflict)); code != exitStore {
+		t.Errorf("conflicts: exit code %d", code)
+	}
 }
