@@ -28,7 +28,7 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.db, "db", "", "store: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
 	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
 	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
-	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count)")
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count; in SQLite, only run tries again)")
 }
 
 // unasked refuses flags about the store of a verb that looks at none without --db.
