@@ -28,7 +28,7 @@ test: postgres ## run all tests
 # some. halt_on_error: a process that the tests start and that ends with another code
 # than 0 would not tell of a race by its code. atexit_sleep_ms: one that ends with 0
 # would wait for a second before.
-race: postgres ## run all tests under the race detector
+race: postgres ## run the tests, the long ones in part, under the race detector
 	GORACE='halt_on_error=1 atexit_sleep_ms=0' $(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
 soak: postgres ## kill runs at many moments, calls and chunks; cut connections

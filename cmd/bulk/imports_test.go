@@ -45,7 +45,7 @@ var pure = map[string]string{
 	"pipeline/assign": "bytes context",
 }
 
-// drivers may only be imported by one package each.
+// drivers may only be imported by the packages beside them.
 var drivers = map[string]string{
 	"modernc.org/sqlite":       "sink/sqlite",
 	"github.com/jackc/pgx":     "sink/postgres sink/postgres/pgtest",
