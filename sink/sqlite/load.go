@@ -90,7 +90,7 @@ func (l *load) begin(several bool) error {
 	if err := l.c.exec("load links", "BEGIN IMMEDIATE"); err != nil || !several {
 		return err
 	}
-	n, err := l.c.number("load links", "SELECT count(*) FROM (SELECT 1 FROM links LIMIT 1)")
+	n, err := l.c.number("load links", "SELECT EXISTS (SELECT 1 FROM links)")
 	if err != nil || n > 0 {
 		return err
 	}

@@ -67,7 +67,7 @@ func (s *stmt) bind(i int, v any) {
 	case int64:
 		s.bindInt(i, v)
 	case string:
-		s.bindText(i, append([]byte{}, v...))
+		s.bindText(i, []byte(v))
 	default:
 		panic(fmt.Sprintf("cannot bind %T", v))
 	}

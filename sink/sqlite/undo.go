@@ -43,7 +43,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 			return c.run("undo run", "UPDATE runs SET state = 'undone' WHERE run_id = ?", run)
 		})
 		if err == nil {
-			out.Run, err = c.oneRun(run)
+			out.Run.State = sink.Undone
 		}
 		return err
 	})
