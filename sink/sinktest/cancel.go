@@ -14,7 +14,6 @@ var cancelTests = []test{
 	{"cancel/load_into_new", func(t *testing.T, db *database) { testCancelLoad(t, db, nil) }},
 	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
 	{"cancel/lookup", testCancelLookup},
-	{"cancel/close_in_the_middle", testCloseEarly},
 	{"cancel/closed", testClosed},
 }
 
@@ -114,24 +113,6 @@ func testCancelLookup(t *testing.T, db *database) {
 			t.Errorf("%d of %d found afterwards", len(got), len(ls))
 		}
 	}, "w")
-}
-
-// A session may end at any time; Close rolls back what is not committed.
-func testCloseEarly(t *testing.T, db *database) {
-	ls := links("w", 0, 2_000)
-	stop := errors.New("stop")
-	for range 3 {
-		db.with(func(s sink.Session) {
-			run := start(t, s, "f")
-			wantIs(t, s.Load(context.Background(), run, followed(chunks(ls, 100), stop)), stop)
-		}, "w")
-		for _, r := range db.Dump(t) {
-			if r.Run < 1 || int(r.Run) > len(db.runs()) {
-				t.Fatalf("link of run %d, there are %d runs", r.Run, len(db.runs()))
-			}
-		}
-		ls = ls[:0] // what stayed may conflict; begin and end with nothing now
-	}
 }
 
 // Every call of a closed session fails, be it one that could only look.

@@ -18,7 +18,6 @@ var loadTests = []test{
 	{"load/into_existing", testLoadExisting},
 	{"load/strays", testLoadStrays},
 	{"load/twice_in_a_run", testLoadTwice},
-	{"load/strange_bytes", testLoadStrange},
 	{"load/byte_order", testLoadOrder},
 	{"load/chunk_error_new", func(t *testing.T, db *database) { testChunkError(t, db, nil) }},
 	{"load/chunk_error_existing", func(t *testing.T, db *database) { testChunkError(t, db, links("w", 50_000, 50_010)) }},
@@ -28,7 +27,6 @@ var loadTests = []test{
 	{"load/conflict_key_existing", func(t *testing.T, db *database) { testConflict(t, db, links("w", 50_000, 50_010), takeKey) }},
 	{"load/conflict_code_within", func(t *testing.T, db *database) { testConflictWithin(t, db, takeCode) }},
 	{"load/conflict_key_within", func(t *testing.T, db *database) { testConflictWithin(t, db, takeKey) }},
-	{"load/same_code_in_workspaces", testLoadSameCode},
 }
 
 // testLoadSizes loads 0, 1 and some links in chunks of several sizes, into what
@@ -135,12 +133,6 @@ func workspacesOf(ls []sink.Link) (out []string) {
 	return out
 }
 
-func testLoadStrange(t *testing.T, db *database) {
-	ls := strange()
-	db.load(ls, workspacesOf(ls)...)
-	db.expect(rows(ls, 1))
-}
-
 // Collations of languages would sort these in another way, or take some for
 // equal.
 func testLoadOrder(t *testing.T, db *database) {
@@ -152,12 +144,6 @@ func testLoadOrder(t *testing.T, db *database) {
 		}
 	}
 	db.load(ls, "B", "a", "b-c", "bc")
-	db.expect(rows(ls, 1))
-}
-
-func testLoadSameCode(t *testing.T, db *database) {
-	ls := []sink.Link{coded("v", "https://a.example/", "AAAA"), coded("w", "https://b.example/", "AAAA")}
-	db.load(ls, "v", "w")
 	db.expect(rows(ls, 1))
 }
 
