@@ -117,21 +117,19 @@ func testCancelLookup(t *testing.T, db *database) {
 
 // Every call of a closed session fails, be it one that could only look.
 func testClosed(t *testing.T, db *database) {
-	ctx, run := context.Background(), sink.Run{ID: 1, Fingerprint: "f", AsOf: asOf}
+	var run sink.Run
+	ctx := context.Background()
 	try := func(s sink.Session) {
 		closed(t, s)
 		_, populated := s.Populated(ctx, []string{"w"})
 		_, unfinished := s.Unfinished(ctx)
-		_, started := s.Start(ctx, run)
-		for call, err := range map[string]error{
-			"Populated": populated, "Unfinished": unfinished, "Start": started, "Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
-			"Lookup": s.Lookup(ctx, probes(links("w", 0, 1)), func(sink.Found) error { return nil }),
-			"Load":   s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
-		} {
+		lookup := s.Lookup(ctx, probes(links("w", 0, 1)), func(sink.Found) error { return nil })
+		for call, err := range map[string]error{"Populated": populated, "Unfinished": unfinished, "Lookup": lookup} {
 			if err == nil {
 				t.Errorf("%s: no error", call)
 			}
 		}
+		refusesWrites(t, s, run)
 	}
 	db.with(func(s sink.Session) { run = start(t, s, "f") }, "w")
 	before := db.runs()

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"testing"
@@ -267,10 +268,8 @@ func (db *database) subset(of []Row) int {
 	return len(got)
 }
 
-type closer interface{ Close() error }
-
 // closed closes c twice: the second time does nothing.
-func closed(t *testing.T, c closer) {
+func closed(t *testing.T, c io.Closer) {
 	t.Helper()
 	noError(t, c.Close())
 	noError(t, c.Close())

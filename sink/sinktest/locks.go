@@ -153,12 +153,12 @@ func testLockNone(t *testing.T, db *database) {
 
 // Many want one workspace: each gets it, one at a time.
 func testLockTurns(t *testing.T, db *database) {
-	var all []chan locked
+	var all []chan error
 	inside := make(chan struct{}, 1)
 	for range 5 {
 		store := db.Open(t)
 		defer closed(t, store)
-		done := make(chan locked, 1)
+		done := make(chan error, 1)
 		all = append(all, done)
 		go func() {
 			s, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{})
@@ -172,10 +172,10 @@ func testLockTurns(t *testing.T, db *database) {
 				<-inside
 				err = errors.Join(err, s.Close())
 			}
-			done <- locked{s, err}
+			done <- err
 		}()
 	}
 	for _, done := range all {
-		noError(t, receive(t, done, "lock").err)
+		noError(t, receive(t, done, "lock"))
 	}
 }

@@ -104,27 +104,28 @@ func testLookWhileCreated(t *testing.T, db *database) {
 }
 
 func testPeekWrites(t *testing.T, db *database) {
-	try := func(s sink.Session) {
-		ctx, run := context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf}
-		if _, err := s.Start(ctx, run); err == nil {
-			t.Error("Start: no error")
-		}
-		run.ID = 1
-		if s.Load(ctx, run, chunks(links("w", 0, 1), 1)) == nil {
-			t.Error("Load: no error")
-		}
-		if s.Loaded(ctx, run) == nil {
-			t.Error("Loaded: no error")
-		}
-		if s.Finish(ctx, run) == nil {
-			t.Error("Finish: no error")
-		}
-	}
-	db.with(func(s sink.Session) { start(t, s, "other") }, "w")
+	var run sink.Run
+	db.with(func(s sink.Session) { run = start(t, s, "other") }, "w")
 	before := db.runs()
-	db.peek(try)
+	db.peek(func(s sink.Session) { refusesWrites(t, s, run) })
 	equal(t, db.runs(), before...)
 	db.expect()
+}
+
+// refusesWrites tries all that a session changes, with a run that is not finished.
+func refusesWrites(t *testing.T, s sink.Session, run sink.Run) {
+	t.Helper()
+	ctx := context.Background()
+	_, started := s.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
+	_, resumed := s.Start(ctx, run)
+	for call, err := range map[string]error{
+		"Start": started, "Start of a run that is there": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
+		"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", call)
+		}
+	}
 }
 
 func testPeekSees(t *testing.T, db *database) {
