@@ -79,9 +79,7 @@ func (c *child) ends(t *testing.T, code int, message string) {
 func does(t *testing.T, dir string, code int, message string, args ...string) string {
 	t.Helper()
 	c := newChild(t, dir, args...)
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Start())
 	c.ends(t, code, message)
 	return c.out.String()
 }
@@ -94,9 +92,7 @@ func runArgs(inputs ...string) []string { return slices.Concat([]string{"run"}, 
 func leaves(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "links.db") {
@@ -187,13 +183,9 @@ var hostile = map[string]struct {
 // are rejected the others are not lost.
 func TestHostile(t *testing.T) {
 	folder, err := filepath.Abs("../../testdata/hostile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entries, err := os.ReadDir(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seen, refused := 0, t.TempDir()
 	for _, e := range entries {
 		name, path := e.Name(), filepath.Join(folder, e.Name())
@@ -235,26 +227,19 @@ func TestHostile(t *testing.T) {
 
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 }
 
 // The files of a run that somebody spoilt are findings of verify, and no reason
 // to die.
 func TestHostileReports(t *testing.T) {
 	folder, err := filepath.Abs("../../testdata/hostile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	manifest := func(change func(text string) string) func(t *testing.T, out string) {
 		return func(t *testing.T, out string) {
-			data, err := os.ReadFile(filepath.Join(out, "manifest.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			changed := change(string(data))
-			if changed == string(data) {
+			data := string(read(t, out, "manifest.json"))
+			changed := change(data)
+			if changed == data {
 				t.Fatal("nothing was changed")
 			}
 			write(t, out, "manifest.json", changed)
@@ -264,13 +249,7 @@ func TestHostileReports(t *testing.T) {
 		return manifest(func(text string) string { return strings.Replace(text, old, now, 1) })
 	}
 	file := func(name, with string) func(*testing.T, string) {
-		return func(t *testing.T, out string) {
-			data, err := os.ReadFile(filepath.Join(folder, with))
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, out, name, string(data))
-		}
+		return func(t *testing.T, out string) { write(t, out, name, string(read(t, folder, with))) }
 	}
 	text := func(name, text string) func(*testing.T, string) {
 		return func(t *testing.T, out string) { write(t, out, name, text) }
@@ -311,9 +290,7 @@ func TestHostileReports(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, "good.csv", "url\nhttp://example.com/\nnonsense\n")
 			does(t, dir, exitRejected, "created=1", append(runArgs("good.csv"), "--report-format", tt.format)...)
-			if err := os.CopyFS(filepath.Join(dir, "other"), os.DirFS(filepath.Join(dir, "out"))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(filepath.Join(dir, "other"), os.DirFS(filepath.Join(dir, "out"))))
 			tt.spoil(t, filepath.Join(dir, "out"))
 			does(t, dir, tt.code, tt.message, "verify", "out")
 			if name := "mapping." + tt.format; !same(t, dir, name) {
@@ -332,12 +309,7 @@ func gzipped(data []byte) []byte {
 }
 
 func same(t *testing.T, dir, name string) bool {
-	a, err := os.ReadFile(filepath.Join(dir, "out", name))
-	b, err2 := os.ReadFile(filepath.Join(dir, "other", name))
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
-	return bytes.Equal(a, b)
+	return bytes.Equal(read(t, dir, "out", name), read(t, dir, "other", name))
 }
 
 // A FIFO that never ends is read as far as --limit says; without, the memory is
@@ -355,13 +327,9 @@ func TestHostileFIFO(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			fifo := filepath.Join(dir, "links.csv")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(fifo, 0o600))
 			c := newChild(t, dir, append(runArgs("links.csv", "--header", "no"), tt.args...)...)
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Start())
 			stop := func() { c.Process.Signal(syscall.SIGTERM) }
 			go feed(fifo, tt.piece, stop)
 			c.ends(t, tt.code, tt.message)

@@ -34,14 +34,10 @@ func sqliteStore() killable {
 		fresh: func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "links.db") },
 		dump: func(t *testing.T, dsn string) []string {
 			db, err := sql.Open("sqlite", dsn[len("sqlite:"):])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			rows, err := db.Query(dumpLinks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer rows.Close()
 			return scan(t, rows)
 		},
@@ -54,14 +50,10 @@ func postgresStore() killable {
 		dump: func(t *testing.T, dsn string) []string {
 			ctx := context.Background()
 			conn, err := pgx.Connect(ctx, dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer conn.Close(ctx)
 			rows, err := conn.Query(ctx, dumpLinks)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer rows.Close()
 			return scan(t, rows)
 		},
@@ -88,9 +80,7 @@ func scan(t *testing.T, rows scanner) (lines []string) {
 	t.Helper()
 	for rows.Next() {
 		var c [6]string
-		if err := rows.Scan(&c[0], &c[1], &c[2], &c[3], &c[4], &c[5]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&c[0], &c[1], &c[2], &c[3], &c[4], &c[5]))
 		lines = append(lines, fmt.Sprint(c))
 	}
 	if rows.Err() != nil {
@@ -193,21 +183,15 @@ func finish(t *testing.T, args []string) {
 func list(t *testing.T, name string, o gen.Options) {
 	t.Helper()
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
-	if err := gen.Write(f, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gen.Write(f, o))
 }
 
 func read(t *testing.T, elem ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(elem...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return data
 }
 
@@ -226,9 +210,7 @@ func execute(t *testing.T, kill *time.Duration, args ...string) (int, []byte) {
 	cmd := process(t, args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	if kill != nil {
 		defer time.AfterFunc(*kill, func() { cmd.Process.Kill() }).Stop()
 	}

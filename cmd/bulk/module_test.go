@@ -2,7 +2,6 @@ package main
 
 import (
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,15 +11,12 @@ import (
 // A module of others is refused by go get if a file in it has a name that some system
 // does not allow, and by go install if it replaces or excludes what it needs.
 func TestModuleIsToBeHad(t *testing.T) {
-	data, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := read(t, "../../go.mod")
 	if found := regexp.MustCompile(`(?m)^(exclude|replace)\b.*`).Find(data); found != nil {
 		t.Errorf("go.mod: %s", found)
 	}
 	refused := regexp.MustCompile("(?i)^(con|prn|aux|nul|(com|lpt)[1-9])([.]|$)|[\"'*<>?`|:\\\\]")
-	err = filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() != ".." && strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
@@ -29,7 +25,5 @@ func TestModuleIsToBeHad(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

@@ -49,9 +49,7 @@ func (s served) Run() int {
 // A store that the environment names is not for the tests.
 func TestStoreOfTheEnvironment(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "links.db")
 	cmd := exec.Command(self, "-test.v", "-test.run", "^TestScripts$/^(interrupt|unfinished)$")

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -21,9 +20,7 @@ import (
 func TestWaitsForAKilledRun(t *testing.T) {
 	server.Need(t)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("links.txt", []byte("http://example.com/a\nhttp://example.com/b\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, ".", "links.txt", "http://example.com/a\nhttp://example.com/b\n")
 	dsn := postgresURL(server.Database(t))
 	u, _ := url.Parse(dsn)
 	name := u.Query().Get("dbname")
@@ -39,12 +36,8 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	run := func(out string) (*exec.Cmd, *bufio.Reader) {
 		cmd := process(t, "run", "links.txt", "--workspace", "demo", "--db", dsn, "--out", out)
 		said, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, cmd.Start())
 		t.Cleanup(func() {
 			cmd.Process.Kill()
 			cmd.Wait()
