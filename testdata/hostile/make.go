@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,13 +25,11 @@ func main() {
 	log.SetFlags(0)
 	files := map[string][]byte{}
 	for _, more := range []map[string][]byte{texts(), parquets(), arrows()} {
-		for name, data := range more {
-			files[name] = data
-		}
+		maps.Copy(files, more)
 	}
 	old, _ := filepath.Glob(folder + "/*.*")
 	for _, name := range old {
-		if filepath.Ext(name) != ".go" && filepath.Ext(name) != ".md" {
+		if filepath.Ext(name) != ".go" {
 			must(os.Remove(name))
 		}
 	}
