@@ -54,7 +54,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it hangs
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1")
+	cmd.Args[0] = "bulk" // which testscript.Main goes by
+	cmd.Env = os.Environ()
 	cmd.SysProcAttr = mortal()
 	return cmd
 }

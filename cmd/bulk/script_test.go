@@ -25,15 +25,9 @@ import (
 // server is the PostgreSQL server of these tests.
 var server = pgtest.New(pgtest.Options{})
 
-// asCommand is set in the environment of the test binary to make it bulk.
-const asCommand = "BULK_TEST_AS_COMMAND"
-
 func TestMain(m *testing.M) {
 	if os.Getenv(onFullDisk) != "" {
 		os.Exit(fullDisk(os.Args[1:]))
-	}
-	if os.Getenv(asCommand) != "" {
-		main()
 	}
 	testscript.Main(served{m}, map[string]func(){"bulk": main})
 }
