@@ -38,7 +38,7 @@
 //
 // Config.Memory bounds what a run holds; budget says how it is divided. The garbage
 // of the process is beside that unless the caller has it collected in time: bulk calls
-// debug.SetMemoryLimit with Memory less 48 MiB for what lies outside of the heap. A row is
+// debug.SetMemoryLimit with Memory less 56 MiB for what lies outside of the heap. A row is
 // about r + 60 bytes in the sort: r of canonical URL, original URL (where it
 // differs) and carried cells, 16 of its entry, the rest of its head and padding.
 // Rows past the bound lie in a spill file without a name in Config.TempDir, which

@@ -108,8 +108,8 @@ func classOfState(code string) error {
 }
 
 // unreachable tells whether the connection could not be made, if only to one of
-// several hosts, or not to the kind of server that was asked for, or broke off. A name that is not found may be that of a server
-// that is about to start.
+// several hosts, or not to the kind of server that was asked for, or broke off. A name
+// that is not found may be that of a server that is about to start.
 func unreachable(err error) bool {
 	for _, e := range []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
