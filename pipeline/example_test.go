@@ -33,7 +33,7 @@ func ExampleRun() {
 	}
 	defer store.Close()
 	const memory = 1 << 30 // which a run keeps to if the process does
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory - 48<<20))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory - 56<<20))
 	result, err := pipeline.Run(ctx, pipeline.Config{
 		Inputs: []string{list}, Workspace: "demo", Store: store, Out: filepath.Join(dir, "links.bulk"), Memory: memory,
 	})
