@@ -46,7 +46,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		next, f = s.record(buf, start, w.eof())
 	}
 	header := texts(s.fields)
-	if f != nil || len(header) < rejectsLead+1 || s.count > maxColumns || header[len(header)-1] != rejectsTail ||
+	if f != nil || len(header) < rejectsLead+2 || s.count > maxColumns || header[len(header)-1] != rejectsTail ||
 		strings.Join(header[:rejectsLead], ",") != rejectsHead {
 		return false, nil
 	}
