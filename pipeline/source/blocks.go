@@ -137,7 +137,9 @@ func (l *lines) finish(w *window, b *batcher) error {
 	}
 	w.records, w.need = b.base+b.n, 2*(len(w.buf)-w.pos)
 	if w.err != nil && !w.eof() {
-		return &inputError{w.records, w.err}
+		err := &inputError{w.records, w.err}
+		b.cancel(err) // others may wait for the window
+		return err
 	}
 	w.turn <- w
 	return b.flush()

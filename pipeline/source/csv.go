@@ -10,7 +10,7 @@ type lines struct {
 	*splitter
 	ncols   int // fields that a record must have
 	w       *window
-	restore *restorer // of the input of a rejects file; nil: it is none
+	restore restorer // of the input of a rejects file; nil: it is none
 }
 
 // read reads records into b until that is full, and otherwise all that end in
@@ -119,7 +119,10 @@ func (l *lines) slow(b *batcher) bool {
 	case f != nil:
 		return l.reject(b, f)
 	case l.restore != nil:
-		l.restore.append(b, w.offset(), l.fields)
+		if err := l.restore.append(b, w.offset(), l.fields); err != nil {
+			w.err = err
+			return false
+		}
 	default:
 		b.append(w.offset(), l.fields)
 	}

@@ -23,10 +23,9 @@ const otherColumns = "; its file has other columns than the rejects: fill in the
 // A restorer makes of the rejects of an earlier run the input that they came
 // from. A row that could be split then, or that somebody has split since, is in its
 // cells; of another there is the raw line, which is split again. The lines
-// underneath allow NUL bytes, since cells and raw may have them.
-type restorer struct {
-	again []*splitter // of raw lines: one for each delimiter that they may have
-}
+// underneath allow NUL bytes, since cells and raw may have them. It has a splitter of
+// raw lines for each delimiter that they may have.
+type restorer []*splitter
 
 // openRejects settles the columns if the text is a rejects file.
 func (in *Input) openRejects(w *window, start int) (bool, error) {
@@ -60,13 +59,42 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	}
 	in.nameColumns(restored(header))
 	in.openLines(int64(next), func() *lines {
-		r := &restorer{}
+		var r restorer
 		for _, delim := range []byte(in.candidates()) {
-			r.again = append(r.again, newSplitter(delim, in.opts.Quote, in.opts.MaxField, true))
+			r = append(r, newSplitter(delim, in.opts.Quote, in.opts.MaxField, true))
 		}
 		return &lines{splitter: in.rejectsSplitter(delim), ncols: len(header), restore: r}
 	})
-	return true, in.settleColumns()
+	if err := in.settleColumns(); err != nil {
+		return false, err
+	}
+	for n := 1; next < len(buf); n++ { // what else is in sight
+		next, f = s.record(buf, next, w.eof())
+		if f != nil || next == more || s.count != len(header) {
+			break
+		}
+		if err := in.oneURL(s.fields[rejectsLead : len(header)-1]); err != nil {
+			return false, &UsageError{in.Name, fmt.Sprintf("record %d: %v", n, err)}
+		}
+	}
+	return true, nil
+}
+
+// oneURL checks that a row has one of the cells that may hold its URL, or none. The rows
+// of inputs with their URLs in different columns have; of an input where --url-column
+// chose between two, they need not, and it must choose again.
+func (in *Input) oneURL(cells [][]byte) error {
+	found := -1
+	for _, i := range in.URLs {
+		if len(cells[i]) == 0 {
+			continue
+		}
+		if found >= 0 {
+			return fmt.Errorf("both %q and %q may hold the URL; choose one with --url-column NAME or N", in.Columns[found], in.Columns[i])
+		}
+		found = i
+	}
+	return nil
 }
 
 // rejectsDelimiter returns what follows the name of the first column, if that is
@@ -106,38 +134,42 @@ func restored(header []string) []string {
 	return names
 }
 
-// append adds what a row of the rejects file stands for.
-func (r *restorer) append(b *batcher, offset int64, fields [][]byte) {
+// append adds what a row of the rejects file stands for, unless it has two URLs.
+func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	last := len(fields) - 1
 	cells, raw := fields[rejectsLead:last], fields[last]
-	f := fault{Reason(fields[3]), string(fields[4])}
 	mended := slices.ContainsFunc(cells, func(cell []byte) bool { return len(cell) > 0 })
-	if len(raw) == 0 || mended {
-		b.append(offset, cells)
-		return
-	}
-	if f.reason != FieldTooLong { // of such a line, raw may be a part
-		f.reason = MalformedRow
-		cells, either := r.resplit(raw, len(cells), f.detail)
-		if cells != nil {
-			b.append(offset, cells)
-			return
+	if len(raw) > 0 && !mended {
+		f := fault{Reason(fields[3]), string(fields[4])}
+		n := len(cells)
+		if cells = nil; f.reason != FieldTooLong { // of such a line, raw may be a part
+			var either string
+			f.reason = MalformedRow
+			cells, either = r.resplit(raw, n, f.detail)
+			f.detail = cmp.Or(either, f.detail)
 		}
-		f.detail = cmp.Or(either, f.detail)
+		if cells == nil {
+			b.bad(offset, &f, raw)
+			return nil
+		}
 	}
-	b.bad(offset, &f, raw)
+	if err := b.in.oneURL(cells); err != nil {
+		return err
+	}
+	b.append(offset, cells)
+	return nil
 }
 
 // resplit splits a raw line into n cells by the delimiter that does it. None may, if
 // one finds the fault that the line was rejected for: it is as it was then, and
 // another delimiter would only make something else of it. If two do it, differently,
 // either says so.
-func (r *restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
+func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
 	if strings.HasSuffix(detail, otherColumns) {
 		return nil, ""
 	}
 	var by byte
-	for _, s := range r.again {
+	for _, s := range r {
 		s.moved()
 		next, f := s.record(raw, 0, true)
 		switch {

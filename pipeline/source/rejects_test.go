@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,9 +67,37 @@ func TestRejects(t *testing.T) {
 			}
 		})
 	}
+	both := head + "link,url,note,raw\na,1,0,r,,http://a/,,,\na,2,9,r,,spring,http://b/,,\n"
+	want := `record 2: both "link" and "url" may hold the URL; choose one with --url-column NAME or N`
+	var usage *UsageError
+	if _, err := openBytes([]byte(both), Options{}); !errors.As(err, &usage) || !strings.Contains(usage.Msg, want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if in, err := openBytes([]byte(both), Options{URLColumn: "url"}); err != nil || fmt.Sprint(in.URLs) != "[1]" {
+		t.Errorf("with the column chosen: %v", err)
+	}
 	for _, in := range []string{head + "raw\na,1,0,r,,x\n", head + "url\n", "source,row,url\n", "source\nhttp://a/\n"} {
 		if in, err := openBytes([]byte(in), Options{URLColumn: "1"}); err != nil || in.Format != "csv" {
 			t.Errorf("taken for rejects: %v", err)
+		}
+	}
+}
+
+// Where a row of rejects has two cells that may hold its URL, none is taken, be it
+// far from the start or in a line that is split again.
+func TestRejectsOfTwoURLs(t *testing.T) {
+	for _, last := range []string{"a,2,9,r,,x,http://b/,", `a,2,9,r,,,,"x,http://b/"`} {
+		data := rejectsHead + ",link,url,raw\n" + strings.Repeat("a,1,0,r,,http://a/,,\n", 20_000) + last + strings.Repeat("\na,3,0,r,,http://a/,,", 20_000)
+		for _, workers := range []int{1, 3} {
+			in, err := openBytes([]byte(data), Options{Block: 10_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = collectBy(in, workers)
+			want := `read - after record 20000 (near byte 420050): both "link" and "url" may hold the URL; choose one with --url-column NAME or N`
+			if err == nil || err.Error() != want {
+				t.Errorf("%d workers: %v, want %s", workers, err, want)
+			}
 		}
 	}
 }

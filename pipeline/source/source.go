@@ -182,7 +182,7 @@ type Input struct {
 	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
 	Skipped     []string // names of columns that have no one value a row, and so are not among them
 	Blank       bool     // a CSV without a record, so that its one column is made up
-	URLs        []int    // index of the URL column in Columns; several only in a rejects file, where the first cell that is not empty counts
+	URLs        []int    // index of the URL column in Columns; several only in a rejects file, of whose rows each has at most one that is not empty
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
 	Among       []string // columns that the rejects of a run have; nil: Columns. To be set before Read: where they differ, details say so

@@ -17,7 +17,7 @@ type window struct {
 	buf   []byte
 	pos   int
 	base  int64  // offset of buf[0] in the stream
-	err   error  // what ended the stream with buf, be it io.EOF; nil: it goes on
+	err   error  // what ended the stream with buf, be it io.EOF, or its reading; nil: it goes on
 	block []byte // that buf lies in; nil: in none
 	need  int    // bytes from pos on that make another look at a record worth it
 	turn  chan *window
