@@ -79,6 +79,8 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	if in.Dialect.Header {
 		length = s.end
 		copy(cells, s.first)
+	} else if len(cells) == 1 {
+		cells[0] = "url" // as of a text: rejects with columns of other inputs are read back by it
 	}
 	in.nameColumns(cells)
 	in.first = s.first
