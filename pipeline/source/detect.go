@@ -182,6 +182,8 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 				"take away what stands before it, or choose --delimiter tab if each line is one URL", late)}
 		case best == nil:
 			best = in.try('\t', w.buf[w.pos:], start, w.eof())
+			best.width = min(best.width, 1)
+			best.first = best.first[:best.width]
 		}
 		if best.first == nil && !w.eof() {
 			why := "the first is longer"

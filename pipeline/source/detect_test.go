@@ -24,6 +24,7 @@ func TestDialect(t *testing.T) {
 		{"a name under either", "url,b;link\nhttp://a/,x;y\n", Options{}, `"," true [url b;link] [0] -1`},
 		{"one column", "url\nhttp://a/,b\nhttp://c/\n", Options{}, `"\t" true [url] [0] -1`},
 		{"one column without header", "http://a/\nhttp://b/x,y\nhttp://c/;d\n", Options{}, `"\t" false [url] [0] -1`},
+		{"a tab after a URL", "http://a/\t\nhttp://b/\nhttp://c/\n", Options{}, `"\t" false [url] [0] -1`},
 		{"half of the records are not most", "http://a/x,y\nhttp://b/\n", Options{}, `"\t" false [url] [0] -1`},
 		{"unknown single name is data", "address\nhttp://a/\n", Options{}, `"\t" false [url] [0] -1`},
 		{"header given", "address\nhttp://a/\n", Options{Header: HeaderYes}, `"\t" true [address] [0] -1`},
