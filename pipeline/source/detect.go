@@ -136,7 +136,6 @@ type sample struct {
 	same    int    // records with as many fields as first
 	urls    int    // cells that start as a URL does
 	named   bool   // first has the name of a URL column
-	pending bool   // the first record has not ended
 
 	late      int // the record that has such a name, if only ones without URLs stand before it; 0: none
 	lateWidth int // its fields, two or more
@@ -155,11 +154,17 @@ type sample struct {
 // after that have its columns: then the rows would be stored as URLs.
 func (in *Input) sample(w *window, start int) (*sample, error) {
 	candidates := in.candidates()
-	for {
+	for most := peekBytes; ; most *= 2 {
+		if err := w.look(most); err != nil {
+			return nil, err
+		}
+		buf := w.buf[w.pos:]
+		eof := w.eof() && len(buf) <= most
+		buf = buf[:min(len(buf), most)] // however much there is
 		best, equal, pending, late := (*sample)(nil), (*sample)(nil), false, 0
 		for _, delim := range []byte(candidates) {
-			s := in.try(delim, w.buf[w.pos:], start, w.eof())
-			pending = pending || s.pending
+			s := in.try(delim, buf, start, eof)
+			pending = pending || s.records == 0 && !eof // the first record has not ended
 			if 2*s.lateSame > s.records-s.late {
 				late = s.late
 			}
@@ -170,27 +175,23 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 				equal = s
 			}
 		}
-		have := len(w.buf) - w.pos
 		switch {
-		case pending && have <= in.opts.MaxField+peekBytes:
-			if err := w.look(2 * have); err != nil {
-				return nil, err
-			}
+		case pending && most <= in.opts.MaxField+peekBytes:
 			continue
 		case best == nil && late > 0:
 			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: record %d names them, but is not the first: "+
 				"take away what stands before it, or choose --delimiter tab if each line is one URL", late)}
 		case best == nil:
-			best = in.try('\t', w.buf[w.pos:], start, w.eof())
+			best = in.try('\t', buf, start, eof)
 			best.width = min(best.width, 1)
 			best.first = best.first[:best.width]
 		}
-		if best.first == nil && !w.eof() {
+		if best.first == nil && !eof {
 			why := "the first is longer"
 			if best.fault != nil {
 				why = best.fault.detail
 			}
-			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", have, why)}
+			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", len(buf), why)}
 		}
 		if equal != nil && !best.named {
 			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: both %q and %q split the records; choose with --delimiter", best.delim, equal.delim)}
@@ -259,7 +260,6 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		s.count(sp)
 		p = next
 	}
-	s.pending = s.records == 0 && !eof
 	return s
 }
 

@@ -123,6 +123,17 @@ func TestLongFirstRecords(t *testing.T) {
 	}
 }
 
+// What settles the dialect does not depend on how much of the input is there.
+func TestSampleOfAnyBlock(t *testing.T) {
+	text := strings.Repeat("x,http://a/\n", 6000) + strings.Repeat("x\n", 20_000)
+	for _, block := range []int{0, 1000, 1 << 20} {
+		in, err := openBytes([]byte(text), Options{Block: block, URLColumn: "2"})
+		if err != nil || len(in.Columns) != 2 {
+			t.Errorf("in blocks of %d bytes: %v", block, err)
+		}
+	}
+}
+
 // Empty lines before the first record are passed by, be they more than is looked at
 // first.
 func TestEmptyLinesFirst(t *testing.T) {
