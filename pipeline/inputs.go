@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -80,6 +81,9 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 		}
 	}
 	in.unite()
+	if n := len(in.columns); n > source.MaxColumns {
+		return nil, &UsageError{fmt.Errorf("the inputs have %d columns in all, more than %d: their rejects could not be read back", n, source.MaxColumns)}
+	}
 	return in, nil
 }
 

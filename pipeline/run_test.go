@@ -757,6 +757,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Inputs that have more columns together than can be read back are refused.
+func TestTooManyColumns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cfg := pipeline.Config{Workspace: "demo", Out: "out", Inputs: []string{"a.csv", "b.csv"}}
+	for _, name := range cfg.Inputs {
+		header := "url"
+		for n := range source.MaxColumns / 2 {
+			header += fmt.Sprintf(",%s %d", name, n)
+		}
+		if err := os.WriteFile(name, []byte(header+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := pipeline.Run(context.Background(), cfg)
+	if !errors.As(err, new(*pipeline.UsageError)) || !strings.Contains(err.Error(), "the inputs have 16385 columns in all, more than 16384") {
+		t.Error(err)
+	}
+}
+
 // A base URL that is refused is not shown if it may have a password.
 func TestBaseURLPassword(t *testing.T) {
 	for _, base := range []string{"https://me:secret@sho.rt", "https://me:secret@sho.rt:port", "https:/me:secret@sho.rt", "me:secret@sho.rt", "https://sho.rt/@me?secret"} {

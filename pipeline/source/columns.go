@@ -60,8 +60,8 @@ func unique(cells []string) []string {
 
 // checkWidth refuses more columns than there may be.
 func (in *Input) checkWidth(n int) error {
-	if n > maxColumns {
-		return &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", n, maxColumns)}
+	if n > MaxColumns {
+		return &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", n, MaxColumns)}
 	}
 	return nil
 }

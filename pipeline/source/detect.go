@@ -129,7 +129,7 @@ func hasURL[T string | []byte](cell T) bool {
 type sample struct {
 	delim   byte
 	first   []string // the first record that can be split
-	width   int      // its fields; first has at most maxColumns
+	width   int      // its fields; first has at most MaxColumns
 	end     int      // where that ends, if it is the first of all; 0: it is not, or there is none
 	records int
 	fault   *fault // the first

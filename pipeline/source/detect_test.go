@@ -97,7 +97,7 @@ func TestDialect(t *testing.T) {
 // A header and a first record may be longer than what is looked at first, and have as
 // many columns as there may be.
 func TestLongFirstRecords(t *testing.T) {
-	names := make([]string, maxColumns)
+	names := make([]string, MaxColumns)
 	for i := range names {
 		names[i] = fmt.Sprint("column number ", i)
 	}

@@ -87,7 +87,7 @@ func TestOpenErrors(t *testing.T) {
 		"frame.lz4":         []byte("\x04\x22\x4d\x18..."),
 		"twice.gz":          gzipped(gzipped([]byte("url\n"))),
 		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
-		"columns.csv":       bytes.Repeat([]byte("a,"), maxColumns),
+		"columns.csv":       bytes.Repeat([]byte("a,"), MaxColumns),
 		"long.csv":          bytes.Repeat([]byte("a"), 3<<20),
 		"unreadable":        nil,
 	} {

@@ -45,7 +45,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		next, f = s.record(buf, start, w.eof())
 	}
 	header := texts(s.fields)
-	if f != nil || len(header) < rejectsLead+2 || s.count > maxColumns || header[len(header)-1] != rejectsTail ||
+	if f != nil || len(header) < rejectsLead+2 || s.count > s.keep || header[len(header)-1] != rejectsTail ||
 		strings.Join(header[:rejectsLead], ",") != rejectsHead {
 		return false, nil
 	}
@@ -116,6 +116,7 @@ func rejectsDelimiter(text []byte) byte {
 func (in *Input) rejectsSplitter(delim byte) *splitter {
 	s := newSplitter(delim, '"', max(in.opts.MaxField, 4096), false)
 	s.maxRecord *= 3
+	s.keep += rejectsLead + 1
 	return s
 }
 

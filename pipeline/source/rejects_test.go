@@ -115,6 +115,27 @@ func TestRejectsOfLongNames(t *testing.T) {
 	}
 }
 
+// Rejects have room for the columns of any input.
+func TestRejectsOfManyColumns(t *testing.T) {
+	for _, n := range []int{MaxColumns, MaxColumns + 1} {
+		columns := strings.Repeat("x,", n-1)
+		in, err := openBytes([]byte(rejectsHead+","+columns+"url,raw\na,1,0,r,,"+columns+"http://a/,\n"), Options{})
+		if n > MaxColumns {
+			if err == nil || err.Error() != "-: has 16391 columns, more than 16384" {
+				t.Errorf("%d columns: %v", n, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		recs, err := collect(in)
+		if len(in.Columns) != n || err != nil || len(recs) != 1 || recs[0].cells != strings.Repeat("x|", n-1)+"http://a/" {
+			t.Errorf("%d of %d columns, %d records, %v", len(in.Columns), n, len(recs), err)
+		}
+	}
+}
+
 // What is written as a rejects file reads as the input it came from, whatever
 // was in it.
 func TestRejectsRoundTrip(t *testing.T) {

@@ -22,13 +22,14 @@ type splitter struct {
 	scratch        []byte   // fields that had doubled quotes
 }
 
-// maxColumns bounds what a hostile header can make us hold.
-const maxColumns = 1 << 14
+// MaxColumns is how many columns an input may have: that bounds what a hostile header
+// can make us hold. Rejects have their own beside them.
+const MaxColumns = 1 << 14
 
 // newSplitter makes a splitter. Without nul, NUL bytes are data.
 func newSplitter(delim, quote byte, maxField int, nul bool) *splitter {
 	s := &splitter{
-		delim: delim, maxField: maxField, maxRecord: 16 * min(maxField, mostRecord/16), keep: maxColumns,
+		delim: delim, maxField: maxField, maxRecord: 16 * min(maxField, mostRecord/16), keep: MaxColumns,
 		lf: mark{c: '\n'}, quote: mark{c: quote}, nul: mark{c: 0, off: !nul},
 	}
 	s.moved()
