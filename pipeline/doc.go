@@ -50,8 +50,9 @@
 // not get, the URL that has it: if that is too much the run ends before it has stored
 // anything. Outside of the bound are the URLs that the store has under
 // another code than that of salt 0; the inputs, at some 6 KB each; the names of
-// workspaces, at some 100 bytes each and for each worker; a record batch of an Arrow
-// input, and a page of each column of a row group for each worker, as text; what a
+// workspaces, at some 100 bytes each and for each worker; the window of each zstd input
+// that is being read, which may be 128 MiB if it was made with --long; a record batch of
+// an Arrow input, and a page of each column of a row group for each worker, as text; what a
 // single row has, at most 1 GiB, or 3 of rejects, a few times; and a byte for each row that
 // the store had.
 package pipeline

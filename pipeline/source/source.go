@@ -29,7 +29,7 @@
 // # Memory
 //
 // An input that is being read holds three blocks of 320 KiB, a record that is
-// longer than that twice, and for each worker
+// longer than that twice, under zstd its window of at most 128 MiB, and for each worker
 //
 //   - of a text, a block and two batches: one for what it reads of a block before
 //     the blocks ahead are read, one for what turns out to be before that;
