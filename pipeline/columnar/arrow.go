@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	flatbuffers "github.com/google/flatbuffers/go"
@@ -41,15 +42,38 @@ const (
 
 const union = 14 // type code of a field
 
-// OpenArrow opens the IPC file that r holds in size bytes. What is read of it
-// comes from the allocator.
-func OpenArrow(r io.ReaderAt, size int64) (*ipc.FileReader, *Allocator, error) {
+// An ArrowReader yields the record batches of an IPC file or stream.
+type ArrowReader struct {
+	batches
+	alloc *allocator
+}
+
+type batches interface {
+	Schema() *arrow.Schema
+	Read() (arrow.Record, error)
+}
+
+// OpenArrow opens the IPC file that r holds in size bytes.
+func OpenArrow(r io.ReaderAt, size int64) (*ArrowReader, error) {
 	if err := checkArrowFile(r, size); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	alloc := NewAllocator()
+	alloc := &allocator{Allocator: memory.NewGoAllocator()}
 	f, err := ipc.NewFileReader(io.NewSectionReader(r, 0, size), ipc.WithAllocator(alloc))
-	return f, alloc, err
+	return &ArrowReader{f, alloc}, err
+}
+
+// OpenArrowStream opens the stream of messages that passed [CheckArrowMessage].
+func OpenArrowStream(r ipc.MessageReader) (*ArrowReader, error) {
+	alloc := &allocator{Allocator: memory.NewGoAllocator()}
+	s, err := ipc.NewReaderFromMessageReader(r, ipc.WithAllocator(alloc))
+	return &ArrowReader{s, alloc}, err
+}
+
+// Read returns the next batch, valid until the one after, or io.EOF.
+func (r *ArrowReader) Read() (arrow.Record, error) {
+	r.alloc.taken = 0
+	return r.batches.Read()
 }
 
 // checkArrowFile checks the footer of an IPC file, and the metadata of every
@@ -247,33 +271,27 @@ func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
 	return nil
 }
 
-// An Allocator gives memory to the decoder of Arrow, and panics rather than
-// exceed mostBatch from one Reset to the next: the length of a compressed buffer
-// is known from the buffer alone. It is for one goroutine.
-type Allocator struct {
+// An allocator gives memory to the decoder of Arrow, and panics rather than exceed
+// mostBatch for a batch: the length of a compressed buffer is known from the buffer
+// alone. It is for one goroutine.
+type allocator struct {
 	memory.Allocator
-	taken int64
+	taken int64 // since the last batch
 }
 
-// NewAllocator returns an Allocator over Go's memory.
-func NewAllocator() *Allocator { return &Allocator{Allocator: memory.NewGoAllocator()} }
-
-// Reset begins the next batch.
-func (a *Allocator) Reset() { a.taken = 0 }
-
 // Allocate implements memory.Allocator.
-func (a *Allocator) Allocate(n int) []byte {
+func (a *allocator) Allocate(n int) []byte {
 	a.take(n, 0)
 	return a.Allocator.Allocate(n)
 }
 
 // Reallocate implements memory.Allocator.
-func (a *Allocator) Reallocate(n int, b []byte) []byte {
+func (a *allocator) Reallocate(n int, b []byte) []byte {
 	a.take(n, len(b))
 	return a.Allocator.Reallocate(n, b)
 }
 
-func (a *Allocator) take(n, had int) {
+func (a *allocator) take(n, had int) {
 	if n < 0 || n > mostBuffer {
 		panic(fmt.Sprintf("a buffer of %d bytes", n))
 	}

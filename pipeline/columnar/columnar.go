@@ -6,7 +6,7 @@
 // limits below; what does not fit is an error.
 //
 // [OpenArrow] and [CheckArrowMessage] look at the metadata of Arrow, and an
-// [Allocator] bounds what its decoder takes for a record batch. [OpenParquet]
+// [ArrowReader] bounds what its decoder takes for a record batch. [OpenParquet]
 // opens a Parquet file whose pages it decompresses and checks itself on their way
 // to the decoder.
 package columnar

@@ -174,12 +174,11 @@ func TestSmallChunks(t *testing.T) {
 
 func readArrow(data []byte) (rows int, err error) {
 	defer recovered(&err)
-	r, alloc, err := OpenArrow(bytes.NewReader(data), int64(len(data)))
+	r, err := OpenArrow(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return 0, err
 	}
 	for {
-		alloc.Reset()
 		rec, err := r.Read()
 		if err == io.EOF {
 			return rows, nil
@@ -278,7 +277,7 @@ func (f failing) ReadAt(b []byte, at int64) (int, error) {
 func TestShrunk(t *testing.T) {
 	for _, left := range []int{0, 20, 99} {
 		data := bytes.NewReader(bytes.Repeat([]byte{'a'}, left))
-		_, _, arrow := OpenArrow(data, 100)
+		_, arrow := OpenArrow(data, 100)
 		_, parquet := OpenParquet(data, 100)
 		batch := checkBlock(data, 100, 8, 92, 0)
 		for _, err := range []error{arrow, parquet, batch} {

@@ -2,20 +2,16 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
 // arrowRowReader reads one batch after the other.
 type arrowRowReader struct {
-	r      *ipc.FileReader
-	alloc  *columnar.Allocator
-	batch  int // the next one
+	r      *columnar.ArrowReader
 	record arrow.Record
 	at     int // in record
 }
@@ -25,7 +21,7 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r, alloc, err := columnar.OpenArrow(f, info.Size())
+	r, err := columnar.OpenArrow(f, info.Size())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +39,7 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", field.Name, field.Type, want.Field(i).Type)
 		}
 	}
-	return &arrowRowReader{r: r, alloc: alloc}, carried, nil
+	return &arrowRowReader{r: r}, carried, nil
 }
 
 // carriedAfter returns the names that follow the mapping's own columns.
@@ -58,14 +54,9 @@ func carriedAfter(names []string) ([]string, error) {
 
 func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {
 	for a.record == nil || a.at == int(a.record.NumRows()) {
-		if a.batch == a.r.NumRecords() {
-			return io.EOF
-		}
-		a.alloc.Reset()
-		if a.record, err = a.r.Record(a.batch); err != nil { // valid until the next call
+		if a.record, err = a.r.Read(); err != nil {
 			return err
 		}
-		a.batch++
 		a.at = 0
 	}
 	for size := 0; a.at < int(a.record.NumRows()) && b.len() < readRows && size < readBytes; a.at++ {

@@ -15,26 +15,11 @@ import (
 	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
-// An arrowReader yields the record batches of an IPC file or stream. A batch is
-// valid until the next, which is io.EOF after the last.
-type arrowReader struct {
-	ipc interface {
-		Schema() *arrow.Schema
-		Read() (arrow.Record, error)
-	}
-	alloc *columnar.Allocator
-}
-
-func (r *arrowReader) next() (arrow.Record, error) {
-	r.alloc.Reset()
-	return r.ipc.Read()
-}
-
 // openArrow settles the columns by the schema: one for each field, those of a
 // struct by its path with dots.
 func (in *Input) openArrow(file bool) error {
 	in.Format = "arrow"
-	var r *arrowReader
+	var r *columnar.ArrowReader
 	open := func() error {
 		return in.safely(func() (err error) {
 			if file {
@@ -49,7 +34,7 @@ func (in *Input) openArrow(file bool) error {
 		return err
 	}
 	var fields []field
-	for i, f := range r.ipc.Schema().Fields() {
+	for i, f := range r.Schema().Fields() {
 		fields = in.addFields(fields, f, "", []int{i})
 	}
 	names := make([]string, len(fields))
@@ -72,23 +57,19 @@ func (in *Input) openArrow(file bool) error {
 }
 
 // arrowFile reads batches by the footer (a dictionary may stand after them).
-func (in *Input) arrowFile() (*arrowReader, error) {
+func (in *Input) arrowFile() (*columnar.ArrowReader, error) {
 	at, err := in.random()
 	if err != nil {
 		return nil, err
 	}
-	r, alloc, err := columnar.OpenArrow(at, at.size)
-	return &arrowReader{r, alloc}, err
+	return columnar.OpenArrow(at, at.size)
 }
 
-func (in *Input) arrowStream() (*arrowReader, error) {
+func (in *Input) arrowStream() (*columnar.ArrowReader, error) {
 	if err := in.src.look(8); err != nil {
 		return nil, err
 	}
-	alloc := columnar.NewAllocator()
-	m := &messages{w: in.src, old: isOldStream(in.src.buf[in.src.pos:])}
-	r, err := ipc.NewReaderFromMessageReader(m, ipc.WithAllocator(alloc))
-	return &arrowReader{r, alloc}, err
+	return columnar.OpenArrowStream(&messages{w: in.src, old: isOldStream(in.src.buf[in.src.pos:])})
 }
 
 // isOldStream says whether a stream begins as those did before version 0.15 of Arrow:
@@ -230,13 +211,13 @@ func isUUID(f arrow.Field) bool {
 }
 
 // recordBatches opens one record batch after the other.
-func (in *Input) recordBatches(r *arrowReader, fields []field) func() (*table, error) {
+func (in *Input) recordBatches(r *columnar.ArrowReader, fields []field) func() (*table, error) {
 	n := 0
 	return func() (*table, error) {
 		n++
 		t := &table{name: fmt.Sprintf("record batch %d", n), close: func() {}}
 		err := in.safely(func() error {
-			rec, err := r.next()
+			rec, err := r.Read()
 			if err != nil {
 				return err
 			}
