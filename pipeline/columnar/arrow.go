@@ -117,9 +117,6 @@ func checkBlock(r io.ReaderAt, end, offset int64, n int32, body int64) error {
 	if n > MostMetadata {
 		return fmt.Errorf("%d bytes of metadata", n)
 	}
-	if body > mostBuffer {
-		return fmt.Errorf("a message with a body of %d bytes, more than %d", body, mostBuffer)
-	}
 	meta, err := readAt(r, int(n), offset)
 	if err != nil {
 		return err
@@ -140,13 +137,13 @@ func CheckArrowMessage(meta []byte) (body int64, err error) {
 	defer damaged(&err)
 	t := root(meta)
 	body = t.GetInt64Slot(messageBody, 0)
-	if body < 0 || body > mostBuffer {
-		return 0, fmt.Errorf("a message with a body of %d bytes", body)
-	}
 	return body, checkMessage(meta, body)
 }
 
 func checkMessage(meta []byte, body int64) error {
+	if body < 0 || body > mostBuffer {
+		return fmt.Errorf("a message with a body of %d bytes, where 0 to %d may be", body, mostBuffer)
+	}
 	t := root(meta)
 	if err := listFits(t, messageCustom, 4); err != nil {
 		return err
