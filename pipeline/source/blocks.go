@@ -17,13 +17,14 @@ import (
 
 // openLines makes newLines, for each worker, the reader of the input from offset
 // start on.
-func (in *Input) openLines(start int64, newLines func() *lines) {
+func (in *Input) openLines(start int, newLines func() *lines) {
 	in.read = func(r *reading) error {
 		w := in.src
 		w.lines.Store(true)
-		if err := w.skip(start); err != nil {
+		if err := w.look(start); err != nil {
 			return &inputError{0, err}
 		}
+		w.pos = min(w.pos+start, len(w.buf))
 		w.share(r.workers)
 		return r.share(func(b *batcher) error {
 			l := newLines()

@@ -22,7 +22,7 @@ func (in *Input) openText(w *window) error {
 	}
 	if isText(in.Name) {
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
-		in.openLines(int64(start), func() *lines {
+		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
 		})
 		return nil
@@ -43,7 +43,7 @@ func (in *Input) openText(w *window) error {
 	if err != nil {
 		return err
 	}
-	in.openLines(int64(start+header), func() *lines {
+	in.openLines(start+header, func() *lines {
 		return &lines{splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true), ncols: len(in.Columns)}
 	})
 	return nil

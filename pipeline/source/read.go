@@ -45,7 +45,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 		in.drained = make(chan struct{})
 		go func(w *window) {
 			defer close(in.drained)
-			in.drain = w.skip(-1)
+			in.drain = w.drain()
 		}(in.src)
 	}
 	if in.Limit > 0 {
@@ -131,7 +131,7 @@ func (in *Input) finish() error {
 		return nil
 	}
 	if in.drained == nil {
-		in.drain = in.src.skip(-1)
+		in.drain = in.src.drain()
 	} else {
 		<-in.drained
 	}

@@ -58,7 +58,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		in.Dialect.RawQuote = string([]byte{in.opts.Quote})
 	}
 	in.nameColumns(restored(header))
-	in.openLines(int64(next), func() *lines {
+	in.openLines(next, func() *lines {
 		var r restorer
 		for _, delim := range []byte(in.candidates()) {
 			r = append(r, newSplitter(delim, in.opts.Quote, in.opts.MaxField, true))

@@ -82,23 +82,16 @@ func (w *window) fill() error {
 	return nil
 }
 
-// skip moves on by n bytes, or to the end of the stream if n is negative.
-func (w *window) skip(n int64) error {
-	for n != 0 {
-		have := int64(len(w.buf) - w.pos)
-		if n > 0 {
-			have = min(have, n)
-			n -= have
-		}
-		w.pos += int(have)
-		if n == 0 || w.eof() {
+// drain moves on to the end of the stream.
+func (w *window) drain() error {
+	for {
+		w.pos = len(w.buf)
+		if err := w.fill(); err == io.EOF {
 			return nil
-		}
-		if err := w.fill(); err != nil {
+		} else if err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // Read makes the rest of the stream an io.Reader.
