@@ -133,7 +133,7 @@ var hostile = map[string]struct {
 	"page-values.parquet":     {1, `page 1: it has 2147483647 values, where 0 to 67108864 may be`, 0},
 	"page-more.parquet":       {1, `page 1: its values: 2 and 0 bytes, where there should be 3`, 0},
 	"page-header.parquet":     {1, `page 1: its header: a length in its metadata is larger than the metadata`, 0},
-	"page-few.parquet":        {1, `after record 2: row group 1: column \"url\" ends before its row group does`, 0},
+	"page-few.parquet":        {1, `after record 2: row group 1: column \"url\": it ends before its row group does`, 0},
 	"page-lz4.parquet":        {1, `page 1: it cannot be decompressed: lz4: `, 0},
 	"page-string.parquet":     {1, `page 1: its values: one of 2147483647 bytes, of which there are 6`, 0},
 	"levels-run.parquet":      {1, `page 1: its definition levels: a run of 2147483647 values, where there should be 2`, 0},

@@ -93,12 +93,12 @@ func (in *Input) readParquet(r *reading) error {
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
-	for i, leaf := range leaves {
+	for _, leaf := range leaves {
 		if isNull(leaf.Type()) {
 			t.cols = append(t.cols, nulls)
 			continue
 		}
-		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages(), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type())}
+		c := &chunk{pages: all[leaf.Index()].Pages(), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type())}
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
@@ -139,7 +139,6 @@ func nulls() ([]byte, bool, error) { return nil, false, nil }
 
 // A chunk is a column of a row group on its way.
 type chunk struct {
-	name  string
 	pages parquet.Pages
 	max   byte      // definition level of a value that is not null
 	text  valueText // nil: the values are bytes
@@ -185,10 +184,10 @@ func (c *chunk) load() error {
 	c.page = nil
 	page, err := c.pages.ReadPage()
 	if err == io.EOF {
-		return fmt.Errorf("column %q ends before its row group does", c.name)
+		return errors.New("it ends before its row group does")
 	}
 	if err != nil {
-		return fmt.Errorf("column %q: %w", c.name, err)
+		return err
 	}
 	c.page, c.i, c.k, c.n = page, 0, 0, int(page.NumValues())
 	c.levels, c.index = page.DefinitionLevels(), nil
@@ -226,7 +225,7 @@ func (c *chunk) values(page parquet.Page) error {
 			}
 		}
 		if len(c.data) > mostRecord {
-			return fmt.Errorf("column %q has a page of over %d bytes, as text", c.name, mostRecord)
+			return fmt.Errorf("it has a page of over %d bytes, as text", mostRecord)
 		}
 		if err == io.EOF {
 			return nil

@@ -50,7 +50,7 @@ func (t *table) read(b *batcher) error {
 			cell, ok, err := next()
 			switch {
 			case err != nil:
-				return err
+				return fmt.Errorf("column %q: %w", b.in.Columns[i], err)
 			case size+len(cell) > mostRecord:
 				return fmt.Errorf("column %q brings its row to over %d bytes", b.in.Columns[i], mostRecord)
 			case !ok:
