@@ -20,7 +20,7 @@ func (in *Input) openText(w *window) error {
 	if bom {
 		start = len(utf8BOM)
 	}
-	if isText(in.Name) {
+	if strings.EqualFold(filepath.Ext(TrimCompression(in.Name)), ".txt") { // one URL a line
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
 		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
@@ -47,11 +47,6 @@ func (in *Input) openText(w *window) error {
 		return &lines{splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true), ncols: len(in.Columns)}
 	})
 	return nil
-}
-
-// isText says whether a name is that of a list of URLs, one a line.
-func isText(name string) bool {
-	return strings.EqualFold(filepath.Ext(TrimCompression(name)), ".txt")
 }
 
 // TrimCompression returns a name without the extensions of compressed files.
