@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -124,9 +123,7 @@ type chunk struct {
 	start, end int64 // in the file
 	codec      format.CompressionCodec
 	leaf       *leaf
-
-	mu    sync.Mutex
-	pages *pages // as far as they are read
+	pages      *pages // as far as they are read
 }
 
 // rewrite takes the chunks out of the metadata and puts what the decoder sees in
@@ -202,8 +199,6 @@ func (p *inflated) ReadAt(b []byte, at int64) (int, error) {
 // readAt reads what follows the last read, or the start. Unlike an io.ReaderAt it
 // may read less than there is: no page is made before it is asked for.
 func (c *chunk) readAt(p *inflated, b []byte, at int64) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if at == 0 {
 		if c.pages != nil {
 			c.pages.release()
