@@ -69,6 +69,10 @@ func onlyOnce(path string) bool {
 func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	limit := option{v.manifest.Options}.number("limit")
 	left := limit
+	hashers := make([]*rowHasher, v.cfg.Workers) // of all inputs: the sort holds memory for each
+	for i := range hashers {
+		hashers[i] = v.newRowHasher()
+	}
 	for i, path := range v.inputs {
 		if limit > 0 && left <= 0 {
 			if m := &v.manifest.Inputs[i]; first && m.Records != 0 {
@@ -87,13 +91,16 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 		if limit > 0 {
 			in.Limit = left
 		}
-		if err := v.replay(ctx, in, i); err != nil {
+		if err := v.replay(ctx, in, i, hashers); err != nil {
 			return err
 		}
 		left -= in.Records()
 		if first {
 			v.checkInput(in, i)
 		}
+	}
+	for _, s := range hashers {
+		v.inputTotal.Add(s.total)
 	}
 	return nil
 }
@@ -304,20 +311,16 @@ func dialectText(d *report.Dialect) string {
 }
 
 // replay files the sums of all rows of an input.
-func (v *verifier) replay(ctx context.Context, in *replayed, number int) error {
+func (v *verifier) replay(ctx context.Context, in *replayed, number int, hashers []*rowHasher) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
 	for i := range workers {
-		workers[i] = &replayer{rowHasher: v.newRowHasher(), in: in, number: number}
+		workers[i] = &replayer{rowHasher: hashers[i], in: in, number: number}
 	}
-	err := in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
+	return in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
 		w := workers[worker]
 		w.batch(b)
 		return w.err()
 	})
-	for _, w := range workers {
-		v.inputTotal.Add(w.total)
-	}
-	return err
 }
 
 // A replayer does rows of an input again, for one goroutine.
