@@ -108,6 +108,7 @@ func (d *differ) manifests() error {
 	if d.sides[0].manifest == nil || d.sides[1].manifest == nil {
 		return nil
 	}
+	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
 	var settings [2]map[string]string
 	names := map[string]bool{}
 	for i, side := range d.sides {
@@ -117,7 +118,7 @@ func (d *differ) manifests() error {
 			"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
 		}
 		for name, value := range m.Options {
-			if !slices.Contains([]string{"report_format", "report_order", "excel_safe", "dry_run", "max_rejects"}, name) {
+			if !slices.Contains(ignored, name) {
 				settings[i][name] = fmt.Sprint(value)
 			}
 		}
