@@ -385,6 +385,9 @@ func TestVerifyAgainstInputs(t *testing.T) {
 		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputDiffers || v.Findings[0].Column != c.column {
 			t.Errorf("%s: %+v", name, v.Findings)
 		}
+		if v, err := audit.Verify(t.Context(), audit.VerifyConfig{Dir: "out", Inputs: inputs.Inputs, Version: "next"}); err != nil || (v.Failed() == 0) != (name == "detail") {
+			t.Errorf("%s, by another version: %v, %+v", name, err, v)
+		}
 		put(t, c.file, c.list)
 	}
 	data, err := os.ReadFile("a.csv")

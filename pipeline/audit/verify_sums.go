@@ -63,9 +63,9 @@ func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 }
 
 // reject sums a reject. Details are checked elsewhere, but for those of rows that
-// could not be split.
+// could not be split; another version may have worded them otherwise.
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
-	if !unsplit(reason) {
+	if !unsplit(reason) || s.v.cfg.Version != s.v.manifest.Version {
 		detail = ""
 	}
 	s.buf = s.buf[:0]
