@@ -68,6 +68,19 @@ func TestVerifyStore(t *testing.T) {
 	}
 }
 
+// An original URL that the store has with its bytes escaped may be longer than any
+// input. Then its canonical form must at least be one.
+func TestVerifyStoreLongOriginal(t *testing.T) {
+	cfg, dir := base(10), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	job(t, cfg, map[string]string{"a.csv": "url,team,note\nhttps://example.com/#" + strings.Repeat("\xff", 22_000) + ",x,\nftp://a/,x,\n"})
+	clean(t, audit.VerifyConfig{Store: cfg.Store})
+	alter(t, dir, "UPDATE links SET canonical_url = 'https://EXAMPLE.com/'")
+	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); v.Kinds[audit.StoreCanonical] != 1 {
+		t.Errorf("found %v", v.Findings)
+	}
+}
+
 // What the store says of runs is compared with manifest and links; a run whose
 // state cannot be decided is no fault.
 func TestVerifyStoreRuns(t *testing.T) {
