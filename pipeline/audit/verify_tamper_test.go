@@ -124,7 +124,7 @@ func testVerifyBytes(t *testing.T, order report.Order) {
 	for file, columns := range map[string]map[int][]audit.Kind{
 		"mapping.csv": {
 			0: {audit.BadSource, audit.RowMissing}, 1: {audit.RowMissing}, 2: {audit.BadOrder, audit.BadCode}, 3: {audit.BadCanonical},
-			4: {audit.BadCanonical}, 5: {audit.BadCode, audit.BadDuplicate, audit.BadSalt, audit.BadShortURL}, 6: {audit.BadShortURL},
+			4: {audit.BadCanonical}, 5: {audit.BadCode, audit.BadDuplicate, audit.BadSalt}, 6: {audit.BadShortURL},
 			7: {audit.Damaged}, 8: {audit.BadCode, audit.BadSalt, audit.BadDuplicate},
 		},
 		"rejects.csv": {0: {audit.BadSource, audit.RowMissing}, 1: {audit.RowMissing}, 3: {audit.BadReason}, 4: {audit.BadDetail}},
