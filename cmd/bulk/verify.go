@@ -138,6 +138,7 @@ type verifySummary struct {
 	Rejects        int64                `json:"rejects"`
 	Findings       int64                `json:"findings"`
 	Unlisted       int64                `json:"unlisted"`
+	Unexplained    int64                `json:"more_unexplained,omitempty"`
 	DryRun         bool                 `json:"dry_run,omitempty"`
 	NoMapping      bool                 `json:"no_mapping,omitempty"`
 	Undone         bool                 `json:"undone,omitempty"`
@@ -146,7 +147,7 @@ type verifySummary struct {
 
 func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	b := bufio.NewWriter(w)
-	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
+	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := append(v.Findings[:len(v.Findings):len(v.Findings)], v.Unexplained...)
 	if asJSON {
 		return errors.Join(printFindingsJSON(b, &s, list), b.Flush())
@@ -161,6 +162,9 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 		summary += "; dry run: what it says is created is not stored"
 	case s.Undone:
 		summary += "; the store says that the run was undone"
+	}
+	if s.Unexplained > 0 {
+		summary += fmt.Sprintf("; not listed, and no faults: %d", s.Unexplained)
 	}
 	c.Write([]string{s.Kind, report.ManifestName, "", "", "", summary})
 	for _, f := range list {

@@ -50,8 +50,10 @@ type Verified struct {
 	Undone         bool      // so the store says: its links were taken back
 	Findings       []Finding // the first, by file and row; those that are no faults are not among them
 	Unlisted       int64     // findings beyond VerifyConfig.MaxFindings
-	Unexplained    []Finding // Unexplained and FileUnlisted, at most MaxFindings
+	Unexplained    []Finding // Unexplained and FileUnlisted, the first, in the same order
 	Kinds          map[Kind]int64
+	// MoreUnexplained are those beyond VerifyConfig.MaxFindings.
+	MoreUnexplained int64
 }
 
 // Failed returns the number of findings that are faults.
@@ -154,13 +156,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 			return nil, err
 		}
 	}
-	v.log.cut()
-	v.open.cut()
-	v.result.Findings, v.result.Unexplained, v.result.Kinds = v.log.list, v.open.list, v.log.kinds
-	for _, n := range v.log.kinds {
-		v.result.Unlisted += n
-	}
-	v.result.Unlisted -= int64(len(v.log.list))
+	v.result.Findings, v.result.Unlisted = v.log.first()
+	v.result.Unexplained, v.result.MoreUnexplained = v.open.first()
+	v.result.Kinds = v.log.kinds
 	return &v.result, nil
 }
 

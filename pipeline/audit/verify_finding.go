@@ -119,6 +119,15 @@ func (l *findings) cut() {
 	l.list = l.list[:min(len(l.list), l.most)]
 }
 
+// first returns those that are listed and the number of the others.
+func (l *findings) first() (list []Finding, unlisted int64) {
+	l.cut()
+	for _, n := range l.kinds {
+		unlisted += n
+	}
+	return l.list, unlisted - int64(len(l.list))
+}
+
 // count counts n more findings, without listing them.
 func (l *findings) count(kind Kind, n int64) {
 	l.mu.Lock()
