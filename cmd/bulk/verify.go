@@ -172,7 +172,7 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 		if f.Row > 0 {
 			row = strconv.FormatInt(f.Row, 10)
 		}
-		c.Write([]string{string(f.Kind), f.File, row, f.Column, string(f.Expected), string(f.Found)})
+		c.Write([]string{string(f.Kind), string(f.File), row, string(f.Column), string(f.Expected), string(f.Found)})
 	}
 	c.Flush()
 	return errors.Join(c.Error(), b.Flush())

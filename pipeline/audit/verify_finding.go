@@ -62,9 +62,9 @@ const (
 // manifest_sha256, the ID of a run.
 type Finding struct {
 	Kind     Kind        `json:"kind"`
-	File     string      `json:"file"`          // of the folder, an input as it was named, or "store"
+	File     report.Text `json:"file"`          // of the folder, an input as it was named, or "store"
 	Row      int64       `json:"row,omitempty"` // of the file, from 1, the header not counted; 0: the file as a whole
-	Column   string      `json:"column,omitempty"`
+	Column   report.Text `json:"column,omitempty"`
 	Expected report.Text `json:"expected"`
 	Found    report.Text `json:"found"`
 }
@@ -88,7 +88,7 @@ func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, fil
 
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
-	s.to.add(Finding{Kind: kind, File: s.file, Row: s.row, Column: column, Expected: report.Text(expected), Found: report.Text(found)})
+	s.to.add(Finding{Kind: kind, File: report.Text(s.file), Row: s.row, Column: report.Text(column), Expected: report.Text(expected), Found: report.Text(found)})
 }
 
 // findings keeps the first findings in their order and counts all. It is safe

@@ -232,7 +232,7 @@ func TestVerifyStoreOwners(t *testing.T) {
 	defer alter(t, dir, "DELETE FROM links WHERE run_id = 1")()
 	lost := map[string]int{}
 	for _, f := range verify(t, audit.VerifyConfig{Store: cfg.Store}).Unexplained {
-		lost[f.File]++
+		lost[string(f.File)]++
 	}
 	if lost["collisions.csv"] == 0 || lost["rejects.csv"] == 0 {
 		t.Errorf("unexplained %v", lost)
@@ -395,7 +395,7 @@ func TestVerifyAgainstInputs(t *testing.T) {
 		bad[i] = strings.Replace(bad[i], c.old, c.new, 1)
 		put(t, c.file, bad)
 		v := verify(t, inputs)
-		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputDiffers || v.Findings[0].Column != c.column {
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputDiffers || string(v.Findings[0].Column) != c.column {
 			t.Errorf("%s: %+v", name, v.Findings)
 		}
 		if v, err := audit.Verify(t.Context(), audit.VerifyConfig{Dir: "out", Inputs: inputs.Inputs, Version: "next"}); err != nil || (v.Failed() == 0) != (name == "detail") {
@@ -511,7 +511,7 @@ func TestVerifyManifestInputs(t *testing.T) {
 		change(&m.Inputs[1])
 		writeManifest(t, m)
 		v := verify(t, inputs)
-		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputSum || v.Findings[0].Column != column || v.Findings[0].File != "b.csv" {
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.InputSum || string(v.Findings[0].Column) != column || v.Findings[0].File != "b.csv" {
 			t.Errorf("%q: found %+v", column, v.Findings)
 		}
 	}

@@ -99,7 +99,7 @@ func testVerifyRepeated(t *testing.T, order report.Order) {
 	stretches(t, order)
 	mapping, rejects := lines(t, "mapping.csv"), lines(t, "rejects.csv")
 	repeated := func(file string, row int64, source int) string {
-		return fmt.Sprint(audit.Finding{Kind: audit.RowRepeated, File: file, Row: row, Column: "row", Found: report.Text(fmt.Sprint("a.txt ", source))})
+		return fmt.Sprint(audit.Finding{Kind: audit.RowRepeated, File: report.Text(file), Row: row, Column: "row", Found: report.Text(fmt.Sprint("a.txt ", source))})
 	}
 	number := func(line string) (row int) {
 		fmt.Sscanf(line, "a.txt,%d,", &row)

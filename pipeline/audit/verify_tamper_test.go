@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -399,7 +400,7 @@ func TestVerifyRejects(t *testing.T) {
 		put(t, "rejects.csv", bad)
 		found := verify(t, audit.VerifyConfig{}).Findings
 		if !slices.ContainsFunc(found, func(f audit.Finding) bool {
-			return f.Kind == c.kind && f.File == "rejects.csv" && f.Row == int64(c.line) && f.Column == c.column
+			return f.Kind == c.kind && f.File == "rejects.csv" && f.Row == int64(c.line) && string(f.Column) == c.column
 		}) {
 			t.Errorf("%s: found %+v", name, found)
 		}
@@ -493,7 +494,7 @@ func testVerifyFormulas(t *testing.T, order report.Order) {
 		bad[i] = strings.Replace(bad[i], c.old, c.new, 1)
 		put(t, c.file, bad)
 		v := verify(t, audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}})
-		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.BadFormula || v.Findings[0].Row != int64(i) || v.Findings[0].Column != c.column {
+		if len(v.Findings) != 1 || v.Findings[0].Kind != audit.BadFormula || v.Findings[0].Row != int64(i) || string(v.Findings[0].Column) != c.column {
 			t.Errorf("%q in %s: found %+v", c.new, c.file, v.Findings)
 		}
 		put(t, c.file, good)
@@ -563,10 +564,15 @@ func TestVerifyFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	os.WriteFile("out/mapping.parquet", nil, 0o666)
+	const other = "mapping.\xff" // which JSON cannot have as a string
+	os.WriteFile("out/"+other, nil, 0o666)
 	v := verify(t, audit.VerifyConfig{})
-	if v.Failed() != 0 || len(v.Unexplained) != 1 || v.Unexplained[0].Kind != audit.FileUnlisted || v.Unexplained[0].File != "mapping.parquet" {
-		t.Errorf("another file: %+v, %+v", v.Findings, v.Unexplained)
+	if v.Failed() != 0 || len(v.Unexplained) != 1 || v.Unexplained[0].Kind != audit.FileUnlisted || v.Unexplained[0].File != other {
+		t.Fatalf("another file: %+v, %+v", v.Findings, v.Unexplained)
+	}
+	var read audit.Finding
+	if err := json.Unmarshal(must(json.Marshal(v.Unexplained[0])), &read); err != nil || read != v.Unexplained[0] {
+		t.Errorf("from JSON: %+v, %v", read, err)
 	}
 }
 

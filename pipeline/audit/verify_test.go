@@ -234,7 +234,7 @@ func TestVerifyTooManyRejects(t *testing.T) {
 		m.Counts.Read++
 		m.Counts.Created++
 		writeManifest(t, m)
-		if f := verify(t, audit.VerifyConfig{Inputs: inputs}).Findings; len(f) != 1 || f[0].Kind != audit.InputSum || f[0].Column != "records" || f[0].File != inputs[i] {
+		if f := verify(t, audit.VerifyConfig{Inputs: inputs}).Findings; len(f) != 1 || f[0].Kind != audit.InputSum || f[0].Column != "records" || string(f[0].File) != inputs[i] {
 			t.Errorf("a record that %s has not: found %+v", inputs[i], f)
 		}
 	}
