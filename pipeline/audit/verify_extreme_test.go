@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -13,6 +14,25 @@ func TestVerifyMostFindings(t *testing.T) {
 	}
 	if l.list[0].Row != 0 {
 		t.Error("findings are sorted before there are too many")
+	}
+}
+
+// A finding does not hold a cell of a reader's largest size; what people read in full
+// is whole.
+func TestVerifyLongestFinding(t *testing.T) {
+	v := &verifier{log: findings{most: 10}}
+	whole := strings.Repeat("é", mostText/2)
+	v.fault("a", 1).wrong(BadCanonical, "", whole, "é"+whole)
+	v.fault("a", 2).wrong(BadCanonical, "", "x"+whole, strings.Repeat("\x80", 1<<20))
+	for i, want := range []string{whole, whole + "… (16384 of 16386 bytes)", "x" + whole[2:] + "… (16383 of 16385 bytes)", ""} {
+		f := v.log.list[i/2]
+		got := string(f.Expected)
+		if i%2 == 1 {
+			got = string(f.Found)
+		}
+		if want != "" && got != want || len(got) > mostText+50 {
+			t.Errorf("text %d: %d bytes, ends in %q", i, len(got), got[len(got)-40:])
+		}
 	}
 }
 

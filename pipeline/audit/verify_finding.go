@@ -2,8 +2,10 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -59,7 +61,8 @@ const (
 
 // A Finding is one thing that is wrong. In the store its row is the number of a link in
 // the order of workspace and code or, where the column is state, as_of, counts or
-// manifest_sha256, the ID of a run.
+// manifest_sha256, the ID of a run. What was expected and what was found end, where they
+// are longer than 16 KiB, in how many of their bytes are there.
 type Finding struct {
 	Kind     Kind        `json:"kind"`
 	File     report.Text `json:"file"`          // of the folder, an input as it was named, or "store"
@@ -88,7 +91,23 @@ func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, fil
 
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
-	s.to.add(Finding{Kind: kind, File: report.Text(s.file), Row: s.row, Column: report.Text(column), Expected: report.Text(expected), Found: report.Text(found)})
+	s.to.add(Finding{Kind: kind, File: report.Text(s.file), Row: s.row, Column: report.Text(column), Expected: cut(expected), Found: cut(found)})
+}
+
+// mostText is how many bytes of a text a finding keeps: a cell may have megabytes, and
+// there may be many findings.
+const mostText = 16 << 10
+
+// cut cuts a text that is longer, and says so.
+func cut(text string) report.Text {
+	n := mostText
+	if len(text) <= n {
+		return report.Text(text)
+	}
+	for n > mostText-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return report.Text(fmt.Sprintf("%s… (%d of %d bytes)", text[:n], n, len(text)))
 }
 
 // findings keeps the first findings in their order and counts all. It is safe
