@@ -88,7 +88,6 @@ type verifier struct {
 	runID      int32              // of these, that of the manifest; 0: unknown
 	created    atomic.Uint64      // sum of the links that it must have as the run created them
 	broken     atomic.Bool        // a file could not be read to the end
-	twice      atomic.Bool        // one of repeated has a row
 	mixed      atomic.Bool        // the mapping is not in order
 	result     Verified
 }
@@ -172,9 +171,6 @@ func (v *verifier) all(ctx context.Context) error {
 	}
 	g.Go(func() error { return v.verifyRejects(gctx) })
 	if err := g.Wait(); err != nil {
-		return err
-	}
-	if err := v.verifyRepeated(ctx); err != nil {
 		return err
 	}
 	if v.inputs != nil {

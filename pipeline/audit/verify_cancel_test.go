@@ -137,7 +137,7 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"inputs":      func(ctx context.Context) error { return v.readInputs(ctx, true) },
 		"links again": func(ctx context.Context) error { return v.eachLink(ctx, func(*link) {}) },
 		"rejects again": func(ctx context.Context) error {
-			return v.eachReject(ctx, func(int64, int, *report.Reject) {})
+			return v.eachReject(ctx, func(int, *report.Reject) {})
 		},
 		"store, no queue": func(ctx context.Context) error {
 			v.cfg.Store = endless{}

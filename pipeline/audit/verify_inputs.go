@@ -105,19 +105,19 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	return nil
 }
 
-// fileRun files what the run has of each row; of one that is there twice, which is a
-// finding already, the first.
+// fileRun files what the run has of each row, but for those that it has more than once:
+// of these, which are findings already, there may be very many that are equal.
 func (v *verifier) fileRun(ctx context.Context) error {
-	s, repeats := v.newRowHasher(), v.newRepeats()
+	s := v.newRowHasher()
 	if err := v.eachLink(ctx, func(l *link) {
-		if !repeats.again(l.source, l.Row.Row) {
+		if !v.repeated[l.source].has(l.Row.Row) {
 			s.row(l)
 		}
 	}); err != nil {
 		return err
 	}
-	err := v.eachReject(ctx, func(_ int64, source int, r *report.Reject) {
-		if !repeats.again(source, r.Row) {
+	err := v.eachReject(ctx, func(source int, r *report.Reject) {
+		if !v.repeated[source].has(r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	})

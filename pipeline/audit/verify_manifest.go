@@ -246,6 +246,15 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
+// account accounts for a row of the inputs. Of two accounts of one row either may come
+// first, so it is the row itself that is named.
+func (v *verifier) account(source int, row int64) {
+	if !v.seen[source].add(row) {
+		v.repeated[source].add(row)
+		v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+	}
+}
+
 // verifyComplete checks that the books balance and that every row of the inputs is
 // accounted for.
 func (v *verifier) verifyComplete() {

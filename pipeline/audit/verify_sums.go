@@ -191,10 +191,11 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 // only rejects are there to be compared.
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	number := int(key>>rowBits) - 1
-	if key == 0 || v.other[number] || v.mapping == "" && input.linked && !run.filed {
+	row := int64(key & (1<<rowBits - 1))
+	if key == 0 || v.other[number] || v.repeated[number].has(row) || v.mapping == "" && input.linked && !run.filed {
 		return
 	}
-	here := v.fault(string(v.manifest.Inputs[number].Name), int64(key&(1<<rowBits-1)))
+	here := v.fault(string(v.manifest.Inputs[number].Name), row)
 	switch {
 	case !run.filed || !input.filed:
 		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")
