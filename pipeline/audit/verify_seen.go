@@ -7,8 +7,8 @@ import (
 
 // A rowSet holds numbers of rows from 1 to records, a bit each, in pages that
 // come into being with their first row: so a number of records that somebody
-// made up costs a pointer for each million, 64 MiB at most. It is safe for concurrent
-// use.
+// made up costs a pointer for each million: of the three sets of every input together
+// 192 MiB at most. It is safe for concurrent use.
 type rowSet struct {
 	records int64
 	pages   []atomic.Pointer[rowPage]
