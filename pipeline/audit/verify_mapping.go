@@ -153,7 +153,7 @@ func lastOf(b *report.MappingBlock) *report.MappingRow {
 // keep gives a row memory of its own.
 func keep(r *report.MappingRow) {
 	r.Source = strings.Clone(r.Source)
-	for _, cell := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
+	for _, cell := range texts(r) {
 		*cell = bytes.Clone(*cell)
 	}
 	r.Carried = slices.Clone(r.Carried)

@@ -113,8 +113,15 @@ func (w *checker) derive(l *link) {
 // resolve finds the input of a row, and undoes what Defuse did.
 func (w *checker) resolve(l *link) {
 	if w.defused {
-		undefuse(&l.Row)
-		l.ShortURL = report.Undefuse(l.ShortURL)
+		if len(l.Source) > 0 && l.Source[0] == '\'' {
+			l.Source = string(report.Undefuse([]byte(l.Source)))
+		}
+		for _, cell := range texts(&l.MappingRow) {
+			*cell = report.Undefuse(*cell)
+		}
+		for i, cell := range l.Carried {
+			l.Carried[i] = report.Undefuse(cell)
+		}
 	}
 	l.source = -1
 	if i, ok := w.sources[l.Source]; ok {
@@ -122,17 +129,9 @@ func (w *checker) resolve(l *link) {
 	}
 }
 
-// undefuse makes the cells of a row what they were before Defuse.
-func undefuse(r *report.Row) {
-	if len(r.Source) > 0 && r.Source[0] == '\'' {
-		r.Source = string(report.Undefuse([]byte(r.Source)))
-	}
-	for _, cell := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code} {
-		*cell = report.Undefuse(*cell)
-	}
-	for i, cell := range r.Carried {
-		r.Carried[i] = report.Undefuse(cell)
-	}
+// texts returns the texts of a row between its number and its outcome.
+func texts(r *report.MappingRow) [5]*[]byte {
+	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
 }
 
 func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
@@ -156,14 +155,12 @@ func (w *checker) checkSafe() {
 			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
 		}
 	}
-	r := &w.row
-	check("source", []byte(r.Source))
-	check("workspace_id", r.Workspace)
-	check("original_url", r.Original)
-	check("canonical_url", r.Canonical)
-	check("short_code", r.Code)
-	check("short_url", r.ShortURL)
-	for i, cell := range r.Carried {
+	check("source", []byte(w.row.Source))
+	columns := [...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}
+	for i, cell := range texts(&w.row.MappingRow) {
+		check(columns[i], *cell)
+	}
+	for i, cell := range w.row.Carried {
 		check(w.carried[i], cell)
 	}
 }
