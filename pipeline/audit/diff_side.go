@@ -41,7 +41,7 @@ func openSide(path string) (*diffSide, error) {
 	if s.manifest, err = report.ReadManifest(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.excelSafe, _ = s.manifest.Options["excel_safe"].(bool)
+	s.excelSafe = option[bool](s.manifest.Options, "excel_safe")
 	for _, file := range s.manifest.Files {
 		at := filepath.Join(path, file.Name)
 		switch file.Name {

@@ -62,12 +62,13 @@ func (v *verifier) settle() bool {
 		v.wrong(BadManifest, field, expected, found)
 		ok = false
 	}
-	o := option{m.Options}
-	v.result.DryRun = o.flag("dry_run")
+	o := m.Options
+	text := func(name string) string { return string(option[report.Text](o, name)) }
+	v.result.DryRun = option[bool](o, "dry_run")
 	v.run = runOptions{
-		profile: canon.Profile{MaxLength: int(o.number("max_url_length"))}, retries: m.Scheme.MaxRetries,
-		mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries), workspace: []byte(o.text("workspace")),
-		excelSafe: o.flag("excel_safe"), carry: o.flag("carry"), order: report.SortOrder,
+		profile: canon.Profile{MaxLength: int(option[int64](o, "max_url_length"))}, retries: m.Scheme.MaxRetries,
+		mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries), workspace: []byte(text("workspace")),
+		excelSafe: option[bool](o, "excel_safe"), carry: option[bool](o, "carry"), order: report.SortOrder,
 	}
 	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
 	if m.Profile != v.run.profile.Name() {
@@ -86,21 +87,21 @@ func (v *verifier) settle() bool {
 	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
 		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
 	}
-	if order := o.text("report_order"); order != "" { // a version that had no choice did not say
+	if order := text("report_order"); order != "" { // a version that had no choice did not say
 		if v.run.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
 		}
 	}
-	if base := o.text("base_url"); base != "" {
+	if base := text("base_url"); base != "" {
 		v.run.base = []byte(strings.TrimRight(base, "/") + "/")
 	}
 	v.settleInputs(bad)
-	if !v.settleFiles(o.text("report_format")) {
+	if !v.settleFiles(text("report_format")) {
 		return false
 	}
-	limit, err := report.ParseMaxRejects(o.text("max_rejects"))
+	limit, err := report.ParseMaxRejects(text("max_rejects"))
 	if exceeded := err == nil && limit.Exceeded(m.Counts); exceeded != v.result.NoMapping {
-		v.wrong(BadManifest, "options.max_rejects", maxRejectsText(exceeded), o.text("max_rejects"))
+		v.wrong(BadManifest, "options.max_rejects", maxRejectsText(exceeded), text("max_rejects"))
 	}
 	return ok
 }
@@ -125,17 +126,11 @@ func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 	v.uniteColumns()
 }
 
-// An option reads the options of a manifest; what is missing is zero.
-type option struct{ all report.Options }
-
-func (o option) text(name string) string {
-	text, _ := o.all[name].(report.Text)
-	return string(text)
+// option returns an option of a manifest; zero: it is missing.
+func option[T any](o report.Options, name string) T {
+	value, _ := o[name].(T)
+	return value
 }
-
-func (o option) flag(name string) bool { f, _ := o.all[name].(bool); return f }
-
-func (o option) number(name string) int64 { n, _ := o.all[name].(int64); return n }
 
 // settleFiles checks that the manifest lists the files of a run. One that refused
 // its input has rejects alone.
