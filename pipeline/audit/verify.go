@@ -133,17 +133,17 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if err := v.readManifest(); err != nil {
 		return nil, err
 	}
-	v.claims = v.newSorter(compareClaims)
-	defer func() { err = errors.Join(err, v.claims.Close()) }()
-	if cfg.Store != nil {
-		v.stored = v.newSorter(compareClaims)
-		defer func() { err = errors.Join(err, v.stored.Close()) }()
-	}
 	defer func() {
-		if v.sorted != nil {
-			err = errors.Join(err, v.sorted.Close())
+		for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
+			if s != nil {
+				err = errors.Join(err, s.Close())
+			}
 		}
 	}()
+	v.claims = v.newSorter(compareClaims)
+	if cfg.Store != nil {
+		v.stored = v.newSorter(compareClaims)
+	}
 	if v.settle() {
 		if err := v.findInputs(); err != nil {
 			return nil, err

@@ -73,7 +73,7 @@ type Finding struct {
 }
 
 // compare orders findings for people, and wholly.
-func (f *Finding) compare(o *Finding) int {
+func (f Finding) compare(o Finding) int {
 	return cmp.Or(cmp.Compare(f.File, o.File), cmp.Compare(f.Row, o.Row), cmp.Compare(f.Column, o.Column),
 		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
 }
@@ -134,7 +134,7 @@ func (l *findings) add(f Finding) {
 
 // cut drops what is not among the first.
 func (l *findings) cut() {
-	slices.SortFunc(l.list, func(a, b Finding) int { return a.compare(&b) })
+	slices.SortFunc(l.list, Finding.compare)
 	l.list = l.list[:min(len(l.list), l.most)]
 }
 

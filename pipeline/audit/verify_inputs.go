@@ -236,7 +236,7 @@ func (v *verifier) inputOptions(m *report.Input) source.Options {
 		}
 	}
 	if d := m.Dialect; d != nil && m.Format == "rejects" && len(d.RawDelimiter) <= 1 && len(d.RawQuote) <= 1 {
-		opts.Delimiter, opts.Quote = first(d.RawDelimiter), first(d.RawQuote)
+		opts.Delimiter, opts.Quote = (d.RawDelimiter + "\x00")[0], (d.RawQuote + "\x00")[0] // 0: there is none
 	}
 	opts.UniqueNames = true // as the manifest has them
 	if len(m.URLColumns) == 1 {
@@ -246,14 +246,6 @@ func (v *verifier) inputOptions(m *report.Input) source.Options {
 		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
 	}
 	return opts
-}
-
-// first returns the first byte of s; 0: there is none.
-func first(s string) byte {
-	if s == "" {
-		return 0
-	}
-	return s[0]
 }
 
 // find finds the columns of the run in the input. Those that the URL or the

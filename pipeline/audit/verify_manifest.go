@@ -101,7 +101,7 @@ func (v *verifier) settle() bool {
 	}
 	limit, err := report.ParseMaxRejects(text("max_rejects"))
 	if exceeded := err == nil && limit.Exceeded(m.Counts); exceeded != v.result.NoMapping {
-		v.wrong(BadManifest, "options.max_rejects", maxRejectsText(exceeded), text("max_rejects"))
+		v.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return ok
 }
@@ -151,13 +151,6 @@ func (v *verifier) settleFiles(format string) bool {
 		return false
 	}
 	return true
-}
-
-func maxRejectsText(exceeded bool) string {
-	if exceeded {
-		return "no limit that the rejects exceed: there is a mapping"
-	}
-	return "a limit that the rejects exceed: there is no mapping"
 }
 
 // checkFolder compares the folder with the list of files in the manifest, and

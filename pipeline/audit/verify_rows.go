@@ -39,8 +39,7 @@ type checker struct {
 type link struct {
 	report.MappingRow
 	known  bool
-	source int // index of the input; -1: unknown
-	hash   codegen.Hash
+	source int    // index of the input; -1: unknown
 	code0  []byte // at salt 0, of the run's length
 }
 
@@ -106,8 +105,7 @@ func (w *checker) begin(s stretch) {
 func (w *checker) derive(l *link) {
 	l.known = true
 	w.resolve(l)
-	l.hash = w.hash(l.Canonical, l.Workspace, 0)
-	l.code0 = w.run.scheme.AppendCode(l.code0[:0], l.hash)
+	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
 }
 
 // resolve finds the input of a row, and undoes what Defuse did.

@@ -18,8 +18,8 @@ import (
 // 0; the content, in which text is a length and bytes, nullable text has the length
 // + 1 (0: null), and lengths and numbers are uvarints,
 //
-//	text code at salt 0 | text canonical | 1 if the row is a duplicate | number in the mapping
-//	| outcome | salt + 1 | row | text source
+//	text code at salt 0 | text canonical | outcome, 1 byte | number in the mapping
+//	| salt + 1 | row | text source
 //	| nullable workspace, original, code, short URL, each carried cell
 //	| for each fault: text column, text found
 //
@@ -27,9 +27,8 @@ import (
 func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []byte {
 	dst = appendCell(dst, l.code0)
 	dst = appendCell(dst, l.Canonical)
-	dst = append(dst, byte(btoi(l.Outcome == report.Duplicate)))
-	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = append(dst, byte(l.Outcome))
+	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
 	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
 	dst = appendCell(dst, l.Source)
@@ -56,7 +55,8 @@ func compareRows(a, b []byte) int {
 	}
 	numberA, _ := binary.Uvarint(a[1:])
 	numberB, _ := binary.Uvarint(b[1:])
-	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(numberA, numberB))
+	isDuplicate := func(outcome byte) int { return btoi(report.Outcome(outcome) == report.Duplicate) }
+	return cmp.Or(cmp.Compare(isDuplicate(a[0]), isDuplicate(b[0])), cmp.Compare(numberA, numberB))
 }
 
 // sortMapping checks that the mapping is in the order of the input, and returns its
@@ -172,9 +172,8 @@ func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
 	var source []byte
 	_, rec = cutCell(rec)
 	r.Canonical, rec = cutCell(rec)
-	rec = rec[1:]
+	r.Outcome, rec = report.Outcome(rec[0]), rec[1:]
 	r.Number = int64(number())
-	r.Outcome = report.Outcome(number())
 	r.Salt = number() - 1
 	r.Row.Row = int64(number())
 	source, rec = cutCell(rec)
