@@ -112,7 +112,7 @@ func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (er
 			return err
 		}
 	}
-	if a.manifest == nil || b.manifest == nil || a.rejectsSHA256 != "" && a.rejectsSHA256 == b.rejectsSHA256 {
+	if a.manifest == nil || b.manifest == nil || a.rejects.SHA256 != "" && a.rejects.SHA256 == b.rejects.SHA256 {
 		return nil
 	}
 	return d.rejects(ctx)

@@ -120,7 +120,7 @@ func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := report.OpenMapping(d.sides[side].mapping)
+	m, err := report.OpenMapping(d.sides[side].mapping.Name)
 	if err != nil {
 		return nil, err
 	}

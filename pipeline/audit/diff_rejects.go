@@ -42,7 +42,7 @@ func (d *differ) rejects(ctx context.Context) (err error) {
 
 // readRejects files all rejects of one side.
 func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (_ *sources, err error) {
-	r, err := report.OpenRejects(d.sides[side].rejectsPath)
+	r, err := report.OpenRejects(d.sides[side].rejects.Name)
 	if err != nil {
 		return nil, err
 	}

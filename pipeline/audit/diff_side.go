@@ -14,13 +14,10 @@ import (
 
 // A diffSide is one of the two that are compared.
 type diffSide struct {
-	manifest      *report.Manifest // nil: a mapping alone
-	excelSafe     bool             // cells of the mapping may be defused; without a manifest, as the other side
-	mapping       string           // path; "": a run that had too many rejects
-	mappingSHA256 string
-	rowDigest     string // of the mapping, see report.RowDigest; "": the manifest has none
-	rejectsPath   string
-	rejectsSHA256 string
+	manifest  *report.Manifest // nil: a mapping alone
+	excelSafe bool             // cells of the mapping may be defused; without a manifest, as the other side
+	mapping   report.FileSum   // its name is a path; "": a run that had too many rejects
+	rejects   report.FileSum
 }
 
 // openSide finds out what lies under a path.
@@ -30,7 +27,7 @@ func openSide(path string) (*diffSide, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return &diffSide{mapping: path}, nil
+		return &diffSide{mapping: report.FileSum{Name: path}}, nil
 	}
 	f, err := openManifest(path)
 	if err != nil {
@@ -43,16 +40,17 @@ func openSide(path string) (*diffSide, error) {
 	}
 	s.excelSafe = option[bool](s.manifest.Options, "excel_safe")
 	for _, file := range s.manifest.Files {
-		at := filepath.Join(path, file.Name)
-		switch file.Name {
+		name := file.Name
+		file.Name = filepath.Join(path, name)
+		switch name {
 		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
-			s.mapping, s.mappingSHA256, s.rowDigest = at, file.SHA256, file.RowDigest
+			s.mapping = file
 		case report.RejectsName:
-			s.rejectsPath, s.rejectsSHA256 = at, file.SHA256
+			s.rejects = file
 		default:
 			continue
 		}
-		if _, err := os.Stat(at); err != nil {
+		if _, err := os.Stat(file.Name); err != nil {
 			return nil, fmt.Errorf("%s: a file that its manifest lists: %w", path, err)
 		}
 	}
@@ -62,8 +60,9 @@ func openSide(path string) (*diffSide, error) {
 // sameMapping reports whether the manifests show that the mappings have the
 // same rows.
 func sameMapping(a, b *diffSide) bool {
-	return a.rowDigest != "" && a.rowDigest == b.rowDigest ||
-		a.mappingSHA256 != "" && a.mappingSHA256 == b.mappingSHA256 && a.excelSafe == b.excelSafe
+	x, y := a.mapping, b.mapping
+	return x.RowDigest != "" && x.RowDigest == y.RowDigest ||
+		x.SHA256 != "" && x.SHA256 == y.SHA256 && a.excelSafe == b.excelSafe
 }
 
 // noMapping reports whether a side has no mapping.
@@ -71,7 +70,7 @@ func (d *differ) noMapping() (bool, error) {
 	var names [2]string
 	for i, side := range d.sides {
 		path := []string{d.cfg.A, d.cfg.B}[i]
-		if side.mapping != "" {
+		if side.mapping.Name != "" {
 			names[i] = "mapping"
 			continue
 		}
