@@ -3,7 +3,6 @@ package audit
 import (
 	"bytes"
 	"context"
-	"errors"
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -155,10 +154,7 @@ func (d *differ) bothSides(ctx context.Context, f func(ctx context.Context, side
 // both runs f for each side, in parallel, with a writer of the sorter.
 func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context.Context, side int, w *extsort.Writer) error) error {
 	writers := [2]*extsort.Writer{s.NewWriter(), s.NewWriter()}
-	err := d.bothSides(ctx, func(ctx context.Context, side int) error {
-		return errors.Join(f(ctx, side, writers[side]), writers[side].Err())
-	})
-	if err != nil {
+	if err := d.bothSides(ctx, func(ctx context.Context, side int) error { return f(ctx, side, writers[side]) }); err != nil {
 		return err
 	}
 	return s.Finish()

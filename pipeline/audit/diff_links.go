@@ -60,7 +60,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 	if err := d.inOrder(ctx, rows, l.row); err != nil {
 		return err
 	}
-	if err := errors.Join(l.finish(), l.codes.Err(), codes.Finish()); err != nil {
+	if err := errors.Join(l.finish(), codes.Finish()); err != nil {
 		return err
 	}
 	m := &moves{differ: d}

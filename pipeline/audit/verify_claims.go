@@ -185,13 +185,10 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		defer b.Release()
 		return s.bucket(b)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		s.closeLine()
 	}
-	if s.closeLine(); s.wanted == nil {
-		return nil
-	}
-	return s.wanted.Err()
+	return err
 }
 
 // A linkCursor moves over the links of the mapping that have their code of salt 0.

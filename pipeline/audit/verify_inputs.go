@@ -116,12 +116,11 @@ func (v *verifier) fileRun(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	err := v.eachReject(ctx, func(source int, r *report.Reject) {
+	return v.eachReject(ctx, func(source int, r *report.Reject) {
 		if !v.repeated[source].has(r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	})
-	return cmp.Or(err, s.err())
 }
 
 // findInputs finds the inputs that are to be replayed. That they are not those of the

@@ -82,7 +82,7 @@ func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, row
 				visit(w, s)
 				free <- s.block
 			}
-			return w.err()
+			return nil
 		})
 	}
 	return checkers, g.Wait()

@@ -611,6 +611,15 @@ func TestVerifyTempDir(t *testing.T) {
 	}
 }
 
+// That the disk does not take what is sorted is an error.
+func TestVerifySpillFails(t *testing.T) {
+	job(t, pipeline.Config{Workspace: "demo", ReportOrder: report.InputOrder, DryRun: true}, map[string]string{"a.txt": strings.Repeat("http://a/#"+strings.Repeat("x", 1<<15)+"\n", 3)})
+	_, err := audit.Verify(t.Context(), audit.VerifyConfig{Dir: "out", Memory: 1, TempDir: "none"})
+	if err == nil || !strings.Contains(err.Error(), "spill file in none") {
+		t.Errorf("%v", err)
+	}
+}
+
 // An input that can be read only once is compared like any other.
 func TestVerifyAgainstStdin(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -61,14 +61,6 @@ func (v *verifier) newChecker(m *report.MappingReader) *checker {
 	return w
 }
 
-// err returns what went wrong with what the checker sorts.
-func (w *checker) err() error {
-	if w.filed != nil {
-		return cmp.Or(w.claims.Err(), w.filed.Err())
-	}
-	return w.claims.Err()
-}
-
 // check checks the rows of a stretch.
 func (w *checker) check(s stretch) {
 	w.begin(s)

@@ -86,7 +86,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 				}
 				free <- block
 			}
-			return w.low.Err()
+			return nil
 		})
 	}
 	g.Go(func() error {
@@ -181,7 +181,7 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := errors.Join(w.wanted.Err(), created.Finish()); err != nil {
+	if err := created.Finish(); err != nil {
 		return err
 	}
 	c := &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: created}, all: true}
