@@ -132,13 +132,10 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			free <- new(report.MappingBlock)
 			return rows(ctx, free, func() { cancel(errEnough) })
 		},
-		"collisions":  v.verifyCollisions,
-		"rejects":     v.verifyRejects,
-		"inputs":      func(ctx context.Context) error { return v.readInputs(ctx, true) },
-		"links again": func(ctx context.Context) error { return v.eachLink(ctx, func(*link) {}) },
-		"rejects again": func(ctx context.Context) error {
-			return v.eachReject(ctx, func(int, *report.Reject) {})
-		},
+		"collisions": v.verifyCollisions,
+		"rejects":    v.verifyRejects,
+		"inputs":     func(ctx context.Context) error { return v.readInputs(ctx, true) },
+		"rows again": v.fileRun,
 		"store, no queue": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
 			free := make(chan *storedLinks, 1)

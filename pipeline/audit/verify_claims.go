@@ -173,7 +173,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	links := &linkCursor{ctx: ctx, w: v.newChecker(m), rows: m}
+	links := &linkCursor{linkReader: v.newLinkReader(m), ctx: ctx}
 	if v.sorted != nil {
 		links.w.defused, links.rows = false, v.newSortedReader(m)
 	}
@@ -191,16 +191,45 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	return err
 }
 
-// A linkCursor moves over the links of the mapping that have their code of salt 0.
-type linkCursor struct {
-	ctx   context.Context
+// A linkReader reads the rows of the mapping once more that can be read.
+type linkReader struct {
 	w     *checker
 	rows  rowReader
 	block report.MappingBlock
-	i     int   // the next row of the block
-	at    *link // nil: before the first, or at the end
-	end   bool
+	i     int // the next row of the block
 	row   link
+}
+
+func (v *verifier) newLinkReader(m *report.MappingReader) *linkReader {
+	return &linkReader{w: v.newChecker(m), rows: m}
+}
+
+// read returns the next row, which is not resolved and good until the next call; at the
+// end the error is io.EOF.
+func (r *linkReader) read(ctx context.Context) (*link, error) {
+	for {
+		for r.i < r.block.Len() {
+			r.block.Row(r.i, &r.row.MappingRow)
+			if r.i++; !isFaulty(&r.block, r.row.Number) {
+				return &r.row, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		r.i = 0
+		if err := r.rows.Read(&r.block); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// A linkCursor moves over the links of the mapping that have their code of salt 0.
+type linkCursor struct {
+	*linkReader
+	ctx context.Context
+	at  *link // nil: before the first, or at the end
+	end bool
 }
 
 // seek moves to the first link that is not before a code, and reports whether it
@@ -228,22 +257,14 @@ func (c *linkCursor) isOwn() bool {
 
 func (c *linkCursor) next() error {
 	for {
-		if c.i == c.block.Len() {
-			if c.ctx.Err() != nil {
-				return context.Cause(c.ctx)
-			}
-			c.i = 0
-			if err := c.rows.Read(&c.block); err != nil {
-				c.at, c.end = nil, true
-				return eof(err)
-			}
+		l, err := c.read(c.ctx)
+		if err != nil {
+			c.at, c.end = nil, true
+			return eof(err)
 		}
-		r := &c.row.MappingRow
-		c.block.Row(c.i, r)
-		c.i++
-		if !isFaulty(&c.block, r.Number) && r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
-			c.w.resolve(&c.row)
-			c.at = &c.row
+		if l.Outcome != report.Duplicate && l.Salt == 0 && len(l.Code) == c.w.run.scheme.Length() {
+			c.w.resolve(l)
+			c.at = l
 			return nil
 		}
 	}

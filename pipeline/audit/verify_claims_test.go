@@ -30,7 +30,7 @@ func (r *cancelled) Read(b *report.MappingBlock) error {
 func TestLinkCursorIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	rows := &cancelled{cancel: cancel, cause: errors.New("interrupted")}
-	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{}}, rows: rows}
+	c := &linkCursor{linkReader: &linkReader{w: &checker{verifier: &verifier{}}, rows: rows}, ctx: ctx}
 	if _, err := c.seek("demo", []byte("1")); err != rows.cause || rows.reads > 1 {
 		t.Errorf("%d reads, %v", rows.reads, err)
 	}

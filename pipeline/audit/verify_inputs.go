@@ -105,22 +105,51 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	return nil
 }
 
-// fileRun files what the run has of each row, but for those that it has more than once:
-// of these, which are findings already, there may be very many that are equal.
+// fileRun files what the run has of each row of an input, but for those that it has
+// more than once: of these, which are findings already, there may be very many that are
+// equal.
 func (v *verifier) fileRun(ctx context.Context) error {
 	s := v.newRowHasher()
-	if err := v.eachLink(ctx, func(l *link) {
-		if !v.repeated[l.source].has(l.Row.Row) {
-			s.row(l)
+	if v.mapping != "" {
+		if err := v.fileLinks(ctx, s); err != nil {
+			return err
 		}
-	}); err != nil {
+	}
+	r, err := openReport(v, report.RejectsName, report.OpenRejects)
+	if r == nil || err != nil {
 		return err
 	}
-	return v.eachReject(ctx, func(source int, r *report.Reject) {
-		if !v.repeated[source].has(r.Row) {
+	defer r.Close()
+	sources := v.inputNumbers()
+	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *report.Reject) {
+		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	})
+	return err
+}
+
+// fileLinks does that for the mapping.
+func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
+	m, err := openReport(v, v.mapping, report.OpenMapping)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	for links := v.newLinkReader(m); ; {
+		l, err := links.read(ctx)
+		if err != nil {
+			return eof(err)
+		}
+		if links.w.resolve(l); l.source >= 0 && v.isRow(l.source, l.Row.Row) {
+			s.row(l)
+		}
+	}
+}
+
+// isRow reports whether an input can have a row of this number, and the run has it once.
+func (v *verifier) isRow(source int, row int64) bool {
+	return row > 0 && row < mostRecords && !v.repeated[source].has(row)
 }
 
 // findInputs finds the inputs that are to be replayed. That they are not those of the

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -170,15 +171,16 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.Close()
-	w, l := v.newChecker(m), new(link)
-	w.wanted = created.NewWriter()
-	if _, _, err := eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		if r.Outcome == report.Created {
-			l.MappingRow = *r
-			w.resolve(l)
-			w.want(l)
+	links := v.newLinkReader(m)
+	links.w.wanted = created.NewWriter()
+	l, err := links.read(ctx)
+	for ; err == nil; l, err = links.read(ctx) {
+		if l.Outcome == report.Created {
+			links.w.resolve(l)
+			links.w.want(l)
 		}
-	}); err != nil {
+	}
+	if err != io.EOF {
 		return err
 	}
 	if err := created.Finish(); err != nil {
