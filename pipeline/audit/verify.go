@@ -238,3 +238,34 @@ func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error)
 		}
 	}
 }
+
+// inBlocks has workers visit the blocks that read fills. One goroutine reads: it is given
+// a block, and for each one that it sends another. At most two a worker are under way.
+func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send func(*B) (*B, error)) error, visit func(worker int, block *B)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	queue, free := make(chan *B), make(chan *B, 2*workers)
+	for range cap(free) {
+		free <- new(B)
+	}
+	g.Go(func() error {
+		defer close(queue)
+		return read(<-free, func(block *B) (*B, error) {
+			select {
+			case queue <- block:
+				return <-free, context.Cause(ctx) // the workers go on to the end
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+	})
+	for worker := range workers {
+		g.Go(func() error {
+			for block := range queue {
+				visit(worker, block)
+				free <- block
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

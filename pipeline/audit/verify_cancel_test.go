@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -115,32 +114,17 @@ func TestVerifyPartsCancelled(t *testing.T) {
 	if err := errors.Join(v.findInputs(), v.checkFolder()); err != nil {
 		t.Fatal(err)
 	}
-	rows := func(ctx context.Context, free chan *report.MappingBlock, before func()) error {
-		m, err := openReport(v, v.mapping, report.OpenMapping)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		return v.readRows(ctx, announced{m, before}, free, nil)
-	}
 	for name, part := range map[string]func(context.Context) error{
-		"digests":           v.digests,
-		"mapping, no block": func(ctx context.Context) error { return rows(ctx, nil, nil) },
-		"mapping, no queue": func(context.Context) error {
-			ctx, cancel := context.WithCancelCause(context.Background())
-			free := make(chan *report.MappingBlock, 1)
-			free <- new(report.MappingBlock)
-			return rows(ctx, free, func() { cancel(errEnough) })
-		},
+		"digests":    v.digests,
+		"mapping":    v.verifyMapping,
 		"collisions": v.verifyCollisions,
 		"rejects":    v.verifyRejects,
 		"inputs":     func(ctx context.Context) error { return v.readInputs(ctx, true) },
 		"rows again": v.fileRun,
-		"store, no queue": func(ctx context.Context) error {
+		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
-			free := make(chan *storedLinks, 1)
-			free <- new(storedLinks)
-			return (&storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}).list(ctx, free, nil)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}, v.claims)
+			return err
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -149,17 +133,6 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// announced rows call a function before they are read.
-type announced struct {
-	rowReader
-	before func()
-}
-
-func (a announced) Read(b *report.MappingBlock) error {
-	a.before()
-	return a.rowReader.Read(b)
 }
 
 // An endless store lists links for as long as somebody takes them.

@@ -8,13 +8,12 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/report"
-	"golang.org/x/sync/errgroup"
 )
 
 // A stretch is a block of the mapping on its way to a worker, with the row that
 // comes before it; nil: none.
 type stretch struct {
-	block  *report.MappingBlock
+	block  report.MappingBlock
 	before *report.MappingRow
 }
 
@@ -59,33 +58,17 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	return nil
 }
 
-// eachStretch has workers visit all rows. One goroutine reads; each worker has a
-// checker and a block, so at most two blocks a worker are under way.
-func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, stretch)) ([]*checker, error) {
-	g, gctx := errgroup.WithContext(ctx)
-	queue := make(chan stretch)
-	free := make(chan *report.MappingBlock, 2*v.cfg.Workers)
-	for range cap(free) {
-		free <- new(report.MappingBlock)
-	}
-	g.Go(func() error {
-		defer close(queue)
-		return v.readRows(gctx, rows, free, queue)
-	})
+// eachStretch has workers visit all rows, each with a checker.
+func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
-		w := v.newChecker(m)
-		w.defused = w.defused && rows == rowReader(m)
-		checkers[i] = w
-		g.Go(func() error {
-			for s := range queue {
-				visit(w, s)
-				free <- s.block
-			}
-			return nil
-		})
+		checkers[i] = v.newChecker(m)
+		checkers[i].defused = checkers[i].defused && rows == rowReader(m)
 	}
-	return checkers, g.Wait()
+	err := inBlocks(ctx, len(checkers), func(s *stretch, send func(*stretch) (*stretch, error)) error {
+		return v.readRows(rows, s, send)
+	}, func(worker int, s *stretch) { visit(checkers[worker], s) })
+	return checkers, err
 }
 
 // countRows adds up what the workers have counted and digested.
@@ -109,35 +92,23 @@ func (v *verifier) countRows(checkers []*checker) {
 	}
 }
 
-// readRows cuts the mapping into stretches.
-func (v *verifier) readRows(ctx context.Context, rows rowReader, free <-chan *report.MappingBlock, queue chan<- stretch) error {
+// readRows cuts the mapping into stretches, of which the first goes into s.
+func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*stretch, error)) error {
 	var before *report.MappingRow
 	for {
-		var block *report.MappingBlock
-		select {
-		case block = <-free:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		err := rows.Read(block)
+		err := rows.Read(&s.block)
 		if err == io.EOF {
 			return nil
 		}
 		damaged := err != nil
 		if damaged {
-			if _, err = v.damaged(v.mapping, err); err != nil || block.Len() == 0 {
+			if _, err = v.damaged(v.mapping, err); err != nil || s.block.Len() == 0 {
 				return err
 			}
 		}
-		last := lastOf(block) // the worker's from now on
-		select {
-		case queue <- stretch{block, before}:
-			before = last
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if damaged {
-			return nil
+		s.before, before = before, lastOf(&s.block)
+		if s, err = send(s); err != nil || damaged {
+			return err
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (v *verifier) newChecker(m *report.MappingReader) *checker {
 }
 
 // check checks the rows of a stretch.
-func (w *checker) check(s stretch) {
+func (w *checker) check(s *stretch) {
 	w.begin(s)
 	faults := s.block.Faults
 	for i := range s.block.Len() {
@@ -85,7 +85,7 @@ func (w *checker) check(s stretch) {
 }
 
 // begin makes the row before a stretch the old one.
-func (w *checker) begin(s stretch) {
+func (w *checker) begin(s *stretch) {
 	w.old.known = false
 	if s.before != nil {
 		w.old.MappingRow = *s.before

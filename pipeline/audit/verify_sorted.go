@@ -75,7 +75,7 @@ func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (ro
 }
 
 // sort files the rows of a stretch, and checks that each comes after the one before.
-func (w *checker) sort(s stretch) {
+func (w *checker) sort(s *stretch) {
 	w.begin(s)
 	faults := s.block.Faults
 	for i := range s.block.Len() {

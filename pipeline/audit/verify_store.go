@@ -14,7 +14,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
-	"golang.org/x/sync/errgroup"
 )
 
 // storeName stands for the store in findings.
@@ -70,34 +69,20 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 // each by itself, and returns the sum of those that the run created. The lower
 // codes of links that have a salt go into low.
 func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
-	g, ctx := errgroup.WithContext(ctx)
-	queue := make(chan *storedLinks)
-	free := make(chan *storedLinks, 2*v.cfg.Workers)
-	for range cap(free) {
-		free <- new(storedLinks)
-	}
 	workers := make([]*linkChecker, v.cfg.Workers)
 	for i := range workers {
-		w := &linkChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
-		workers[i] = w
-		g.Go(func() error {
-			for block := range queue {
-				for i := range block.list {
-					w.link(&block.list[i], block.first+int64(i))
-				}
-				free <- block
-			}
-			return nil
-		})
+		workers[i] = &linkChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
 	}
-	g.Go(func() error {
-		defer close(queue)
-		if err := c.list(ctx, free, queue); err != nil {
+	err = inBlocks(ctx, len(workers), func(block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
+		if err := c.list(ctx, block, send); err != nil {
 			return err
 		}
 		return c.rest()
+	}, func(worker int, block *storedLinks) {
+		for i := range block.list {
+			workers[worker].link(&block.list[i], block.first+int64(i))
+		}
 	})
-	err = g.Wait()
 	for _, w := range workers {
 		created += w.created
 	}
@@ -105,32 +90,23 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort
 }
 
 // list meets every link of the store, and sends them to the workers.
-func (c *storeChecker) list(ctx context.Context, free <-chan *storedLinks, queue chan<- *storedLinks) error {
-	block := <-free
+func (c *storeChecker) list(ctx context.Context, block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
 	block.reset(1)
-	send := func() error {
-		select {
-		case queue <- block:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		block = <-free
-		block.reset(c.number + 1)
-		return nil
-	}
-	err := c.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
+	err := c.cfg.Store.Scan(ctx, func(l *sink.Stored) (err error) {
 		if err := c.meet(l); err != nil {
 			return err
 		}
 		if block.add(l); len(block.list) == cap(block.list) {
-			return send()
+			if block, err = send(block); err == nil {
+				block.reset(c.number + 1)
+			}
 		}
-		return nil
-	})
-	if err != nil || len(block.list) == 0 {
 		return err
+	})
+	if err == nil && len(block.list) > 0 {
+		_, err = send(block)
 	}
-	return send()
+	return err
 }
 
 // storedLinks are some links of the store, on their way to a worker.
