@@ -160,16 +160,33 @@ func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context
 	return s.Finish()
 }
 
-// inOrder calls visit with each record in order, from one goroutine, while
-// others load what follows.
-func (d *differ) inOrder(ctx context.Context, s *extsort.Sorter, visit func(rec []byte) error) error {
-	return s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {
+// inGroups visits the records in order, those with the same first cells as a group: visit
+// is called with these and the rest of each record, and then finish once. All is done by
+// one goroutine, while others load what follows.
+func (d *differ) inGroups(ctx context.Context, s *extsort.Sorter, cells int, visit func(group, rest []byte) error, finish func(group []byte) error) error {
+	var group []byte // empty: none
+	if err := s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {
 		defer b.Release()
 		for i := range b.Len() {
-			if err := visit(b.Record(i)); err != nil {
+			rest := b.Record(i)
+			for range cells {
+				_, rest = cutCell(rest)
+			}
+			if head := b.Record(i)[:len(b.Record(i))-len(rest)]; !bytes.Equal(head, group) {
+				if len(group) > 0 {
+					if err := finish(group); err != nil {
+						return err
+					}
+				}
+				group = append(group[:0], head...)
+			}
+			if err := visit(group, rest); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}); err != nil || len(group) == 0 {
+		return err
+	}
+	return finish(group)
 }

@@ -57,17 +57,14 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 		return err
 	}
 	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter()}
-	if err := d.inOrder(ctx, rows, l.row); err != nil {
+	if err := d.inGroups(ctx, rows, 2, l.row, l.finish); err != nil {
 		return err
 	}
-	if err := errors.Join(l.finish(), codes.Finish()); err != nil {
+	if err := codes.Finish(); err != nil {
 		return err
 	}
 	m := &moves{differ: d}
-	if err := d.inOrder(ctx, codes, m.code); err != nil {
-		return err
-	}
-	return m.finish()
+	return d.inGroups(ctx, codes, 2, m.code, m.finish)
 }
 
 const diffCells = 20 // bits of their number
@@ -172,8 +169,7 @@ type linkDiff struct {
 	sources *sources        // of A
 	codes   *extsort.Writer // of links that differ
 
-	link []byte // in hand, as records begin with it; empty: none
-	held [2]struct {
+	held [2]struct { // of the link in hand
 		known   bool
 		outcome report.Outcome // the least of its rows
 		code    []byte
@@ -183,16 +179,8 @@ type linkDiff struct {
 	rowKnown bool
 }
 
-// row takes the next row.
-func (l *linkDiff) row(rec []byte) error {
-	_, rest := cutCell(rec)
-	_, rest = cutCell(rest)
-	if link := rec[:len(rec)-len(rest)]; !bytes.Equal(link, l.link) {
-		if err := l.finish(); err != nil {
-			return err
-		}
-		l.link = append(l.link[:0], link...)
-	}
+// row takes the next row of a link, as records begin with it.
+func (l *linkDiff) row(link, rest []byte) error {
 	side, outcome, code := rest[placeSize], report.Outcome(rest[placeSize+1]), rest[tailSize:]
 	if h := &l.held[side]; !h.known || outcome < h.outcome {
 		h.known, h.outcome, h.code = true, outcome, append(h.code[:0], code...)
@@ -205,7 +193,7 @@ func (l *linkDiff) row(rec []byte) error {
 		return nil
 	}
 	if l.rowKnown && l.place == [placeSize]byte(rest) && l.outcome != outcome {
-		d := l.difference(OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
+		d := difference(link, OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
 		d.Code = report.Text(code)
 		d.Source, d.Row = report.Text(l.sources.names[binary.BigEndian.Uint32(rest)]), int64(binary.BigEndian.Uint64(rest[4:]))
 		return l.emit(d)
@@ -214,21 +202,18 @@ func (l *linkDiff) row(rec []byte) error {
 }
 
 // finish compares the link in hand.
-func (l *linkDiff) finish() error {
-	if len(l.link) == 0 {
-		return nil
-	}
+func (l *linkDiff) finish(link []byte) error {
 	a, b := &l.held[0], &l.held[1]
 	var d *Difference
 	switch {
 	case !a.known:
-		d = l.difference(Added, "short_code", "", string(b.code))
+		d = difference(link, Added, "short_code", "", string(b.code))
 	case !b.known:
-		d = l.difference(Removed, "short_code", string(a.code), "")
+		d = difference(link, Removed, "short_code", string(a.code), "")
 	case !bytes.Equal(a.code, b.code):
-		d = l.difference(Remapped, "short_code", string(a.code), string(b.code))
+		d = difference(link, Remapped, "short_code", string(a.code), string(b.code))
 	case a.outcome != b.outcome && !l.sameInputs:
-		d = l.difference(OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
+		d = difference(link, OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
 		d.Code = report.Text(b.code)
 	}
 	if d != nil && d.Change != OutcomeChanged {
@@ -245,9 +230,9 @@ func (l *linkDiff) finish() error {
 	return l.emit(d)
 }
 
-// difference describes one of the link in hand.
-func (l *linkDiff) difference(change Change, field, a, b string) *Difference {
-	canonical, rest := cutCell(l.link)
+// difference describes one of a link.
+func difference(link []byte, change Change, field, a, b string) *Difference {
+	canonical, rest := cutCell(link)
 	workspace, _ := cutCell(rest)
 	return &Difference{Change: change, Workspace: report.Text(workspace), Canonical: report.Text(canonical),
 		Field: field, A: report.Text(a), B: report.Text(b)}
@@ -266,20 +251,11 @@ func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
 // moves looks for codes that are another URL's on the other side.
 type moves struct {
 	*differ
-	slot []byte // in hand, as records begin with it; empty: none
-	url  [2][]byte
+	url [2][]byte // of the code in hand
 }
 
 // code takes the next record of fileCode.
-func (m *moves) code(rec []byte) error {
-	_, rest := cutCell(rec)
-	_, rest = cutCell(rest)
-	if slot := rec[:len(rec)-len(rest)]; !bytes.Equal(slot, m.slot) {
-		if err := m.finish(); err != nil {
-			return err
-		}
-		m.slot = append(m.slot[:0], slot...)
-	}
+func (m *moves) code(_, rest []byte) error {
 	if url := &m.url[rest[0]]; *url == nil {
 		*url = bytes.Clone(rest[1:])
 	}
@@ -287,13 +263,13 @@ func (m *moves) code(rec []byte) error {
 }
 
 // finish reports the code in hand if it moved.
-func (m *moves) finish() error {
+func (m *moves) finish(slot []byte) error {
 	a, b := m.url[0], m.url[1]
 	m.url = [2][]byte{}
 	if a == nil || b == nil {
 		return nil
 	}
-	code, rest := cutCell(m.slot)
+	code, rest := cutCell(slot)
 	workspace, _ := cutCell(rest)
 	return m.emit(&Difference{Change: Moved, Workspace: report.Text(workspace), Code: report.Text(code),
 		Field: "canonical_url", A: report.Text(a), B: report.Text(b)})

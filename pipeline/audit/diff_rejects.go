@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -27,17 +26,14 @@ import (
 func (d *differ) rejects(ctx context.Context) (err error) {
 	sorted := d.newSorter(8)
 	defer func() { err = errors.Join(err, sorted.Close()) }()
-	r := &rejectDiff{differ: d}
+	r := &rejectDiff{differ: d, counts: map[string]int{}}
 	if err := d.both(ctx, sorted, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
 		r.sources[side], err = d.readRejects(ctx, side, w)
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := d.inOrder(ctx, sorted, r.reject); err != nil {
-		return err
-	}
-	return r.finish()
+	return d.inGroups(ctx, sorted, 1, r.reject, r.finish)
 }
 
 // readRejects files all rejects of one side.
@@ -95,23 +91,14 @@ func appendContent(dst []byte, names []string, columns []int, rej *report.Reject
 // be many, so they are counted by reason.
 type rejectDiff struct {
 	*differ
-	sources  [2]*sources
-	identity []byte
-	counts   map[string]int // by reason: of A, less those of B
-	first    [2]Difference  // of a side: says where its first one is
+	sources [2]*sources
+	counts  map[string]int // by reason: of A, less those of B
+	first   [2]Difference  // of a side: says where its first one is
 }
 
 // reject takes the next record.
-func (r *rejectDiff) reject(rec []byte) error {
-	identity, rest := cutCell(rec)
+func (r *rejectDiff) reject(_, rest []byte) error {
 	side, reason := rest[placeSize], string(rest[placeSize+1:])
-	if r.counts == nil || !bytes.Equal(identity, r.identity) {
-		if err := r.finish(); err != nil {
-			return err
-		}
-		r.identity = append(r.identity[:0], identity...)
-		r.counts, r.first = map[string]int{}, [2]Difference{}
-	}
 	if first := &r.first[side]; first.Row == 0 {
 		source := r.sources[side].names[binary.BigEndian.Uint32(rest)]
 		*first = Difference{Change: RejectChanged, Field: "reason", Source: report.Text(source), Row: int64(binary.BigEndian.Uint64(rest[4:]))}
@@ -122,7 +109,7 @@ func (r *rejectDiff) reject(rec []byte) error {
 
 // finish reports what the two sides do not have in common of the identity in
 // hand, in pairs as long as there are some.
-func (r *rejectDiff) finish() error {
+func (r *rejectDiff) finish([]byte) error {
 	missing := report.Text("")
 	if r.sameInputs {
 		missing = Accepted
@@ -132,6 +119,8 @@ func (r *rejectDiff) finish() error {
 		a := slices.IndexFunc(reasons, func(reason string) bool { return r.counts[reason] > 0 })
 		b := slices.IndexFunc(reasons, func(reason string) bool { return r.counts[reason] < 0 })
 		if a < 0 && b < 0 {
+			clear(r.counts)
+			r.first = [2]Difference{}
 			return nil
 		}
 		d := r.first[0]
