@@ -614,21 +614,6 @@ func TestRejectsOfAListAmongOthers(t *testing.T) {
 	}
 }
 
-// The columns keep their names, also where these are of the rejects file, or as it
-// changes them.
-func TestRejectsOfSuchNames(t *testing.T) {
-	cfg := base(10)
-	cfg.Source.WorkspaceColumn = ""
-	text := "in_reason,url,in_raw,raw\na,ftp://a/,b,c\n"
-	for range 3 {
-		files, _ := job(t, cfg, map[string]string{"a.csv": text})
-		manifest := strings.Join(strings.Fields(files["manifest.json"]), "")
-		if text = files["rejects.csv"]; !strings.Contains(manifest, `"columns":["in_reason","url","in_raw","raw"]`) {
-			t.Fatalf("%s\n%s", manifest, text)
-		}
-	}
-}
-
 // An input without a record brings no column to the others, so that their lines can be
 // mended in the rejects as without it. If there are only such, the rejects have a column
 // to be fed back in with.

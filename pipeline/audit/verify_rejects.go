@@ -56,7 +56,7 @@ type rejectChecker struct {
 }
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	v.checkColumns(report.RejectsName, columns, report.RejectNames(v.columns))
+	v.checkColumns(report.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
 	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: v.inputNumbers()},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {

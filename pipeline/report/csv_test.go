@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -128,14 +127,6 @@ func TestCarriedNames(t *testing.T) {
 		if !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: got %q, want %q", test.columns, got, test.want)
 		}
-	}
-}
-
-// The names of the input's columns can be told from what the rejects file makes of them.
-func TestRejectNames(t *testing.T) {
-	got := RejectNames([]string{"url", "source", "in_in_raw", "in_row", "in_salt", "salt", "in_"})
-	if want := "[url in_source in_in_in_raw in_in_row in_salt salt in_]"; fmt.Sprint(got) != want {
-		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -4,7 +4,7 @@ import "errors"
 
 // A RejectsReader reads rejects.csv back. It is for one goroutine.
 type RejectsReader struct {
-	Columns []string // of the inputs, as RejectNames made them
+	Columns []string // of the inputs, as CarriedNames made them unique
 	csv     *csvReader
 	reject  Reject
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"io"
 	"slices"
-	"strings"
 )
 
 // Reasons of rejects beside those of packages canon and source.
@@ -16,33 +15,16 @@ const (
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
 
-// ownRejectColumns returns the columns of the rejects file, without those of the input,
+// RejectColumns returns the columns of the rejects file, without those of the input,
 // which stand before the last.
-func ownRejectColumns() []string {
+func RejectColumns() []string {
 	return []string{"source", "row", "byte_offset", "reason", "detail", "raw"}
 }
 
 // rejectColumns returns them with those of the input.
 func rejectColumns(columns []string) []string {
-	own := ownRejectColumns()
-	return slices.Concat(own[:5], RejectNames(columns), own[5:])
-}
-
-// RejectNames returns the names that the rejects file has for columns of the input: one
-// that is the file's own, be it after in_, however often, gets in_ before it. So whoever
-// reads the file can tell what it was.
-func RejectNames(columns []string) []string {
-	names, own := slices.Clone(columns), ownRejectColumns()
-	for i, name := range names {
-		bare := name
-		for strings.HasPrefix(bare, "in_") {
-			bare = bare[len("in_"):]
-		}
-		if slices.Contains(own, bare) {
-			names[i] = "in_" + name
-		}
-	}
-	return names
+	own := RejectColumns()
+	return slices.Concat(own[:5], CarriedNames(own, columns), own[5:])
 }
 
 // Rejects writes the rejects file: always CSV, and never defused for
@@ -54,7 +36,7 @@ type Rejects struct {
 }
 
 // NewRejects returns a writer for rejects whose inputs have these columns; a
-// name that the file itself uses is changed by RejectNames. Nothing is written
+// name that the file itself uses is changed by CarriedNames. Nothing is written
 // before the first 64 KiB or Close.
 func NewRejects(w io.Writer, columns []string) *Rejects {
 	r := &Rejects{csv: csvWriter{w: w}, columns: len(columns)}

@@ -120,18 +120,16 @@ func (in *Input) rejectsSplitter(delim byte) *splitter {
 	return s
 }
 
-// restored returns the input's names. One that is of the rejects file, be it after in_,
-// however often, had an in_ less.
+// restored returns the input's names: in_NAME is NAME if that was taken, by a
+// column of the rejects file or by the new name of an earlier column. A column
+// that kept its name took it from none, since no two of the input have one.
 func restored(header []string) []string {
 	names := slices.Clone(header[rejectsLead : len(header)-1])
-	own := append(header[:rejectsLead:rejectsLead], rejectsTail)
+	taken := append(header[:rejectsLead:rejectsLead], rejectsTail)
 	for i, name := range names {
-		bare := name
-		for strings.HasPrefix(bare, "in_") {
-			bare = bare[len("in_"):]
-		}
-		if slices.Contains(own, bare) {
-			names[i] = strings.TrimPrefix(name, "in_")
+		if bare, ok := strings.CutPrefix(name, "in_"); ok && slices.Contains(taken, bare) {
+			names[i] = bare
+			taken = append(taken, name)
 		}
 	}
 	return names
