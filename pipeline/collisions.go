@@ -27,13 +27,8 @@ func (s *settlement) explainSalts(ctx context.Context) error {
 		return nil
 	}
 	slots := slices.Collect(maps.Keys(owner))
-	hold := func(i int, canonical []byte) error {
-		owner[slots[i]] = canonical
-		s.contested += int64(len(canonical))
-		return s.tooContested()
-	}
-	if err := s.owners(ctx, slots, func(i int, canonical []byte) error {
-		return hold(i, bytes.Clone(canonical))
+	if err := s.owners(ctx, slots, func(i int, canonical []byte) {
+		owner[slots[i]] = bytes.Clone(canonical)
 	}); err != nil {
 		return err
 	}
@@ -46,7 +41,10 @@ func (s *settlement) explainSalts(ctx context.Context) error {
 	known := func(i int) bool { // or a code that none of the batch has
 		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
 	}
-	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error { return hold(i, f.canonical) })
+	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error {
+		owner[slots[i]] = f.canonical
+		return nil
+	})
 }
 
 // collisions yields who has each of the lower codes of a link.

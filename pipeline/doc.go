@@ -45,10 +45,9 @@
 // needs as much room and 32 bytes a row, the heads that settling reads; for rejects,
 // and for a list with few URLs and very many rows, twice that, and for a mapping in the
 // order of the input as much again.
-// URLs that contest a code stay in memory, at 300 bytes each, their canonical form,
-// 100 bytes for each code that they ask for and, for a report of those that they did
-// not get, the URL that has it: if that is too much the run ends before it has stored
-// anything. Outside of the bound are the URLs that the store has under
+// URLs that contest a code stay in memory, at 300 bytes each, their canonical form and
+// 100 bytes for each code that they ask for: if that is too much the run ends before
+// it has stored anything. Outside of the bound are the URLs that the store has under
 // another code than that of salt 0; the inputs, at some 6 KB each; the names of
 // workspaces, at some 100 bytes each and for each worker; the window of each zstd input
 // that is being read, which may be 128 MiB if it was made with --long; a record batch of

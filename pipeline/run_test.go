@@ -313,33 +313,23 @@ func TestTooContested(t *testing.T) {
 	clean(t)
 }
 
-// fullStore is a store in which somebody else has every code, but for the free ones.
-type fullStore struct {
-	sink.Store
-	owner string
-	free  func(code []byte) bool
-}
+// fullStore is a store in which somebody else has every code.
+type fullStore struct{ sink.Store }
 
 func (f fullStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
 	s, err := f.Store.Lock(ctx, workspaces, opts)
-	return fullSession{s, f}, err
+	return fullSession{s}, err
 }
 
-type fullSession struct {
-	sink.Session
-	store fullStore
-}
+type fullSession struct{ sink.Session }
 
 func (fullSession) Populated(_ context.Context, workspaces []string) ([]bool, error) {
 	return slices.Repeat([]bool{true}, len(workspaces)), nil
 }
 
-func (s fullSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+func (fullSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	for i, p := range probes {
-		if s.store.free(p.Code) {
-			continue
-		}
-		if err := visit(sink.Found{Probe: i, Code: p.Code, Canonical: []byte(s.store.owner)}); err != nil {
+		if err := visit(sink.Found{Probe: i, Code: p.Code, Canonical: []byte("http://somebody.example/")}); err != nil {
 			return err
 		}
 	}
@@ -349,8 +339,7 @@ func (s fullSession) Lookup(_ context.Context, probes []sink.Probe, visit func(s
 // So do few URLs that ask for very many codes.
 func TestTooManyCodesAskedFor(t *testing.T) {
 	cfg := base(10)
-	full := fullStore{openStore(t, t.TempDir()), "http://somebody.example/", func([]byte) bool { return false }}
-	cfg.Store, cfg.Memory, cfg.Workers, cfg.MaxRetries = full, 168<<20, 1, 300
+	cfg.Store, cfg.Memory, cfg.Workers, cfg.MaxRetries = fullStore{openStore(t, t.TempDir())}, 168<<20, 1, 300
 	for urls, want := range map[int]string{100: "", 2000: "use a larger --code-length or more --memory"} {
 		t.Chdir(t.TempDir())
 		if err := os.WriteFile("a.csv", []byte(csvFile(rows(1, urls))), 0o666); err != nil {
@@ -360,30 +349,6 @@ func TestTooManyCodesAskedFor(t *testing.T) {
 		result, err := pipeline.Run(context.Background(), cfg)
 		if want == "" && (err != nil || result.Counts.Created > 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d URLs: %+v, %v", urls, result, err)
-		}
-	}
-}
-
-// Who has the lower codes of links takes memory, too, if they have long URLs.
-func TestLongOwners(t *testing.T) {
-	const urls = 4000
-	var list []string
-	for i := range urls {
-		list = append(list, fmt.Sprintf("http://example.com/%d,,", i))
-	}
-	cfg := base(10)
-	cfg.Memory, cfg.Workers, cfg.MaxRetries = 168<<20, 1, 100
-	for length, want := range map[int]string{100: "", 8000: "use a larger --code-length or more --memory"} {
-		t.Chdir(t.TempDir())
-		if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		odd := func(code []byte) bool { return code[9]%2 == 1 }
-		dir := t.TempDir()
-		cfg.Inputs, cfg.Out, cfg.Store = []string{"a.csv"}, "out", fullStore{openStore(t, dir), "http://example.com/" + strings.Repeat("x", length), odd}
-		result, err := pipeline.Run(context.Background(), cfg)
-		if want == "" && (err != nil || result.Counts.Created != urls) || want != "" && (err == nil || !strings.Contains(err.Error(), want) || len(dump(t, dir)) > 0) {
-			t.Errorf("owners of %d bytes: %+v, %v", length, result, err)
 		}
 	}
 }

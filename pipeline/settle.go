@@ -59,7 +59,7 @@ type settlement struct {
 	ours       int64
 	failed     int64                  // URLs without a code
 	rejected   int64                  // their rows
-	contested  int64                  // bytes of claims, of codes that they ask for and of lowerOwner's URLs
+	contested  int64                  // bytes of claims and of codes that they ask for
 	lowerOwner map[assign.Slot][]byte // of the lower codes of links with a salt; nil: nobody known
 }
 
@@ -76,7 +76,7 @@ func (s *settlement) tooContested() error {
 		return nil
 	}
 	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger --code-length or more --memory",
-		s.run.scheme.Length(), max(len(s.rows), len(s.special)))
+		s.run.scheme.Length(), len(s.rows))
 }
 
 // A head is the first record of a URL; the zero value is none.
@@ -241,10 +241,9 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 		return err
 	}
 	taken := make([]bool, len(slots))
-	if err := s.owners(ctx, slots, func(i int, _ []byte) error {
+	if err := s.owners(ctx, slots, func(i int, _ []byte) {
 		taken[i] = true
 		report(i, assign.Holder{Fixed: true})
-		return nil
 	}); err != nil {
 		return err
 	}
@@ -272,7 +271,7 @@ func (s *settlement) slotOrder(slots []assign.Slot) []int {
 
 // owners visits those of the slots, by index, that have an owner in the store.
 // The canonical URL is valid during the call.
-func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte) error) error {
+func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
 	order := slices.DeleteFunc(s.slotOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
 	for chunk := range slices.Chunk(order, maxProbes) {
 		probes := make([]sink.Probe, len(chunk))
@@ -280,7 +279,8 @@ func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func
 			probes[n] = sink.Probe{Workspace: s.run.workspaceName(slots[i].Workspace), Code: slots[i].Code.Bytes()}
 		}
 		err := s.session.Lookup(ctx, probes, func(f sink.Found) error {
-			return visit(chunk[f.Probe], f.Canonical)
+			visit(chunk[f.Probe], f.Canonical)
+			return nil
 		})
 		if err != nil {
 			return err
