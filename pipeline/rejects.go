@@ -96,7 +96,7 @@ func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
 // It stops at an error, or at the end of the context, and leaves it in err.
 func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
-		*err = cmp.Or(*err, s.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error {
+		e := s.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error {
 			defer b.Release()
 			for i := range b.Len() {
 				if !yield(b.Key(i), b.Record(i)) {
@@ -104,7 +104,8 @@ func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint
 				}
 			}
 			return nil
-		}))
+		})
+		*err = cmp.Or(*err, e) // which the other sequence may have set meanwhile
 	}
 }
 

@@ -58,13 +58,14 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 		header()
 		return w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)})
 	})
-	if err == nil {
+	taken := err == nil
+	if taken {
 		header()
 	}
 	w.Flush()
 	err = errors.Join(err, w.Error())
 	switch {
-	case done.Run.State == sink.Undone: // be its output lost
+	case taken: // be its output lost
 		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 	case done.Deleted > 0:
 		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)

@@ -113,7 +113,7 @@ func classOfState(code string) error {
 func unreachable(err error) bool {
 	for _, e := range []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
-		pgconn.ErrStandbyConnection, pgconn.ErrPrimaryConnection, // while the servers change their parts
+		pgconn.ErrStandbyConnection, pgconn.ErrPrimaryConnection, pgconn.ErrReadOnlyConnection, pgconn.ErrReadWriteConnection, // while the servers change their parts
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
 		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT,
 		syscall.ENOENT, syscall.EAGAIN, // the Unix socket of a server that starts, or is busy
