@@ -74,8 +74,6 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	if in.Dialect.Header {
 		length = s.end
 		copy(cells, s.first)
-	} else if len(cells) == 1 {
-		cells[0] = "url" // as of a text: rejects with columns of other inputs are read back by it
 	}
 	in.nameColumns(cells)
 	in.first = s.first
@@ -178,8 +176,6 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 				"take away what stands before it, or choose --delimiter tab if each line is one URL", late)}
 		case best == nil:
 			best = in.try('\t', buf, start, eof)
-			best.width = min(best.width, 1)
-			best.first = best.first[:best.width]
 		}
 		if best.first == nil && !eof {
 			why := "the first is longer"
