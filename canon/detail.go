@@ -54,6 +54,20 @@ func hasAt(s []byte) bool {
 	return bytes.IndexByte(s, '@') >= 0 || bytes.Contains(s, []byte("%40"))
 }
 
+// cutColon cuts s at its first colon, escaped or not: what stands after it may be a
+// password.
+func cutColon(s []byte) (before, after []byte, found bool) {
+	for i, c := range s {
+		if c == ':' {
+			return s[:i], s[i+1:], true
+		}
+		if c == '%' && bytes.EqualFold(s[i:min(i+3, len(s))], []byte("%3A")) {
+			return s[:i], s[i+3:], true
+		}
+	}
+	return s, nil, false
+}
+
 func controlDetail(raw, s []byte) string {
 	trimmed := cap(raw) - cap(s) // s is a part of raw and shares its end of capacity
 	for i, c := range s {
@@ -65,7 +79,7 @@ func controlDetail(raw, s []byte) string {
 }
 
 func userinfoDetail(u splitURL) string {
-	user, password, _ := bytes.Cut(bytes.TrimSuffix(u.userinfo, []byte("@")), []byte(":"))
+	user, password, _ := cutColon(bytes.TrimSuffix(u.userinfo, []byte("@")))
 	switch {
 	case len(password) == 0:
 		return fmt.Sprintf("user name %s before %s", quote(user), namedHost(u))
@@ -78,8 +92,9 @@ func userinfoDetail(u splitURL) string {
 // namedHost names the host, but not what it is if there is a colon in or before it
 // and an '@' in it or later: it may then be part of a password, as a port may.
 func namedHost(u splitURL) string {
-	colon := bytes.IndexByte(u.userinfo, ':') >= 0 || bytes.IndexByte(u.host, ':') >= 0
-	if colon && (hasAt(u.host) || hasAt(u.rest)) {
+	_, _, before := cutColon(u.userinfo)
+	_, _, in := cutColon(u.host)
+	if (before || in) && (hasAt(u.host) || hasAt(u.rest)) {
 		return "host"
 	}
 	return "host " + quote(u.host)
