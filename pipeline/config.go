@@ -170,7 +170,7 @@ func checkBaseURL(base string) error {
 		return errors.New("the base URL has a user name or password")
 	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(base, "?# \"<>\\^`{|}"):
 		return nil
-	case strings.Contains(base, "@"): // not shown either
+	case strings.Contains(base, "@") || strings.Contains(base, "%40"): // not shown either
 		return errors.New("the base URL, which may have a password, " + form)
 	}
 	return fmt.Errorf("base URL %q "+form, base)

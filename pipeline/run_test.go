@@ -717,7 +717,7 @@ func TestTooManyColumns(t *testing.T) {
 
 // A base URL that is refused is not shown if it may have a password.
 func TestBaseURLPassword(t *testing.T) {
-	for _, base := range []string{"https://me:secret@sho.rt", "https://me:secret@sho.rt:port", "https:/me:secret@sho.rt", "me:secret@sho.rt", "https://sho.rt/@me?secret"} {
+	for _, base := range []string{"https://me:secret@sho.rt", "https://me:secret@sho.rt:port", "https:/me:secret@sho.rt", "me:secret@sho.rt", "https://sho.rt/@me?secret", "https://me:secret%40sho.rt", "https://me%3Asecret%40sho.rt"} {
 		_, err := pipeline.Run(t.Context(), pipeline.Config{Inputs: []string{"a.csv"}, Out: "out", Workspace: "ws", BaseURL: base})
 		if err == nil || !strings.Contains(err.Error(), "base URL") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", base, err)
