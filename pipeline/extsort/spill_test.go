@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
 // spilled returns a sorter whose records are all on disk, past the page cache or
@@ -158,6 +161,34 @@ func TestSpillReadFails(t *testing.T) {
 	}
 	if failed < 10 {
 		t.Errorf("only %d reads were those of Finish", failed)
+	}
+}
+
+// Where records that are divided cannot be written, the rest of them is not read before
+// somebody is told.
+func TestDividingEndsWhenTheDiskIsFull(t *testing.T) {
+	var reads, writes atomic.Int64
+	fs := fsystest.FS{Before: func(operation string) error {
+		switch {
+		case operation == "readat":
+			reads.Add(1)
+		case operation == "writeat" && reads.Load() > 0:
+			return syscall.ENOSPC
+		case operation == "writeat":
+			writes.Add(1)
+		}
+		return nil
+	}}
+	s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: t.TempDir(), FS: fs})
+	defer s.Close()
+	w := s.NewWriter()
+	for i := range uint64(300_000) {
+		binary.BigEndian.PutUint64(w.Reserve(0, 7, 100), i*331%300_000)
+	}
+	err := s.Finish()
+	// Two readings are for the bounds, by key and by content.
+	if last, extents := reads.Load()-2*writes.Load(), writes.Load(); !errors.Is(err, syscall.ENOSPC) || last < 1 || last > extents/2 {
+		t.Errorf("%d of %d extents were read to divide them: %v", last, extents, err)
 	}
 }
 
