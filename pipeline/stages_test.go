@@ -219,6 +219,28 @@ func TestFaults(t *testing.T) {
 	})
 }
 
+// A run that cannot remove what it was writing does not keep the output from the next,
+// of the same process.
+func TestNothingCanBeRemoved(t *testing.T) {
+	cfg, want, links := faultJob(t)
+	store := t.TempDir()
+	cfg.Store = openStore(t, store)
+	faulty := cfg
+	faulty.UseFS(fsystest.FS{Before: func(operation string) error {
+		if operation == "removeall" {
+			return syscall.EIO
+		}
+		return nil
+	}})
+	if _, err := pipeline.Run(t.Context(), faulty); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, store, want, links)
+}
+
 // Rejects of URLs without a code that find no room on disk are told of once.
 func TestLateRejectsFail(t *testing.T) {
 	t.Chdir(t.TempDir())

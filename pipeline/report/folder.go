@@ -78,11 +78,7 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 		return nil, f.named(errors.Join(err, f.around.Close()))
 	}
 	if err := f.prepare(opts); err != nil {
-		err = errors.Join(err, f.abandon())
-		if f.held != nil { // nobody can try again
-			err = errors.Join(err, f.held.Close(), f.around.Close())
-		}
-		return nil, f.named(err)
+		return nil, errors.Join(f.named(err), f.Abandon())
 	}
 	return f, nil
 }
@@ -319,10 +315,18 @@ func (f *Folder) syncInner() error {
 }
 
 // Abandon removes the partial folder and everything in it, unless that still
-// belongs to an unfinished run. It does nothing after Commit, and may be called
-// again, also to try once more after an error. Nobody may be writing a file.
-func (f *Folder) Abandon() error { return f.named(f.abandon()) }
+// belongs to an unfinished run, and gives up the lock, also after an error: the next
+// claim removes what is left then. It does nothing after Commit, and may be called
+// again. Nobody may be writing a file.
+func (f *Folder) Abandon() error {
+	err := f.abandon()
+	if f.held != nil {
+		err = errors.Join(err, f.unlock())
+	}
+	return f.named(err)
+}
 
+// abandon keeps the lock if the partial folder cannot be removed.
 func (f *Folder) abandon() error {
 	if f.held == nil {
 		return nil
@@ -336,7 +340,12 @@ func (f *Folder) abandon() error {
 			return errors.Join(append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))...)
 		}
 	}
-	errs = append(errs, f.held.Close(), f.around.Close())
+	return errors.Join(append(errs, f.unlock())...)
+}
+
+// unlock closes what the folder holds.
+func (f *Folder) unlock() error {
+	held := f.held
 	f.held = nil
-	return errors.Join(errs...)
+	return errors.Join(held.Close(), f.around.Close())
 }

@@ -494,9 +494,6 @@ func killedAt(t *testing.T, before string, d *dyingFS) (out string) {
 	if err = errors.Join(err, f.Abandon()); !errors.Is(err, errDead) {
 		t.Fatalf("killed: %v", err)
 	}
-	if err := errors.Join(f.held.Close(), f.around.Close()); err != nil {
-		t.Fatal(err)
-	}
 	return out
 }
 
