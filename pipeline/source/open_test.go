@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
@@ -306,6 +309,35 @@ func TestEmit(t *testing.T) {
 			}()
 			in.Read(context.Background(), 1, func(_ int, b *Batch) error { panic(own) })
 		}()
+	}
+}
+
+// The error of emit ends a Read although other workers wait for a stream that pauses.
+func TestEmitWhileAStreamPauses(t *testing.T) {
+	own := errors.New("own")
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{{Name: "url", Type: arrow.BinaryTypes.String}}, nil))
+	b.Field(0).(*array.StringBuilder).Append(strings.Repeat("x", 2*peekBytes))
+	data := arrowOf(t, false, []arrow.Record{b.NewRecord()})
+	r, w := io.Pipe()
+	defer w.Close()
+	// The mark of its end is to come. Messages fill blocks of 8 bytes: one that is not full
+	// is not handed on.
+	go w.Write(data[:len(data)-8])
+	in, err := Open(t.Context(), "-", Options{Stdin: r, Block: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		ended <- in.Read(t.Context(), 4, func(int, *Batch) error { return own })
+	}()
+	select {
+	case err := <-ended:
+		if err != own {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits for the stream")
 	}
 }
 

@@ -82,7 +82,12 @@ type reading struct {
 // share has each worker do its work, with a batcher of its own, and returns what
 // made emit fail or ended the context, or else the input's first error.
 func (r *reading) share(work func(*batcher) error) error {
-	r.ctx, r.cancel = context.WithCancelCause(r.ctx)
+	outer := r.ctx
+	r.ctx, r.cancel = context.WithCancelCause(outer)
+	if w := r.in.src; !r.in.direct() { // workers wait for an Arrow stream
+		w.ctx = r.ctx
+		defer func() { w.ctx = outer }()
+	}
 	errs := make([]error, r.workers)
 	do := func(worker int) {
 		start := time.Now()

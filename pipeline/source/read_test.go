@@ -13,7 +13,7 @@ func TestShareReturnsErrors(t *testing.T) {
 		of   []error // each worker
 		want error
 	}{{[]error{nil, nil}, nil}, {[]error{late, nil, early}, early}, {[]error{nil, odd}, odd}, {[]error{late, odd, early}, odd}} {
-		r := &reading{in: &Input{}, ctx: t.Context(), workers: len(tt.of)}
+		r := &reading{in: &Input{src: &window{}}, ctx: t.Context(), workers: len(tt.of)}
 		if err := r.share(func(b *batcher) error { return tt.of[b.worker] }); err != tt.want {
 			t.Errorf("%v: got %v", tt.of, err)
 		}
