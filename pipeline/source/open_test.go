@@ -268,6 +268,40 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// A standard input of which no more records are wanted is not read on, but for a Read
+// that was waiting.
+func TestLimitLeavesTheRest(t *testing.T) {
+	r := &limitedReader{left: peekBytes, met: make(chan struct{})}
+	in, err := Open(t.Context(), "-", Options{Stdin: r, Block: 1 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Limit = 5
+	src := in.src
+	recs, err := collect(in)
+	close(r.met)
+	<-src.done
+	if len(recs) != 5 || err != nil || r.after > 1 {
+		t.Errorf("%d records, %v, then %d reads", len(recs), err, r.after)
+	}
+}
+
+// A limitedReader has lines of one byte, and gives one a call. After those that
+// are left it waits until the limit is met, and counts.
+type limitedReader struct {
+	left, after int
+	met         chan struct{}
+}
+
+func (r *limitedReader) Read(p []byte) (int, error) {
+	if r.left--; r.left < 0 {
+		<-r.met
+		r.after++
+	}
+	p[0] = "x\n"[r.left&1]
+	return 1, nil
+}
+
 // The digest of a part tells records apart that their bytes in a row do not.
 func TestCutDigest(t *testing.T) {
 	seen := map[[32]byte]string{}

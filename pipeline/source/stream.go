@@ -94,6 +94,11 @@ func (s *stream) run() {
 		copy(b.buf[b.start:], rest)
 		n := s.head
 		for n < len(b.buf) && b.err == nil {
+			select {
+			case <-s.stop: // what the input has left may be another reader's
+				return
+			default:
+			}
 			var m int
 			m, b.err = r.Read(b.buf[n:])
 			n += m
