@@ -22,7 +22,8 @@ import (
 //
 // Read returns the error of emit as it is, context.Cause(ctx) where ctx ended,
 // and otherwise one that names the input and the place: the first in it that
-// cannot be read. The input is closed at the end.
+// cannot be read, or a *[UsageError] if that is a row of rejects with two URLs. The
+// input is closed at the end.
 func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b *Batch) error) (err error) {
 	if in.started {
 		return fmt.Errorf("read %s: it was read before", in.Name)
@@ -156,11 +157,14 @@ func (in *Input) finish() error {
 // explain names the input and the place.
 func (in *Input) explain(ctx context.Context, err error) error {
 	var e *inputError
+	var usage *UsageError
 	switch {
 	case !errors.As(err, &e):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.As(e.err, &usage):
+		return usage
 	case in.Format != "parquet" && in.Format != "arrow":
 		return fmt.Errorf("read %s after record %d (near byte %d): %w", in.Name, e.after, in.src.offset(), e.err)
 	}

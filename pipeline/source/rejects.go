@@ -68,13 +68,13 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	if err := in.settleColumns(); err != nil {
 		return false, err
 	}
-	for n := 1; next < len(buf); n++ { // what else is in sight
+	for n := int64(1); next < len(buf); n++ { // what else is in sight
 		next, f = s.record(buf, next, w.eof())
 		if f != nil || next == more || s.count != len(header) {
 			break
 		}
-		if err := in.oneURL(s.fields[rejectsLead : len(header)-1]); err != nil {
-			return false, &UsageError{in.Name, fmt.Sprintf("record %d: %v", n, err)}
+		if err := in.oneURL(n, s.fields[rejectsLead:len(header)-1]); err != nil {
+			return false, err
 		}
 	}
 	return true, nil
@@ -83,14 +83,15 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 // oneURL checks that a row has one of the cells that may hold its URL, or none. The rows
 // of inputs with their URLs in different columns have; of an input where --url-column
 // chose between two, they need not, and it must choose again.
-func (in *Input) oneURL(cells [][]byte) error {
+func (in *Input) oneURL(record int64, cells [][]byte) error {
 	found := -1
 	for _, i := range in.URLs {
 		if len(cells[i]) == 0 {
 			continue
 		}
 		if found >= 0 {
-			return fmt.Errorf("both %q and %q may hold the URL; choose one with --url-column NAME or N", in.Columns[found], in.Columns[i])
+			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may hold the URL: keep one of the two cells and empty the other, "+
+				"or choose the column with --url-column NAME or N", record, in.Columns[found], in.Columns[i])}
 		}
 		found = i
 	}
@@ -154,7 +155,7 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 			return nil
 		}
 	}
-	if err := b.in.oneURL(cells); err != nil {
+	if err := b.in.oneURL(b.base+b.n+1, cells); err != nil {
 		return err
 	}
 	b.append(offset, cells)

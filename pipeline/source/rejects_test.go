@@ -68,7 +68,7 @@ func TestRejects(t *testing.T) {
 		})
 	}
 	both := head + "link,url,note,raw\na,1,0,r,,http://a/,,,\na,2,9,r,,spring,http://b/,,\n"
-	want := `record 2: both "link" and "url" may hold the URL; choose one with --url-column NAME or N`
+	want := `record 2: both "link" and "url" may hold the URL: keep one of the two cells and empty the other, or choose the column with --url-column NAME or N`
 	var usage *UsageError
 	if _, err := openBytes([]byte(both), Options{}); !errors.As(err, &usage) || !strings.Contains(usage.Msg, want) {
 		t.Errorf("%v, want %s", err, want)
@@ -94,8 +94,8 @@ func TestRejectsOfTwoURLs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = collectBy(in, workers)
-			want := `read - after record 20000 (near byte 420050): both "link" and "url" may hold the URL; choose one with --url-column NAME or N`
-			if err == nil || err.Error() != want {
+			want := `-: record 20001: both "link" and "url" may hold the URL: keep one of the two cells and empty the other, or choose the column with --url-column NAME or N`
+			if usage := (*UsageError)(nil); !errors.As(err, &usage) || err.Error() != want {
 				t.Errorf("%d workers: %v, want %s", workers, err, want)
 			}
 		}
