@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -105,10 +106,13 @@ func TestVerifyPartsCancelled(t *testing.T) {
 	cfg.Source.Stdin = strings.NewReader(input)
 	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
 	v.log.kinds = map[Kind]int64{}
-	v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
+	v.claims, v.stored = v.newSorter(t.Context(), compareClaims), v.newSorter(t.Context(), compareClaims)
 	defer v.claims.Close()
 	defer v.stored.Close()
-	if err := errors.Join(v.readManifest(), v.stored.Finish()); err != nil || !v.settle() {
+	one := v.newSorter(t.Context(), compareClaims)
+	defer one.Close()
+	file(one.NewWriter(), v.groups.id([]byte("w")), &claim{})
+	if err := errors.Join(v.readManifest(), v.stored.Finish(), one.Finish()); err != nil || !v.settle() {
 		t.Fatal(err)
 	}
 	if err := errors.Join(v.findInputs(), v.checkFolder()); err != nil {
@@ -123,8 +127,21 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"rows again": v.fileRun,
 		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}, v.claims)
 			return err
+		},
+		"rest of the store": func(ctx context.Context) error {
+			v.cfg.Store = &ailing{lists: 1}
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: one}}, v.claims)
+			return err
+		},
+		"unexplained": func(ctx context.Context) error {
+			v.cfg.Store = &ailing{lists: 1}
+			return v.explainStored(ctx, one)
+		},
+		"sort": func(ctx context.Context) error { return divided(t, v.newSorter(ctx, compareClaims)) },
+		"of Diff": func(ctx context.Context) error {
+			return divided(t, (&differ{cfg: DiffConfig{spillAt: 1}}).newSorter(ctx, 8))
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -133,6 +150,16 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// divided returns the error of a sort, of which a part that was spilled is too large.
+func divided(t *testing.T, s *extsort.Sorter) error {
+	t.Helper()
+	w := s.NewWriter()
+	for i := range 100 {
+		w.Reserve(0, 0, 1<<16)[0] = byte(i)
+	}
+	return errors.Join(s.Finish(), s.Close())
 }
 
 // An endless store lists links for as long as somebody takes them.

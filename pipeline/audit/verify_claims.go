@@ -88,11 +88,12 @@ func compareClaims(a, b []byte) int {
 }
 
 // newSorter returns a sorter, whose groups are workspaces, with its share of the
-// memory: at least one byte, since 0 would be no bound.
-func (v *verifier) newSorter(compare func(a, b []byte) int) *extsort.Sorter {
+// memory: at least one byte, since 0 would be no bound. Finish ends with ctx.
+func (v *verifier) newSorter(ctx context.Context, compare func(a, b []byte) int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
 		Compare:       compare, Memory: max(v.cfg.Memory/sorters, 1), TempDir: v.cfg.TempDir,
+		Stop: func() error { return context.Cause(ctx) },
 	})
 }
 
@@ -283,8 +284,9 @@ func eof(err error) error {
 	return err
 }
 
-// A claimCursor moves over sorted claims.
+// A claimCursor moves over sorted claims, until the context ends.
 type claimCursor struct {
+	ctx    context.Context
 	v      *verifier
 	sorted *extsort.Sorter
 	bucket *extsort.Bucket
@@ -305,7 +307,7 @@ func (c *claimCursor) more() bool {
 			break
 		}
 		c.close()
-		if c.err != nil || c.loaded == c.sorted.Buckets() {
+		if c.err = cmp.Or(c.err, context.Cause(c.ctx)); c.err != nil || c.loaded == c.sorted.Buckets() {
 			return false
 		}
 		c.bucket, c.err = c.sorted.Load(c.loaded)

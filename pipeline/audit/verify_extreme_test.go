@@ -39,7 +39,7 @@ func TestVerifyLongestFinding(t *testing.T) {
 // The least memory that can be asked for is a bound, too.
 func TestVerifyLeastMemory(t *testing.T) {
 	v := &verifier{cfg: VerifyConfig{Memory: 1, TempDir: t.TempDir()}, groups: groups{ids: map[string]uint32{}}}
-	s := v.newSorter(compareClaims)
+	s := v.newSorter(t.Context(), compareClaims)
 	w := s.NewWriter()
 	for range 100 {
 		file(w, v.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})

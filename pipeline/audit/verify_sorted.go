@@ -62,7 +62,7 @@ func compareRows(a, b []byte) int {
 // sortMapping checks that the mapping is in the order of the input, and returns its
 // rows in that of the sort, so far as the rows tell.
 func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
-	v.sorted = v.newSorter(compareRows)
+	v.sorted = v.newSorter(ctx, compareRows)
 	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
 		return nil, err
 	}

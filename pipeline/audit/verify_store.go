@@ -42,9 +42,9 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err := v.stored.Finish(); err != nil {
 		return err
 	}
-	low := v.newSorter(compareClaims)
+	low := v.newSorter(ctx, compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: v.stored}}
+	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}
 	defer c.wanted.close()
 	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *storedLinks) add(l *sink.Stored) {
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
 func (v *verifier) compareCreated(ctx context.Context) (err error) {
-	created := v.newSorter(compareClaims)
+	created := v.newSorter(ctx, compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := openReport(v, v.mapping, report.OpenMapping)
 	if m == nil || err != nil {
@@ -162,7 +162,7 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	if err := created.Finish(); err != nil {
 		return err
 	}
-	c := &storeChecker{verifier: v, wanted: &claimCursor{v: v, sorted: created}, all: true}
+	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: created}, all: true}
 	defer c.wanted.close()
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
@@ -321,7 +321,7 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 
 // explainStored lists the lower codes that no link of the store has.
 func (v *verifier) explainStored(ctx context.Context, low *extsort.Sorter) error {
-	at := &claimCursor{v: v, sorted: low}
+	at := &claimCursor{ctx: ctx, v: v, sorted: low}
 	defer at.close()
 	lost := func() {
 		v.doubt(storeName, at.claim.row).wrong(Unexplained, "short_code", "an owner of "+string(at.claim.code), string(at.claim.canonical))
