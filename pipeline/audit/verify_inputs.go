@@ -267,6 +267,7 @@ func (v *verifier) inputOptions(m *report.Input) source.Options {
 		opts.Delimiter, opts.Quote = (d.RawDelimiter + "\x00")[0], (d.RawQuote + "\x00")[0] // 0: there is none
 	}
 	opts.UniqueNames = true // as the manifest has them
+	opts.FirstURL = true    // an earlier version may have made the run
 	if len(m.URLColumns) == 1 {
 		opts.URLColumn = string(m.URLColumns[0])
 	}

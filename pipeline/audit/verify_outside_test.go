@@ -420,7 +420,8 @@ func TestVerifyAgainstInputs(t *testing.T) {
 	}
 }
 
-// Rejects whose URLs are in different columns are read as the run read them.
+// Rejects whose URLs are in different columns are read as the run read them, also by an
+// earlier version, which took the first of two.
 func TestVerifyRejectsOfOtherColumns(t *testing.T) {
 	cfg := base(10)
 	cfg.Source.WorkspaceColumn = ""
@@ -428,6 +429,12 @@ func TestVerifyRejectsOfOtherColumns(t *testing.T) {
 	text := strings.Join(lines(t, "rejects.csv"), "")
 	job(t, cfg, map[string]string{"rejects.csv": strings.NewReplacer("ftp://a/", "http://a/", "ftp://b/", "http://b/").Replace(text)})
 	clean(t, audit.VerifyConfig{Inputs: []string{"rejects.csv"}})
+	const row = "a,1,0,r,,ftp://a/,,\n"
+	cfg.Source.FirstURL = true
+	for _, before := range []int{1, 20_000} { // or it is far from the start
+		job(t, cfg, map[string]string{"rejects.csv": "source,row,byte_offset,reason,detail,url,link,raw\n" + strings.Repeat(row, before) + "a,2,9,r,,http://a/,http://b/,\n"})
+		clean(t, audit.VerifyConfig{Inputs: []string{"rejects.csv"}})
+	}
 }
 
 // An input without a record has no columns beside others, and is read as it was.

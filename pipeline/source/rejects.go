@@ -89,7 +89,7 @@ func (in *Input) oneURL(record int64, cells [][]byte) error {
 		if len(cells[i]) == 0 {
 			continue
 		}
-		if found >= 0 {
+		if found >= 0 && !in.opts.FirstURL {
 			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may hold the URL: keep one of the two cells and empty the other, "+
 				"or choose the column with --url-column NAME or N", record, in.Columns[found], in.Columns[i])}
 		}
