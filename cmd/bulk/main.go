@@ -38,6 +38,7 @@ func toolVersion() string {
 }
 
 func main() {
+	debug.SetTraceback("crash") // by default a panic ends with exit code 2, which says that nothing was done
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
 }
 
