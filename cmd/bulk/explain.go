@@ -143,10 +143,11 @@ func (o *explainOptions) explain(ctx context.Context, session sink.Session, url 
 
 // each calls f with each URL of the arguments and of --from.
 func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []byte) error) error {
+	stdin := func() (io.ReadCloser, error) { return io.NopCloser(o.stdin), nil }
 	for _, url := range urls {
 		var err error
 		if url == "-" {
-			err = eachLine(ctx, "standard input", o.stdin, f)
+			err = eachLine(ctx, "standard input", stdin, f)
 		} else {
 			err = f([]byte(url))
 		}
@@ -158,25 +159,32 @@ func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []b
 	case "":
 		return nil
 	case "-":
-		return eachLine(ctx, "standard input", o.stdin, f)
+		return eachLine(ctx, "standard input", stdin, f)
 	}
-	file, err := os.Open(o.from)
-	if err != nil {
-		return usage(fmt.Errorf("--from: %w", err))
-	}
-	defer file.Close()
-	return eachLine(ctx, o.from, file, f)
+	return eachLine(ctx, o.from, func() (io.ReadCloser, error) {
+		file, err := os.Open(o.from)
+		if err != nil {
+			err = usage(fmt.Errorf("--from: %w", err))
+		}
+		return file, err
+	}, f)
 }
 
-// eachLine calls f with each line that is not empty. The reading does not hold up
-// an interrupt.
-func eachLine(ctx context.Context, name string, r io.Reader, f func(line []byte) error) error {
+// eachLine calls f with each line that is not empty. Opening, which of a FIFO waits for
+// its writer, and reading do not hold up an interrupt.
+func eachLine(ctx context.Context, name string, open func() (io.ReadCloser, error), f func(line []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines, ended := make(chan []byte), make(chan error, 1)
 	go func() {
 		defer close(lines)
 		defer close(ended)
+		r, err := open()
+		if err != nil {
+			ended <- err
+			return
+		}
+		defer r.Close()
 		scanner := bufio.NewScanner(r)
 		scanner.Buffer(nil, 1<<20)
 		n := 1

@@ -2,10 +2,15 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +75,27 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// An interrupt ends explain while it waits for somebody to write into a FIFO.
+func TestExplainWaits(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	ended := make(chan error, 1)
+	go func() { ended <- (&explainOptions{from: fifo}).each(ctx, nil, nil) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errInterrupted) {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits on")
+	}
+	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // nor does its goroutine wait for ever
+	must(t, err)
+	must(t, w.Close())
 }
 
 // What another run keeps it from is told by the exit code as a store that is out of reach,
