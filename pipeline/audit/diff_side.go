@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // A diffSide is one of the two that are compared.
@@ -27,7 +29,7 @@ func openSide(path string) (*diffSide, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return &diffSide{mapping: report.FileSum{Name: path}}, nil
+		return &diffSide{mapping: report.FileSum{Name: path}}, isFile(path, info)
 	}
 	f, err := openManifest(path)
 	if err != nil {
@@ -50,11 +52,23 @@ func openSide(path string) (*diffSide, error) {
 		default:
 			continue
 		}
-		if _, err := os.Stat(file.Name); err != nil {
+		info, err := os.Stat(file.Name)
+		if err == nil {
+			err = isFile(file.Name, info)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: a file that its manifest lists: %w", path, err)
 		}
 	}
 	return s, nil
+}
+
+// isFile refuses what cannot be read twice, and a FIFO may never open.
+func isFile(path string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return &source.UsageError{Input: path, Msg: "is not a regular file, and may have to be read twice"}
+	}
+	return nil
 }
 
 // sameMapping reports whether the manifests show that the mappings have the

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 	"pgregory.net/rapid"
 )
 
@@ -188,6 +190,12 @@ func TestDiffDigests(t *testing.T) {
 		if err := Diff(context.Background(), DiffConfig{A: a, B: b}, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), lost) {
 			t.Errorf("without %s: %v", lost, err)
 		}
+		os.Mkdir(filepath.Join(b, lost), 0o777)
+		var usage *source.UsageError
+		if err := Diff(context.Background(), DiffConfig{A: a, B: b}, nil); !errors.As(err, &usage) {
+			t.Errorf("a folder as %s: %v", lost, err)
+		}
+		os.Remove(filepath.Join(b, lost))
 	}
 }
 
@@ -210,6 +218,19 @@ func TestDiffErrors(t *testing.T) {
 	}
 	if err := Diff(context.Background(), DiffConfig{A: a, B: dir}, nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder without manifest: %v", err)
+	}
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // or its reader would wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var usage *source.UsageError
+	if err := Diff(context.Background(), DiffConfig{A: a, B: fifo}, nil); !errors.As(err, &usage) {
+		t.Errorf("a FIFO: %v", err)
 	}
 	if err := Diff(context.Background(), DiffConfig{A: a, B: b, spillAt: 1, TempDir: filepath.Join(dir, "none")}, nil); err == nil {
 		t.Error("no folder to spill to")
