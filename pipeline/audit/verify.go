@@ -31,7 +31,7 @@ type VerifyConfig struct {
 	Memory         int64          // bytes of what is sorted; 0: 256 MiB
 	TempDir        string         // of what is more, and of Source if that names none; "": that of the system
 	MaxFindings    int            // most findings that are listed; 0: 1,000
-	Version        string         // of the tool: the details of rejects are those of one version
+	Version        string         // of the tool: details of rejects that another one worded are believed, not recomputed
 }
 
 const (
