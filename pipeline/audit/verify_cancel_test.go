@@ -135,9 +135,9 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: one}}, v.claims)
 			return err
 		},
-		"unexplained": func(ctx context.Context) error {
+		"store again": func(ctx context.Context) error {
 			v.cfg.Store = &ailing{lists: 1}
-			return v.explainStored(ctx, one)
+			return v.listAgain(ctx, one, false)
 		},
 		"sort": func(ctx context.Context) error { return divided(t, v.newSorter(ctx, compareClaims)) },
 		"of Diff": func(ctx context.Context) error {

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ const storeName = "store"
 // the mapping says are there.
 type storeChecker struct {
 	*verifier
-	wanted *claimCursor // links of the mapping
+	wanted *claimCursor // links of the mapping, and codes that must have an owner
 	number int64        // of the link in the store's order, from 1
 	all    bool         // every link of the run is among the wanted
 }
@@ -62,7 +61,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err := low.Finish(); err != nil || low.Len() == 0 {
 		return err
 	}
-	return v.explainStored(ctx, low)
+	return v.listAgain(ctx, low, false)
 }
 
 // checkStore meets the links of the store with the wanted ones while workers check
@@ -162,7 +161,12 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	if err := created.Finish(); err != nil {
 		return err
 	}
-	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: created}, all: true}
+	return v.listAgain(ctx, created, true)
+}
+
+// listAgain meets the links of the store with other wanted ones.
+func (v *verifier) listAgain(ctx context.Context, wanted *extsort.Sorter, all bool) error {
+	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: wanted}, all: all}
 	defer c.wanted.close()
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
@@ -228,6 +232,8 @@ func (c *storeChecker) missing() {
 		c.doubt(report.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case refused:
 		c.doubt(report.RejectsName, w.row).wrong(Unexplained, "reason", owner, report.CodeSpaceExhausted)
+	case needs: // of a link that only the store has
+		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
 		c.fault(c.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
 	}
@@ -246,7 +252,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
 		c.fault(report.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", report.CodeSpaceExhausted)
 	}
-	if w.what == line || w.what == refused {
+	if w.what != holds {
 		return
 	}
 	here := c.fault(c.mapping, w.row)
@@ -317,26 +323,4 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, s))
 		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
-}
-
-// explainStored lists the lower codes that no link of the store has.
-func (v *verifier) explainStored(ctx context.Context, low *extsort.Sorter) error {
-	at := &claimCursor{ctx: ctx, v: v, sorted: low}
-	defer at.close()
-	lost := func() {
-		v.doubt(storeName, at.claim.row).wrong(Unexplained, "short_code", "an owner of "+string(at.claim.code), string(at.claim.canonical))
-	}
-	err := v.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
-		for ; at.more() && at.compare(l) < 0; at.next() {
-			lost()
-		}
-		for at.more() && at.compare(l) == 0 {
-			at.next()
-		}
-		return at.err
-	})
-	for ; err == nil && at.more(); at.next() {
-		lost()
-	}
-	return cmp.Or(err, at.err)
 }
