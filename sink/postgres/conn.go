@@ -129,29 +129,35 @@ type idleConn struct {
 
 const maxTrusted = time.Second
 
-// acquire takes an idle connection that is still alive, or opens one.
+// acquire takes an idle connection that is still alive, or opens one. Where one is dead
+// the others are given up with it, rather than asked in turn: a network that swallows
+// packets makes each wait for patience.
 func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
-	for {
-		s.mu.Lock()
-		n := len(s.idle)
-		if n == 0 {
-			s.mu.Unlock()
-			return s.connect(ctx)
-		}
-		conn := s.idle[n-1]
-		s.idle = s.idle[:n-1]
+	s.mu.Lock()
+	n := len(s.idle)
+	if n == 0 {
 		s.mu.Unlock()
-		if time.Since(conn.since) < maxTrusted || alive(conn.Conn) {
-			return conn.Conn, nil
-		}
+		return s.connect(ctx)
+	}
+	conn := s.idle[n-1]
+	s.idle = s.idle[:n-1]
+	s.mu.Unlock()
+	if time.Since(conn.since) < maxTrusted || alive(ctx, conn.Conn) {
+		return conn.Conn, nil
+	}
+	s.mu.Lock()
+	dead := append(s.idle, conn)
+	s.idle = nil
+	s.mu.Unlock()
+	for _, conn := range dead {
 		hangUp(conn.Conn)
 	}
+	return s.connect(ctx)
 }
 
-// alive asks a connection. It takes no context: one that ends would take the
-// connection along.
-func alive(conn *pgx.Conn) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// alive asks a connection. A context that ends takes it along.
+func alive(ctx context.Context, conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return !conn.IsClosed() && conn.Ping(ctx) == nil
 }

@@ -381,6 +381,47 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
+// Of the idle connections over a network that swallows packets one is asked, and only for
+// as long as the caller wants to know.
+func TestIdleConnectionsWithoutAnswer(t *testing.T) {
+	dsn := server.Database(t)
+	prepare(t, dsn, generated(0, 1))
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", server.Port()), 0, false)
+	defer p.close()
+	s := openStore(t, server.TCP(value[string](t, dsn, "SELECT current_database()"), p.port()), Options{})
+	defer s.Close()
+	session, err := s.Peek(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for range 3 {
+		conn, err := s.connect(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.release(conn)
+	}
+	for i := range s.idle {
+		s.idle[i].since = time.Time{}
+	}
+	p.swallow.Store(true)
+	because := errors.New("because")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	go func() {
+		for p.swallowed.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(because)
+	}()
+	if _, err := session.Populated(ctx, []string{"demo"}); !errors.Is(err, because) {
+		t.Errorf("error %v", err)
+	}
+	if n := p.swallowed.Load(); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // Who has waited for a lock for longer than RetryFor tries again all the same
 // when the connection is lost.
 func TestWaitingIsNotFailing(t *testing.T) {

@@ -10,14 +10,17 @@ import (
 )
 
 // A proxy passes connections on to the server and cuts one of them at a
-// message of a client: the n-th of all, before or after passing it on.
+// message of a client: the n-th of all, before or after passing it on. Or it swallows
+// what clients say, and takes no new ones.
 type proxy struct {
-	listener net.Listener
-	to       string
-	at       int64 // which message; 0: none
-	after    bool
-	seen     atomic.Int64
-	wait     sync.WaitGroup
+	listener  net.Listener
+	to        string
+	at        int64 // which message; 0: none
+	after     bool
+	seen      atomic.Int64
+	swallow   atomic.Bool
+	swallowed atomic.Int64 // simple queries
+	wait      sync.WaitGroup
 }
 
 func newProxy(t testing.TB, to string, at int64, after bool) *proxy {
@@ -72,6 +75,15 @@ func (p *proxy) pass(client io.Reader, server io.Writer) {
 		rest := make([]byte, binary.BigEndian.Uint32(message[head-4:])-4)
 		if _, err := io.ReadFull(client, rest); err != nil {
 			return
+		}
+		if p.swallow.Load() {
+			if head == 4 {
+				return
+			}
+			if message[0] == 'Q' {
+				p.swallowed.Add(1)
+			}
+			continue
 		}
 		cut := p.seen.Add(1) == p.at
 		if cut && !p.after {

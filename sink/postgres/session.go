@@ -125,7 +125,7 @@ func (s *session) checkHeld(ctx context.Context, conn *pgx.Conn) error {
 func (s *session) hold(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.lost.Load() && alive(s.conn) {
+	if !s.lost.Load() && alive(context.WithoutCancel(ctx), s.conn) { // its end would cost the locks
 		return nil
 	}
 	hangUp(s.conn)
