@@ -106,6 +106,9 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 		if err != nil {
 			return err
 		}
+		if ctx.Err() != nil { // few links do not fill the buffer for long
+			return context.Cause(ctx)
+		}
 		for i := range chunk {
 			if b.rows == 0 {
 				select {

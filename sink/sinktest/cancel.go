@@ -73,8 +73,8 @@ func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 	db.with(func(s sink.Session) {
 		run = start(t, s, "f")
 		ctx, cancel := context.WithCancelCause(context.Background())
+		n := 0
 		err := s.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
-			n := 0
 			for c := range chunks(ls, 1000) {
 				if n++; n == 10 {
 					cancel(because)
@@ -85,6 +85,7 @@ func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 			}
 		})
 		wantIs(t, err, because)
+		equal(t, []int{n}, 10) // others may be long in coming
 	}, locksFor(before)...)
 	db.subset(slices.Concat(old, rows(ls, run.ID)))
 	db.with(func(s sink.Session) {
