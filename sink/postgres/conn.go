@@ -36,8 +36,8 @@ func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 
 // keepTo sees to it that all later connections are to a primary, or all to a standby, as
 // this one is: of several hosts the driver takes the next where one has no connection
-// left, and a standby is behind. An address that says what it wants
-// (target_session_attrs) has it so.
+// left, and a standby is behind. An address that asks for servers of some kind
+// (target_session_attrs, but any) has it so.
 func (s *Store) keepTo(ctx context.Context, conn *pgx.Conn) error {
 	if s.config.ValidateConnect != nil {
 		return nil
