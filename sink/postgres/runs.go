@@ -120,8 +120,9 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	})
 }
 
-// Finish commits the state and the digest. That the locks were lost after the
-// run was loaded is no matter.
+// Finish commits the state and the digest. That the locks were lost after the run was
+// loaded is no matter, but it takes them again: who has them may be at work on this very
+// run, going on with it or taking it back, and count on its being open.
 func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	if run.Finished.IsZero() {
 		run.Finished = time.Now()
