@@ -177,8 +177,8 @@ type Session interface {
 	// digest of the manifest, by which a rerun recognises the files of a run that
 	// was killed before Finish.
 	Loaded(ctx context.Context, run Run) error
-	// Finish commits the state Finished with the digest of the manifest; a zero
-	// Finished becomes the time.
+	// Finish commits the state Finished of a run that is Loaded, with the digest of
+	// the manifest; a zero Finished becomes the time.
 	Finish(ctx context.Context, run Run) error
 	// Close rolls back what is not committed and gives the locks back. A second
 	// Close does nothing, and every other call from then on fails.

@@ -324,7 +324,7 @@ func TestBatchAgain(t *testing.T) {
 	if lost := s.Stats()["load_answers_lost"]; fmt.Sprint(lost) != "2" {
 		t.Errorf("%v answers were lost", lost)
 	}
-	if err := session.Finish(ctx, run); err != nil {
+	if err := errors.Join(session.Loaded(ctx, run), session.Finish(ctx, run)); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.try(ctx, filled(2, generated(10, 20))); err == nil || class(err) != nil || !strings.Contains(err.Error(), "another process has ended it") {

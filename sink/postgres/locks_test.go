@@ -96,6 +96,30 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	}
 }
 
+// Nor does it call a run finished that an undo has begun to take back.
+func TestLostLocksOfARunUndoneInPart(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s, links := openStore(t, dsn, Options{}), generated(0, 10)
+	defer s.Close()
+	session, run := started(t, s, "demo")
+	defer session.Close()
+	if err := errors.Join(session.Load(ctx, run, pieces(links)), session.Loaded(ctx, run)); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = $1", string(links[3].Code))
+	terminate(t, dsn, session)
+	cut := errors.New("cut off")
+	if _, err := s.Undo(ctx, run.ID, sink.LockOptions{}, func(sink.Kept) error { return cut }); err != cut {
+		t.Fatalf("error %v", err)
+	}
+	if err := session.Finish(ctx, run); err == nil || class(err) != nil {
+		t.Errorf("error %v, want a fatal one", err)
+	}
+	if state := value[string](t, dsn, "SELECT state FROM links_runs"); state != string(sink.Loading) {
+		t.Errorf("the run is %s", state)
+	}
+}
+
 // terminate ends the backend that holds a session's locks.
 func terminate(t testing.TB, dsn string, session sink.Session) {
 	t.Helper()

@@ -134,13 +134,14 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 }
 
 // update changes the row of a run, to the state that is the first argument, and takes
-// away its ledger. One that is undone stays so.
+// away its ledger. One that is undone stays so, and one that was loaded and is loading
+// when it is to be finished was undone in part.
 func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string, args ...any) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1"+
-			" AND ($2 = 'undone' OR state <> 'undone')", append([]any{id}, args...)...)
+			" AND ($2 = 'undone' OR state <> 'undone') AND NOT ($2 = 'finished' AND state = 'loading')", append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
-			err = fmt.Errorf("there is no run %d, or it was undone", id)
+			err = fmt.Errorf("there is no run %d, or it was undone, if only in part", id)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)
