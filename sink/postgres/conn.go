@@ -287,11 +287,12 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 			return err
 		}
 		s.count("retries", 1)
-		s.opts.Logger.Warn("the database failed; trying again", "in", wait, "error", err)
+		pause := min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)
+		s.opts.Logger.Warn("the database failed; trying again", "in", pause, "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
-		case <-time.After(min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)):
+		case <-time.After(pause):
 		}
 	}
 }
