@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -263,5 +264,46 @@ func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 	}
 	if size := s.batchBytes.Load(); size != leastBatch {
 		t.Errorf("batches of %d bytes", size)
+	}
+}
+
+// A session holds the store's lock shared and those of its workspaces in their order;
+// one of more than 64 holds the store's alone, and so shuts out those that it does not
+// name.
+func TestLocksOfManyWorkspaces(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	var many []string
+	for i := range 65 {
+		many = append(many, fmt.Sprintf("w%02d", i))
+	}
+	whole := s.lockKey("store", "")
+	few := []lock{{whole, true}}
+	for _, w := range many[:64] {
+		few = append(few, lock{s.lockKey("workspace", w), false})
+	}
+	for _, c := range []struct {
+		workspaces []string
+		locks      []lock
+		others     error // of a session on one that these do not name
+	}{{many[:64], few, nil}, {many, []lock{{whole, false}}, sink.ErrLocked}} {
+		if got := s.locks(c.workspaces); !slices.Equal(got, c.locks) {
+			t.Errorf("%d locks of %d workspaces, want %d, or others", len(got), len(c.workspaces), len(c.locks))
+		}
+		session, err := s.Lock(ctx, c.workspaces, sink.LockOptions{NoWait: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]error{"other": c.others, many[63]: sink.ErrLocked} {
+			other, err := s.Lock(ctx, []string{name}, sink.LockOptions{NoWait: true})
+			if !errors.Is(err, want) {
+				t.Errorf("beside %d workspaces, %s: %v, want %v", len(c.workspaces), name, err, want)
+			}
+			if err == nil {
+				other.Close()
+			}
+		}
+		session.Close()
 	}
 }
