@@ -360,6 +360,15 @@ func TestScanBreaksOff(t *testing.T) {
 	}
 }
 
+// Who does not say for how long to try has it as documented.
+func TestRetryForByDefault(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, -1: -1, 1: 1} {
+		if got := (Options{RetryFor: set}).withDefaults().RetryFor; got != want {
+			t.Errorf("%v stands for %v, want %v", set, got, want)
+		}
+	}
+}
+
 // A server that stays away makes a step give up after RetryFor, retryably.
 func TestGivesUp(t *testing.T) {
 	own := pgtest.New(pgtest.Options{})
