@@ -99,6 +99,43 @@ func TestDefaultsOfColumns(t *testing.T) {
 	}
 }
 
+// A first load copies with FREEZE, and makes the constraints with memory and helpers of
+// its own, unless the server has more memory set; the connection has what it had before.
+func TestFirstLoadIsFrozen(t *testing.T) {
+	for before, want := range map[string]string{"64MB": "512MB", "1GB": "1GB"} {
+		ctx, dsn := context.Background(), server.Database(t)
+		execute(t, dsn, "ALTER DATABASE "+value[string](t, dsn, "SELECT current_database()")+" SET maintenance_work_mem = '"+before+"'")
+		s := openStore(t, dsn, Options{RetryFor: -1})
+		defer s.Close()
+		session, run := started(t, s, "demo")
+		defer session.Close()
+		const both = "current_setting('maintenance_work_mem') || ' ' || current_setting('max_parallel_maintenance_workers')"
+		script(t, dsn, `CREATE TABLE made (setting text);
+			CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS
+				$$ BEGIN IF current_query() LIKE '% ADD %' THEN INSERT INTO made SELECT `+both+`; END IF; END $$;
+			CREATE EVENT TRIGGER note ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION note()`)
+		old := connect(t, dsn)
+		defer old.Close(ctx)
+		if err := execAll(ctx, old, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Load(ctx, run, pieces(generated(0, 100))); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if err := old.QueryRow(ctx, "SELECT count(*) FROM links").Scan(&n); err != nil || n != 100 {
+			t.Errorf("a snapshot from before the load sees %d links, %v: they are not frozen", n, err)
+		}
+		if got := value[string](t, dsn, "SELECT string_agg(DISTINCT setting, ', ') FROM made"); got != want+" 4" {
+			t.Errorf("of %s, the constraints were made with %s", before, got)
+		}
+		var after string
+		if err := locking(session).QueryRow(ctx, "SELECT "+both).Scan(&after); err != nil || after != before+" 2" {
+			t.Errorf("afterwards: %s, %v", after, err)
+		}
+	}
+}
+
 // The workspace of all links is one of these defaults, whatever its name.
 func TestWorkspaceIsNotSent(t *testing.T) {
 	const odd = `it's "\odd\" é`
