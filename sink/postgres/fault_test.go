@@ -337,6 +337,22 @@ func TestBatchAgain(t *testing.T) {
 	}
 }
 
+// What goes into a table with rows is committed in transactions of about 8 MiB.
+func TestBatchesAreBounded(t *testing.T) {
+	dsn := server.Database(t)
+	prepare(t, dsn, generated(1_000_000, 1_000_001))
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	links := generated(0, 2500)
+	for i := range links { // 20 MB
+		links[i].Original = bytes.Repeat([]byte("x"), 8<<10)
+	}
+	run := loadAll(t, s, links)
+	if n := value[int](t, dsn, "SELECT count(DISTINCT xmin::text) FROM links WHERE run_id = $1", run.ID); n != 3 {
+		t.Errorf("%d transactions", n)
+	}
+}
+
 // A list of links that breaks off in the middle is an error, and is not begun anew:
 // some were visited.
 func TestScanBreaksOff(t *testing.T) {
