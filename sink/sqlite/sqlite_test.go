@@ -143,6 +143,22 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// What is committed survives a loss of power, and readers do not wait.
+func TestDurable(t *testing.T) {
+	inSession(t, open(t, filepath.Join(t.TempDir(), "x.db")), func(s *session, _ sink.Run) {
+		const full = 2
+		if n, err := s.c.number("test", "PRAGMA synchronous"); err != nil || n != full {
+			t.Errorf("synchronous is %d, %v", n, err)
+		}
+		noError(t, s.c.query("test", "PRAGMA journal_mode", nil, func(q *stmt) error {
+			if mode := q.string(0); mode != "wal" {
+				t.Errorf("journal mode %s", mode)
+			}
+			return nil
+		}))
+	}, "w")
+}
+
 // Through a symbolic link the lock is the same, also of one that was there before the
 // file.
 func TestSymlink(t *testing.T) {
