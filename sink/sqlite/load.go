@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -37,6 +38,7 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		if err = s.closeReaders(); err != nil { // the writer needs their memory
 			return err
 		}
+		begun := time.Now()
 		l := &load{c: c, txRows: s.store.txRows, run: run.ID, at: []byte(stamp(run.AsOf))}
 		if l.many, err = c.prepare("insert links", insert(statementRows)); err != nil {
 			return err
@@ -47,7 +49,7 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		}
 		defer l.one.finalize()
 		err = l.all(ctx, chunks, s.workspaces > 1)
-		s.store.setStats(l)
+		s.store.setStats(l, time.Since(begun))
 		return errors.Join(err, c.rollback())
 	})
 }
@@ -156,8 +158,8 @@ func (l *load) insert(links []sink.Link) error {
 	return nil
 }
 
-func (s *Store) setStats(l *load) {
+func (s *Store) setStats(l *load, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats = map[string]any{"rows": l.rows, "transactions": l.transactions, "index_made_at_end": l.atEnd}
+	s.stats = map[string]any{"rows": l.rows, "transactions": l.transactions, "index_made_at_end": l.atEnd, "load_seconds": took.Seconds()}
 }

@@ -420,8 +420,12 @@ func TestIndexAtEnd(t *testing.T) {
 	for i, want := range []bool{true, false} {
 		inSession(t, store, func(s *session, run sink.Run) {
 			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 10*i, 10*i+10))))
-			if got := store.Stats()["index_made_at_end"]; got != want {
+			stats := store.Stats()
+			if got := stats["index_made_at_end"]; got != want {
 				t.Errorf("load %d: index at the end: %v", i, got)
+			}
+			if took, _ := stats["load_seconds"].(float64); took <= 0 {
+				t.Errorf("load %d: took %v", i, stats["load_seconds"])
 			}
 			if _, err := s.c.inspect(); err != nil {
 				t.Error(err)

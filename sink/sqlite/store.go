@@ -207,8 +207,8 @@ func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, errors.Join(err, c.close())
 }
 
-// Stats implements sink.Store: rows and transactions of the last Load, and
-// whether it made the index at the end.
+// Stats implements sink.Store: rows and transactions of the last Load, whether it
+// made the index at the end, and how long it took.
 func (s *Store) Stats() map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
