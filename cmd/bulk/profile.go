@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
 	"slices"
+	"strings"
 
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/spf13/pflag"
@@ -24,28 +25,69 @@ func (p *profiles) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.trace, "trace", "", "write a trace for go tool trace")
 }
 
-// check refuses a profile that would be written over an input.
-func (p *profiles) check(inputs []string) error {
-	var there []fs.FileInfo
-	for _, to := range []string{p.cpu, p.memory, p.trace} {
-		if profile, err := os.Stat(to); err == nil {
-			there = append(there, profile)
-		}
+// check refuses a profile that would be written over anything but an older one of its
+// kind, or into an input, the file of the store, which may be still to come, or another
+// profile.
+func (p *profiles) check(inputs []string, db string) error {
+	const gzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff" // as runtime/pprof writes its header, without a name and a time
+	taken, _ := source.Expand(inputs)                       // who reads them tells the error
+	if file, ok := strings.CutPrefix(db, "sqlite:"); ok {
+		taken = append(taken, file)
 	}
-	if len(there) == 0 {
+	var problems []error
+	for _, f := range []struct{ flag, name, begins string }{{"cpuprofile", p.cpu, gzip}, {"memprofile", p.memory, gzip}, {"trace", p.trace, "go 1."}} {
+		if f.name == "" {
+			continue
+		}
+		if slices.ContainsFunc(taken, func(name string) bool { return sameFile(name, f.name) }) {
+			problems = append(problems, fmt.Errorf("--%s: %s is an input, the store or another profile, which it would overwrite", f.flag, f.name))
+		} else if err := replaceable(f.name, f.begins); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", f.flag, err))
+		}
+		taken = append(taken, f.name)
+	}
+	return errors.Join(problems...)
+}
+
+// replaceable is the error of a file that has content which does not begin as its
+// successor will.
+func replaceable(name, begins string) error {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return nil
 	}
-	names, err := source.Expand(inputs)
+	f, err := os.Open(name)
 	if err != nil {
-		return nil // who reads them says it
+		return err
 	}
-	for _, name := range names {
-		input, err := os.Stat(name)
-		if err == nil && slices.ContainsFunc(there, func(profile fs.FileInfo) bool { return os.SameFile(input, profile) }) {
-			return fmt.Errorf("%s is an input: a profile would overwrite it", name)
-		}
+	defer f.Close()
+	head := make([]byte, len(begins))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != begins {
+		return fmt.Errorf("%s is there and is not such a profile: it would be overwritten", name)
 	}
 	return nil
+}
+
+// sameFile tells whether two names are those of one file, be it there or not.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	y, errB := os.Stat(b)
+	if err == nil && errB == nil {
+		return os.SameFile(x, y)
+	}
+	return err != nil && errB != nil && settled(a) == settled(b)
+}
+
+// settled returns an absolute name whose folder is free of symbolic links.
+func settled(name string) string {
+	if abs, err := filepath.Abs(name); err == nil {
+		name = abs
+	}
+	dir, file := filepath.Split(name)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	return filepath.Join(dir, file)
 }
 
 // start begins to profile. The function that it returns ends that and writes the

@@ -160,7 +160,8 @@ func (o *runOptions) settle() (err error) {
 		o.Out, err = defaultOut(o.Inputs[0])
 		problems = append(problems, err)
 	}
-	problems = append(problems, o.profiles.check(o.Inputs))
+	problems = append(problems, o.store.settle()) // which names the store for the next check
+	problems = append(problems, o.profiles.check(o.Inputs, o.store.db))
 	return errors.Join(problems...)
 }
 
