@@ -98,6 +98,55 @@ func TestExplainWaits(t *testing.T) {
 	must(t, w.Close())
 }
 
+// The second signal kills a command that the first one cannot end: it waits for somebody
+// to read what it has to say of it.
+func TestSecondSignalKills(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	var stderr [2]int
+	must(t, syscall.Pipe(stderr[:]))
+	defer syscall.Close(stderr[0])
+	full := os.NewFile(uintptr(stderr[1]), "full")
+	defer full.Close()
+	must(t, syscall.SetNonblock(stderr[1], true))
+	var err error
+	for page := make([]byte, 4096); err == nil; {
+		_, err = syscall.Write(stderr[1], page)
+	}
+	if !errors.Is(err, syscall.EAGAIN) {
+		t.Fatal(err)
+	}
+	cmd := process(t, "explain", "--workspace", "w", "--from", fifo)
+	cmd.Stderr = full
+	must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	late := time.After(time.Minute)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	var w *os.File // there when the command reads, and so heeds signals
+	defer func() { w.Close() }()
+	for {
+		select {
+		case <-tick.C:
+			if w == nil {
+				w, _ = os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+			} else {
+				cmd.Process.Signal(os.Interrupt)
+			}
+			continue
+		case <-late:
+			t.Error("it does not end")
+		case err := <-ended:
+			if status := cmd.ProcessState.Sys().(syscall.WaitStatus); w == nil || status.Signal() != syscall.SIGINT {
+				t.Error(err)
+			}
+		}
+		return
+	}
+}
+
 // What another run keeps it from is told by the exit code as a store that is out of reach,
 // and so is another writer who takes codes without end.
 func TestNoWait(t *testing.T) {
