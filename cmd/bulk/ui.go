@@ -152,15 +152,21 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
 			"manifest_sha256", r.ManifestSHA256)
 	} else {
-		rows, created := "rows", "created"
+		run, rows, created := "", "rows", "created"
+		switch {
+		case r.Resumed && r.RunID != 0:
+			run = fmt.Sprintf("run %d, resumed: ", r.RunID)
+		case r.RunID != 0:
+			run = fmt.Sprintf("run %d: ", r.RunID)
+		}
 		if c.Read == 1 {
 			rows = "row"
 		}
 		if !whole {
 			created = "would be created"
 		}
-		u.print(fmt.Sprintf("bulk: %d %s: %d %s, %d existing, %d duplicate, %d rejected",
-			c.Read, rows, c.Created, created, c.Existing, c.Duplicate, c.Rejected))
+		u.print(fmt.Sprintf("bulk: %s%d %s: %d %s, %d existing, %d duplicate, %d rejected",
+			run, c.Read, rows, c.Created, created, c.Existing, c.Duplicate, c.Rejected))
 		switch {
 		case o.DryRun:
 			u.print("bulk: a dry run: nothing was stored")

@@ -49,24 +49,28 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// On a terminal, too, a run that stored nothing says so.
+// On a terminal, too, a run says which one it is, for bulk undo, whether it went on with
+// one that was killed, and that it stored nothing.
 func TestSummary(t *testing.T) {
 	for _, c := range []struct {
-		read int64
-		dry  bool
-		err  error
-		want string
+		run     int32
+		resumed bool
+		read    int64
+		dry     bool
+		err     error
+		want    string
 	}{
-		{4, false, nil, "bulk: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
-		{1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: a dry run: nothing was stored\nbulk: wrote out, "},
-		{4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: nothing was stored\nbulk: wrote out, "},
-		{4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{3, true, 4, false, nil, "bulk: run 3, resumed: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: a dry run: nothing was stored\nbulk: wrote out, "},
+		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: nothing was stored\nbulk: wrote out, "},
+		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
 	} {
 		var said strings.Builder
 		u := newUI(nil, &said)
 		u.lines = false
 		u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry}}, &pipeline.Result{
-			Counts: sink.Counts{Read: c.read, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
+			RunID: c.run, Resumed: c.resumed, Counts: sink.Counts{Read: c.read, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
 		}, c.err)
 		if !strings.HasPrefix(said.String(), c.want) {
 			t.Errorf("it said:\n%swant:\n%s", &said, c.want)
