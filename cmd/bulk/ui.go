@@ -56,12 +56,20 @@ func (u *ui) logAs(format string) error {
 	case "text":
 		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
 	case "json":
-		u.log = slog.New(slog.NewJSONHandler(u.stderr, nil))
+		u.log = slog.New(slog.NewJSONHandler(u.stderr, &slog.HandlerOptions{ReplaceAttr: durationAsText}))
 	default:
 		return fmt.Errorf("--log-format: %q is not text or json", format)
 	}
 	u.lines = true
 	return nil
+}
+
+// durationAsText writes durations to JSON as everywhere else, with their unit.
+func durationAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.String())
+	}
+	return a
 }
 
 // messages is the slog.Handler of the terminal.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/sink"
@@ -74,6 +75,18 @@ func TestSummary(t *testing.T) {
 		}, c.err)
 		if !strings.HasPrefix(said.String(), c.want) {
 			t.Errorf("it said:\n%swant:\n%s", &said, c.want)
+		}
+	}
+}
+
+// Durations have their unit, whatever the format of the log.
+func TestDurations(t *testing.T) {
+	for format, want := range map[string]string{"": "in=50ms", "text": "in=50ms", "json": `"in":"50ms"`} {
+		var said strings.Builder
+		u := newUI(nil, &said)
+		must(t, u.logAs(format))
+		if u.log.Warn("trying again", "in", 50*time.Millisecond); !strings.Contains(said.String(), want) {
+			t.Errorf("%q: %s", format, &said)
 		}
 	}
 }
