@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
@@ -28,6 +29,14 @@ them and has all of that loads the empty table fastest.
   bulk init --print --schema shortener`,
 		Args: usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !print || o.db != "" || os.Getenv("BULK_DB") != "" {
+				if err := o.settle(); err != nil {
+					return usage(err)
+				}
+				if !isPostgres(o.db) {
+					return usage(errors.New("init is for PostgreSQL; a run creates an SQLite file"))
+				}
+			}
 			if print {
 				sql, err := postgres.SQL(o.postgres)
 				if err != nil {
@@ -40,6 +49,7 @@ them and has all of that loads the empty table fastest.
 		},
 	}
 	o.flags(cmd)
+	cmd.Flag("db").Usage = "store: postgres://… (default: BULK_DB)"
 	cmd.Flags().BoolVar(&print, "print", false, "print the SQL and connect to nothing")
 	return cmd
 }
@@ -50,11 +60,7 @@ func initStore(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	server, ok := store.Store.(*postgres.Store)
-	if !ok {
-		return usage(errors.New("init is for PostgreSQL; a run creates an SQLite file"))
-	}
-	if err := server.Init(ctx); err != nil {
+	if err := store.Store.(*postgres.Store).Init(ctx); err != nil {
 		return err
 	}
 	ui.log.Info("the tables are there", "db", store.name)
