@@ -73,7 +73,7 @@ existing; bulk undo takes those back.
 	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more rows (N) or more of them (P%) are rejected")
 	f.StringVar(&o.asOf, "as-of", "", "time recorded for the links, RFC 3339 or a date (default: now)")
-	f.Int64Var(&o.Limit, "limit", 0, "read only the first N records")
+	f.Int64Var(&o.Limit, "limit", 0, "read only the first N records; inputs are read in the order of their names")
 	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt tried when codes are taken")
 	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
