@@ -98,6 +98,7 @@ sorted order, stores the links and writes a mapping report.
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable .HasParent}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	refuseHelp(root)
 	err := root.ExecuteContext(ctx)
