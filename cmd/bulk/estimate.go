@@ -26,7 +26,8 @@ exhausted if the codes of all its salts have owners; a run would reject it.
 ` + exitCodes,
 		Example: `  bulk estimate --links 10000000
   bulk estimate --links 100000 --existing 2000000 --code-length 6 --json`,
-		Args: usageArgs(cobra.NoArgs, "estimate takes flags only"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.NoArgs, "estimate takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("links") {
 				return usage(errors.New("--links is required"))

@@ -48,6 +48,7 @@ printable UTF-8 is shown in quotes, with escapes.
 ` + exitCodes,
 		Example: `  bulk explain --workspace 42 'HTTP://Example.com:80/api/users?name=john&id=123'
   bulk explain --workspace 42 --from urls.txt --json --db sqlite:bulk.db`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := unasked(cmd.Flags()); err != nil {
 				return usage(err)

@@ -27,7 +27,8 @@ them and has all of that loads the empty table fastest.
 ` + exitCodes,
 		Example: `  bulk init --db postgres://me@host/links
   bulk init --print --schema shortener`,
-		Args: usageArgs(cobra.NoArgs, "init takes flags only"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !print || o.db != "" || os.Getenv("BULK_DB") != "" {
 				if err := o.settle(); err != nil {

@@ -88,6 +88,7 @@ sorted order, stores the links and writes a mapping report.
 		SilenceUsage:  true,
 	}
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
+	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		return usage(errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
 	}
@@ -95,12 +96,12 @@ sorted order, stores the links and writes a mapping report.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable .HasParent}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
+	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	refuseHelp(root)
+	refuseCompletion(root)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
@@ -120,6 +121,27 @@ func refuseHelp(root *cobra.Command) {
 	help.Args = func(_ *cobra.Command, args []string) error {
 		_, rest, _ := root.Find(args)
 		return noVerb(root, rest)
+	}
+}
+
+// refuseCompletion makes completion for a shell that it does not know, or of none, wrong
+// usage, as are arguments behind the shell.
+func refuseCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	var shells []string
+	for _, shell := range completion.Commands() {
+		shell.Args = usageArgs(cobra.NoArgs, "completion "+shell.Name()+" takes flags only")
+		shells = append(shells, shell.Name())
+	}
+	wrong := usage(errors.New("name one shell: " + strings.Join(shells, ", ")))
+	completion.Args, completion.RunE = nil, func(*cobra.Command, []string) error { return wrong }
+}
+
+// offer completes a flag with the words that it knows.
+func offer(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // there is no such flag
 	}
 }
 

@@ -87,6 +87,9 @@ existing; bulk undo takes those back.
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace (in SQLite, the file), rather than wait")
 	o.profiles.flags(f)
+	offer(cmd, "report-format", "csv", "parquet", "arrow")
+	offer(cmd, "report-order", "sort", "input")
+	offer(cmd, "header", "auto", "yes", "no")
 	return cmd
 }
 

@@ -21,9 +21,10 @@ may be stored), loaded (its last one is), finished (its files have their names)
 or undone.
 
 ` + exitCodes,
-		Example: `  bulk runs --db sqlite:links.db`,
-		Args:    usageArgs(cobra.NoArgs, "runs takes flags only"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o) },
+		Example:           `  bulk runs --db sqlite:links.db`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.NoArgs, "runs takes flags only"),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o) },
 	}
 	o.flags(cmd)
 	return cmd

@@ -31,7 +31,8 @@ or have its command finish it.
 ` + exitCodes,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,
-		Args: usageArgs(cobra.ExactArgs(1), "name one RUN_ID; bulk runs lists them"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.ExactArgs(1), "name one RUN_ID; bulk runs lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil || id < 1 {

@@ -75,6 +75,7 @@ DIR that the manifest does not know.
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that recompute rows (default: one a core)")
 	f.StringVar(&o.memory, "memory", "256MiB", "memory for what is sorted")
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	offer(cmd, "format", "csv", "jsonl")
 	return cmd
 }
 
