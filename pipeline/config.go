@@ -78,6 +78,13 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// Validate returns a UsageError that joins all that is wrong with the configuration, or
+// nil. Run does so too.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
+}
+
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
 func (c Config) withDefaults() (Config, error) {

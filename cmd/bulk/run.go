@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,6 +157,7 @@ func (o *runOptions) settle() (err error) {
 		o.MaxRetries = pipeline.NoRetries
 	} else if o.MaxRetries < 0 {
 		check("max-retries", errors.New("is negative"))
+		o.MaxRetries = 0 // -1 has a meaning of its own
 	}
 	o.Memory, err = parseMemory(o.memory)
 	check("memory", err)
@@ -165,7 +167,9 @@ func (o *runOptions) settle() (err error) {
 	}
 	problems = append(problems, o.store.settle()) // which names the store for the next check
 	problems = append(problems, o.profiles.check(o.Inputs, o.store.db))
-	return errors.Join(problems...)
+	rest := o.Config
+	rest.Out = cmp.Or(rest.Out, ".") // that there is none was told with its reason
+	return errors.Join(append(problems, rest.Validate())...)
 }
 
 // character reads a flag that is one byte; "": 0.

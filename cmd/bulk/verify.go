@@ -112,23 +112,24 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 
 func (o *verifyOptions) settle() (err error) {
 	o.Version = toolVersion()
+	var problems []error
 	switch o.format {
 	case "csv":
 	case "jsonl":
 		o.json = true
 	default:
-		return fmt.Errorf("--format: %q is not csv or jsonl", o.format)
+		problems = append(problems, fmt.Errorf("--format: %q is not csv or jsonl", o.format))
 	}
 	if o.MaxFindings < 1 {
-		return errors.New("--max-findings: is below 1")
+		problems = append(problems, errors.New("--max-findings: is below 1"))
 	}
 	if o.Workers < 0 {
-		return errors.New("--workers: is negative")
+		problems = append(problems, errors.New("--workers: is negative"))
 	}
 	if o.Memory, err = parseMemory(o.memory); err != nil {
-		return fmt.Errorf("--memory: %w", err)
+		problems = append(problems, fmt.Errorf("--memory: %w", err))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // verifySummary is the first line.
