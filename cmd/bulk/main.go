@@ -90,7 +90,7 @@ sorted order, stores the links and writes a mapping report.
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
-		return usage(errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
+		return usage(errors.Join(noneEmpty(cmd.Flags()), noneZero(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -208,6 +208,16 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 			err = errors.Join(err, fmt.Errorf("--%s: is empty", f.Name))
 		}
 	})
+	return err
+}
+
+// noneZero refuses 0 of a flag for which that, in the configuration, is the default.
+func noneZero(flags *pflag.FlagSet) (err error) {
+	for _, name := range []string{"max-field", "max-url-length", "workers"} {
+		if f := flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "0" {
+			err = errors.Join(err, fmt.Errorf("--%s: is 0", name))
+		}
+	}
 	return err
 }
 
