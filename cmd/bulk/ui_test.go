@@ -44,7 +44,7 @@ func TestOutputFails(t *testing.T) {
 		"estimate --links 1000", "estimate --links 1000 --json", "runs --db sqlite:links.db", "undo 1 --db sqlite:links.db",
 	} {
 		var stderr strings.Builder
-		if code := bulk(strings.Fields(args), nil, full{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), syscall.ENOSPC.Error()) {
+		if code := bulk(strings.Fields(args), nil, full{}, &stderr); code != exitFailed || strings.Count(stderr.String(), syscall.ENOSPC.Error()) != 1 {
 			t.Errorf("%s: exit code %d, %s", args, code, &stderr)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -152,7 +153,7 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := append(v.Findings[:len(v.Findings):len(v.Findings)], v.Unexplained...)
 	if asJSON {
-		return errors.Join(printFindingsJSON(b, &s, list), b.Flush())
+		return cmp.Or(printFindingsJSON(b, &s, list), b.Flush()) // b keeps its error
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
@@ -177,7 +178,7 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 		c.Write([]string{string(f.Kind), string(f.File), row, string(f.Column), string(f.Expected), string(f.Found)})
 	}
 	c.Flush()
-	return errors.Join(c.Error(), b.Flush())
+	return b.Flush() // b keeps the error of c
 }
 
 func printFindingsJSON(w io.Writer, s *verifySummary, list []audit.Finding) error {
