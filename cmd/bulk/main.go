@@ -94,7 +94,8 @@ sorted order, stores the links and writes a mapping report.
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	help := &firstError{Writer: stdout}
+	root.SetOut(help)
 	root.SetErr(stderr)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
@@ -102,7 +103,7 @@ sorted order, stores the links and writes a mapping report.
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	refuseHelp(root)
 	refuseCompletion(root)
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), help.err)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
 		if code == exitInterrupted {
@@ -112,6 +113,19 @@ sorted order, stores the links and writes a mapping report.
 		ui.fail(err)
 	}
 	return code
+}
+
+// firstError keeps the first error of a Writer, which cobra does not look at when it
+// writes help.
+type firstError struct {
+	io.Writer
+	err error
+}
+
+func (w *firstError) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // refuseHelp makes help about a verb that there is none of an error.

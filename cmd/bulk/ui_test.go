@@ -42,6 +42,7 @@ func TestOutputFails(t *testing.T) {
 	for _, args := range []string{
 		"verify a", "verify a --json", "diff a b", "diff a b --json", "explain http://a.example/ --workspace w", "explain http://a.example/ --workspace w --json",
 		"estimate --links 1000", "estimate --links 1000 --json", "runs --db sqlite:links.db", "undo 1 --db sqlite:links.db",
+		"--help", "help run", "--version", "completion bash",
 	} {
 		var stderr strings.Builder
 		if code := bulk(strings.Fields(args), nil, full{}, &stderr); code != exitFailed || strings.Count(stderr.String(), syscall.ENOSPC.Error()) != 1 {
