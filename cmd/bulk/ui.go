@@ -47,20 +47,15 @@ func newUI(stdout, stderr io.Writer) *ui {
 
 // logAs chooses how messages look: "" (by the terminal), "text" or "json".
 func (u *ui) logAs(format string) error {
-	switch format {
-	case "":
-		if !u.lines {
-			return nil
-		}
-		fallthrough
-	case "text":
-		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
-	case "json":
+	u.lines = u.lines || format == "text" || format == "json"
+	if format == "json" {
 		u.log = slog.New(slog.NewJSONHandler(u.stderr, &slog.HandlerOptions{ReplaceAttr: durationAsText}))
-	default:
+	} else if u.lines {
+		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
+	}
+	if format != "" && format != "text" && format != "json" {
 		return fmt.Errorf("--log-format: %q is not text or json", format)
 	}
-	u.lines = true
 	return nil
 }
 
