@@ -73,6 +73,8 @@ func (o *storeOptions) settle() error {
 	switch file, ok := strings.CutPrefix(o.db, "sqlite:"); {
 	case !ok:
 		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
+	case file == ":memory:":
+		return fmt.Errorf("%s: %s would be lost; for a run that stores nothing there is --dry-run", from, o.db)
 	case file == "":
 		return fmt.Errorf("%s: %s names no file", from, o.db)
 	}
