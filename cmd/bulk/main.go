@@ -225,9 +225,9 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// noneZero refuses 0 of a flag for which that, in the configuration, is the default.
+// noneZero refuses 0 of a limit for which that, in the configuration, is the default.
 func noneZero(flags *pflag.FlagSet) (err error) {
-	for _, name := range []string{"max-field", "max-url-length", "workers"} {
+	for _, name := range []string{"max-field", "max-url-length"} {
 		if f := flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "0" {
 			err = errors.Join(err, fmt.Errorf("--%s: is 0", name))
 		}
