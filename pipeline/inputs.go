@@ -43,8 +43,8 @@ const (
 	maxInputs = 1 << 20 // the sort key of a reject has room for so many
 )
 
-// openInputs settles format, dialect and columns of every input.
-func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
+// nameInputs lists the inputs, none of which may lie where the output goes.
+func nameInputs(cfg *Config) ([]string, error) {
 	names, err := source.Expand(cfg.Inputs)
 	if err != nil {
 		return nil, err
@@ -56,9 +56,11 @@ func openInputs(ctx context.Context, cfg *Config) (_ *inputs, err error) {
 	if s, ok := cfg.Store.(interface{ Path() string }); ok { // it is a file
 		files = append(slices.Clone(names), s.Path())
 	}
-	if err := outside(cfg.Out, files); err != nil {
-		return nil, err
-	}
+	return names, outside(cfg.Out, files)
+}
+
+// openInputs settles format, dialect and columns of every input.
+func openInputs(ctx context.Context, cfg *Config, names []string) (_ *inputs, err error) {
 	in := &inputs{}
 	defer func() {
 		if err != nil {

@@ -90,7 +90,14 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 // as it was before.
 func (r *run) do(ctx context.Context) (err error) {
 	r.cfg.Status.begin()
-	if r.inputs, err = openInputs(ctx, &r.cfg); err != nil {
+	names, err := nameInputs(&r.cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := r.look(ctx); err != nil { // before an input is waited for
+		return err
+	}
+	if r.inputs, err = openInputs(ctx, &r.cfg, names); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.inputs.close()) }()

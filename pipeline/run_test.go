@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -742,5 +743,24 @@ func TestInputInTheOutput(t *testing.T) {
 	var usage *source.UsageError
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
 		t.Errorf("%v", err)
+	}
+}
+
+// An output folder that may not be replaced is refused before an input is opened, which
+// may be a pipe that nobody writes.
+func TestOutputIsRefusedFirst(t *testing.T) {
+	cfg := base(10)
+	job(t, cfg, map[string]string{"a.csv": csvFile(rows(1, 10))})
+	if err := errors.Join(syscall.Mkfifo("fifo", 0o666), os.Mkdir("other", 0o777), os.WriteFile("other/notes.txt", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	opened := errors.New("the pipe was opened")
+	for out, want := range map[string]error{"out": report.ErrExists, "other": report.ErrNotOurs, "new": opened} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(opened) // which ends the wait for a writer
+		cfg.Inputs, cfg.Out = []string{"fifo"}, out
+		if _, err := pipeline.Run(ctx, cfg); !errors.Is(err, want) {
+			t.Errorf("%s: %v", out, err)
+		}
 	}
 }

@@ -11,33 +11,43 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// claim takes the output folder. One that holds the files of a run which was
-// killed before the store knew it as finished may be overwritten by its like.
-func (r *run) claim(ctx context.Context) (err error) {
+// claim takes the output folder.
+func (r *run) claim(ctx context.Context) error {
+	opts, err := r.look(ctx)
+	if err == nil {
+		r.folder, err = report.Claim(r.cfg.Out, opts)
+	}
+	return err
+}
+
+// look refuses an output folder that the run may not replace, and returns how it is
+// claimed otherwise. One that holds the files of a run which was killed before the
+// store knew it as finished may be overwritten by its like.
+func (r *run) look(ctx context.Context) (report.ClaimOptions, error) {
 	opts := report.ClaimOptions{FS: r.cfg.fs, Overwrite: r.cfg.Overwrite, NewRun: r.cfg.NewRun}
-	r.folder, err = report.Claim(r.cfg.Out, opts)
+	r.killed = nil
+	err := report.Look(r.cfg.Out, opts)
 	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
-		return err
+		return opts, err
 	}
 	digest, derr := report.ManifestSHA256(r.cfg.fs, r.cfg.Out)
 	if derr != nil {
-		return errors.Join(err, derr)
+		return opts, errors.Join(err, derr)
 	}
 	runs, rerr := r.cfg.Store.Runs(ctx)
 	if errors.Is(rerr, sink.ErrRetryable) {
-		return fmt.Errorf("output folder %s holds a run, and only the store knows whether it is finished: %w", r.cfg.Out, rerr)
+		return opts, fmt.Errorf("output folder %s holds a run, and only the store knows whether it is finished: %w", r.cfg.Out, rerr)
 	}
 	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
-		return errors.Join(err, rerr)
+		return opts, errors.Join(err, rerr)
 	}
 	for _, run := range runs {
 		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
 			opts.Unfinished, r.killed = true, &run
-			r.folder, err = report.Claim(r.cfg.Out, opts)
-			return err
+			return opts, nil
 		}
 	}
-	return err
+	return opts, err
 }
 
 // own makes the folder that of this run, as far as that is known before the

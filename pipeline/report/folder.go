@@ -64,6 +64,32 @@ type ClaimOptions struct {
 // and nothing else. An output that another process is writing is ErrBusy, a
 // finished run ErrExists, anything else, which is never touched, ErrNotOurs.
 func Claim(out string, opts ClaimOptions) (*Folder, error) {
+	f, err := unclaimed(out, opts)
+	if err != nil {
+		return nil, err
+	}
+	if f.held, err = f.lock(); err != nil {
+		return nil, f.named(errors.Join(err, f.around.Close()))
+	}
+	if err := f.prepare(opts); err != nil {
+		return nil, errors.Join(f.named(err), f.Abandon())
+	}
+	return f, nil
+}
+
+// Look is ErrExists or ErrNotOurs where Claim would be, as far as can be said without
+// the lock, and changes nothing.
+func Look(out string, opts ClaimOptions) error {
+	f, err := unclaimed(out, opts)
+	if err != nil {
+		return err
+	}
+	_, err = f.inspect()
+	return f.named(errors.Join(err, f.around.Close()))
+}
+
+// unclaimed returns the folder before it is locked, with that around it open.
+func unclaimed(out string, opts ClaimOptions) (*Folder, error) {
 	target, err := filepath.Abs(out)
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s: %w", out, err)
@@ -73,12 +99,6 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 		partial: partial, inner: filepath.Join(partial, "files")}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
 		return nil, f.named(fmt.Errorf("the folder around it: %w", err))
-	}
-	if f.held, err = f.lock(); err != nil {
-		return nil, f.named(errors.Join(err, f.around.Close()))
-	}
-	if err := f.prepare(opts); err != nil {
-		return nil, errors.Join(f.named(err), f.Abandon())
 	}
 	return f, nil
 }
