@@ -2,10 +2,12 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +18,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// lockFails is a store that cannot be locked: each try takes a while.
+// lockFails is a store that cannot be locked while with fails: each try takes a while.
 type lockFails struct {
 	sink.Store
 	takes time.Duration
@@ -24,10 +26,13 @@ type lockFails struct {
 	tries int
 }
 
-func (s *lockFails) Lock(context.Context, []string, sink.LockOptions) (sink.Session, error) {
+func (s *lockFails) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
 	time.Sleep(s.takes)
 	s.tries++
-	return nil, s.with(s.tries)
+	if err := s.with(s.tries); err != nil {
+		return nil, err
+	}
+	return s.Store.Lock(ctx, workspaces, opts)
 }
 
 // A store that fails is tried for RetryFor, which begins with its first failure after
@@ -79,6 +84,41 @@ func TestRetryFor(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// What a run waits for the store, for a lock and between attempts, is a stage of its own.
+func TestWaitIsTimed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("a.txt", []byte("http://example.com/1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := &lockFails{Store: openStore(t, "."), takes: time.Minute, with: func(try int) error {
+			if try < 3 {
+				return sink.ErrRetryable
+			}
+			return nil
+		}}
+		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: store, RetryFor: time.Hour}
+		if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var got report.Timings
+	if err := json.Unmarshal([]byte(read(t, "out/timings.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	waited := 0.0
+	for _, s := range got.Stages {
+		names = append(names, s.Name)
+		if s.Name == "wait" {
+			waited += s.Seconds
+		}
+	}
+	if !slices.Equal(names, []string{"read", "wait", "settle", "write", "finish", "fsync"}) || waited <= 180 || waited > got.Seconds+0.001 {
+		t.Errorf("%v, %v of %v seconds waited", names, waited, got.Seconds)
 	}
 }
 

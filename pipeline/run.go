@@ -174,8 +174,10 @@ func (r *run) store(ctx context.Context) error {
 		}
 		wait := min(pause/2+rand.N(pause/2), left)
 		r.cfg.Logger.Warn("the store failed; trying again", "pause", wait, "error", err)
+		paused := time.Now()
 		select {
 		case <-time.After(wait):
+			r.timings.waited(paused)
 			pause = min(2*pause, 10*time.Second)
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -225,6 +227,7 @@ func (r *run) open(ctx context.Context) (sink.Session, error) {
 	if r.cfg.Store == nil {
 		return nil, nil
 	}
+	defer r.timings.waited(time.Now())
 	if r.cfg.DryRun {
 		session, err := r.cfg.Store.Peek(ctx)
 		if errors.Is(err, sink.ErrMissing) {

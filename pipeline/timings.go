@@ -31,6 +31,15 @@ func (t *timings) time(name string, stage func(s *report.Stage) error) error {
 	return err
 }
 
+// waited notes a wait for the store since then, as one stage with the wait before it.
+func (t *timings) waited(since time.Time) {
+	const name = "wait"
+	if n := len(t.stages); n == 0 || t.stages[n-1].Name != name {
+		t.stages = append(t.stages, report.Stage{Name: name})
+	}
+	t.stages[len(t.stages)-1].Seconds += time.Since(since).Seconds()
+}
+
 // worked notes that a worker was busy since then. Safe for concurrent use.
 func (t *timings) worked(since time.Time) { t.busy.Add(int64(time.Since(since))) }
 

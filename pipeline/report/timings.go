@@ -29,6 +29,7 @@ type Timings struct {
 // Stage is a part of the work:
 //
 //	read    of the inputs, canonical forms, hashes; bytes are those of the inputs as they lie
+//	wait    for the store: a session is opened, another run may hold its locks, and it is tried again after a pause
 //	settle  every URL gets its code; the store is looked up
 //	order   rows go into the order of the input, if the mapping is to have it; links are loaded
 //	write   mapping and collisions, bytes are theirs; links are loaded
