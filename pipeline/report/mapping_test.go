@@ -117,6 +117,45 @@ func TestMappingRoundTrip(t *testing.T) {
 	}
 }
 
+// What is the bytes of an input is no text to Parquet and Arrow, and all else of letters is.
+func TestMappingTypes(t *testing.T) {
+	opts := MappingOptions{Carried: []string{"note"}}
+	for f, types := range map[Format][]string{
+		Parquet: {"STRING", "INT(64,true)", "STRING", "BYTE_ARRAY, null", "STRING", "STRING", "STRING, null", "STRING", "INT(32,true), null", "BYTE_ARRAY, null"},
+		Arrow: {"utf8", "int64", "utf8", "binary, null", "utf8", "utf8", "utf8, null",
+			"dictionary<values=utf8, indices=uint8, ordered=false>", "int32, null", "binary, null"},
+	} {
+		var names, got []string
+		note := func(name, typ string, optional bool) {
+			if optional {
+				typ += ", null"
+			}
+			names, got = append(names, name), append(got, typ)
+		}
+		data := mapping(t, f, opts, exampleRows(), 3)
+		if f == Parquet {
+			file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, field := range file.Schema().Fields() {
+				note(field.Name(), field.Type().String(), field.Optional())
+			}
+		} else {
+			file, err := ipc.NewFileReader(bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, field := range file.Schema().Fields() {
+				note(field.Name, field.Type.String(), field.Nullable)
+			}
+		}
+		if want := append(MappingColumns(), "note"); !slices.Equal(names, want) || !slices.Equal(got, types) {
+			t.Errorf("%s: %q are\n%q, want\n%q", f, names, got, types)
+		}
+	}
+}
+
 // readMapping reads a mapping as text, a null as NULL.
 func readMapping(t *testing.T, f Format, data []byte) (columns []string, rows [][]string) {
 	t.Helper()
