@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -743,6 +744,49 @@ func TestInputInTheOutput(t *testing.T) {
 	var usage *source.UsageError
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
 		t.Errorf("%v", err)
+	}
+}
+
+// askedStore counts what is looked up, by workspace.
+type askedStore struct {
+	sink.Store
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+type askedSession struct {
+	sink.Session
+	store *askedStore
+}
+
+func (s *askedStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	session, err := s.Store.Lock(ctx, workspaces, opts)
+	return askedSession{session, s}, err
+}
+
+func (s askedSession) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	s.store.mu.Lock()
+	for _, p := range probes {
+		s.store.asked[string(p.Workspace)]++
+	}
+	s.store.mu.Unlock()
+	return s.Session.Lookup(ctx, probes, visit)
+}
+
+// The store is not asked for a workspace that has no links, neither for URLs nor for the
+// codes that these contest.
+func TestLookupsOfAnEmptyWorkspace(t *testing.T) {
+	store := &askedStore{Store: openStore(t, t.TempDir()), asked: map[string]int{}}
+	cfg := base(1)
+	cfg.Store = store
+	job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://example.com/1,demo\n"})
+	var list strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&list, "http://example.com/%d,demo\nhttp://example.com/%d,red\n", i, i)
+	}
+	got, _ := job(t, cfg, map[string]string{"a.csv": "url,team\n" + list.String()})
+	if !strings.Contains(got["collisions.csv"], "\nred,") || store.asked["demo"] <= 50 || len(store.asked) != 1 {
+		t.Errorf("looked up: %v; collisions: %s", store.asked, got["collisions.csv"])
 	}
 }
 
