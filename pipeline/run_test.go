@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/csv"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -744,6 +746,31 @@ func TestInputInTheOutput(t *testing.T) {
 	var usage *source.UsageError
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
 		t.Errorf("%v", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// The manifest has all that a run was given and what came of it.
+func TestManifest(t *testing.T) {
+	golden, err := filepath.Abs("testdata/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(10)
+	got, _ := job(t, cfg, map[string]string{
+		"a.csv":     "\ufeffurl;team;note\nHTTP://example.com/1;red;\"x;y\"\nhttp://example.com/1;;\nftp://example.com/;;\nragged\n",
+		"b.parquet": read(t, "../testdata/source/duckdb-v1.parquet"),
+	})
+	// That of the tables comes with Go's version.
+	text := strings.Replace(got["manifest.json"], `version": "`+canon.UnicodeVersion+`"`, `version": "15.0.0"`, 1)
+	if *update {
+		if err := os.WriteFile(golden, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := read(t, golden); text != want {
+		t.Errorf("%s: %s", golden, firstDifference(text, want))
 	}
 }
 
