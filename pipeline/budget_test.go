@@ -1,10 +1,34 @@
 package pipeline
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline/report"
 )
+
+// The defaults are those that the documentation states.
+func TestDefaults(t *testing.T) {
+	c, err := Config{Inputs: []string{"a.csv"}, Out: "out", Workspace: "ws"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string][2]any{
+		"CodeLength":        {c.CodeLength, 10},
+		"MaxRetries":        {c.MaxRetries, 10},
+		"Profile.MaxLength": {c.Profile.MaxLength, 8192},
+		"Source.MaxField":   {c.Source.MaxField, 1 << 20},
+		"RetryFor":          {c.RetryFor, 2 * time.Minute},
+		"ReportFormat":      {c.ReportFormat, report.CSV},
+		"ReportOrder":       {c.ReportOrder, report.SortOrder},
+		"Workers":           {c.Workers, runtime.GOMAXPROCS(0)},
+	} {
+		if value[0] != value[1] {
+			t.Errorf("%s: %v, want %v", name, value[0], value[1])
+		}
+	}
+}
 
 // What the parts of a run may hold is Config.Memory, all of it and no more.
 func TestBudget(t *testing.T) {
