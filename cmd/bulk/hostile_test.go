@@ -122,8 +122,8 @@ var hostile = map[string]struct {
 	"utf16.csv":         {3, "reason=missing_scheme", 1},
 	"columns.csv.zst":   {2, "cannot tell the columns: no record in the first", 0},
 	"window.csv.zst":    {1, "window size exceeded", 0},
-	"cut.csv.gz":        {1, "unexpected EOF", 0},
-	"cut.csv.zst":       {1, "unexpected EOF", 0},
+	"cut.csv.gz":        {1, "it ends too early: it is not whole", 0},
+	"cut.csv.zst":       {1, "it ends too early: it is not whole", 0},
 	"checksum.csv.gz":   {1, "gzip: invalid checksum", 0},
 
 	"page-inflated.parquet":   {1, `row group 1: column \"url\": page 1: it has 51 bytes and 2147483647 when decompressed, more than 268435456`, 0},
@@ -171,12 +171,12 @@ var hostile = map[string]struct {
 	"footer-length.arrow":     {1, `metadata of 268435455 bytes in a file of`, 0},
 	"footer-list.arrow":       {1, `a length in its metadata is larger than the metadata`, 0},
 	"cut.arrow":               {1, `the file does not end with ARROW1: it is not whole`, 0},
-	"body-long.arrows":        {1, `record batch 1: unexpected EOF`, 0},
+	"body-long.arrows":        {1, `record batch 1: it ends too early: it is not whole`, 0},
 	"body-longer.arrows":      {1, `record batch 1: a message with a body of 1099511627776 bytes`, 0},
 	"body-negative.arrows":    {1, `record batch 1: a message with a body of -64 bytes`, 0},
 	"metadata-long.arrows":    {1, `it is no Arrow message`, 0},
-	"metadata-missing.arrows": {1, `unexpected EOF`, 0},
-	"cut.arrows":              {1, `record batch 1: unexpected EOF`, 0},
+	"metadata-missing.arrows": {1, `it ends too early: it is not whole`, 0},
+	"cut.arrows":              {1, `record batch 1: it ends too early: it is not whole`, 0},
 }
 
 // Every file of the corpus is met with a message that names it, in a bounded

@@ -106,7 +106,7 @@ func (m *messages) Message() (*ipc.Message, error) {
 		return nil, m.end()
 	}
 	if len(ahead) < 8 {
-		return nil, io.ErrUnexpectedEOF
+		return nil, errCut
 	}
 	mark, prefix := binary.LittleEndian.Uint32(ahead) == 0xffffffff, 4
 	if mark {
@@ -158,8 +158,8 @@ func (m *messages) take(b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, max(16<<20, len(b)))
 		b = slices.Grow(b, step)
-		if _, err := io.ReadFull(m.w, b[len(b):len(b)+step]); err == io.EOF {
-			return b, io.ErrUnexpectedEOF
+		if _, err := io.ReadFull(m.w, b[len(b):len(b)+step]); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return b, errCut
 		} else if err != nil {
 			return b, err
 		}

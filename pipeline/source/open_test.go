@@ -98,8 +98,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 	os.Chmod(at("unreadable"), 0)
 	for name, want := range map[string]string{
-		"truncated.csv.gz":  "open NAME: unexpected EOF",
-		"truncated.csv.zst": "open NAME: unexpected EOF",
+		"truncated.csv.gz":  "open NAME: it ends too early: it is not whole",
+		"truncated.csv.zst": "open NAME: it ends too early: it is not whole",
 		"truncated.parquet": "open NAME: the file does not end with PAR1: it is not whole",
 		"short.parquet":     "open NAME: the file is too short to be whole",
 		"truncated.arrow":   "open NAME: the file does not end with ARROW1: it is not whole",

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"hash"
 	"io"
 	"io/fs"
@@ -48,6 +49,14 @@ const (
 	someBlocks = 3  // of a stream that one goroutine reads
 	mostBlocks = 64 // of any
 )
+
+// errCut is the error of a stream that ends within something.
+var errCut error = cutError{}
+
+type cutError struct{}
+
+func (cutError) Error() string { return "it ends too early: it is not whole" }
+func (cutError) Unwrap() error { return io.ErrUnexpectedEOF }
 
 // newStream starts to read raw into a few blocks of size bytes. The digest of
 // the raw bytes is that of raw.
@@ -108,6 +117,9 @@ func (s *stream) run() {
 			if i := bytes.LastIndexByte(b.buf[near:n], '\n'); i >= 0 {
 				end = near + i + 1
 			}
+		}
+		if errors.Is(b.err, io.ErrUnexpectedEOF) { // gzip and zstd say no more
+			b.err = errCut
 		}
 		rest = append(rest[:0], b.buf[end:n]...)
 		b.buf = b.buf[:end]
