@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 )
 
 // Limits of what is read.
@@ -61,6 +62,19 @@ func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return nil, err
+}
+
+// Damage is what the panic of a decoder says of a file, without the words of Go for an
+// index or a slice that is out of range: its runtime has no other way to tell these.
+func Damage(p any) error {
+	err, ok := p.(error)
+	if _, own := p.(runtime.Error); own && strings.Contains(err.Error(), "out of range") {
+		return errors.New("an index or offset points outside of its values")
+	}
+	if !ok {
+		err = fmt.Errorf("%v", p)
+	}
+	return err
 }
 
 // damaged makes an error of the panic with which an access past the end of some

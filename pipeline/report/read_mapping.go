@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"unsafe"
+
+	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
 // A MappingRow is a row that was read back.
@@ -227,7 +229,7 @@ func (m *MappingReader) safely(f func() error) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = &DamageError{m.name, row, fmt.Errorf("%s is damaged: %v", m.Format, p)}
+			err = &DamageError{m.name, row, fmt.Errorf("%s is damaged: %w", m.Format, columnar.Damage(p))}
 		}
 	}()
 	err = f()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
 // cells yields the cells of a column, one a call; false is a null. A cell is
@@ -40,7 +42,7 @@ func (t *table) read(b *batcher) error {
 	at := 0
 	defer func() {
 		if p := recover(); p != nil {
-			panic(fmt.Sprintf("column %q: %v", b.in.Columns[at], p))
+			panic(fmt.Errorf("column %q: %w", b.in.Columns[at], columnar.Damage(p)))
 		}
 	}()
 	for ; n > 0 && !b.full(); n-- {
@@ -175,7 +177,7 @@ func (in *Input) safely(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it is damaged: %v", p)
+			err = fmt.Errorf("it is damaged: %w", columnar.Damage(p))
 		}
 	}()
 	return f()
