@@ -124,6 +124,11 @@ func (c Config) withDefaults() (Config, error) {
 func (c *Config) validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	check := func(flag string, err error) {
+		if err != nil {
+			complain("--%s: %w", flag, err)
+		}
+	}
 	if len(c.Inputs) == 0 {
 		complain("no input")
 	}
@@ -132,13 +137,14 @@ func (c *Config) validate() error {
 	}
 	if c.Workspace != "" {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
-			complain("%w: %q", err, c.Workspace)
+			complain("--workspace: %w: %q", err, c.Workspace)
 		}
 	} else if c.Source.WorkspaceColumn == "" {
 		complain("no workspace: name one with --workspace, or its column with --workspace-column")
 	}
 	_, badLength := codegen.New(c.CodeLength)
-	problems = append(problems, c.Profile.Validate(), badLength)
+	check("code-length", badLength)
+	check("max-url-length", c.Profile.Validate())
 	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
 		complain("--max-retries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)
 	}
@@ -160,7 +166,9 @@ func (c *Config) validate() error {
 	}
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
-	problems = append(problems, checkBaseURL(c.BaseURL), badFormat, badOrder)
+	check("report-format", badFormat)
+	check("report-order", badOrder)
+	check("base-url", checkBaseURL(c.BaseURL))
 	if y := c.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
 		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
