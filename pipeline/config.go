@@ -142,6 +142,7 @@ func (c *Config) validate() error {
 	} else if c.Source.WorkspaceColumn == "" {
 		complain("no workspace: name one with --workspace, or its column with --workspace-column")
 	}
+	problems = append(problems, c.Source.Validate())
 	_, badLength := codegen.New(c.CodeLength)
 	check("code-length", badLength)
 	check("max-url-length", c.Profile.Validate())

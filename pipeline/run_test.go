@@ -672,8 +672,10 @@ func dump(t *testing.T, dir string) []string {
 // A run that cannot start as it was asked for ends before it does anything.
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(*pipeline.Config){
-		"no input":         func(cfg *pipeline.Config) { cfg.Inputs = nil },
-		"no output folder": func(cfg *pipeline.Config) { cfg.Out = "" },
+		"no input":                                       func(cfg *pipeline.Config) { cfg.Inputs = nil },
+		"delimiter and quote must be two":                func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
+		"the field limit must be":                        func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
+		"no output folder":                               func(cfg *pipeline.Config) { cfg.Out = "" },
 		`--report-format: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
 		`--report-order: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
 		"--workers -1 is negative":                       func(cfg *pipeline.Config) { cfg.Workers = -1 },
@@ -693,7 +695,7 @@ func TestRefused(t *testing.T) {
 		change(&cfg)
 		_, err := pipeline.Run(context.Background(), cfg)
 		var usage *pipeline.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "links.csv") {
 			t.Errorf("%v, want %s", err, want)
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
