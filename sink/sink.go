@@ -165,8 +165,8 @@ type Session interface {
 	// fingerprint, AsOf and Started; a new one with a zero Started gets the time.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links, which come in chunks in ascending (workspace, code)
-	// order but for a few strays, each chunk valid until the next is asked for,
-	// which it is not once the context is over or the load has failed.
+	// order but for a few strays, each chunk valid until the next is asked for.
+	// Once the context is over or the load has failed, one more is at most.
 	// A link whose code or key is already there makes it fail with ErrConflict, and
 	// so do locks that were lost meanwhile, here and in Loaded (and in Start, if the
 	// run is over by then): an undo may have come between. What it committed until
