@@ -70,7 +70,7 @@ func testUndoLinks(t *testing.T, db *database) {
 	db.expect(rows(first, run.ID-1), rows(stay, run.ID), rows(again, run.ID+1))
 }
 
-// A run that is not finished can be taken back, but not while it is at work.
+// A run that is not finished can be taken back, but not while it is at work, and stays so.
 func testUndoLocked(t *testing.T, db *database) {
 	ls := links("w", 0, 10)
 	var run sink.Run
@@ -87,6 +87,13 @@ func testUndoLocked(t *testing.T, db *database) {
 		t.Errorf("%+v", out)
 	}
 	db.expect()
+	db.with(func(s sink.Session) { // who had begun it may not know
+		wantFatal(t, s.Loaded(context.Background(), run))
+		wantFatal(t, s.Finish(context.Background(), run))
+	}, "w")
+	if got := db.runs(); got[0].State != sink.Undone {
+		t.Errorf("%+v", got)
+	}
 }
 
 // An Undo that ends in the middle leaves a run that is not finished: it can be taken
@@ -119,6 +126,7 @@ func testUndoCutOff(t *testing.T, db *database) {
 		if len(unfinished) != 1 || unfinished[0].ID != run.ID || unfinished[0].State != sink.Loading {
 			t.Fatalf("unfinished: %+v", unfinished)
 		}
+		wantFatal(t, s.Finish(context.Background(), unfinished[0]))
 		again, err := s.Start(context.Background(), unfinished[0])
 		noError(t, err)
 		finishLoad(t, s, again, more)

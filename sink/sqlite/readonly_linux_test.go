@@ -93,7 +93,7 @@ func TestReadOnlyFile(t *testing.T) {
 	load := func() {
 		inSession(t, open(t, path), func(s *session, run sink.Run) {
 			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			noError(t, s.Finish(context.Background(), run))
+			noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
 		}, "w")
 	}
 	load()

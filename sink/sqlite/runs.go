@@ -86,7 +86,7 @@ func (s *session) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
 // Loaded implements sink.Session.
 func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	n := run.Counts
-	return s.update(ctx, run, "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7",
+	return s.update(ctx, run, "state <> 'undone'", "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7",
 		n.Read, n.Created, n.Existing, n.Duplicate, n.Rejected, run.ManifestSHA256)
 }
 
@@ -95,18 +95,19 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	if run.Finished.IsZero() {
 		run.Finished = time.Now()
 	}
-	return s.update(ctx, run, "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
+	return s.update(ctx, run, "state IN ('loaded', 'finished')", "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
 }
 
-// update changes the row of a run; the parameters of set count from 2.
-func (s *session) update(ctx context.Context, run sink.Run, set string, args ...any) error {
+// update changes the row of a run of which that holds, since an undo may have come between
+// two sessions; the parameters of set count from 2.
+func (s *session) update(ctx context.Context, run sink.Run, that, set string, args ...any) error {
 	return s.write(ctx, func(c *conn) error {
 		return c.transact("update run", func() error {
-			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1", append([]any{run.ID}, args...)...); err != nil {
+			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1 AND "+that, append([]any{run.ID}, args...)...); err != nil {
 				return err
 			}
 			if c.changes() != 1 {
-				return fmt.Errorf("%s: no run %d", c.path, run.ID)
+				return fmt.Errorf("%s: there is no run %d, or it was undone, if only in part", c.path, run.ID)
 			}
 			return nil
 		})

@@ -323,7 +323,7 @@ func TestUndoRefused(t *testing.T) {
 		store := open(t, path)
 		inSession(t, store, func(s *session, run sink.Run) {
 			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			noError(t, s.Finish(context.Background(), run))
+			noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
 		}, "w")
 		execAll("CREATE TRIGGER no BEFORE "+before+" BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
 		out, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
@@ -372,7 +372,7 @@ func TestFileMoved(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.db")
 		links := makeLinks("w", 0, 10)
 		inSession(t, open(t, path), func(s *session, run sink.Run) {
-			noError(t, s.Load(context.Background(), run, oneChunk(links)))
+			noError(t, errors.Join(s.Load(context.Background(), run, oneChunk(links)), s.Loaded(context.Background(), run)))
 			noError(t, os.Rename(path, path+".old"))
 			if replaced {
 				noError(t, os.WriteFile(path, nil, 0o666))
@@ -483,7 +483,7 @@ func TestTimesOfOthers(t *testing.T) {
 	links := makeLinks("w", 0, 4)
 	inSession(t, store, func(s *session, run sink.Run) {
 		noError(t, s.Load(context.Background(), run, oneChunk(links)))
-		noError(t, s.Finish(context.Background(), run))
+		noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
 	}, "w")
 	want := []time.Time{asOf, asOf.Truncate(time.Second), asOf.Truncate(time.Millisecond), {}}
 	for i, text := range []string{stamp(asOf), "2025-03-04 05:06:07", "2025-03-04 05:06:07.890", "just now"} {
@@ -508,7 +508,7 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 	load := func(links []sink.Link) {
 		inSession(t, store, func(s *session, run sink.Run) {
 			noError(t, s.Load(context.Background(), run, oneChunk(links)))
-			noError(t, s.Finish(context.Background(), run))
+			noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
 		}, "w")
 	}
 	load(makeLinks("w", 0, 10))
