@@ -25,8 +25,8 @@ func (p *profiles) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.trace, "trace", "", "write a trace for go tool trace")
 }
 
-// check refuses a profile that would be written over anything but an older one of its
-// kind, or into an input, the file of the store, which may be still to come, or another
+// check refuses a profile that would be written over a file that does not begin as one of
+// its kind, or into an input, the file of the store, which may be still to come, or another
 // profile.
 func (p *profiles) check(inputs []string, db string) error {
 	const gzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff" // as runtime/pprof writes its header, without a name and a time
@@ -73,21 +73,31 @@ func sameFile(a, b string) bool {
 	x, err := os.Stat(a)
 	y, errB := os.Stat(b)
 	if err == nil && errB == nil {
-		return os.SameFile(x, y)
+		return x.Mode().IsRegular() && os.SameFile(x, y)
 	}
 	return err != nil && errB != nil && settled(a) == settled(b)
 }
 
-// settled returns an absolute name whose folder is free of symbolic links.
+// settled returns the absolute name, free of symbolic links, of a file that is not there.
 func settled(name string) string {
-	if abs, err := filepath.Abs(name); err == nil {
-		name = abs
+	for range 40 { // as many links as Linux follows
+		if abs, err := filepath.Abs(name); err == nil {
+			name = abs
+		}
+		dir, file := filepath.Split(name)
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		name = filepath.Join(dir, file)
+		to, err := os.Readlink(name)
+		if err != nil {
+			break
+		}
+		if name = to; !filepath.IsAbs(to) {
+			name = filepath.Join(dir, to)
+		}
 	}
-	dir, file := filepath.Split(name)
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	return filepath.Join(dir, file)
+	return name
 }
 
 // start begins to profile. The function that it returns ends that and writes the
