@@ -830,12 +830,25 @@ func TestOutputIsRefusedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	opened := errors.New("the pipe was opened")
-	for out, want := range map[string]error{"out": report.ErrExists, "other": report.ErrNotOurs, "new": opened} {
+	refused := func(out string, want error) {
+		t.Helper()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(opened) // which ends the wait for a writer
 		cfg.Inputs, cfg.Out = []string{"fifo"}, out
 		if _, err := pipeline.Run(ctx, cfg); !errors.Is(err, want) {
-			t.Errorf("%s: %v", out, err)
+			t.Errorf("%s: %v, want %v", out, err, want)
 		}
 	}
+	refused("out", report.ErrExists)
+	refused("other", report.ErrNotOurs)
+	refused("new", opened)
+	f, err := report.Claim("out", report.ClaimOptions{Overwrite: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("out", report.ErrBusy)
+	if err := f.Abandon(); err != nil {
+		t.Fatal(err)
+	}
+	refused("out", report.ErrExists)
 }

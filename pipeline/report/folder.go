@@ -77,14 +77,21 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	return f, nil
 }
 
-// Look is ErrExists or ErrNotOurs where Claim would be, as far as can be said without
-// the lock, and changes nothing.
+// Look is ErrBusy, ErrExists or ErrNotOurs where Claim would be, as far as can be said
+// without the partial folder, and changes nothing.
 func Look(out string, opts ClaimOptions) error {
 	f, err := unclaimed(out, opts)
 	if err != nil {
 		return err
 	}
-	_, err = f.inspect()
+	if _, err = f.inspect(); err != nil {
+		switch h, locked := f.openLocked(); {
+		case errors.Is(locked, ErrBusy): // what was seen may change yet
+			err = locked
+		case locked == nil:
+			err = errors.Join(err, h.Close())
+		}
+	}
 	return f.named(errors.Join(err, f.around.Close()))
 }
 
@@ -126,11 +133,9 @@ func (f *Folder) lock() (fsys.File, error) {
 		}
 		h, err := f.openLocked()
 		switch {
-		case errors.Is(err, unix.EWOULDBLOCK):
-			return nil, fmt.Errorf("%w (%s is locked)", ErrBusy, filepath.Base(f.partial))
 		case errors.Is(err, fs.ErrNotExist):
 			continue // its owner has just finished
-		case err != nil && mkdir == nil:
+		case err != nil && mkdir == nil && !errors.Is(err, ErrBusy):
 			err = errors.Join(err, f.fs.Remove(f.partial))
 		}
 		f.mine = mkdir == nil
@@ -150,7 +155,9 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if err := h.Lock(); err != nil {
+	if err := h.Lock(); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%w (%s is locked)", ErrBusy, filepath.Base(f.partial))
+	} else if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", filepath.Base(f.partial), err)
 	}
 	locked, err := h.Stat()
