@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
@@ -30,7 +29,7 @@ them and has all of that loads the empty table fastest.
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !print || o.db != "" || os.Getenv("BULK_DB") != "" {
+			if !print || o.db != "" {
 				if err := o.settle(); err != nil {
 					return usage(err)
 				}
