@@ -175,7 +175,7 @@ type Session interface {
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
 	// Loaded commits the state Loaded with the counts, at the latest now, and the
 	// digest of the manifest, by which a rerun recognises the files of a run that
-	// was killed before Finish.
+	// was killed before Finish. It fails if the run was undone.
 	Loaded(ctx context.Context, run Run) error
 	// Finish commits the state Finished of a run that is Loaded, with the digest of
 	// the manifest; a zero Finished becomes the time.

@@ -85,7 +85,9 @@ func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 			}
 		})
 		wantIs(t, err, because)
-		equal(t, []int{n}, 10) // others may be long in coming
+		if n > 11 {
+			t.Errorf("asked for %d chunks, of which the tenth was the last", n)
+		}
 	}, locksFor(before)...)
 	db.subset(slices.Concat(old, rows(ls, run.ID)))
 	db.with(func(s sink.Session) {

@@ -106,7 +106,6 @@ func BenchmarkLoad(b *testing.B) {
 				inSession(b, store, func(s *session, run sink.Run) {
 					noError(b, s.Load(context.Background(), run, oneChunk(links)))
 					noError(b, s.Loaded(context.Background(), run))
-					noError(b, s.Loaded(context.Background(), run))
 					noError(b, s.Finish(context.Background(), run))
 				}, workspaces...)
 			}
