@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // version is set by the linker.
@@ -38,7 +39,14 @@ func toolVersion() string {
 }
 
 func main() {
-	debug.SetTraceback("crash") // by default a panic ends with exit code 2, which says that nothing was done
+	// A panic ends with exit code 2 otherwise, which says that nothing was done. A dump of
+	// the memory would have the passwords.
+	debug.SetTraceback("crash")
+	var core unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err == nil {
+		core.Cur = min(1, core.Max) // too little for a file; of 0, Linux would dump to a program
+		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
+	}
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -103,7 +111,8 @@ sorted order, stores the links and writes a mapping report.
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
 	refuseHelp(root)
 	refuseCompletion(root)
-	err := cmp.Or(root.ExecuteContext(ctx), help.err)
+	err := root.ExecuteContext(ctx)
+	err = cmp.Or(err, help.err)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
 		if code == exitInterrupted {

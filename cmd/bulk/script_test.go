@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sqlite"
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
 // server is the PostgreSQL server of these tests.
@@ -167,12 +168,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 
 // interrupt runs a command that reads a FIFO which never ends, and must leave
 // with 130 when it is asked to stop, and say what to do. Of SIGQUIT it dies as it would
-// of a panic, which is no exit code (-1).
+// of a panic, which is no exit code (-1), but leaves no dump of its memory.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	stop := map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "SIGQUIT": syscall.SIGQUIT}[args[0]]
 	code, says := exitInterrupted, "the same command finishes the job"
 	if stop == syscall.SIGQUIT {
 		code, says = -1, "goroutine "
+		var core unix.Rlimit
+		ts.Check(unix.Getrlimit(unix.RLIMIT_CORE, &core))
+		core.Cur = core.Max // as far as a shell may allow
+		ts.Check(unix.Setrlimit(unix.RLIMIT_CORE, &core))
 	}
 	fifo := ts.MkAbs("fifo")
 	ts.Check(syscall.Mkfifo(fifo, 0o600))
@@ -210,6 +215,9 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if !strings.Contains(said.String(), says) {
 		ts.Fatalf("it said: %s", &said)
+	}
+	if exit.Sys().(syscall.WaitStatus).CoreDump() {
+		ts.Fatalf("it left a dump of its memory")
 	}
 }
 
