@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -62,6 +63,8 @@ func resolve(path string) (string, error) {
 		return "", fmt.Errorf("%s is a folder, not a database", path)
 	case err == nil && !info.Mode().IsRegular():
 		return "", fmt.Errorf("%s is not a regular file", path)
+	case err == nil && info.Sys().(*syscall.Stat_t).Nlink > 1: // lock and WAL go by the name
+		return "", fmt.Errorf("%s has other names, too (hard links): what is stored under one of them damages it under another", path)
 	case err == nil:
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", err
