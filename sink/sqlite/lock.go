@@ -19,9 +19,9 @@ const lockPoll = 20 * time.Millisecond
 
 // lock takes the lock file, and writes into it who has it. The file stays when
 // the lock is given back. If somebody removes it all the same, who has waited for it
-// waits for the new one: the next run locks that.
+// waits for the new one: the next run locks that. A file of another kind is not touched.
 func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
 	}
@@ -38,17 +38,37 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 		}
 		return lock(ctx, path, opts)
 	}
+	if err := isLock(f, locked.Size()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown host"
 	}
 	if err = f.Truncate(0); err == nil {
-		_, err = fmt.Fprintf(f, "process %d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+		_, err = fmt.Fprintf(f, lockBegins+"%d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("write the lock file: %w", err), f.Close())
 	}
 	return f, nil
+}
+
+const (
+	lockBegins = "process "
+	maxLock    = 1024 // bytes of a lock file
+)
+
+// isLock refuses a file that is not what a run wrote, be it in part.
+func isLock(f *os.File, size int64) error {
+	head := make([]byte, min(size, int64(len(lockBegins))))
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return fmt.Errorf("read the lock file: %w", err)
+	}
+	if size > maxLock || !strings.HasPrefix(lockBegins, string(head)) {
+		return fmt.Errorf("%s is there and is not the lock file of a run: move it away, or name another database", f.Name())
+	}
+	return nil
 }
 
 // flock waits for the lock as the options say.
@@ -79,7 +99,7 @@ func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 
 // holder reads who has the lock. The holder may be about to write it.
 func holder(f *os.File) string {
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLock))
 	if s := strings.TrimSpace(string(b)); err == nil && s != "" {
 		return s
 	}

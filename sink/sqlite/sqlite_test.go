@@ -179,6 +179,45 @@ func TestSymlink(t *testing.T) {
 	}, "w")
 }
 
+// By another name the file would have another lock and another WAL.
+func TestHardLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	inSession(t, open(t, path), func(*session, sink.Run) {}, "w")
+	noError(t, os.Link(path, path+"2"))
+	for _, name := range []string{path, path + "2"} {
+		if _, err := Open(context.Background(), name); err == nil || !strings.Contains(err.Error(), "hard links") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	noError(t, os.Remove(path+"2"))
+	open(t, path)
+}
+
+// A file that happens to have the name of the lock is not written to, but one that a run
+// was killed over is.
+func TestLockIsAnotherFile(t *testing.T) {
+	for content, ours := range map[string]bool{
+		"": true, "pro": true, "process ": true, "process 1 on here, since then\n": true,
+		"url\nhttp://a.example/\n": false, "processes\n": false, "process " + strings.Repeat("x", 2000): false,
+	} {
+		path := filepath.Join(t.TempDir(), "x.db.lock")
+		noError(t, os.WriteFile(path, []byte(content), 0o666))
+		f, err := lock(context.Background(), path, sink.LockOptions{})
+		if (err == nil) != ours {
+			t.Errorf("%q: error %v", content, err)
+		}
+		if err == nil {
+			noError(t, f.Close())
+		} else if is, err := os.ReadFile(path); err != nil || string(is) != content {
+			t.Errorf("%q is %q now, %v", content, is, err)
+		}
+		noError(t, os.Symlink(path, path+"2"))
+		if _, err := lock(context.Background(), path+"2", sink.LockOptions{}); err == nil {
+			t.Error("a link as lock file")
+		}
+	}
+}
+
 // A lock file that is removed while somebody waits for it is not the lock any more.
 func TestLockFileRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db.lock")
