@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -177,6 +178,9 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 // prepare checks what lies under the final name and finds out whose the partial
 // folder is.
 func (f *Folder) prepare(opts ClaimOptions) error {
+	if err := f.onlyOurs(); err != nil {
+		return err
+	}
 	if err := f.lookLast(); err != nil {
 		return err
 	}
@@ -202,6 +206,22 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 	}
 	if finished {
 		return f.tryExchange()
+	}
+	return nil
+}
+
+// onlyOurs checks that the partial folder has nothing that no run writes there.
+func (f *Folder) onlyOurs() error {
+	entries, err := f.fs.ReadDir(f.partial)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == filepath.Base(f.inner), name == markName, name == markName+".new", strings.HasPrefix(name, lastPrefix), name == "a", name == "b":
+		default:
+			return fmt.Errorf("%w: %s, where it is written, also holds %s", ErrNotOurs, filepath.Base(f.partial), name)
+		}
 	}
 	return nil
 }

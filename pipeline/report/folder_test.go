@@ -217,6 +217,9 @@ func foreign() map[string]func(out string) error {
 		"also holds mapping.csv": func(out string) error {
 			return errors.Join(write(out+"/manifest.json", manifest), os.Symlink("elsewhere", out+"/mapping.csv"))
 		},
+		".out.partial, where it is written, also holds notes.txt": func(out string) error {
+			return write(PartialOf(out)+"/notes.txt", "x")
+		},
 	}
 }
 
