@@ -54,6 +54,9 @@ func nameInputs(cfg *Config) ([]string, error) {
 	}
 	files := names
 	if s, ok := cfg.Store.(interface{ Path() string }); ok { // it is a file
+		if err := apart(cfg.Out, s.Path()); err != nil {
+			return nil, err
+		}
 		files = append(slices.Clone(names), s.Path())
 	}
 	return names, outside(cfg.Out, files)
@@ -87,6 +90,24 @@ func openInputs(ctx context.Context, cfg *Config, names []string) (_ *inputs, er
 		return nil, &UsageError{fmt.Errorf("the inputs have %d columns in all, more than %d: their rejects could not be read back", n, source.MaxColumns)}
 	}
 	return in, nil
+}
+
+// apart refuses an output that has the name of the store, or of a file that it keeps
+// beside it. They may be still to come.
+func apart(out, store string) error {
+	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
+	if err == nil {
+		folder, err = filepath.Abs(folder)
+	}
+	if err != nil {
+		return nil // claiming the output will say what is wrong
+	}
+	for _, suffix := range []string{"", ".lock", "-wal", "-shm", "-journal"} {
+		if filepath.Join(folder, filepath.Base(out)) == store+suffix {
+			return &UsageError{fmt.Errorf("the output folder %s would have the name of a file of the store %s", out, store)}
+		}
+	}
+	return nil
 }
 
 // outside refuses files that lie in the output folder, or in that where the output

@@ -753,6 +753,25 @@ func TestInputInTheOutput(t *testing.T) {
 	}
 }
 
+// Nor may the output take the name of the store, or of a file beside it, before these are
+// there.
+func TestOutputNamedAsTheStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666), os.Symlink(".", "here")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(10)
+	cfg.Inputs, cfg.Store = []string{"links.csv"}, openStore(t, ".")
+	file := filepath.Base(cfg.Store.(*sqlite.Store).Path())
+	for _, out := range []string{file, "here/" + file, file + ".lock", file + "-wal", file + "-shm", file + "-journal"} {
+		cfg.Out = out
+		var usage *pipeline.UsageError
+		if _, err := pipeline.Run(t.Context(), cfg); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a file of the store") {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+}
+
 var update = flag.Bool("update", false, "write the golden file")
 
 // The manifest has all that a run was given and what came of it.
