@@ -43,7 +43,8 @@ A run with more rejects than --max-rejects allows has no mapping. It can be
 compared with another run, but only manifests and rejects are.
 
 Where the digests in both manifests agree, the files are not read: bulk verify
-tells whether they are what their manifest says.
+tells whether they are what their manifest says. A mapping file does not tell
+whether it was written with --excel-safe: compare the folders of such runs.
 
 ` + exitCodes,
 		Example: `  bulk diff monday.bulk tuesday.bulk
