@@ -178,10 +178,14 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 // prepare checks what lies under the final name and finds out whose the partial
 // folder is.
 func (f *Folder) prepare(opts ClaimOptions) error {
-	if err := f.onlyOurs(); err != nil {
+	entries, err := f.fs.ReadDir(f.partial)
+	if err != nil {
 		return err
 	}
-	if err := f.lookLast(); err != nil {
+	if err := f.onlyOurs(entries); err != nil {
+		return err
+	}
+	if err := f.lookLast(entries); err != nil {
 		return err
 	}
 	finished, err := f.inspect()
@@ -211,11 +215,7 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 }
 
 // onlyOurs checks that the partial folder has nothing that no run writes there.
-func (f *Folder) onlyOurs() error {
-	entries, err := f.fs.ReadDir(f.partial)
-	if err != nil {
-		return err
-	}
+func (f *Folder) onlyOurs(entries []fs.DirEntry) error {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == filepath.Base(f.inner), name == markName, name == markName+".new", strings.HasPrefix(name, lastPrefix), name == "a", name == "b":

@@ -52,11 +52,10 @@ func (f *Folder) readMark() error {
 
 // lookLast gives the mark of a killed run that has its last name the other back, or,
 // where the files became the output, takes the folder for nobody's.
-func (f *Folder) lookLast() error {
-	entries, err := f.fs.ReadDir(f.partial)
+func (f *Folder) lookLast(entries []fs.DirEntry) error {
 	i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), lastPrefix) })
-	if err != nil || i < 0 {
-		return err
+	if i < 0 {
+		return nil
 	}
 	last := entries[i].Name()
 	files, err := f.fs.Lstat(f.inner)
