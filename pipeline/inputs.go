@@ -53,11 +53,11 @@ func nameInputs(cfg *Config) ([]string, error) {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
 	files := names
-	if s, ok := cfg.Store.(interface{ Path() string }); ok { // it is a file
-		if err := apart(cfg.Out, s.Path()); err != nil {
+	if s, ok := cfg.Store.(interface{ Files() []string }); ok {
+		if err := apart(cfg.Out, s.Files()); err != nil {
 			return nil, err
 		}
-		files = append(slices.Clone(names), s.Path())
+		files = slices.Concat(names, s.Files())
 	}
 	return names, outside(cfg.Out, files)
 }
@@ -92,9 +92,9 @@ func openInputs(ctx context.Context, cfg *Config, names []string) (_ *inputs, er
 	return in, nil
 }
 
-// apart refuses an output that has the name of the store, or of a file that it keeps
-// beside it. They may be still to come.
-func apart(out, store string) error {
+// apart refuses an output that has the name of a file of the store, which may be still to
+// come.
+func apart(out string, store []string) error {
 	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
 	if err == nil {
 		folder, err = filepath.Abs(folder)
@@ -102,10 +102,8 @@ func apart(out, store string) error {
 	if err != nil {
 		return nil // claiming the output will say what is wrong
 	}
-	for _, suffix := range []string{"", ".lock", "-wal", "-shm", "-journal"} {
-		if filepath.Join(folder, filepath.Base(out)) == store+suffix {
-			return &UsageError{fmt.Errorf("the output folder %s would have the name of a file of the store %s", out, store)}
-		}
+	if slices.Contains(store, filepath.Join(folder, filepath.Base(out))) {
+		return &UsageError{fmt.Errorf("the output folder %s would have the name of a file of the store %s", out, store[0])}
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"runtime/trace"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink/sqlite"
 	"github.com/spf13/pflag"
 )
 
@@ -75,29 +75,9 @@ func sameFile(a, b string) bool {
 	if err == nil && errB == nil {
 		return x.Mode().IsRegular() && os.SameFile(x, y)
 	}
-	return err != nil && errB != nil && settled(a) == settled(b)
-}
-
-// settled returns the absolute name, free of symbolic links, of a file that is not there.
-func settled(name string) string {
-	for range 40 { // as many links as Linux follows
-		if abs, err := filepath.Abs(name); err == nil {
-			name = abs
-		}
-		dir, file := filepath.Split(name)
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-		}
-		name = filepath.Join(dir, file)
-		to, err := os.Readlink(name)
-		if err != nil {
-			break
-		}
-		if name = to; !filepath.IsAbs(to) {
-			name = filepath.Join(dir, to)
-		}
-	}
-	return name
+	a, err = sqlite.Resolve(a)
+	b, errB = sqlite.Resolve(b)
+	return err == nil && errB == nil && a == b
 }
 
 // start begins to profile. The function that it returns ends that and writes the

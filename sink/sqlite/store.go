@@ -40,7 +40,7 @@ var _ sink.Store = (*Store)(nil)
 // Open checks that the path is a database of ours, an empty file, or a name in a
 // folder that is there. It creates nothing; whether it may be written, Lock tells.
 func Open(ctx context.Context, path string) (*Store, error) {
-	path, err := resolve(path)
+	path, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,9 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// resolve makes the path of a database absolute and free of symbolic links.
-func resolve(path string) (string, error) {
+// Resolve makes the path of a database, be it there or not, absolute and free of symbolic
+// links.
+func Resolve(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
@@ -82,13 +83,21 @@ func resolve(path string) (string, error) {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(folder, to)
 		}
-		return resolve(to)
+		return Resolve(to)
 	}
 	return filepath.Abs(path)
 }
 
 // Path returns the name of the file, absolute and without symbolic links.
 func (s *Store) Path() string { return s.path }
+
+const lockSuffix = ".lock"
+
+// Files returns the names of the file and of those that may come to be beside it, as
+// Path does.
+func (s *Store) Files() []string {
+	return []string{s.path, s.path + lockSuffix, s.path + "-wal", s.path + "-shm", s.path + "-journal"}
+}
 
 // existing opens a connection that only looks; without a database of ours yet
 // the error is sink.ErrMissing. The caller closes it.
@@ -163,7 +172,7 @@ func (s *Store) Peek(ctx context.Context) (sink.Session, error) {
 
 // Lock implements sink.Store. One lock covers the whole database.
 func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	f, err := lock(ctx, s.path+".lock", opts)
+	f, err := lock(ctx, s.path+lockSuffix, opts)
 	if err != nil {
 		return nil, err
 	}
