@@ -337,7 +337,10 @@ func (f *Folder) commit() error {
 	if err := f.around.Sync(); err != nil {
 		return fmt.Errorf("sync the folder around it: %w", err)
 	}
-	return f.abandon()
+	if err := f.remove(); err != nil {
+		return err // under the lock, Abandon tries once more
+	}
+	return f.unlock()
 }
 
 // markLast gives the mark its last name.
@@ -366,28 +369,24 @@ func (f *Folder) syncInner() error {
 // claim removes what is left then. It does nothing after Commit, and may be called
 // again. Nobody may be writing a file.
 func (f *Folder) Abandon() error {
-	err := f.abandon()
-	if f.held != nil {
-		err = errors.Join(err, f.unlock())
-	}
-	return f.named(err)
-}
-
-// abandon keeps the lock if the partial folder cannot be removed.
-func (f *Folder) abandon() error {
 	if f.held == nil {
 		return nil
 	}
+	return f.named(errors.Join(f.remove(), f.unlock()))
+}
+
+// remove removes the partial folder, if it is this run's.
+func (f *Folder) remove() error {
 	var errs []error
 	for _, file := range f.files {
 		errs = append(errs, file.discard())
 	}
 	if f.mine {
 		if err := f.fs.RemoveAll(f.partial); err != nil {
-			return errors.Join(append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))...)
+			errs = append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))
 		}
 	}
-	return errors.Join(append(errs, f.unlock())...)
+	return errors.Join(errs...)
 }
 
 // unlock closes what the folder holds.
