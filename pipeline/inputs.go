@@ -45,7 +45,7 @@ const (
 
 // nameInputs lists the inputs, none of which may lie where the output goes.
 func nameInputs(cfg *Config) ([]string, error) {
-	names, err := source.Expand(cfg.Inputs)
+	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin)
 	if err != nil {
 		return nil, err
 	}

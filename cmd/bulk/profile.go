@@ -30,7 +30,7 @@ func (p *profiles) flags(f *pflag.FlagSet) {
 // profile.
 func (p *profiles) check(inputs []string, db string) error {
 	const gzip = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff" // as runtime/pprof writes its header, without a name and a time
-	taken, _ := source.Expand(inputs)                       // who reads them tells the error
+	taken, _ := source.Expand(inputs, nil)                  // who reads them tells the error
 	if file, ok := strings.CutPrefix(db, "sqlite:"); ok {
 		taken = append(taken, file)
 	}

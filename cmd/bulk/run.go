@@ -218,7 +218,7 @@ func defaultOut(input string) (string, error) {
 	if input == "-" {
 		return "stdin.bulk", nil
 	}
-	names, err := source.Expand([]string{input})
+	names, err := source.Expand([]string{input}, nil)
 	if err != nil {
 		return "", err
 	}

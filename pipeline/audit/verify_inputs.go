@@ -159,7 +159,7 @@ func (v *verifier) findInputs() error {
 	if len(v.cfg.Inputs) == 0 {
 		return nil
 	}
-	given, err := source.Expand(v.cfg.Inputs)
+	given, err := source.Expand(v.cfg.Inputs, v.cfg.Source.Stdin)
 	if err != nil {
 		return err
 	}

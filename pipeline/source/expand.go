@@ -1,6 +1,7 @@
 package source
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +12,10 @@ import (
 // Expand turns the arguments of a command into the names of inputs, sorted
 // bytewise. A pattern in the shell's style (*, ?, [a-z]) stands for the files
 // that it matches, unless a file has that very name; like a shell's, it meets
-// no name that starts with a dot unless it says so. "-" is standard input. A
-// pattern that matches nothing, and a file that is named twice, by whatever
-// path, is a *[UsageError].
-func Expand(patterns []string) ([]string, error) {
+// no name that starts with a dot unless it says so. "-" is standard input, which
+// may be nil. A pattern that matches nothing, and a file that is named twice, by
+// whatever path or as standard input, is a *[UsageError].
+func Expand(patterns []string, stdin io.Reader) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
 		if _, err := os.Lstat(pattern); pattern == "-" || err == nil || !strings.ContainsAny(pattern, `*?[`) {
@@ -32,7 +33,7 @@ func Expand(patterns []string) ([]string, error) {
 		names = append(names, found...)
 	}
 	slices.Sort(names)
-	return names, distinct(names)
+	return names, distinct(names, stdin)
 }
 
 // hidden says that an element of name starts with a dot where the pattern does
@@ -49,7 +50,7 @@ func hidden(pattern, name string) bool {
 }
 
 // distinct refuses two names, in sorted order, for one file.
-func distinct(names []string) error {
+func distinct(names []string, stdin io.Reader) error {
 	type file struct{ device, number uint64 } // os.SameFile would compare each with all
 	seen := make(map[file]string)
 	for i, name := range names {
@@ -57,7 +58,14 @@ func distinct(names []string) error {
 			return &UsageError{name, "named twice"}
 		}
 		info, err := os.Stat(name)
-		if name == "-" || err != nil {
+		if name == "-" {
+			f, ok := stdin.(*os.File)
+			if !ok {
+				continue
+			}
+			info, err = f.Stat()
+		}
+		if err != nil {
 			continue // Open will say what is wrong with it
 		}
 		stat := info.Sys().(*syscall.Stat_t)

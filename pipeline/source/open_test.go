@@ -28,6 +28,8 @@ func TestExpand(t *testing.T) {
 		os.WriteFile(name, []byte(name), 0o666)
 	}
 	os.Symlink("a.csv", "link.txt")
+	stdin, _ := os.Open("sub/d.csv")
+	defer stdin.Close()
 	for _, tt := range []struct {
 		in   string
 		want string // names, or the error after "!"
@@ -45,8 +47,9 @@ func TestExpand(t *testing.T) {
 		{"a.csv *.csv", "!a.csv: named twice"},
 		{"a.csv ./a.csv", "!a.csv: is the same file as ./a.csv"},
 		{"a.csv link.txt", "!link.txt: is the same file as a.csv"},
+		{"sub/*.csv -", "!sub/d.csv: is the same file as -"},
 	} {
-		got, err := Expand(strings.Fields(tt.in))
+		got, err := Expand(strings.Fields(tt.in), stdin)
 		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
 			var usage *UsageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), msg) {
