@@ -78,21 +78,24 @@ func buffered(r io.Reader, w io.Writer) *pgproto3.Frontend {
 
 // settings of each connection. A role's timeouts must not end a load, nor its
 // isolation level, time zone or quoting change what statements and answers mean, nor
-// may policies hide rows without an error; the planner is left the ordered index
-// scans that the lookups are made of, which it plans once. A client that cannot be
-// reached any more has held its locks for two minutes at most, where systems allow
-// hours. (tcp_user_timeout would bound more, but also ends a connection whose other
-// side lives and reads nothing for as long, as behind a pager.)
+// may policies hide rows without an error, and a commit that the server may still
+// forget is none; the planner is left the ordered index scans that the lookups are
+// made of, which it plans once. A client that cannot be reached any more has held
+// its locks for two minutes at most, where systems allow hours. (tcp_user_timeout
+// would bound more, but also ends a connection whose other side lives and reads
+// nothing for as long, as behind a pager.)
 const settings = `SELECT set_config(s.name, v.value, false)
 	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
 		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
 		('tcp_keepalives_idle', '60'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '6'),
 		('default_transaction_isolation', 'read committed'), ('default_transaction_deferrable', 'off'),
-		('row_security', 'off'), ('TimeZone', 'UTC'), ('DateStyle', 'ISO, MDY'), ('quote_all_identifiers', 'off'),
-		('jit', 'off'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
+		('row_security', 'off'), ('synchronous_commit', 'local'), ('TimeZone', 'UTC'),
+		('DateStyle', 'ISO, MDY'), ('quote_all_identifiers', 'off'), ('jit', 'off'),
+		('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'),
 		('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_material', 'off'),
 		('plan_cache_mode', 'force_generic_plan'), ('max_parallel_workers_per_gather', '0')) v(name, value)
-	JOIN pg_catalog.pg_settings s ON lower(s.name) = lower(v.name)`
+	JOIN pg_catalog.pg_settings s ON lower(s.name) = lower(v.name)
+	WHERE s.name <> 'synchronous_commit' OR s.setting = 'off'`
 
 // connect opens a connection that is ready to use. It is not tried again here.
 func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {

@@ -534,7 +534,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			defer conn.Close(context.Background())
 			name := conn.Config().Database
 			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
-				"idle_in_transaction_session_timeout = '3s'", "DateStyle = 'SQL, DMY'", "quote_all_identifiers = on"} {
+				"idle_in_transaction_session_timeout = '3s'", "DateStyle = 'SQL, DMY'", "quote_all_identifiers = on", "synchronous_commit = off"} {
 				if err := execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting); err != nil {
 					t.Fatal(err)
 				}
@@ -550,9 +550,11 @@ func TestSettingsOfTheRole(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer session.Close()
-			var idle string // asked for, since only a client that gets no processor is idle in a transaction
-			if err := locking(session).QueryRow(context.Background(), "SHOW idle_in_transaction_session_timeout").Scan(&idle); err != nil || idle != "0" {
-				t.Errorf("a transaction may be idle for %s, %v", idle, err)
+			// Asked for, since only a client that gets no processor is idle in a transaction, and only a server that crashes forgets.
+			var idle, commit string
+			const both = "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('synchronous_commit')"
+			if err := locking(session).QueryRow(context.Background(), both).Scan(&idle, &commit); err != nil || idle != "0" || commit != "local" {
+				t.Errorf("a transaction may be idle for %s, a commit is %s, %v", idle, commit, err)
 			}
 			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
 			if err != nil {
