@@ -762,7 +762,7 @@ func TestOutputNamedAsTheStore(t *testing.T) {
 	}
 	cfg := base(10)
 	cfg.Inputs, cfg.Store = []string{"links.csv"}, openStore(t, ".")
-	file := filepath.Base(cfg.Store.(*sqlite.Store).Path())
+	file := filepath.Base(cfg.Store.(*sqlite.Store).Files()[0])
 	for _, out := range []string{file, "here/" + file, file + ".lock", file + "-wal", file + "-shm", file + "-journal"} {
 		cfg.Out = out
 		var usage *pipeline.UsageError

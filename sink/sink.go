@@ -81,8 +81,9 @@ type Run struct {
 // one: Lock creates it, and until then all that looks or takes back fails with
 // ErrMissing and creates nothing. It is safe for concurrent use. Once a context is
 // over, each call with it, of a Session too, fails with its cause (context.Cause) and
-// leaves the session usable. A Store that is a file also has a method Path() string,
-// its name, by which a run sees that it would replace it with its output folder.
+// leaves the session usable. A Store that is a file also has a method Files() []string,
+// its name and those of what may come to be beside it, absolute and without symbolic
+// links: no output folder may have such a name, nor replace a folder that they lie in.
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having

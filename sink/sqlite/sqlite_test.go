@@ -168,8 +168,8 @@ func TestSymlink(t *testing.T) {
 	noError(t, os.Symlink("to/x.db", link))
 	noError(t, os.Symlink("link.db", early))
 	store := open(t, early)
-	if want := filepath.Join(dir, "to", "x.db"); store.Path() != want {
-		t.Errorf("path %s, want %s", store.Path(), want)
+	if want := filepath.Join(dir, "to", "x.db"); store.Files()[0] != want {
+		t.Errorf("path %s, want %s", store.Files()[0], want)
 	}
 	inSession(t, store, func(*session, sink.Run) {
 		_, err := open(t, link).Lock(context.Background(), []string{"w"}, sink.LockOptions{NoWait: true})

@@ -88,13 +88,10 @@ func Resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// Path returns the name of the file, absolute and without symbolic links.
-func (s *Store) Path() string { return s.path }
-
 const lockSuffix = ".lock"
 
-// Files returns the names of the file and of those that may come to be beside it, as
-// Path does.
+// Files returns the names of the file and of those that may come to be beside it,
+// absolute and without symbolic links.
 func (s *Store) Files() []string {
 	return []string{s.path, s.path + lockSuffix, s.path + "-wal", s.path + "-shm", s.path + "-journal"}
 }
