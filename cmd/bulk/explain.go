@@ -102,7 +102,7 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (err
 	}
 	var session sink.Session
 	if o.ask {
-		var store *store
+		var store sink.Store
 		if store, err = o.store.open(ctx, ui.log); err != nil {
 			return err
 		}

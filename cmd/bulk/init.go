@@ -60,9 +60,9 @@ func initStore(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.Store.(*postgres.Store).Init(ctx); err != nil {
+	if err := store.(*postgres.Store).Init(ctx); err != nil {
 		return err
 	}
-	ui.log.Info("the tables are there", "db", store.name)
+	ui.log.Info("the tables are there", "db", o.name())
 	return nil
 }

@@ -107,7 +107,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	o.Store, o.StoreName, o.Version, o.RetryFor = store.Store, store.name, toolVersion(), o.store.postgres.RetryFor
+	o.Store, o.StoreName, o.Version, o.RetryFor = store, o.store.name(), toolVersion(), o.store.postgres.RetryFor
 	o.Logger, o.Status = ui.log, new(pipeline.Status)
 	o.DiskBound = sync.OnceFunc(spareThreads)
 	debug.SetMemoryLimit(o.Memory - outsideHeap)

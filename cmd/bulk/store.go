@@ -41,12 +41,6 @@ func unasked(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// store is an opened store with the name that people may see, without a password.
-type store struct {
-	sink.Store
-	name string
-}
-
 // isPostgres reports whether a store is a server.
 func isPostgres(db string) bool {
 	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
@@ -84,22 +78,22 @@ func (o *storeOptions) settle() error {
 	return nil
 }
 
+// name is what people may see of the store that settle has named: no password.
+func (o *storeOptions) name() string {
+	if isPostgres(o.db) {
+		return postgres.Redact(o.db)
+	}
+	return o.db
+}
+
 // open opens the store. The caller closes it.
-func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (*store, error) {
+func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (sink.Store, error) {
 	if err := o.settle(); err != nil {
 		return nil, usage(err)
 	}
 	if isPostgres(o.db) {
 		o.postgres.Logger = log
-		s, err := postgres.Open(ctx, o.db, o.postgres)
-		if err != nil {
-			return nil, err
-		}
-		return &store{s, postgres.Redact(o.db)}, nil
+		return postgres.Open(ctx, o.db, o.postgres)
 	}
-	s, err := sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"))
-	if err != nil {
-		return nil, err
-	}
-	return &store{s, o.db}, nil
+	return sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"))
 }

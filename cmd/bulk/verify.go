@@ -86,12 +86,10 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 		return usage(err)
 	}
 	if withStore {
-		store, openErr := o.store.open(ctx, ui.log)
-		if openErr != nil {
-			return openErr
+		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, store.Close()) }()
-		o.Store = store.Store
+		defer func() { err = errors.Join(err, o.Store.Close()) }()
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
