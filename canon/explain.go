@@ -2,10 +2,10 @@ package canon
 
 import "bytes"
 
-// A Step is one rule at work: the whole URL before and after it. The strings
-// hold the bytes of the input, which need not be UTF-8.
+// A Step is one rule at work, and the whole URL after it. That has the bytes of the
+// input, which need not be UTF-8.
 type Step struct {
-	Rule, Before, After string
+	Rule, After string
 }
 
 // The parts of a URL, in order, as an explanation changes them.
@@ -32,17 +32,13 @@ func (e *explanation) set(rule string, part int, text []byte) {
 	if bytes.Equal(e.parts[part], text) {
 		return
 	}
-	before := e.url()
 	e.parts[part] = text
-	e.steps = append(e.steps, Step{rule, before, e.url()})
+	e.steps = append(e.steps, Step{rule, string(bytes.Join(e.parts[:], nil))})
 }
 
-func (e *explanation) url() string { return string(bytes.Join(e.parts[:], nil)) }
-
-// Explain returns the rules that change raw, in order. The first step starts
-// from raw, each other one from where the last has ended, and the last ends in
-// the form that [Profile.Append] gives. If raw is refused there are no steps,
-// and the error is the [Reason].
+// Explain returns the rules that change raw, in order, each from where the last has
+// ended to, in the end, the form that [Profile.Append] gives. If raw is refused there
+// are no steps, and the error is the [Reason].
 func (p Profile) Explain(raw []byte) ([]Step, error) {
 	if _, err := p.Append(nil, raw); err != nil {
 		return nil, err
@@ -50,7 +46,7 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 	var e explanation
 	s := Trim(raw)
 	if len(s) < len(raw) {
-		e.steps = append(e.steps, Step{"trim", string(raw), string(s)})
+		e.steps = append(e.steps, Step{"trim", string(s)})
 	}
 	u, _ := split(s) // Append has found no fault, neither here nor in the authority
 	path, query, fragment := splitRest(u.rest)

@@ -23,7 +23,7 @@ func checkExplain(t *testing.T, p Profile, raw []byte) {
 	}
 	at := string(raw)
 	for _, s := range steps {
-		if s.Before != at || s.After == at || s.Rule == "" {
+		if s.After == at || s.Rule == "" {
 			t.Fatalf("%q: step %+v starts where the URL is %q", raw, s, at)
 		}
 		at = s.After
@@ -57,24 +57,21 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Step{
-		{"trim", raw, raw[1:]},
-		{"scheme", "", `http:\\u:@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
-		{"authority", "", `http://u:@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
-		{"userinfo", "", `http://u@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
-		{"port", "", `http://u@Example.com/a%7eb/./c\\d/?b=2&&a=%c3#x`},
-		{"host", "", `http://u@example.com/a%7eb/./c\\d/?b=2&&a=%c3#x`},
-		{"path: backslashes", "", `http://u@example.com/a%7eb/./c//d/?b=2&&a=%c3#x`},
-		{"path: percent-encoding", "", `http://u@example.com/a~b/./c//d/?b=2&&a=%c3#x`},
-		{"path: dot segments", "", `http://u@example.com/a~b/c//d/?b=2&&a=%c3#x`},
-		{"path: runs of slashes", "", `http://u@example.com/a~b/c/d/?b=2&&a=%c3#x`},
-		{"path: trailing slash", "", `http://u@example.com/a~b/c/d?b=2&&a=%c3#x`},
-		{"query: empty pieces", "", `http://u@example.com/a~b/c/d?b=2&a=%c3#x`},
-		{"query: percent-encoding", "", `http://u@example.com/a~b/c/d?b=2&a=%C3#x`},
-		{"query: order", "", `http://u@example.com/a~b/c/d?a=%C3&b=2#x`},
-		{"fragment", "", `http://u@example.com/a~b/c/d?a=%C3&b=2`},
-	}
-	for i := 1; i < len(want); i++ {
-		want[i].Before = want[i-1].After
+		{"trim", raw[1:]},
+		{"scheme", `http:\\u:@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
+		{"authority", `http://u:@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
+		{"userinfo", `http://u@Example.com:80/a%7eb/./c\\d/?b=2&&a=%c3#x`},
+		{"port", `http://u@Example.com/a%7eb/./c\\d/?b=2&&a=%c3#x`},
+		{"host", `http://u@example.com/a%7eb/./c\\d/?b=2&&a=%c3#x`},
+		{"path: backslashes", `http://u@example.com/a%7eb/./c//d/?b=2&&a=%c3#x`},
+		{"path: percent-encoding", `http://u@example.com/a~b/./c//d/?b=2&&a=%c3#x`},
+		{"path: dot segments", `http://u@example.com/a~b/c//d/?b=2&&a=%c3#x`},
+		{"path: runs of slashes", `http://u@example.com/a~b/c/d/?b=2&&a=%c3#x`},
+		{"path: trailing slash", `http://u@example.com/a~b/c/d?b=2&&a=%c3#x`},
+		{"query: empty pieces", `http://u@example.com/a~b/c/d?b=2&a=%c3#x`},
+		{"query: percent-encoding", `http://u@example.com/a~b/c/d?b=2&a=%C3#x`},
+		{"query: order", `http://u@example.com/a~b/c/d?a=%C3&b=2#x`},
+		{"fragment", `http://u@example.com/a~b/c/d?a=%C3&b=2`},
 	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
