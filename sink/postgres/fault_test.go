@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -79,10 +79,10 @@ func prepare(t testing.TB, dsn string, before []sink.Link) {
 	}
 }
 
-// soak makes the tests that go through many points go through all of them.
-var soak = flag.Bool("soak", false, "cut at every message, kill at fifty points")
+// soak makes the tests that go through many points go through all of them: make soak.
+var soak = os.Getenv("BULK_SOAK") != ""
 
-// The connection is cut at every message (without -soak, every 19th) of a whole
+// The connection is cut at every message (without soak, every 19th) of a whole
 // run, before the server has it or before the client has the answer, until a run
 // is through without a cut.
 func TestConnectionCutAtEveryMessage(t *testing.T) {
@@ -94,7 +94,7 @@ func TestConnectionCutAtEveryMessage(t *testing.T) {
 				dsn := server.Database(t)
 				database := value[string](t, dsn, "SELECT current_database()")
 				step := int64(19)
-				if *soak {
+				if soak {
 					step = 1
 				}
 				for at := int64(1); ; at += step {

@@ -34,7 +34,7 @@ func TestKilled(t *testing.T) {
 	if testing.Short() {
 		points = 1
 	}
-	if *soak {
+	if soak {
 		points = 50
 	}
 	for _, way := range ways {
