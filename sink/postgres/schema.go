@@ -156,26 +156,25 @@ func SQL(opts Options) (string, error) {
 
 // resolve makes the names of the store, in the schema that the search path
 // leads to if the options name none.
-func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) (names, error) {
+func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 	schema := s.opts.Schema
 	if schema == "" {
 		var current *string
 		if err := conn.QueryRow(ctx, "SELECT current_schema()::text").Scan(&current); err != nil {
-			return names{}, err
+			return err
 		}
 		if current == nil {
-			return names{}, errors.New("no schema of the search path exists: name one")
+			return errors.New("no schema of the search path exists: name one")
 		}
 		schema = *current
 	}
-	return newNames(schema, s.opts.Table), nil
+	s.names = newNames(schema, s.opts.Table)
+	return nil
 }
 
 // Init creates the tables if they are not there, and checks them if they are.
 func (s *Store) Init(ctx context.Context) error {
-	return s.with(ctx, "create the tables", func(ctx context.Context, conn *pgx.Conn) error {
-		return s.ensure(ctx, conn)
-	})
+	return s.with(ctx, "create the tables", s.ensure)
 }
 
 // ensure creates the tables, or checks them. Of the stores of a schema one at a

@@ -90,16 +90,11 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		if err != nil {
 			return err
 		}
-		if err = s.checkServer(ctx, conn); err == nil {
-			if s.names, err = s.resolve(ctx, conn); err == nil {
-				if err = setUp(ctx, conn); err == nil {
-					err = s.keepTo(ctx, conn)
-				}
+		for _, step := range []func(context.Context, *pgx.Conn) error{s.checkServer, s.resolve, setUp, s.keepTo} {
+			if err := step(ctx, conn); err != nil {
+				hangUp(conn)
+				return err
 			}
-		}
-		if err != nil {
-			hangUp(conn)
-			return err
 		}
 		s.release(conn)
 		return nil
