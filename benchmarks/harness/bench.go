@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -132,14 +131,7 @@ func (b *Bench) Path(name string) string { return filepath.Join(b.Work, name) }
 // Section measures groups as a section of the result.
 func (b *Bench) Section(ctx context.Context, s Section, count int, groups ...Group) ([]Sample, error) {
 	fmt.Fprintf(b.Out, "\n%s\n", s.Title)
-	suite := Suite{Groups: groups, Count: count, Out: b.Out}
-	if b.Warm > 0 {
-		suite.Before = func(ctx context.Context) error {
-			_, err := Output(ctx, "", b.Path("warm"), strconv.FormatInt(b.Warm, 10))
-			return err
-		}
-	}
-	samples, err := suite.Measure(ctx)
+	samples, err := b.rounds(ctx, count, groups)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Title, err)
 	}

@@ -84,14 +84,15 @@ func TestMeasure(t *testing.T) {
 			return nil
 		}}}
 	}
+	b := &Bench{Out: io.Discard}
 	same := func() string { return "same" }
-	samples, err := Suite{Count: 3, Out: io.Discard, Groups: []Group{step("a", same), step("b", same)}}.Measure(context.Background())
+	samples, err := b.rounds(context.Background(), 3, []Group{step("a", same), step("b", same)})
 	if err != nil || len(samples) != 6 || order != "abbaab" {
 		t.Errorf("%s, %d samples, %v", order, len(samples), err)
 	}
 	n := 0
 	other := func() string { n++; return strings.Repeat("x", n) }
-	if _, err := (Suite{Count: 2, Out: io.Discard, Groups: []Group{step("c", other)}}).Measure(context.Background()); err == nil {
+	if _, err := b.rounds(context.Background(), 2, []Group{step("c", other)}); err == nil {
 		t.Error("other output was taken")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -58,26 +59,18 @@ func (s Sample) Work() float64 {
 	return s.Seconds
 }
 
-// A Suite is what to measure side by side.
-type Suite struct {
-	Groups []Group
-	Count  int                         // rounds
-	Before func(context.Context) error // right before each clock starts; may be nil
-	Out    io.Writer                   // is told of each sample
-}
-
-// Measure does the rounds. A step whose output is not the same in all of them is
-// an error.
-func (s Suite) Measure(ctx context.Context) ([]Sample, error) {
+// rounds measures groups so many times. A step whose output is not the same in all
+// rounds is an error.
+func (b *Bench) rounds(ctx context.Context, count int, groups []Group) ([]Sample, error) {
 	var samples []Sample
 	digests := map[string]string{}
-	for round := range s.Count {
-		order := slices.Clone(s.Groups)
+	for round := range count {
+		order := slices.Clone(groups)
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, step := range slices.Concat(order...) {
-			sample, err := s.measure(ctx, step, round+1)
+			sample, err := b.measure(ctx, step, round+1)
 			if err != nil {
 				return nil, fmt.Errorf("%s, round %d: %w", step.Name, round+1, err)
 			}
@@ -86,35 +79,32 @@ func (s Suite) Measure(ctx context.Context) ([]Sample, error) {
 			}
 			digests[step.Name] = sample.Digest
 			samples = append(samples, sample)
-			fmt.Fprintf(s.Out, "%2d/%d  %-50s %8.3f s  cpu %8.3f s  rss %7.1f MiB  fsync %6.3f s  %8.1f MB\n",
-				sample.Round, s.Count, sample.Step, sample.Seconds, sample.CPU, float64(sample.RSS)/(1<<20), sample.Fsync, float64(sample.Bytes)/1e6)
+			fmt.Fprintf(b.Out, "%2d/%d  %-50s %8.3f s  cpu %8.3f s  rss %7.1f MiB  fsync %6.3f s  %8.1f MB\n",
+				sample.Round, count, sample.Step, sample.Seconds, sample.CPU, float64(sample.RSS)/(1<<20), sample.Fsync, float64(sample.Bytes)/1e6)
 		}
 	}
 	return samples, nil
 }
 
 // measure does a step. What earlier ones wrote is on the disk before the clock
-// starts.
-func (s Suite) measure(ctx context.Context, step Step, round int) (Sample, error) {
+// starts, and the memory is warm.
+func (b *Bench) measure(ctx context.Context, step Step, round int) (_ Sample, err error) {
 	sample := Sample{Step: step.Name, Round: round, Rows: step.Rows}
-	for _, before := range []func(context.Context) error{step.Prepare, syncDisks, s.Before} {
-		if before == nil {
-			continue
-		}
-		if err := before(ctx); err != nil {
+	if step.Prepare != nil {
+		if err := step.Prepare(ctx); err != nil {
 			return sample, err
 		}
 	}
-	var err error
+	unix.Sync()
+	if b.Warm > 0 {
+		if _, err := Output(ctx, "", b.Path("warm"), strconv.FormatInt(b.Warm, 10)); err != nil {
+			return sample, err
+		}
+	}
 	if sample.Usage, err = step.Command().Run(ctx); err != nil || step.Done == nil {
 		return sample, err
 	}
 	return sample, step.Done(ctx, &sample)
-}
-
-func syncDisks(context.Context) error {
-	unix.Sync()
-	return nil
 }
 
 // Sum notes the digest of a file that the step wrote.
