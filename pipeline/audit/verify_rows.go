@@ -297,16 +297,10 @@ func (w *checker) compareSame(old, r *link) int {
 // not tell what they were.
 func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	a, b := old.Carried[i], r.Carried[i]
-	if w.csv {
-		if len(a) == 0 && len(b) == 0 {
-			return 0, old.source == r.source && r.source >= 0 && isText(w.manifest.Inputs[r.source].Format)
-		}
-		return bytes.Compare(a, b), true
+	if w.csv && len(a)+len(b) == 0 {
+		return 0, old.source == r.source && r.source >= 0 && isText(w.manifest.Inputs[r.source].Format)
 	}
-	if a == nil || b == nil {
-		return cmp.Compare(btoi(a != nil), btoi(b != nil)), true
-	}
-	return bytes.Compare(a, b), true
+	return cmp.Or(cmp.Compare(btoi(a != nil), btoi(b != nil)), bytes.Compare(a, b)), true
 }
 
 // isText reports whether a format is text: then records have byte offsets, and in one
