@@ -73,7 +73,7 @@ func isLock(f *os.File, size int64) error {
 
 // flock waits for the lock as the options say.
 func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
-	for waited := false; ; waited = true {
+	for {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
@@ -87,8 +87,9 @@ func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		case opts.NoWait:
 			return fmt.Errorf("%s: %w: %s", f.Name(), sink.ErrLocked, holder(f))
-		case !waited && opts.Wait != nil:
+		case opts.Wait != nil:
 			opts.Wait(holder(f))
+			opts.Wait = nil // who waits is told once
 		}
 		select {
 		case <-ctx.Done():
