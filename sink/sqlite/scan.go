@@ -10,11 +10,7 @@ import (
 
 // Scan implements sink.Store, in the order of the table itself.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
-	c, err := s.existing(ctx)
-	if err != nil {
-		return err
-	}
-	err = c.during(ctx, func() error {
+	return s.look(ctx, func(c *conn) error {
 		rows := 0
 		var at stamped
 		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
@@ -29,10 +25,6 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 			return visit(l)
 		})
 	})
-	if closing := c.close(); err == nil {
-		err = closing
-	}
-	return err
 }
 
 // stamped is the time of the row before: those of a run are all the same.

@@ -45,11 +45,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, stats: map[string]any{}}
-	c, err := s.existing(ctx)
-	if err == nil {
-		err = c.close()
-	}
-	if err != nil && !errors.Is(err, sink.ErrMissing) {
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil && !errors.Is(err, sink.ErrMissing) {
 		return nil, err
 	}
 	return s, nil
@@ -131,6 +127,19 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
+// look calls f with a connection that only looks.
+func (s *Store) look(ctx context.Context, f func(*conn) error) error {
+	c, err := s.existing(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.during(ctx, func() error { return f(c) })
+	if closing := c.close(); closing != nil {
+		err = errors.Join(err, closing)
+	}
+	return err
+}
+
 // dialReader opens the file, whose state is info, for one who only looks. What SQLite
 // makes beside the file must not belong to one who may not write the file: its owner
 // could not use it. If all is in the file it is read as one that nobody changes,
@@ -208,12 +217,8 @@ func (s *Store) writer(ctx context.Context) (*conn, error) {
 
 // Runs implements sink.Store.
 func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
-	c, err := s.existing(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = c.during(ctx, func() (err error) { runs, err = c.runs(""); return err })
-	return runs, errors.Join(err, c.close())
+	err = s.look(ctx, func(c *conn) (err error) { runs, err = c.runs(""); return err })
+	return runs, err
 }
 
 // Stats implements sink.Store: rows and transactions of the last Load, whether it

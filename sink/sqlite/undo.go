@@ -14,11 +14,7 @@ const undoPage = 10_000
 // Undo implements sink.Store. It reads the whole table, since no index is over
 // run_id.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
-	c, err := s.existing(ctx) // Lock would create it
-	if err == nil {
-		err = c.close()
-	}
-	if err != nil {
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create it
 		return out, err
 	}
 	locked, err := s.Lock(ctx, nil, opts)
