@@ -66,19 +66,25 @@ func (b *bench) indexed(ctx context.Context) error {
 	return err
 }
 
-// base makes the template.
-func (b *bench) base(ctx context.Context) error {
-	if err := b.create(ctx, template, ""); err != nil {
+// finish makes a database anew with a list in it, and leaves the finished rows in files
+// for COPY: as text in the order of the input, and as text and binary in that of the codes.
+func (b *bench) finish(ctx context.Context, list, name string) error {
+	if err := b.create(ctx, name, ""); err != nil {
 		return err
 	}
-	if _, err := harness.Output(ctx, b.Work, b.Bulk, "run", "first.csv", "--workspace", "demo", "--db", b.url(template), "--out", "base.bulk",
+	if _, err := harness.Output(ctx, b.Work, b.Bulk, "run", list+".csv", "--workspace", "demo", "--db", b.url(name), "--out", list+".bulk",
 		"--as-of", harness.AsOf, "--log-format", "text"); err != nil {
 		return err
 	}
-	if err := harness.Remove(b.Path("base.bulk"))(ctx); err != nil {
+	if _, err := harness.Output(ctx, b.Work, b.psql(name,
+		"-c", "CREATE TEMP TABLE mapping (source text, row bigint, w text, original text, canonical text, code text, short_url text, outcome text, salt int)",
+		"-c", `\copy mapping from '`+list+`.bulk/mapping.csv' (format csv, header)`,
+		"-c", `\copy (SELECT links.* FROM links JOIN mapping ON short_code = code COLLATE "C" ORDER BY row) to '`+list+`.input.txt'`,
+		"-c", `\copy (SELECT * FROM links ORDER BY workspace_id, short_code) to '`+list+`.code.txt'`,
+		"-c", `\copy (SELECT * FROM links ORDER BY workspace_id, short_code) to '`+list+`.code.bin' (format binary)`)...); err != nil {
 		return err
 	}
-	return b.server.ExecContext(ctx, template, vacuum)
+	return harness.Remove(b.Path(list + ".bulk"))(ctx)
 }
 
 // vacuum does what autovacuum, which wakes up once a minute, would do some time after a

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	os.Exit(harness.Main(harness.Options{Known: []string{"1", "2", "3", "4", "5", "pgloader"}, Count: 3, Name: "bench-postgres", Results: "benchmarks/results"},
-		[]string{"./benchmarks/generate", "./benchmarks/rows"}, run))
+		[]string{"./benchmarks/generate"}, run))
 }
 
 // A bench is a run of this harness.
@@ -77,7 +77,7 @@ func (b *bench) inspect(ctx context.Context) error {
 	return err
 }
 
-// prepare makes the lists, the finished rows and the database that has them.
+// prepare makes the lists, the finished rows and the template.
 func (b *bench) prepare(ctx context.Context) error {
 	fmt.Fprintln(b.Out, "making the lists and the finished rows")
 	rows := strconv.FormatInt(b.Rows, 10)
@@ -88,17 +88,10 @@ func (b *bench) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, name := range []string{"first", "second"} {
-		if _, err := harness.Output(ctx, b.Work, b.Bulk, "run", name+".csv", "--workspace", "demo", "--db", "sqlite:none", "--dry-run",
-			"--out", name+".bulk", "--as-of", harness.AsOf, "--log-format", "text"); err != nil {
-			return err
-		}
-		if _, err := harness.Output(ctx, b.Work, b.Path("rows"), name+".bulk/mapping.csv", name+".input.txt", name+".code.txt", name+".code.bin"); err != nil {
-			return err
-		}
-		if err := harness.Remove(b.Path(name + ".bulk"))(ctx); err != nil {
+	for _, list := range [][2]string{{"first", template}, {"second", database}} {
+		if err := b.finish(ctx, list[0], list[1]); err != nil {
 			return err
 		}
 	}
-	return b.base(ctx)
+	return b.server.ExecContext(ctx, template, vacuum)
 }
