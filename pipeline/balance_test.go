@@ -40,7 +40,7 @@ func TestBalanceOfRejects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{cfg: cfg, inputs: new(inputs), files: map[string]*report.File{}, settled: new(settlement)}
+		r := &run{cfg: cfg, inputs: new(inputs), settled: new(settlement)}
 		r.records, r.rejects = r.newRejectSorter(t.Context()), r.newRejectSorter(t.Context()) // of which there are none
 		if err := errors.Join(r.records.Finish(), r.rejects.Finish()); err != nil {
 			t.Fatal(err)

@@ -94,7 +94,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	defer func() { err = errors.Join(err, placed.Close()) }()
 	r.cfg.Status.enter(StageOrder)
 	if err := r.timings.time("order", func(s *report.Stage) error {
-		s.Rows = r.accepted
+		s.Rows = r.records.Len()
 		if err := r.emitSorted(ctx, out, placed, session, row); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (r *run) linkReports() []string {
 func (r *run) openReports() (*written, error) {
 	w := &written{settled: r.settled}
 	for i, name := range r.linkReports() {
-		file, err := r.createReport(name)
+		file, err := r.folder.Create(name)
 		if err != nil {
 			return nil, err
 		}
@@ -78,16 +78,6 @@ func (w *written) add(p *piece) error {
 		w.rows[outcome] += n
 	}
 	return nil
-}
-
-// createReport makes a file of the output in place of that of an earlier attempt.
-func (r *run) createReport(name string) (*report.File, error) {
-	if err := r.folder.Discard(name); err != nil {
-		return nil, err
-	}
-	file, err := r.folder.Create(name)
-	r.files[name] = file
-	return file, err
 }
 
 // close ends both files and describes them.
@@ -135,14 +125,14 @@ func (r *run) manifest(counts sink.Counts, files []report.FileSum) *report.Manif
 	return &report.Manifest{
 		Version: r.cfg.Version, Profile: r.cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
 		Scheme:  report.Scheme{Name: codegen.Name, CodeLength: r.cfg.CodeLength, MaxRetries: r.cfg.MaxRetries},
-		Options: r.cfg.options(), AsOf: r.asOf, Inputs: r.inputs.manifest(),
+		Options: r.cfg.options(), AsOf: r.result.AsOf, Inputs: r.inputs.manifest(),
 		Counts: report.Counts(counts), Reasons: r.reasons(), Files: files,
 	}
 }
 
 // writeManifest returns the SHA-256 of the file in hexadecimal.
 func (r *run) writeManifest(m *report.Manifest) (string, error) {
-	file, err := r.createReport(report.ManifestName)
+	file, err := r.folder.Create(report.ManifestName)
 	if err != nil {
 		return "", err
 	}

@@ -68,7 +68,7 @@ func appendReject(dst []byte, offset int64, rej reject) []byte {
 // writeRejects writes all rejects in order: those of the intake and the rows
 // whose URL found no code.
 func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
-	file, err := r.createReport(report.RejectsName)
+	file, err := r.folder.Create(report.RejectsName)
 	if err != nil {
 		return report.FileSum{}, err
 	}

@@ -32,12 +32,10 @@ type run struct {
 	scheme     codegen.Scheme
 	workspace  []byte // the default
 	started    time.Time
-	asOf       time.Time
 	folder     *report.Folder
-	files      map[string]*report.File // of the folder, by name
-	killed     *sink.Run               // whose output has its name, but which the store does not know as finished
-	asked      bool                    // the store was asked for unfinished runs
-	superseded int32                   // with NewRun, the last of those that there were then
+	killed     *sink.Run // whose output has its name, but which the store does not know as finished
+	asked      bool      // the store was asked for unfinished runs
+	superseded int32     // with NewRun, the last of those that there were then
 	timings    timings
 	finishing  time.Time // since when the last stage runs
 	sorted     int64     // bytes, by sorters that are closed
@@ -50,7 +48,6 @@ type run struct {
 	records    *extsort.Sorter
 	rejects    *extsort.Sorter
 	nextRoom   atomic.Int64 // spilled bytes past which the room is looked at
-	accepted   int64        // rows
 	settled    *settlement
 	freeLinks  sync.Pool // *linked
 	named      *sink.Run // once the folder has its name: what the store is still to be told
@@ -71,19 +68,16 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.fs != nil {
 		cfg.Source.FS = cfg.fs
 	}
-	r := &run{cfg: cfg, started: time.Now(), workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
-	r.files, r.timings.workers = map[string]*report.File{}, cfg.Workers
+	r := &run{cfg: cfg, started: time.Now(), timings: timings{workers: cfg.Workers}, workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
 	r.freeLinks.New = func() any { return new(linked) }
 	r.scheme, _ = codegen.New(cfg.CodeLength)
-	r.asOf = cfg.AsOf
-	if r.asOf.IsZero() {
-		r.asOf = r.started
+	asOf := cfg.AsOf
+	if asOf.IsZero() {
+		asOf = r.started
 	}
-	r.asOf = r.asOf.UTC().Truncate(time.Microsecond)
+	r.result.Out, r.result.AsOf = cfg.Out, asOf.UTC().Truncate(time.Microsecond)
 	r.budget = cfg.budget()
-	err = r.do(ctx)
-	r.result.AsOf, r.result.Out = r.asOf, cfg.Out
-	return &r.result, err
+	return &r.result, r.do(ctx)
 }
 
 // do claims the output, reads, stores and writes; without success the output is
@@ -123,7 +117,6 @@ func (r *run) do(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	r.accepted = r.records.Len()
 	if err := r.ownRead(); err != nil {
 		return err
 	}
@@ -203,7 +196,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		return err
 	}
 	if err := r.timings.time("settle", func(s *report.Stage) error {
-		s.Rows = r.accepted
+		s.Rows = r.records.Len()
 		return r.settle(ctx, session, row.ID)
 	}); err != nil {
 		return err
@@ -257,7 +250,6 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 		if err := r.folder.Discard(name); err != nil {
 			return err
 		}
-		delete(r.files, name)
 	}
 	rejects, err := r.writeRejects(ctx)
 	if err != nil {

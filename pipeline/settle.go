@@ -383,7 +383,7 @@ func (l *loadedBucket) release() {
 
 // counts returns the books as they must come out.
 func (s *settlement) counts() sink.Counts {
-	read, accepted := s.run.recordsRead(), s.run.accepted
+	read, accepted := s.run.recordsRead(), s.run.records.Len()
 	return sink.Counts{
 		Read:      read,
 		Created:   s.urls - s.existing - s.failed,

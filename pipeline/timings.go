@@ -56,7 +56,7 @@ func (r *run) writeTimings(row sink.Run) error {
 	if r.cfg.Store != nil {
 		t.Details = r.cfg.Store.Stats()
 	}
-	file, err := r.createReport(report.TimingsName)
+	file, err := r.folder.Create(report.TimingsName)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (t *timings) wrote(files ...*report.File) {
 // finished returns the last stages, which writing the timings is a part of.
 func (r *run) finished(now time.Time) []report.Stage {
 	finish, fsync := report.Stage{Name: "finish", Seconds: now.Sub(r.finishing).Seconds()}, report.Stage{Name: "fsync"}
-	for _, file := range r.files {
+	for _, file := range r.folder.Files() {
 		finish.Bytes += file.Size()
 		fsync.Seconds += file.SyncTime().Seconds()
 	}

@@ -90,7 +90,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	if err != nil {
 		return sink.Run{}, err
 	}
-	row := sink.Run{Fingerprint: fingerprint, AsOf: r.asOf, Started: r.started}
+	row := sink.Run{Fingerprint: fingerprint, AsOf: r.result.AsOf, Started: r.started}
 	if session == nil {
 		return row, nil
 	}
@@ -115,7 +115,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 		case u.ID <= r.superseded:
 			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)
 		default:
-			row, r.asOf = u, u.AsOf
+			row, r.result.AsOf = u, u.AsOf
 			r.result.Resumed = r.result.Resumed || first
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"golang.org/x/sys/unix"
@@ -45,9 +44,7 @@ type Folder struct {
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
 	owners []owner   // unfinished runs that the folder belongs to
-
-	mu    sync.Mutex
-	files []*File
+	files  []*File
 }
 
 // ClaimOptions say how a folder is claimed.
@@ -264,12 +261,10 @@ func (f *Folder) tryExchange() error {
 }
 
 // Create returns a new file of the folder, which comes into being with its
-// first byte. Safe for concurrent use.
+// first byte. One that it returned under this name before is discarded.
 func (f *Folder) Create(name string) (*File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if slices.ContainsFunc(f.files, func(o *File) bool { return o.name == name }) {
-		return nil, fmt.Errorf("create %s: %w", filepath.Join(f.out, name), fs.ErrExist)
+	if err := f.Discard(name); err != nil {
+		return nil, err
 	}
 	if err := f.fs.Mkdir(f.inner); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, f.named(fmt.Errorf("make %s: %w", filepath.Base(f.inner), fsys.Cause(err)))
@@ -279,11 +274,12 @@ func (f *Folder) Create(name string) (*File, error) {
 	return file, nil
 }
 
-// Discard removes a file that Create returned, if there is one of this name, so
-// that it can be written once more. Nobody may be writing it.
+// Files returns what Create returned, without what was discarded.
+func (f *Folder) Files() []*File { return f.files }
+
+// Discard removes a file that Create returned, if there is one of this name. Nobody may
+// be writing it.
 func (f *Folder) Discard(name string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	i := slices.IndexFunc(f.files, func(o *File) bool { return o.name == name })
 	if i < 0 {
 		return nil
