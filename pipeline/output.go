@@ -130,18 +130,6 @@ func (r *run) manifest(counts sink.Counts, files []report.FileSum) *report.Manif
 	}
 }
 
-// writeManifest returns the SHA-256 of the file in hexadecimal.
-func (r *run) writeManifest(m *report.Manifest) (string, error) {
-	file, err := r.folder.Create(report.ManifestName)
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(report.WriteManifest(file, m), file.Close()); err != nil {
-		return "", err
-	}
-	return file.SHA256(), nil
-}
-
 // fingerprint tells runs apart that could have different results. The clock is
 // no part of it: a run that goes on with an unfinished one takes over its as_of.
 func (r *run) fingerprint() (string, error) {

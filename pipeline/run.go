@@ -251,15 +251,8 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 			return err
 		}
 	}
-	rejects, err := r.writeRejects(ctx)
-	if err != nil {
-		return err
-	}
 	links := [3]int64{report.Created: row.Counts.Created, report.Existing: row.Counts.Existing, report.Duplicate: row.Counts.Duplicate}
-	if err := r.balance(row.Counts, links, rejects.Rows); err != nil { // as if they were written
-		return err
-	}
-	if row.ManifestSHA256, err = r.writeManifest(r.manifest(row.Counts, []report.FileSum{rejects})); err != nil {
+	if err := r.account(ctx, &row, links, nil); err != nil { // as if they were written
 		return err
 	}
 	if err := r.commit(row); err != nil {
@@ -295,15 +288,7 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 		return err
 	}
 	r.timings.wrote(out.files[:]...)
-	rejects, err := r.writeRejects(ctx)
-	if err != nil {
-		return err
-	}
-	files = append(files, rejects)
-	if err := r.balance(row.Counts, out.rows, rejects.Rows); err != nil {
-		return err
-	}
-	if row.ManifestSHA256, err = r.writeManifest(r.manifest(row.Counts, files)); err != nil {
+	if err := r.account(ctx, &row, out.rows, files); err != nil {
 		return err
 	}
 	if stored {
@@ -322,6 +307,25 @@ func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (e
 func (r *run) enterFinish() {
 	r.cfg.Status.enter(StageFinish)
 	r.finishing = time.Now()
+}
+
+// account writes the rejects and, if the books balance, the manifest, whose digest it
+// notes: rows are those of the mapping, and files what is written before.
+func (r *run) account(ctx context.Context, row *sink.Run, rows [3]int64, files []report.FileSum) error {
+	rejects, err := r.writeRejects(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.balance(row.Counts, rows, rejects.Rows); err != nil {
+		return err
+	}
+	manifest, err := r.folder.Create(report.ManifestName)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(report.WriteManifest(manifest, r.manifest(row.Counts, append(files, rejects))), manifest.Close())
+	row.ManifestSHA256 = manifest.SHA256()
+	return err
 }
 
 // balance compares the books as settled with what was read and written: rows of the
