@@ -13,11 +13,7 @@ import (
 // and Release it may be read by any number of goroutines.
 type Bucket struct {
 	s       *Sorter
-	chunks  [][]byte // in memory
-	extents []extent // on disk: all of it, or nothing
-	heads   []extent // of the same records, if wanted
-	count   int
-	size    int64   // bytes of the records, with their heads; on disk of the extents
+	stretch         // in chunks or in extents, all of it
 	entries []entry // one for each record; in order once sorted
 	sorted  bool
 	room    *room // that it was loaded into
@@ -164,7 +160,7 @@ func (b *Bucket) read(extents []extent) (*Bucket, error) {
 	}
 	r := b.s.takeRoom()
 	buf := r.bytes(size)
-	loaded := &Bucket{s: b.s, count: b.count, size: int64(size), room: r, chunks: r.chunks[:0], entries: slices.Grow(r.entries[:0], b.count)}
+	loaded := &Bucket{s: b.s, stretch: stretch{chunks: r.chunks[:0], count: b.count, size: int64(size)}, entries: slices.Grow(r.entries[:0], b.count), room: r}
 	for at := 0; at < size; at += chunkSize {
 		loaded.chunks = append(loaded.chunks, buf[at:]) // so references are offsets in buf
 	}
@@ -244,15 +240,6 @@ func (b *Bucket) scan(visit func(h header, content []byte)) error {
 	return nil
 }
 
-// join appends the records of the next bucket.
-func (b *Bucket) join(next *Bucket) {
-	b.chunks = append(b.chunks, next.chunks...)
-	b.extents = append(b.extents, next.extents...)
-	b.heads = append(b.heads, next.heads...)
-	b.size += next.size
-	b.count += next.count
-}
-
 // enterAll makes the entries of a bucket in memory. Those of one that was split are
 // there.
 func (b *Bucket) enterAll() {
@@ -288,15 +275,12 @@ func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
 	bounds = b.s.quantiles(sample, n)
 	parts = make([]Bucket, len(bounds)+1)
 	for i := range parts {
-		parts[i] = Bucket{s: b.s, chunks: b.chunks, entries: []entry{}, size: b.size / int64(len(parts))}
+		parts[i] = Bucket{s: b.s, stretch: stretch{chunks: b.chunks, size: b.size / int64(len(parts))}, entries: []entry{}}
 	}
 	for _, e := range b.entries {
-		i, found := slices.BinarySearchFunc(bounds, e.bound(), b.s.compareBounds)
-		if found {
-			i++
-		}
-		parts[i].entries = append(parts[i].entries, e)
-		parts[i].count++
+		part := &parts[b.s.rangeOf(bounds, e.bound())]
+		part.entries = append(part.entries, e)
+		part.count++
 	}
 	return parts, bounds
 }

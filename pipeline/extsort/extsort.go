@@ -15,6 +15,7 @@ package extsort
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -139,19 +140,15 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 			s.held.Add(-w.arenas)
 		}
 		for i := range ranges {
-			r, t := &ranges[i], &w.parts[i]
+			t := &w.parts[i]
 			if spilled {
 				w.spill(t, len(t.chunks))
 			}
-			r.s = s
-			r.chunks = append(r.chunks, t.chunks...)
-			r.extents = append(r.extents, t.extents...)
-			r.heads = append(r.heads, t.heads...)
-			r.count += t.count
-			r.size += t.spilled
 			for _, chunk := range t.chunks {
-				r.size += int64(len(chunk))
+				t.size += int64(len(chunk))
 			}
+			ranges[i].s = s
+			ranges[i].join(t)
 		}
 		*w = Writer{s: s}
 	}
@@ -180,7 +177,7 @@ func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
 		if i > 0 {
 			last := &s.buckets[len(s.buckets)-1]
 			if last.entries == nil && last.count+r.count <= smallBucket && last.size+r.size <= min(s.loadable()/2, smallBytes) {
-				last.join(r)
+				last.join(&r.stretch)
 				continue
 			}
 			s.bounds = append(s.bounds, bounds[i-1])
@@ -272,6 +269,12 @@ func (s *Sorter) compareAll(a, b bound) int {
 		return c
 	}
 	return s.cfg.Compare(a.content, b.content)
+}
+
+// rangeOf finds the range between the bounds that a position lies in. Either all have
+// content or none.
+func (s *Sorter) rangeOf(bounds []bound, at bound) int {
+	return sort.Search(len(bounds), func(i int) bool { return s.compareAll(bounds[i], at) > 0 })
 }
 
 // splitters divide the order into ranges: range i ends where bounds[i] begins.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sort"
 )
 
 // A Writer takes records on behalf of one goroutine. It stages the first ones
@@ -56,16 +55,11 @@ func (w *Writer) Reserve(group uint32, key uint64, n int) []byte {
 func (w *Writer) add(h header, content []byte) {
 	i := 0
 	if w.split.content {
-		i = w.split.rangeOf(w.s, bound{h.group, h.key, content})
+		i = w.s.rangeOf(w.split.bounds, bound{h.group, h.key, content})
 	} else {
 		i = w.rangeOf(h)
 	}
 	copy(w.parts[i].reserve(w, h, len(content)), content)
-}
-
-// rangeOf finds the range of a record where contents divide some of them.
-func (p *splitters) rangeOf(s *Sorter, at bound) int {
-	return sort.Search(len(p.bounds), func(i int) bool { return s.compareAll(p.bounds[i], at) > 0 })
 }
 
 // share returns the sorter's splitters, which this writer makes if it is the first.
@@ -160,8 +154,17 @@ type stretch struct {
 	chunks  [][]byte
 	extents []extent
 	heads   []extent // of the records in extents, in their order; nil without Config.Head
-	spilled int64    // bytes of the extents
+	size    int64    // bytes of the extents; once nothing is added any more, of the chunks too
 	count   int      // records
+}
+
+// join appends the records of another stretch.
+func (t *stretch) join(next *stretch) {
+	t.chunks = append(t.chunks, next.chunks...)
+	t.extents = append(t.extents, next.extents...)
+	t.heads = append(t.heads, next.heads...)
+	t.size += next.size
+	t.count += next.count
 }
 
 func (t *stretch) reserve(w *Writer, h header, n int) []byte {
@@ -253,7 +256,7 @@ func (w *Writer) spill(t *stretch, n int) {
 		}
 		records, heads := w.s.spill.write(t.chunks[:now], w.s.cfg.Head)
 		t.extents = append(t.extents, records)
-		t.spilled += int64(records.size)
+		t.size += int64(records.size)
 		if w.s.cfg.Head > 0 {
 			t.heads = append(t.heads, heads)
 		}
