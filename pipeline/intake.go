@@ -128,17 +128,17 @@ func (w *worker) batch(number int, b *source.Batch) {
 		at := place{number, b.Rows[i], b.Offsets[i]}
 		if reason, detail := w.row(in, i, at); reason != "" {
 			w.cells = in.all(w.cells[:0], w.url(in, i), w.cell(in.Workspace, i), func(c int) []byte { return w.cell(in.carried[c], i) })
-			w.reject(at, reject{reason: reason, detail: detail, cells: w.cells})
+			w.reject(at, report.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 		}
 	}
 	for _, e := range b.Errors {
 		at := place{number, e.Row, e.Offset}
-		w.reject(at, reject{reason: string(e.Reason), detail: e.Detail, raw: e.Raw})
+		w.reject(at, report.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
 	}
 }
 
-func (w *worker) reject(at place, rej reject) {
-	w.counted[rej.reason]++
+func (w *worker) reject(at place, rej report.Reject) {
+	w.counted[rej.Reason]++
 	w.run.cfg.Status.Rejected.Add(1)
 	w.rejects.file(at, rej)
 }

@@ -97,6 +97,11 @@ type place struct {
 	row, offset int64
 }
 
+const rowBits = 43 // of a key
+
+// key orders rows by source and row.
+func (p place) key() uint64 { return uint64(p.source)<<rowBits | uint64(p.row) }
+
 // hashOf returns the hash of a record's URL at salt 0, of which the bytes are the
 // url_key.
 func hashOf(rec []byte) codegen.Hash { return codegen.FromKey([recordKey]byte(rec)) }

@@ -13,29 +13,17 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A reject is a row without a link, on its way through a sorter of its own, which
-// orders rejects by source and row: the key is source << 43 | row.
-type reject struct {
-	reason, detail string
-	raw            []byte
-	cells          [][]byte // of all columns of the run, or none
-}
-
-const rowBits = 43
-
-// A rejectWriter files rejects for one goroutine.
+// A rejectWriter files rejects for one goroutine, in a sorter of their own, which orders
+// them by place.
 type rejectWriter struct {
 	sorted *extsort.Writer
 	buf    []byte
 }
 
-func (w *rejectWriter) file(at place, rej reject) {
+func (w *rejectWriter) file(at place, rej report.Reject) {
 	w.buf = appendReject(w.buf[:0], at.offset, rej)
 	copy(w.sorted.Reserve(0, at.key(), len(w.buf)), w.buf)
 }
-
-// key orders rows by source and row.
-func (p place) key() uint64 { return uint64(p.source)<<rowBits | uint64(p.row) }
 
 func (r *run) newRejectSorter(ctx context.Context) *extsort.Sorter {
 	return r.newPlaceSorter(ctx, r.budget.rejects, 2)
@@ -51,15 +39,15 @@ func (r *run) newPlaceSorter(ctx context.Context, memory int64, loads int) *exts
 	})
 }
 
-// appendReject encodes a reject:
+// appendReject encodes what the key of a reject does not tell:
 //
 //	byte offset + 1 uvarint | reason, detail, raw and each cell as a cell of a record
-func appendReject(dst []byte, offset int64, rej reject) []byte {
+func appendReject(dst []byte, offset int64, rej report.Reject) []byte {
 	dst = binary.AppendUvarint(dst, uint64(offset+1))
-	dst = appendCell(dst, []byte(rej.reason))
-	dst = appendCell(dst, []byte(rej.detail))
-	dst = appendCell(dst, rej.raw)
-	for _, cell := range rej.cells {
+	dst = appendCell(dst, []byte(rej.Reason))
+	dst = appendCell(dst, []byte(rej.Detail))
+	dst = appendCell(dst, rej.Raw)
+	for _, cell := range rej.Cells {
 		dst = appendCell(dst, cell)
 	}
 	return dst
@@ -173,13 +161,13 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.
-func (r *run) rejectRecord(workspace []byte, rec record) (place, reject) {
+func (r *run) rejectRecord(workspace []byte, rec record) (place, report.Reject) {
 	carried := rec.carried(nil, len(r.inputs.carried))
 	in := r.inputs.list[rec.place.source]
-	return rec.place, reject{
-		reason: report.CodeSpaceExhausted,
-		detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1),
-		cells:  in.all(nil, rec.original, originalWorkspace(workspace, rec.flags), func(c int) []byte { return carried[c] }),
+	return rec.place, report.Reject{
+		Reason: report.CodeSpaceExhausted,
+		Detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1),
+		Cells:  in.all(nil, rec.original, originalWorkspace(workspace, rec.flags), func(c int) []byte { return carried[c] }),
 	}
 }
 
