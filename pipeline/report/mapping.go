@@ -89,15 +89,14 @@ const (
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.
 func NewMapping(w io.Writer, f Format, opts MappingOptions) (Mapping, error) {
-	f, err := ParseFormat(string(f))
-	if err != nil {
-		return nil, err
-	}
 	switch f {
+	case CSV:
+		return newCSVMapping(w, opts), nil
 	case Parquet:
 		return newParquetMapping(w, opts), nil
 	case Arrow:
-		return newArrowMapping(w, opts), nil
+		return newArrowMapping(w, opts)
 	}
-	return newCSVMapping(w, opts), nil
+	_, err := ParseFormat(string(f))
+	return nil, err
 }

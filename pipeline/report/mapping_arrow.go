@@ -18,20 +18,20 @@ const arrowRows = 1 << 16
 type arrowEncoder struct {
 	schema   *arrow.Schema
 	w        *ipc.FileWriter
-	err      error
 	outcomes arrow.Array // the dictionary of the column outcome
 	batch    table       // of the group in hand
 }
 
-func newArrowMapping(w io.Writer, opts MappingOptions) Mapping {
+func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 	e := &arrowEncoder{schema: arrowSchema(columnNames(opts)), batch: newTable(len(opts.Carried))}
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	for o := Created; o <= Duplicate; o++ {
 		b.Append(o.String())
 	}
 	e.outcomes = b.NewArray()
-	e.w, e.err = ipc.NewFileWriter(&counter{Writer: w}, ipc.WithSchema(e.schema))
-	return newColumnMapping(e, arrowRows, opts)
+	var err error // of asking the counter where it is
+	e.w, err = ipc.NewFileWriter(&counter{Writer: w}, ipc.WithSchema(e.schema))
+	return newColumnMapping(e, arrowRows, opts), err
 }
 
 func arrowSchema(names []string) *arrow.Schema {
@@ -82,9 +82,6 @@ func (e *arrowEncoder) encode(g *group) (pieces []func() error, write func() err
 
 // write wraps the memory of the batch; the writer copies nothing and keeps nothing.
 func (e *arrowEncoder) write() error {
-	if e.err != nil {
-		return e.err
-	}
 	t := &e.batch
 	n := t.len()
 	dictionary := array.NewDataWithDictionary(outcomeType(), n,
@@ -142,12 +139,7 @@ func saltBitmap(salts []int32) (*memory.Buffer, int) {
 	return bitmapOf(valid)
 }
 
-func (e *arrowEncoder) close() error {
-	if e.err != nil {
-		return e.err
-	}
-	return e.w.Close()
-}
+func (e *arrowEncoder) close() error { return e.w.Close() }
 
 // counter is all the seeking that an IPC writer does: asking where it is.
 type counter struct {
