@@ -41,8 +41,8 @@ func TestBalanceOfRejects(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &run{cfg: cfg, inputs: new(inputs), settled: new(settlement)}
-		r.records, r.rejects = r.newRejectSorter(t.Context()), r.newRejectSorter(t.Context()) // of which there are none
-		if err := errors.Join(r.records.Finish(), r.rejects.Finish()); err != nil {
+		r.records, r.rejects = r.newRejectSorter(), r.newRejectSorter() // of which there are none
+		if err := errors.Join(r.records.Finish(t.Context()), r.rejects.Finish(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		if r.folder, err = report.Claim(out, report.ClaimOptions{}); err != nil {

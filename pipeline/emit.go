@@ -90,7 +90,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 			return nil, err
 		}
 	}
-	placed := r.newPlaceSorter(ctx, r.budget.placed, r.budget.loads)
+	placed := r.newPlaceSorter(r.budget.placed, r.budget.loads)
 	defer func() { err = errors.Join(err, placed.Close()) }()
 	r.cfg.Status.enter(StageOrder)
 	if err := r.timings.time("order", func(s *report.Stage) error {
@@ -98,7 +98,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		if err := r.emitSorted(ctx, out, placed, session, row); err != nil {
 			return err
 		}
-		return placed.Finish()
+		return placed.Finish(ctx)
 	}); err != nil {
 		return nil, err
 	}

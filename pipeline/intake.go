@@ -63,10 +63,10 @@ func (r *run) intake(ctx context.Context) error {
 		return err
 	}
 	r.workspaces.freeze()
-	if err := r.records.Finish(); err != nil {
+	if err := r.records.Finish(ctx); err != nil {
 		return err
 	}
-	return r.rejects.Finish()
+	return r.rejects.Finish(ctx)
 }
 
 // read has workers read an input.

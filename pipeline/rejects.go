@@ -25,17 +25,16 @@ func (w *rejectWriter) file(at place, rej report.Reject) {
 	copy(w.sorted.Reserve(0, at.key(), len(w.buf)), w.buf)
 }
 
-func (r *run) newRejectSorter(ctx context.Context) *extsort.Sorter {
-	return r.newPlaceSorter(ctx, r.budget.rejects, 2)
+func (r *run) newRejectSorter() *extsort.Sorter {
+	return r.newPlaceSorter(r.budget.rejects, 2)
 }
 
 // newPlaceSorter returns a sorter of rows by their place, all in one group.
-func (r *run) newPlaceSorter(ctx context.Context, memory int64, loads int) *extsort.Sorter {
+func (r *run) newPlaceSorter(memory int64, loads int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
 		Compare:       bytes.Compare, // of one row with itself, in the sampling; no two have one key
 		Memory:        memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
-		Stop: func() error { return context.Cause(ctx) },
 	})
 }
 
@@ -61,7 +60,7 @@ func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
 		return report.FileSum{}, err
 	}
 	w := report.NewRejects(file, r.inputs.columns)
-	late := r.newRejectSorter(ctx)
+	late := r.newRejectSorter()
 	defer func() { err = errors.Join(err, late.Close()) }()
 	if err := r.rejectExhausted(ctx, late); err != nil {
 		return report.FileSum{}, err
@@ -157,7 +156,7 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 			}
 		}
 	}
-	return late.Finish()
+	return late.Finish(ctx)
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.

@@ -106,9 +106,8 @@ func (r *run) do(ctx context.Context) (err error) {
 	r.records = extsort.New(extsort.Config{
 		CompareGroups: r.workspaces.compare, Compare: compareRecords(r.scheme, len(r.inputs.carried)), Head: recordKey,
 		Memory: r.budget.records, Loads: r.budget.loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.needRoom,
-		Stop: func() error { return context.Cause(ctx) },
 	})
-	r.rejects = r.newRejectSorter(ctx)
+	r.rejects = r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
 	if err := r.timings.time("read", func(s *report.Stage) error {
 		err := r.intake(ctx)

@@ -58,7 +58,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 		add(h, url, i+1, cell)
 		found[assign.Slot{Code: r.codeOf(h)}] = freshURL{}
 	}
-	if err := r.records.Finish(); err != nil {
+	if err := r.records.Finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	reads.Store(0)
@@ -98,7 +98,7 @@ func TestTooContestedOnDisk(t *testing.T) {
 		url := fmt.Sprintf("http://example.com/%d%s", i, strings.Repeat("/long", 200))
 		add(codegen.Hash{Hi: 1 << 63, Lo: uint64(i)}, url, i+1, nil)
 	}
-	if err := r.records.Finish(); err != nil {
+	if err := r.records.Finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	r.budget.contested = most * (claimCost + 1000)

@@ -126,13 +126,12 @@ type differ struct {
 }
 
 // newSorter returns a sorter for records that are ordered by key and then by
-// their bytes, with a share of the memory. Finish ends with ctx.
-func (d *differ) newSorter(ctx context.Context, eighths int64) *extsort.Sorter {
+// their bytes, with a share of the memory.
+func (d *differ) newSorter(eighths int64) *extsort.Sorter {
 	cfg := extsort.Config{
 		CompareGroups: func(_, _ uint32) int { return 0 },
 		Compare:       bytes.Compare,
 		Loads:         d.cfg.Workers + 2, TempDir: d.cfg.TempDir,
-		Stop: func() error { return context.Cause(ctx) },
 	}
 	if d.cfg.Memory > 0 {
 		cfg.Memory = (max(d.cfg.Memory, LeastDiffMemory) - diffOverhead) / 8 * eighths
@@ -158,7 +157,7 @@ func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context
 	if err := d.bothSides(ctx, func(ctx context.Context, side int) error { return f(ctx, side, writers[side]) }); err != nil {
 		return err
 	}
-	return s.Finish()
+	return s.Finish(ctx)
 }
 
 // inGroups visits the records in order, those with the same first cells as a group: visit

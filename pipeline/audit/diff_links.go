@@ -43,7 +43,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	rows, codes := d.newSorter(ctx, 6), d.newSorter(ctx, 2)
+	rows, codes := d.newSorter(6), d.newSorter(2)
 	defer func() { err = errors.Join(err, rows.Close(), codes.Close()) }()
 	var tables [2]*sources
 	if err := d.both(ctx, rows, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
@@ -60,7 +60,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 	if err := d.inGroups(ctx, rows, 2, l.row, l.finish); err != nil {
 		return err
 	}
-	if err := codes.Finish(); err != nil {
+	if err := codes.Finish(ctx); err != nil {
 		return err
 	}
 	m := &moves{differ: d}

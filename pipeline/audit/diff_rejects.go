@@ -24,7 +24,7 @@ import (
 
 // rejects compares the rejects of two runs.
 func (d *differ) rejects(ctx context.Context) (err error) {
-	sorted := d.newSorter(ctx, 8)
+	sorted := d.newSorter(8)
 	defer func() { err = errors.Join(err, sorted.Close()) }()
 	r := &rejectDiff{differ: d, counts: map[string]int{}}
 	if err := d.both(ctx, sorted, func(ctx context.Context, side int, w *extsort.Writer) (err error) {

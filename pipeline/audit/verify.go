@@ -140,9 +140,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 			}
 		}
 	}()
-	v.claims = v.newSorter(ctx, compareClaims)
+	v.claims = v.newSorter(compareClaims)
 	if cfg.Store != nil {
-		v.stored = v.newSorter(ctx, compareClaims)
+		v.stored = v.newSorter(compareClaims)
 	}
 	if v.settle() {
 		if err := v.findInputs(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -106,13 +105,13 @@ func TestVerifyPartsCancelled(t *testing.T) {
 	cfg.Source.Stdin = strings.NewReader(input)
 	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
 	v.log.kinds = map[Kind]int64{}
-	v.claims, v.stored = v.newSorter(t.Context(), compareClaims), v.newSorter(t.Context(), compareClaims)
+	v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
 	defer v.claims.Close()
 	defer v.stored.Close()
-	one := v.newSorter(t.Context(), compareClaims)
+	one := v.newSorter(compareClaims)
 	defer one.Close()
 	file(one.NewWriter(), v.groups.id([]byte("w")), &claim{})
-	if err := errors.Join(v.readManifest(), v.stored.Finish(), one.Finish()); err != nil || !v.settle() {
+	if err := errors.Join(v.readManifest(), v.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil || !v.settle() {
 		t.Fatal(err)
 	}
 	if err := errors.Join(v.findInputs(), v.checkFolder()); err != nil {
@@ -139,10 +138,6 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			v.cfg.Store = &ailing{lists: 1}
 			return v.listAgain(ctx, one, false)
 		},
-		"sort": func(ctx context.Context) error { return divided(t, v.newSorter(ctx, compareClaims)) },
-		"of Diff": func(ctx context.Context) error {
-			return divided(t, (&differ{cfg: DiffConfig{spillAt: 1}}).newSorter(ctx, 8))
-		},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(errEnough)
@@ -150,16 +145,6 @@ func TestVerifyPartsCancelled(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// divided returns the error of a sort, of which a part that was spilled is too large.
-func divided(t *testing.T, s *extsort.Sorter) error {
-	t.Helper()
-	w := s.NewWriter()
-	for i := range 100 {
-		w.Reserve(0, 0, 1<<16)[0] = byte(i)
-	}
-	return errors.Join(s.Finish(), s.Close())
 }
 
 // An endless store lists links for as long as somebody takes them.

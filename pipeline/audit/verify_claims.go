@@ -88,12 +88,11 @@ func compareClaims(a, b []byte) int {
 }
 
 // newSorter returns a sorter, whose groups are workspaces, with its share of the
-// memory: at least one byte, since 0 would be no bound. Finish ends with ctx.
-func (v *verifier) newSorter(ctx context.Context, compare func(a, b []byte) int) *extsort.Sorter {
+// memory: at least one byte, since 0 would be no bound.
+func (v *verifier) newSorter(compare func(a, b []byte) int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
 		Compare:       compare, Memory: max(v.cfg.Memory/sorters, 1), TempDir: v.cfg.TempDir,
-		Stop: func() error { return context.Cause(ctx) },
 	})
 }
 
@@ -163,7 +162,7 @@ func (w *checker) claim(r *link) {
 // verifyClaims meets the claims with the links of salt 0. Without an order that
 // holds, or with rows that could not be read, the links would not be met.
 func (v *verifier) verifyClaims(ctx context.Context) error {
-	if err := v.claims.Finish(); err != nil {
+	if err := v.claims.Finish(ctx); err != nil {
 		return err
 	}
 	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {

@@ -39,12 +39,12 @@ func TestVerifyLongestFinding(t *testing.T) {
 // The least memory that can be asked for is a bound, too.
 func TestVerifyLeastMemory(t *testing.T) {
 	v := &verifier{cfg: VerifyConfig{Memory: 1, TempDir: t.TempDir()}, groups: groups{ids: map[string]uint32{}}}
-	s := v.newSorter(t.Context(), compareClaims)
+	s := v.newSorter(compareClaims)
 	w := s.NewWriter()
 	for range 100 {
 		file(w, v.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})
 	}
-	if err := s.Finish(); err != nil || s.Spilled() == 0 {
+	if err := s.Finish(t.Context()); err != nil || s.Spilled() == 0 {
 		t.Errorf("nothing is spilled: %v", err)
 	}
 	if err := s.Close(); err != nil {

@@ -47,7 +47,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-	v.rows = v.newSorter(ctx, bytes.Compare)
+	v.rows = v.newSorter(bytes.Compare)
 	defer func() { err, v.rows = errors.Join(err, v.rows.Close()), nil }()
 	if err := v.fileRun(ctx); err != nil {
 		return err

@@ -62,11 +62,11 @@ func compareRows(a, b []byte) int {
 // sortMapping checks that the mapping is in the order of the input, and returns its
 // rows in that of the sort, so far as the rows tell.
 func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
-	v.sorted = v.newSorter(ctx, compareRows)
+	v.sorted = v.newSorter(compareRows)
 	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
 		return nil, err
 	}
-	if err := v.sorted.Finish(); err != nil {
+	if err := v.sorted.Finish(ctx); err != nil {
 		return nil, err
 	}
 	r := v.newSortedReader(m)

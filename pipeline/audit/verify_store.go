@@ -38,10 +38,10 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err := v.findRun(ctx); err != nil {
 		return err
 	}
-	if err := v.stored.Finish(); err != nil {
+	if err := v.stored.Finish(ctx); err != nil {
 		return err
 	}
-	low := v.newSorter(ctx, compareClaims)
+	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
 	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}
 	defer c.wanted.close()
@@ -58,7 +58,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := low.Finish(); err != nil || low.Len() == 0 {
+	if err := low.Finish(ctx); err != nil || low.Len() == 0 {
 		return err
 	}
 	return v.listAgain(ctx, low, false)
@@ -139,7 +139,7 @@ func (b *storedLinks) add(l *sink.Stored) {
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
 func (v *verifier) compareCreated(ctx context.Context) (err error) {
-	created := v.newSorter(ctx, compareClaims)
+	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
 	m, err := openReport(v, v.mapping, report.OpenMapping)
 	if m == nil || err != nil {
@@ -158,7 +158,7 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	if err != io.EOF {
 		return err
 	}
-	if err := created.Finish(); err != nil {
+	if err := created.Finish(ctx); err != nil {
 		return err
 	}
 	return v.listAgain(ctx, created, true)

@@ -36,7 +36,7 @@ func TestVerifyStoreFails(t *testing.T) {
 		v.run.scheme, _ = codegen.New(10)
 		bigMapping(20).writeMapping(t, filepath.Join(v.cfg.Dir, v.mapping), report.CSV, false, 1)
 		v.created.Store(1) // what it lists is not that
-		v.claims, v.stored = v.newSorter(t.Context(), compareClaims), v.newSorter(t.Context(), compareClaims)
+		v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
 		w.want(&link{MappingRow: report.MappingRow{Row: report.Row{Outcome: report.Existing}}})
 		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.log.kinds[StoreMissing] != int64(lists) {

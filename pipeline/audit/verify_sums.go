@@ -158,7 +158,7 @@ func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail str
 
 // verifyRows compares what was filed of each row by the two sides.
 func (v *verifier) verifyRows(ctx context.Context) error {
-	if err := v.rows.Finish(); err != nil {
+	if err := v.rows.Finish(ctx); err != nil {
 		return err
 	}
 	if v.broken.Load() {

@@ -216,16 +216,15 @@ func (r *room) bytes(n int) []byte {
 }
 
 // scan visits the records of a bucket on disk, each valid during the call. It ends with
-// an error of the spill file, also if that is in writing what the visits make of them.
-func (b *Bucket) scan(visit func(h header, content []byte)) error {
+// the context, and with an error of the spill file, also if that is in writing what the
+// visits make of them.
+func (b *Bucket) scan(ctx context.Context, visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
 		if err := b.s.spill.err(); err != nil {
 			return err
 		}
-		if stop := b.s.cfg.Stop; stop != nil {
-			if err := stop(); err != nil {
-				return err
-			}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		r := b.s.takeRoom()
 		records, err := b.s.spill.read(e, r.bytes(e.size))

@@ -2,21 +2,22 @@ package extsort
 
 import (
 	"bytes"
+	"context"
 	"math/rand/v2"
 )
 
 // divide distributes a bucket on disk that is too large to load over smaller
 // ones, as often as necessary. Where keys do not tell its records apart, their
 // contents do; only a single record stays as large as it is.
-func (s *Sorter) divide(b *Bucket, byContent bool) error {
+func (s *Sorter) divide(ctx context.Context, b *Bucket, byContent bool) error {
 	n := int(2*b.size/s.loadable()) + 2
-	bounds, err := s.sampleBounds(b, n, byContent)
+	bounds, err := s.sampleBounds(ctx, b, n, byContent)
 	if err != nil {
 		return err
 	}
 	split := newSplitters(bounds)
 	w := &Writer{s: s, split: split, parts: make([]stretch, len(bounds)+1)}
-	if err := b.scan(w.add); err != nil {
+	if err := b.scan(ctx, w.add); err != nil {
 		return err
 	}
 	parts, err := s.collect([]*Writer{w}, split)
@@ -38,7 +39,7 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 		stuck := parts[i].count == b.count
 		if parts[i].size <= s.loadable() || stuck && byContent {
 			s.buckets = append(s.buckets, parts[i])
-		} else if err := s.divide(&parts[i], stuck); err != nil {
+		} else if err := s.divide(ctx, &parts[i], stuck); err != nil {
 			return err
 		}
 	}
@@ -47,24 +48,24 @@ func (s *Sorter) divide(b *Bucket, byContent bool) error {
 
 // sampleBounds reads a bucket on disk and returns bounds for n parts: by group
 // and key where those divide it well, by content otherwise.
-func (s *Sorter) sampleBounds(b *Bucket, n int, byContent bool) ([]bound, error) {
+func (s *Sorter) sampleBounds(ctx context.Context, b *Bucket, n int, byContent bool) ([]bound, error) {
 	if !byContent {
-		keys, err := b.sample(256*n, false)
+		keys, err := b.sample(ctx, 256*n, false)
 		if bounds := s.quantiles(keys, n); err != nil || len(bounds) >= n/2 {
 			return bounds, err
 		}
 	}
 	most := s.loadable() / max(b.size/int64(b.count), 1) // contents are copied
-	contents, err := b.sample(min(256*n, max(int(most), 16)), true)
+	contents, err := b.sample(ctx, min(256*n, max(int(most), 16)), true)
 	return s.quantiles(contents, n), err
 }
 
 // sample returns at most n records of a bucket on disk, each with the same
 // probability.
-func (b *Bucket) sample(n int, contents bool) (sample []bound, err error) {
+func (b *Bucket) sample(ctx context.Context, n int, contents bool) (sample []bound, err error) {
 	rnd := rand.New(rand.NewPCG(uint64(b.count), 0))
 	seen := 0
-	err = b.scan(func(h header, content []byte) {
+	err = b.scan(ctx, func(h header, content []byte) {
 		at := seen
 		if seen++; at < n {
 			sample = append(sample, bound{})

@@ -14,6 +14,7 @@ package extsort
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sort"
 	"sync"
@@ -43,8 +44,6 @@ type Config struct {
 	// Room, which may be nil, is asked for so many bytes there before all of them are
 	// written anew; its error is that of Finish.
 	Room func(need int64) error
-	// Stop, which may be nil, is asked while that is done; its error is that of Finish.
-	Stop func() error
 }
 
 const (
@@ -111,8 +110,8 @@ func (s *Sorter) Size() int64 { return s.size }
 func (s *Sorter) Held() int64 { return s.held.Load() }
 
 // Finish ends the writing and forms the buckets. No writer may be used any more.
-// The error is that of the spill file.
-func (s *Sorter) Finish() error {
+// The error is that of the spill file, or the cause of the end of the context.
+func (s *Sorter) Finish(ctx context.Context) error {
 	if s.splitters == nil {
 		s.splitters = s.choose(s.writers)
 	}
@@ -124,7 +123,7 @@ func (s *Sorter) Finish() error {
 	for i := range ranges {
 		s.size += ranges[i].size
 	}
-	return s.form(ranges, s.splitters.bounds)
+	return s.form(ctx, ranges, s.splitters.bounds)
 }
 
 // collect takes the ranges out of some writers, whose memory then is nobody's but
@@ -158,7 +157,7 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 // form makes buckets of a convenient size: small neighbours are joined, and a
 // range that got far more than its share, as when the input is itself sorted by
 // group, is split again.
-func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
+func (s *Sorter) form(ctx context.Context, ranges []Bucket, bounds []bound) error {
 	total, divided := 0, int64(0)
 	for i := range ranges {
 		total += ranges[i].count
@@ -184,7 +183,7 @@ func (s *Sorter) form(ranges []Bucket, bounds []bound) error {
 		}
 		switch {
 		case r.unloadable():
-			if err := s.divide(r, false); err != nil {
+			if err := s.divide(ctx, r, false); err != nil {
 				return err
 			}
 		case r.count > large && r.extents == nil:

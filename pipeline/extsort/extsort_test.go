@@ -49,7 +49,7 @@ func write(t testingT, recs []rec, writers int, memory int64) *extsort.Sorter {
 		})
 	}
 	wg.Wait()
-	if err := s.Finish(); err != nil {
+	if err := s.Finish(context.Background()); err != nil {
 		t.Fatalf("finish: %v", err)
 	}
 	return s
@@ -230,7 +230,7 @@ func TestRunsAreMerged(t *testing.T) {
 				binary.BigEndian.PutUint64(w.Reserve(uint32(j/writers%groups), 7, 8), uint64(j))
 			}
 		}
-		if err := s.Finish(); err != nil {
+		if err := s.Finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for i := range s.Buckets() {
@@ -295,7 +295,7 @@ func BenchmarkSort(b *testing.B) {
 					copy(r, content)
 					binary.BigEndian.PutUint32(r, uint32(i))
 				}
-				if err := s.Finish(); err != nil {
+				if err := s.Finish(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 				for i := range s.Buckets() {
@@ -388,6 +388,22 @@ func TestInOrderEnds(t *testing.T) {
 	}
 }
 
+// Nor is a bucket divided to the end where the context ends.
+func TestFinishEnds(t *testing.T) {
+	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: 1})
+	defer s.Close()
+	w := s.NewWriter()
+	for i := range 100 {
+		w.Reserve(0, 0, 1<<16)[0] = byte(i)
+	}
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(enough)
+	if err := s.Finish(ctx); err != enough {
+		t.Error(err)
+	}
+}
+
 // Records that have chunks of their own, alone or among others, come back in order,
 // and are held within the memory, but for what each writer needs: one of them, an arena
 // and a chunk of each range.
@@ -426,7 +442,7 @@ func TestLongRecords(t *testing.T) {
 		if held := slices.Max(most[:]); held > memory+writers*needs {
 			t.Errorf("of every %d a long record: %d bytes were held", longOf, held)
 		}
-		if err := s.Finish(); err != nil {
+		if err := s.Finish(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		slices.SortFunc(recs, compareRecs)

@@ -28,7 +28,7 @@ func spilled(t *testing.T, direct bool) *Sorter {
 	for i := range uint64(100_000) {
 		binary.LittleEndian.PutUint64(w.Reserve(0, rnd.Uint64(), 100), i)
 	}
-	if err := s.Finish(); err != nil {
+	if err := s.Finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s.Spilled() < 100_000*100 {
@@ -145,7 +145,7 @@ func TestSpillReadFails(t *testing.T) {
 			binary.LittleEndian.PutUint64(w.Reserve(0, i/30, 5000), i)
 		}
 		w.Reserve(1, 0, 100_000) // larger by itself than a bucket is to be
-		err := s.Finish()
+		err := s.Finish(t.Context())
 		if err == nil {
 			err = loadAll(s)
 		} else {
@@ -185,7 +185,7 @@ func TestDividingEndsWhenTheDiskIsFull(t *testing.T) {
 	for i := range uint64(300_000) {
 		binary.BigEndian.PutUint64(w.Reserve(0, 7, 100), i*331%300_000)
 	}
-	err := s.Finish()
+	err := s.Finish(t.Context())
 	// Two readings are for the bounds, by key and by content.
 	if last, extents := reads.Load()-2*writes.Load(), writes.Load(); !errors.Is(err, syscall.ENOSPC) || last < 1 || last > extents/2 {
 		t.Errorf("%d of %d extents were read to divide them: %v", last, extents, err)
@@ -245,7 +245,7 @@ func TestWriterGivesUpMemory(t *testing.T) {
 	for i := range uint64(1 << 20) {
 		w.Reserve(0, i*7919, 100)
 	}
-	if err := s.Finish(); err != nil || s.Spilled() == 0 {
+	if err := s.Finish(t.Context()); err != nil || s.Spilled() == 0 {
 		t.Fatalf("%d bytes were spilled: %v", s.Spilled(), err)
 	}
 	if more := heap() - before; more > 16<<20 {
@@ -282,7 +282,7 @@ func TestRoomIsGivenUp(t *testing.T) {
 	for i := range uint64(loads) {
 		w.Reserve(0, i, 4<<20)
 	}
-	if err := s.Finish(); err != nil || s.Buckets() < loads {
+	if err := s.Finish(t.Context()); err != nil || s.Buckets() < loads {
 		t.Fatalf("%d buckets: %v", s.Buckets(), err)
 	}
 	before := heap()
@@ -312,7 +312,7 @@ func TestContentsAreGivenUp(t *testing.T) {
 	for i := range uint64(1000) {
 		binary.BigEndian.PutUint64(w.Reserve(0, 7, 100_000), i*331%1000)
 	}
-	if err := s.Finish(); err != nil || s.Buckets() < 100 || !s.Joined(2) {
+	if err := s.Finish(t.Context()); err != nil || s.Buckets() < 100 || !s.Joined(2) {
 		t.Fatalf("%d buckets: %v", s.Buckets(), err)
 	}
 	if more := heap() - before; more > 12<<20 {
@@ -327,7 +327,7 @@ func TestSpillFails(t *testing.T) {
 	for i := range uint64(100_000) {
 		w.Reserve(0, i*7919%100_000, 100)
 	}
-	if w.Err() == nil || s.Finish() == nil {
+	if w.Err() == nil || s.Finish(t.Context()) == nil {
 		t.Errorf("writer: %v", w.Err())
 	}
 }
@@ -342,7 +342,7 @@ func TestLongRecordsFit(t *testing.T) {
 		for i := range uint64(1000) {
 			w.Reserve(0, i*331%1000, 100_000)
 		}
-		held, err := s.Held(), errors.Join(s.Finish(), s.Close())
+		held, err := s.Held(), errors.Join(s.Finish(t.Context()), s.Close())
 		if held > memory || (err != nil) != (dir == "/nowhere") {
 			t.Errorf("%d bytes are held, in %s: %v", held, dir, err)
 		}
