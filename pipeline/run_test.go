@@ -763,7 +763,7 @@ func TestOutputNamedAsTheStore(t *testing.T) {
 	cfg := base(10)
 	cfg.Inputs, cfg.Store = []string{"links.csv"}, openStore(t, ".")
 	file := filepath.Base(cfg.Store.(*sqlite.Store).Files()[0])
-	for _, out := range []string{file, "here/" + file, file + ".lock", file + "-wal", file + "-shm", file + "-journal"} {
+	for _, out := range []string{file, file + "/", "here/" + file, file + ".lock", file + "-wal", file + "-shm", file + "-journal"} {
 		cfg.Out = out
 		var usage *pipeline.UsageError
 		if _, err := pipeline.Run(t.Context(), cfg); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a file of the store") {
