@@ -241,12 +241,13 @@ func TestLoadIsBrokenOff(t *testing.T) {
 	}
 	cfg, _, _ := faultJobOn(t, "a.csv", []byte(csvFile(list)), base(10), t.TempDir())
 	cfg.SpillAt(1)
+	cfg.Status = new(pipeline.Status)
 	broken := 0
 	for n, hit := int64(1), true; hit; n += step {
 		hit = false
 		reads := newCountdown(n, func() error { hit = true; return errors.New("disk on fire") })
 		cfg.UseFS(fsystest.FS{Before: func(operation string) error {
-			if operation == "readat" {
+			if operation == "readat" && cfg.Status.Stage() == pipeline.StageWrite {
 				return reads.call(operation)
 			}
 			return nil
