@@ -86,7 +86,8 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 
 // insert adds a run and returns its ID. One that an earlier try has added is
 // known by its fingerprint and the microsecond of its start, unless it is over: then
-// another process has ended it, and this is one of its own.
+// another process has ended it, and this is one of its own. Where somebody deleted runs,
+// their numbers, which links have, are not given again: a gap tells, or the ledger.
 func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
 	runs := s.store.names.runs
 	added := " FROM " + runs + " WHERE fingerprint = $1 AND started = $2 AND " + open
@@ -96,7 +97,9 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
 				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started)
-			SELECT (SELECT coalesce(max(run_id), 0) + 1 FROM `+runs+`), $1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz
+			SELECT (SELECT 1 + greatest(0, max(run_id), (SELECT max(run_id) FROM `+s.store.names.ledger+`),
+				CASE WHEN count(*) = 0 OR count(*) < max(run_id) THEN (SELECT max(run_id) FROM `+s.store.names.links+`) END) FROM `+runs+`),
+				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz
 			WHERE NOT EXISTS (SELECT`+added+")",
 			run.Fingerprint, run.Started, string(sink.Loading), run.AsOf); err != nil {
 			return err

@@ -181,21 +181,36 @@ func TestUndoRefusesToLeaveRows(t *testing.T) {
 	}
 }
 
-// Of two runs of one number, since somebody emptied the table of runs, the links are
-// told apart by their time.
+// Of two runs of one number, since somebody changed it, the links are told apart by
+// their time.
 func TestUndoOfANumberUsedTwice(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
 	loadAll(t, s, generated(0, 10))
-	script(t, dsn, "TRUNCATE links_runs; UPDATE links SET created_at = '2020-01-01', updated_at = '2020-01-01'")
+	script(t, dsn, "UPDATE links SET run_id = 2, created_at = '2020-01-01', updated_at = '2020-01-01'")
 	run := loadAll(t, s, generated(10, 15))
-	if run.ID != 1 {
-		t.Fatalf("run %d", run.ID)
-	}
 	got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	if err != nil || got.Deleted != 5 || got.Kept != 10 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The number of a run that was killed, and that somebody then deleted, is not given to
+// another: its links would be that one's.
+func TestNumberOfADeletedRun(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	loadAll(t, s, generated(0, 10))
+	session, run := started(t, s, "demo")
+	defer session.Close()
+	if err := session.Load(ctx, run, pieces(generated(10, 20))); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dsn, "DELETE FROM links_runs WHERE run_id = 2")
+	if run, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); err != nil || run.ID != 3 {
+		t.Errorf("run %d, %v", run.ID, err)
 	}
 }
 

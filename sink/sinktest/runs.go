@@ -19,6 +19,7 @@ var runTests = []test{
 	{"runs/over", testRunOver},
 	{"runs/left_behind", testRunLeftBehind},
 	{"runs/concurrent_ids", testRunConcurrent},
+	{"runs/missing", testRunMissing},
 }
 
 // testRunStates follows one run through the eyes of another process.
@@ -250,6 +251,18 @@ func testRunConcurrent(t *testing.T, db *database) {
 	if stored := len(db.Dump(t)); len(got) != n || stored != n*1000 {
 		t.Errorf("%d runs, %d links", len(got), stored)
 	}
+}
+
+// The links of a run whose row is gone do not become another's.
+func testRunMissing(t *testing.T, db *database) {
+	db.with(func(s sink.Session) {
+		db.Insert(t, rows(links("w", 0, 1), 7)[0])
+		for want := int32(8); want < 10; want++ {
+			if run := start(t, s, "f"); run.ID != want {
+				t.Errorf("run %d, want %d", run.ID, want)
+			}
+		}
+	}, "w")
 }
 
 // wholeRun loads 1,000 links.

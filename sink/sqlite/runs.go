@@ -68,7 +68,8 @@ func (s *session) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
 	run.Started = run.Started.UTC().Truncate(time.Microsecond)
 	err := s.write(ctx, func(c *conn) error {
 		return c.transact("start run", func() error {
-			last, err := c.number("start run", "SELECT coalesce(max(run_id), 0) FROM runs")
+			last, err := c.number("start run", `SELECT max(coalesce(max(run_id), 0), CASE WHEN count(*) = 0 OR count(*) < max(run_id) THEN
+				(SELECT coalesce(max(run_id), 0) FROM links) ELSE 0 END) FROM runs`)
 			if err != nil {
 				return err
 			}

@@ -560,9 +560,9 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 		t.Errorf("%d links", n)
 	}
 	// Of two runs of one number the links are told apart by their time.
-	execAll("DROP TABLE clicks", "DELETE FROM runs", "UPDATE links SET created_at = '2020-01-01 00:00:00.000000', updated_at = '2020-01-01 00:00:00.000000'")(t, path)
+	execAll("DROP TABLE clicks", "UPDATE links SET run_id = 2, created_at = '2020-01-01 00:00:00.000000', updated_at = '2020-01-01 00:00:00.000000'")(t, path)
 	load(makeLinks("w", 10, 15))
-	got, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	got, err := store.Undo(context.Background(), 2, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	if err != nil || got.Deleted != 5 || got.Kept != 10 {
 		t.Errorf("%+v, %v", got, err)
 	}
