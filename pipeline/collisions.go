@@ -41,7 +41,7 @@ func (s *settlement) explainSalts(ctx context.Context) error {
 	known := func(i int) bool { // or a code that none of the batch has
 		return owner[slots[i]] != nil || len(slots[i].Code.Bytes()) != s.run.scheme.Length()
 	}
-	return s.freshHolders(ctx, slots, known, func(i int, f freshURL) error {
+	return s.freshHolders(ctx, slots, known, func(i int, f rival) error {
 		owner[slots[i]] = f.canonical
 		return nil
 	})

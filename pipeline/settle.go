@@ -247,7 +247,7 @@ func (s *settlement) Holders(ctx context.Context, slots []assign.Slot, report fu
 	}); err != nil {
 		return err
 	}
-	return s.freshHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, f freshURL) error {
+	return s.freshHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, f rival) error {
 		s.mark(f.bucket, f.first, special)
 		s.rows = append(s.rows, f.rows)
 		s.contested += claimCost + int64(len(f.canonical))
@@ -289,18 +289,10 @@ func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func
 	return nil
 }
 
-// A freshURL is a URL of the batch that nobody contested.
-type freshURL struct {
-	head
-	hash      codegen.Hash
-	canonical []byte
-	rows      int64
-}
-
 // freshHolders visits those of the slots, by index, that are not known and that a URL
 // of the batch has as its code of salt 0 without being contested. Buckets are loaded
 // in order, each once, or twice where a slot ends with one.
-func (s *settlement) freshHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, f freshURL) error) error {
+func (s *settlement) freshHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, f rival) error) error {
 	var at loadedBucket
 	defer at.release()
 	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
@@ -315,7 +307,8 @@ func (s *settlement) freshHolders(ctx context.Context, slots []assign.Slot, know
 	return nil
 }
 
-func (s *settlement) freshHolder(ctx context.Context, at *loadedBucket, slot *assign.Slot) (f freshURL, err error) {
+func (s *settlement) freshHolder(ctx context.Context, at *loadedBucket, slot *assign.Slot) (f rival, err error) {
+	var hash codegen.Hash // of f
 	rank := s.run.scheme.RankOf(slot.Code.Bytes())
 	first := s.run.records.Locate(slot.Workspace, rank)
 	for i := first; i < s.run.records.Buckets() && (i == first || s.run.records.Joined(i)); i++ {
@@ -327,10 +320,10 @@ func (s *settlement) freshHolder(ctx context.Context, at *loadedBucket, slot *as
 		for ; j < b.Len() && b.Group(j) == slot.Workspace && b.Key(j) == rank; j++ {
 			h := hashOf(b.Record(j))
 			switch {
-			case f.known && h == f.hash:
+			case f.known && h == hash:
 				f.rows++
 			case !f.known && s.isFresh(b, i, j) && s.run.codeOf(h) == slot.Code:
-				f = freshURL{head{true, i, j}, h, bytes.Clone(canonicalOf(b.Record(j))), 1}
+				f, hash = rival{head{true, i, j}, bytes.Clone(canonicalOf(b.Record(j))), 1}, h
 			}
 		}
 		if j < b.Len() {

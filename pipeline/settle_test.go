@@ -47,7 +47,7 @@ func onDisk(t *testing.T, length int) (r *run, add func(h codegen.Hash, url stri
 // about once, and not all of those with the rows once more for each slot.
 func TestFreshHoldersLoadOnce(t *testing.T) {
 	r, add, reads := onDisk(t, 2)
-	found := map[assign.Slot]freshURL{}
+	found := map[assign.Slot]rival{}
 	const urls, rows = 17_000, 1000 // more than are looked at to find the ranges
 	for i := range urls + rows {
 		url, cell := fmt.Sprintf("http://example.com/%d", i), []byte(nil)
@@ -56,7 +56,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 		}
 		h := codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("ws"), 0))
 		add(h, url, i+1, cell)
-		found[assign.Slot{Code: r.codeOf(h)}] = freshURL{}
+		found[assign.Slot{Code: r.codeOf(h)}] = rival{}
 	}
 	if err := r.records.Finish(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	buckets := r.records.Buckets()
 	s := &settlement{run: r, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
 	slots, none := slices.Collect(maps.Keys(found)), func(int) bool { return false }
-	err = s.freshHolders(t.Context(), slots, none, func(i int, f freshURL) error {
+	err = s.freshHolders(t.Context(), slots, none, func(i int, f rival) error {
 		found[slots[i]] = f
 		return nil
 	})

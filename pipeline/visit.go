@@ -37,7 +37,6 @@ type visit struct {
 
 // A spot is where a URL is in the order, and which one it is.
 type spot struct {
-	known bool
 	group uint32
 	key   uint64
 	hash  codegen.Hash
@@ -60,7 +59,7 @@ type rival struct {
 // do settles the URLs of the buckets [from, to) among themselves and with the
 // store, or leaves them to the contest.
 func (v *visit) do(ctx context.Context, from, to int) error {
-	v.last, v.lastHead = spot{}, head{}
+	v.lastHead = head{}
 	for i := from; i < to; i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -112,7 +111,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 // askStore finds what the store has of the URLs of the bucket.
 func (v *visit) askStore(ctx context.Context, more bool) error {
 	for first, end := range urlsOf(v.records) {
-		if first == 0 && v.spotOf(0) == v.last {
+		if first == 0 && v.lastHead.known && v.spotOf(0) == v.last {
 			v.heads[v.bucket] = v.lastHead
 			continue
 		}
@@ -134,7 +133,7 @@ func (v *visit) askStore(ctx context.Context, more bool) error {
 }
 
 func (v *visit) spotOf(i int) spot {
-	return spot{true, v.records.Group(i), v.records.Key(i), hashOf(v.records.Record(i))}
+	return spot{v.records.Group(i), v.records.Key(i), hashOf(v.records.Record(i))}
 }
 
 func (v *visit) slotOf(i int) slot {
