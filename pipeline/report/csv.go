@@ -140,6 +140,12 @@ type csvWriter struct {
 	err error
 }
 
+// newCSVWriter returns a writer that has the header to write.
+func newCSVWriter(w io.Writer, excelSafe bool, columns []string) csvWriter {
+	cells := csvCells{excelSafe}
+	return csvWriter{csvCells: cells, w: w, buf: cells.appendHeader(nil, columns)}
+}
+
 func (c *csvWriter) cell(cell []byte) {
 	c.buf = append(c.csvCells.append(c.buf, cell), ',')
 }
@@ -164,7 +170,8 @@ func (c *csvWriter) flush() {
 	c.buf = c.buf[:0]
 }
 
-// Close writes what is left. It does not close the underlying writer.
+// Close writes what is left, the header too. It does not close the underlying
+// writer.
 func (c *csvWriter) Close() error {
 	c.flush()
 	return c.err

@@ -242,6 +242,7 @@ func parseNumber(f []byte) (int64, bool) {
 	return n, err == nil
 }
 
+// Close closes the file.
 func (c *csvReader) Close() error { return c.file.Close() }
 
 // Defuse returns a cell as CSV holds it with MappingOptions.ExcelSafe.

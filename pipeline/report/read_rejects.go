@@ -5,8 +5,8 @@ import "errors"
 // A RejectsReader reads rejects.csv back. It is for one goroutine.
 type RejectsReader struct {
 	Columns []string // of the inputs, as CarriedNames made them unique
-	csv     *csvReader
-	reject  Reject
+	*csvReader
+	reject Reject
 }
 
 // OpenRejects opens a rejects file. The caller closes the reader.
@@ -17,7 +17,7 @@ func OpenRejects(path string) (*RejectsReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &RejectsReader{csv: csv}
+	r := &RejectsReader{csvReader: csv}
 	if last := len(csv.fields) - 1; last >= lead && string(csv.fields[last]) == own[lead] {
 		r.Columns = csv.names(lead, last)
 		return r, nil
@@ -29,24 +29,20 @@ func OpenRejects(path string) (*RejectsReader, error) {
 // At the end the error is io.EOF. After a *CellError it can be called again; any
 // other error, such as a *DamageError, ends the reading.
 func (r *RejectsReader) Next() (*Reject, error) {
-	c := r.csv
-	err := c.next()
+	err := r.next()
 	if err != nil {
 		return nil, err
 	}
 	rej := &r.reject
-	rej.Source = string(c.fields[0])
-	if rej.Row, err = c.number(1, "row", 0); err != nil {
+	rej.Source = string(r.fields[0])
+	if rej.Row, err = r.number(1, "row", 0); err != nil {
 		return nil, err
 	}
-	if rej.Offset, err = c.number(2, "byte_offset", -1); err != nil {
+	if rej.Offset, err = r.number(2, "byte_offset", -1); err != nil {
 		return nil, err
 	}
-	rej.Reason, rej.Detail = string(c.fields[3]), string(c.fields[4])
-	last := len(c.fields) - 1
-	rej.Cells, rej.Raw = c.fields[5:last], c.fields[last]
+	rej.Reason, rej.Detail = string(r.fields[3]), string(r.fields[4])
+	last := len(r.fields) - 1
+	rej.Cells, rej.Raw = r.fields[5:last], r.fields[last]
 	return rej, nil
 }
-
-// Close closes the file.
-func (r *RejectsReader) Close() error { return r.csv.Close() }

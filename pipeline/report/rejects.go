@@ -31,7 +31,7 @@ func rejectColumns(columns []string) []string {
 // spreadsheets, because it holds the original bytes and can be an input again.
 // It is for one goroutine.
 type Rejects struct {
-	csv     csvWriter
+	csvWriter
 	columns int
 }
 
@@ -39,34 +39,27 @@ type Rejects struct {
 // name that the file itself uses is changed by CarriedNames. Nothing is written
 // before the first 64 KiB or Close.
 func NewRejects(w io.Writer, columns []string) *Rejects {
-	r := &Rejects{csv: csvWriter{w: w}, columns: len(columns)}
-	r.csv.buf = r.csv.appendHeader(nil, rejectColumns(columns))
-	return r
+	return &Rejects{newCSVWriter(w, false, rejectColumns(columns)), len(columns)}
 }
 
 // Append writes a reject. Cells that it lacks are empty.
 func (r *Rejects) Append(reject *Reject) error {
-	c := &r.csv
-	c.cell([]byte(reject.Source))
-	c.number(reject.Row)
+	r.cell([]byte(reject.Source))
+	r.number(reject.Row)
 	if reject.Offset >= 0 {
-		c.number(reject.Offset)
+		r.number(reject.Offset)
 	} else {
-		c.cell(nil)
+		r.cell(nil)
 	}
-	c.cell([]byte(reject.Reason))
-	c.cell([]byte(reject.Detail))
+	r.cell([]byte(reject.Reason))
+	r.cell([]byte(reject.Detail))
 	for i := range r.columns {
 		if i < len(reject.Cells) {
-			c.cell(reject.Cells[i])
+			r.cell(reject.Cells[i])
 		} else {
-			c.cell(nil)
+			r.cell(nil)
 		}
 	}
-	c.cell(reject.Raw)
-	return c.endLine()
+	r.cell(reject.Raw)
+	return r.endLine()
 }
-
-// Close writes what is left, the header too. It does not close the underlying
-// writer.
-func (r *Rejects) Close() error { return r.csv.Close() }
