@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -98,7 +99,7 @@ func apart(out string, store []string) error {
 	out = filepath.Clean(out) // of a slash at its end, too
 	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
 	if err == nil {
-		folder, err = filepath.Abs(folder)
+		folder, err = fsys.Abs(folder)
 	}
 	if err != nil {
 		return nil // claiming the output will say what is wrong
@@ -125,7 +126,7 @@ func outside(out string, names []string) error {
 			path, err = name, nil
 		}
 		if err == nil {
-			path, err = filepath.Abs(path)
+			path, err = fsys.Abs(path)
 		}
 		if name == "-" || err != nil {
 			continue // opening it will say what is wrong

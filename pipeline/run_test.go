@@ -772,6 +772,33 @@ func TestOutputNamedAsTheStore(t *testing.T) {
 	}
 }
 
+// Where a symbolic link led to the working folder, .. is where the system has it.
+func TestWorkingFolderBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o777), os.Symlink(filepath.Join(dir, "work"), link)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(link)
+	if err := os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cfg := base(10)
+	cfg.Inputs, cfg.Out, cfg.Store = []string{"links.csv"}, "../out", openStore(t, "..")
+	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"../out/manifest.json", filepath.Join("..", filepath.Base(cfg.Store.(*sqlite.Store).Files()[0]))} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg.Inputs, cfg.Overwrite = []string{"../out/mapping.csv"}, true
+	if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
+		t.Errorf("an input in the output: %v", err)
+	}
+}
+
 var update = flag.Bool("update", false, "write the golden file")
 
 // The manifest has all that a run was given and what came of it.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 	"unsafe"
@@ -174,6 +175,19 @@ func retry(call func() error) error {
 			return err
 		}
 	}
+}
+
+// Abs is filepath.Abs, but by where the working folder lies rather than by a symbolic
+// link that led there, beside which .. is another folder.
+func Abs(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), nil
+	}
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	return filepath.Join(dir, path), err
 }
 
 // Cause strips the operation and the path that package os puts before an error,

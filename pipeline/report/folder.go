@@ -95,7 +95,7 @@ func Look(out string, opts ClaimOptions) error {
 
 // unclaimed returns the folder before it is locked, with that around it open.
 func unclaimed(out string, opts ClaimOptions) (*Folder, error) {
-	target, err := filepath.Abs(out)
+	target, err := fsys.Abs(out)
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s: %w", out, err)
 	}

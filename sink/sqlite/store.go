@@ -63,14 +63,11 @@ func Resolve(path string) (string, error) {
 	case err == nil && info.Sys().(*syscall.Stat_t).Nlink > 1: // lock and WAL go by the name
 		return "", fmt.Errorf("%s has other names, too (hard links): what is stored under one of them damages it under another", path)
 	case err == nil:
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return "", err
-		}
-		return filepath.Abs(path)
+		return physical(path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	folder, err := physical(filepath.Dir(path))
 	if err != nil {
 		return "", fmt.Errorf("the folder of the database %s: %w", path, err)
 	}
@@ -81,7 +78,21 @@ func Resolve(path string) (string, error) {
 		}
 		return Resolve(to)
 	}
-	return filepath.Abs(path)
+	return path, nil
+}
+
+// physical makes the path of what is there absolute and free of symbolic links, also of
+// those that led to the working folder: beside them .. is another folder.
+func physical(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil || filepath.IsAbs(path) {
+		return path, err
+	}
+	dir, err := os.Getwd()
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	return filepath.Join(dir, path), err
 }
 
 const lockSuffix = ".lock"
