@@ -170,8 +170,8 @@ type Session interface {
 	// order but for a few strays, each chunk valid until the next is asked for.
 	// Once the context is over or the load has failed, one more is at most.
 	// A link whose code or key is already there makes it fail with ErrConflict, and
-	// so do locks that were lost meanwhile, here and in Loaded (and in Start, if the
-	// run is over by then): an undo may have come between. What it committed until
+	// so do a run that is over, here and in Start, and locks that were lost meanwhile,
+	// here and in Loaded: an undo may have come between. What it committed until
 	// then stays, and bears the run's ID. The error of a chunk ends the load and is
 	// returned. After a failure the same run can Load again, without another Start.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error

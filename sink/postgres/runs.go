@@ -41,11 +41,11 @@ func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, err
 	return runs[0], nil
 }
 
-// openRun reads a run that is not over.
+// openRun reads a run. That it is over is a conflict: another process has ended it.
 func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	run, err := n.run(ctx, conn, id)
 	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
-		err = fmt.Errorf("run %d is %s", id, run.State)
+		err = fmt.Errorf("%w, perhaps: run %d is %s", sink.ErrConflict, id, run.State)
 	}
 	return run, err
 }
@@ -62,8 +62,7 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// Start commits the row of a new run, or looks again at an old one. That one is over
-// is a conflict if the locks were lost: another process has ended it since it was found.
+// Start commits the row of a new run, or looks again at an old one.
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.Started.IsZero() {
 		run.Started = time.Now()
@@ -76,9 +75,7 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				return err
 			}
 		}
-		if out, err = s.store.names.openRun(ctx, conn, id); err != nil && out.ID != 0 && s.stale.Load() {
-			err = s.relocked()
-		}
+		out, err = s.store.names.openRun(ctx, conn, id)
 		return err
 	})
 	return out, err

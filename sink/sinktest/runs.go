@@ -179,7 +179,8 @@ func testRunResumeLoaded(t *testing.T, db *database) {
 }
 
 // A run that somebody ended is not begun again, though the one that is begun has its
-// fingerprint and its Started, as where the pipeline tries again.
+// fingerprint and its Started, as where the pipeline tries again. Who goes on with it,
+// or loads, learns of its end.
 func testRunOver(t *testing.T, db *database) {
 	again := func(id int32) (run sink.Run) {
 		t.Helper()
@@ -199,6 +200,14 @@ func testRunOver(t *testing.T, db *database) {
 	again(1)
 	_, _, err := db.undo(again(2).ID)
 	noError(t, err)
+	db.with(func(s sink.Session) {
+		for _, run := range db.runs() {
+			_, err := s.Start(context.Background(), run)
+			wantIs(t, err, sink.ErrConflict)
+			wantIs(t, s.Load(context.Background(), run, chunks(links("w", 0, 10), 4)), sink.ErrConflict)
+		}
+	}, "w")
+	db.expect()
 	again(3)
 }
 

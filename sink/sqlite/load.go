@@ -35,6 +35,9 @@ type load struct {
 // failure leaves are the transactions before it.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	return s.write(ctx, func(c *conn) (err error) {
+		if _, err = c.openRun(run.ID); err != nil {
+			return err
+		}
 		if err = s.closeReaders(); err != nil { // the writer needs their memory
 			return err
 		}

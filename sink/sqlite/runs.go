@@ -56,17 +56,27 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
+// openRun reads a run. That it is over is a conflict: another process has ended it.
+func (c *conn) openRun(id int32) (sink.Run, error) {
+	run, err := c.oneRun(id)
+	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
+		err = fmt.Errorf("%s: %w, perhaps: run %d is %s", c.path, sink.ErrConflict, id, run.State)
+	}
+	return run, err
+}
+
 // Start implements sink.Session. The row of a new run is committed at once.
-func (s *session) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
+func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.ID != 0 {
-		return run, s.write(ctx, func(*conn) error { return nil })
+		err = s.write(ctx, func(c *conn) (err error) { out, err = c.openRun(run.ID); return err })
+		return out, err
 	}
 	run.State = sink.Loading
 	if run.Started.IsZero() {
 		run.Started = time.Now()
 	}
 	run.Started = run.Started.UTC().Truncate(time.Microsecond)
-	err := s.write(ctx, func(c *conn) error {
+	err = s.write(ctx, func(c *conn) error {
 		return c.transact("start run", func() error {
 			last, err := c.number("start run", `SELECT max(coalesce(max(run_id), 0), CASE WHEN count(*) = 0 OR count(*) < max(run_id) THEN
 				(SELECT coalesce(max(run_id), 0) FROM links) ELSE 0 END) FROM runs`)
