@@ -155,21 +155,6 @@ func TestUndoRefusesToLeaveRows(t *testing.T) {
 	}
 }
 
-// Of two runs of one number, since somebody changed it, the links are told apart by
-// their time.
-func TestUndoOfANumberUsedTwice(t *testing.T) {
-	dsn := server.Database(t)
-	s := openStore(t, dsn, Options{})
-	defer s.Close()
-	loadAll(t, s, generated(0, 10))
-	script(t, dsn, "UPDATE links SET run_id = 2, created_at = '2020-01-01', updated_at = '2020-01-01'")
-	run := loadAll(t, s, generated(10, 15))
-	got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error { return nil })
-	if err != nil || got.Deleted != 5 || got.Kept != 10 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 // The number of a run that was killed, and that somebody then deleted, is not given to
 // another: its links would be that one's.
 func TestNumberOfADeletedRun(t *testing.T) {

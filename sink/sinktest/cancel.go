@@ -14,6 +14,7 @@ var cancelTests = []test{
 	{"cancel/load_into_new", func(t *testing.T, db *database) { testCancelLoad(t, db, nil) }},
 	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
 	{"cancel/lookup", testCancelLookup},
+	{"cancel/scan", testCancelScan},
 	{"cancel/closed", testClosed},
 }
 
@@ -116,6 +117,20 @@ func testCancelLookup(t *testing.T, db *database) {
 			t.Errorf("%d of %d found afterwards", len(got), len(ls))
 		}
 	}, "w")
+}
+
+func testCancelScan(t *testing.T, db *database) {
+	db.load(links("w", 0, 20_000), "w")
+	because := errors.New("because")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	store := db.Open(t)
+	defer closed(t, store)
+	wantIs(t, store.Scan(ctx, func(*sink.Stored) error { cancel(because); return nil }), because)
+	n := 0
+	noError(t, store.Scan(context.Background(), func(*sink.Stored) error { n++; return nil }))
+	if n != 20_000 {
+		t.Errorf("%d of 20000 visited afterwards", n)
+	}
 }
 
 // Every call of a closed session fails, be it one that could only look.

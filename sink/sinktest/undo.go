@@ -29,29 +29,33 @@ func (db *database) undo(run int32) (sink.Undoing, []sink.Kept, error) {
 }
 
 // Of more links than a transaction deletes, those that the run created and nobody
-// changed go, and the others are told.
+// changed go, and the others are told, be one of a run before that had the same ID.
 func testUndoLinks(t *testing.T, db *database) {
 	all := links("w", 0, 25_100)
 	first, second := all[:100], all[100:]
 	db.load(first, "w")
 	run := db.load(second, "w")
 	stay := []sink.Link{second[7], second[20_000]}
+	old := rows(links("x", 0, 1), run.ID)
+	old[0].Created = asOf.Add(-time.Microsecond)
+	db.Insert(t, old[0])
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	var want []sink.Kept
 	for _, l := range stay {
 		want = append(want, sink.Kept{Workspace: "w", Code: string(l.Code), Updated: at})
 	}
+	want = append(want, sink.Kept{Workspace: "x", Code: old[0].Code, Updated: old[0].Created})
 	for _, l := range append(stay[:2:2], first[3]) {
 		db.Change(t, string(l.Workspace), string(l.Code), at)
 	}
 	for _, deleted := range []int64{25_000 - 2, 0} { // a second time does no harm
 		out, kept, err := db.undo(run.ID)
 		noError(t, err)
-		if out.Deleted != deleted || out.Kept != 2 || out.Run.ID != run.ID || out.Run.State != sink.Undone {
+		if out.Deleted != deleted || out.Kept != 3 || out.Run.ID != run.ID || out.Run.State != sink.Undone {
 			t.Errorf("%+v", out)
 		}
 		equal(t, kept, want...)
-		db.expect(rows(first, run.ID-1), rows(stay, run.ID))
+		db.expect(rows(first, run.ID-1), rows(stay, run.ID), old)
 	}
 	states := func() (out []sink.State) {
 		for _, r := range db.runs() {
@@ -67,7 +71,7 @@ func testUndoLinks(t *testing.T, db *database) {
 	}, "w")
 	again := slices.DeleteFunc(slices.Clone(second), func(l sink.Link) bool { return string(l.Code) == want[0].Code || string(l.Code) == want[1].Code })
 	db.load(again, "w")
-	db.expect(rows(first, run.ID-1), rows(stay, run.ID), rows(again, run.ID+1))
+	db.expect(rows(first, run.ID-1), rows(stay, run.ID), old, rows(again, run.ID+1))
 }
 
 // A run that is not finished can be taken back, but not while it is at work, and stays so.
