@@ -101,9 +101,9 @@ type Store interface {
 	Scan(ctx context.Context, visit func(*Stored) error) error
 	// Undo deletes the links that the run created and nobody changed since
 	// (updated_at is still created_at, and that the run's AsOf) or refers to, in
-	// transactions of bounded size, while no bulk run is at work, and marks the run
-	// Undone. The function kept is told of each link that stays, in the order of Scan.
-	// Where references would not keep links, but go with them or be left over, Undo
+	// transactions of bounded size, while no bulk run is at work. When they are gone, it
+	// tells kept of each link that stays, in the order of Scan, and then marks the run
+	// Undone. Where references would not keep links, but go with them or be left over, Undo
 	// fails before it deletes anything. Cut off once it has, it leaves the run Loading,
 	// and can be called again. An ID that is not in the table runs is a fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
@@ -122,7 +122,7 @@ type Stored struct {
 	Created time.Time // UTC, whole microseconds; zero: at no time that can be told
 }
 
-// Undoing tells what an Undo did.
+// Undoing tells what an Undo did, be it cut off.
 type Undoing struct {
 	Run     Run   // as it is now
 	Deleted int64 // links taken back

@@ -107,23 +107,27 @@ func testUndoCutOff(t *testing.T, db *database) {
 	run := db.load(ls, "w")
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	because := errors.New("because")
-	cut := func() {
+	cut := func(deleted int64) {
+		t.Helper()
 		store := db.Open(t)
 		defer closed(t, store)
-		_, err := store.Undo(context.Background(), run.ID, sink.LockOptions{NoWait: true}, func(sink.Kept) error { return because })
+		out, err := store.Undo(context.Background(), run.ID, sink.LockOptions{NoWait: true}, func(sink.Kept) error { return because })
 		wantIs(t, err, because)
+		if out.Deleted != deleted {
+			t.Errorf("%d links deleted before the first that stays is told, want %d", out.Deleted, deleted)
+		}
 	}
 	for _, l := range ls {
 		db.Change(t, "w", string(l.Code), at)
 	}
-	cut()
+	cut(0)
 	if got := db.runs(); got[0].State != sink.Finished {
 		t.Errorf("nothing was deleted: %+v", got)
 	}
 	more := links("w", 10, 20)
 	run = db.load(more, "w")
 	db.Change(t, "w", string(more[3].Code), at)
-	cut()
+	cut(9)
 	db.with(func(s sink.Session) {
 		unfinished, err := s.Unfinished(context.Background())
 		noError(t, err)
@@ -136,7 +140,7 @@ func testUndoCutOff(t *testing.T, db *database) {
 		finishLoad(t, s, again, more)
 	}, "w")
 	db.expect(rows(ls, 1), rows(more, run.ID))
-	cut()
+	cut(9)
 	out, _, err := db.undo(run.ID)
 	noError(t, err)
 	if out.Run.State != sink.Undone || out.Deleted != 0 || out.Kept != 1 {
