@@ -213,24 +213,31 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return r.finish(ctx, session, row)
 }
 
+// errBroken is what a store did that the contract rules out.
+var errBroken = errors.New("the store broke its contract")
+
 // open takes the locks, or opens a session that can only look. It returns nil
 // where there is no store, or a dry run would create it.
-func (r *run) open(ctx context.Context) (sink.Session, error) {
+func (r *run) open(ctx context.Context) (session sink.Session, err error) {
 	if r.cfg.Store == nil {
 		return nil, nil
 	}
 	defer r.timings.waited(time.Now())
 	if r.cfg.DryRun {
-		session, err := r.cfg.Store.Peek(ctx)
+		session, err = r.cfg.Store.Peek(ctx)
 		if errors.Is(err, sink.ErrMissing) {
 			return nil, nil
 		}
-		return session, err
+	} else {
+		r.cfg.Status.enter(StageWait)
+		session, err = r.cfg.Store.Lock(ctx, r.workspaces.sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
+			r.cfg.Logger.Info("waiting for another run", "holder", holder)
+		}})
 	}
-	r.cfg.Status.enter(StageWait)
-	return r.cfg.Store.Lock(ctx, r.workspaces.sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
-		r.cfg.Logger.Info("waiting for another run", "holder", holder)
-	}})
+	if err == nil && session == nil { // which would stand for no store
+		err = fmt.Errorf("%w: no session, and no error", errBroken)
+	}
+	return session, err
 }
 
 // recordsRead returns how many records the inputs had.

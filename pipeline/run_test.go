@@ -357,6 +357,51 @@ func TestTooManyCodesAskedFor(t *testing.T) {
 	}
 }
 
+// brokenStore is a store whose sessions are what broken makes of them.
+type brokenStore struct {
+	sink.Store
+	broken func(sink.Session) sink.Session
+}
+
+func (b brokenStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	s, err := b.Store.Lock(ctx, workspaces, opts)
+	return b.broken(s), err
+}
+
+// brokenSession answers for fewer workspaces or for more probes than it was asked for.
+type brokenSession struct {
+	sink.Session
+	populated []bool
+	probe     int
+}
+
+func (b brokenSession) Populated(context.Context, []string) ([]bool, error) { return b.populated, nil }
+
+func (b brokenSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	return visit(sink.Found{Probe: b.probe, Code: probes[0].Code})
+}
+
+// A store that breaks its contract is told so: a session that is none is not taken for
+// the lack of a store, and what it answers wrongly ends the run, not the process.
+func TestBrokenStore(t *testing.T) {
+	for want, broken := range map[string]func(sink.Session) sink.Session{
+		"no session, and no error":     func(s sink.Session) sink.Session { s.Close(); return nil },
+		"of 1 workspaces it told of 0": func(s sink.Session) sink.Session { return brokenSession{s, nil, 0} },
+		"a link for probe 2 of 2":      func(s sink.Session) sink.Session { return brokenSession{s, []bool{true}, 2} },
+		"a link for probe -1 of 2":     func(s sink.Session) sink.Session { return brokenSession{s, []bool{true}, -1} },
+	} {
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile("a.txt", []byte("http://example.com/1\nhttp://example.com/2\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: brokenStore{openStore(t, "."), broken}}
+		_, err := pipeline.Run(t.Context(), cfg)
+		if err == nil || !strings.Contains(err.Error(), "the store broke its contract: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // Where codes are nearly used up, a link has very many lower codes, each of which many
 // others have too: what a run holds does not grow with all of them.
 func TestNearlyFull(t *testing.T) {

@@ -147,6 +147,9 @@ func (s *settlement) askPopulated(ctx context.Context) error {
 		return nil
 	}
 	populated, err := s.session.Populated(ctx, s.run.workspaces.sorted())
+	if err == nil && len(populated) != len(names) {
+		err = fmt.Errorf("%w: of %d workspaces it told of %d whether they have links", errBroken, len(names), len(populated))
+	}
 	if err != nil {
 		return err
 	}
@@ -155,6 +158,16 @@ func (s *settlement) askPopulated(ctx context.Context) error {
 		s.anyPopulated = s.anyPopulated || populated[i]
 	}
 	return nil
+}
+
+// lookup asks the store.
+func (s *settlement) lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	return s.session.Lookup(ctx, probes, func(f sink.Found) error {
+		if uint(f.Probe) >= uint(len(probes)) {
+			return fmt.Errorf("%w: it found a link for probe %d of %d", errBroken, f.Probe, len(probes))
+		}
+		return visit(f)
+	})
 }
 
 // urlsOf yields the records of each distinct URL of a bucket: [first, end).
@@ -278,7 +291,7 @@ func (s *settlement) owners(ctx context.Context, slots []assign.Slot, visit func
 		for n, i := range chunk {
 			probes[n] = sink.Probe{Workspace: s.run.workspaceName(slots[i].Workspace), Code: slots[i].Code.Bytes()}
 		}
-		err := s.session.Lookup(ctx, probes, func(f sink.Found) error {
+		err := s.lookup(ctx, probes, func(f sink.Found) error {
 			visit(chunk[f.Probe], f.Canonical)
 			return nil
 		})

@@ -166,7 +166,7 @@ func (v *visit) ask(ctx context.Context) error {
 	if len(v.probes) == 0 {
 		return nil
 	}
-	err := v.session.Lookup(ctx, v.probes, func(f sink.Found) error {
+	err := v.lookup(ctx, v.probes, func(f sink.Found) error {
 		first, probe := v.firsts[f.Probe], &v.probes[f.Probe]
 		if f.Same {
 			v.have(first, probe, f)
