@@ -145,7 +145,8 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 	}
 }
 
-// A file that somebody wrote to while it was read was perhaps read half.
+// A file that somebody wrote to while it was read was perhaps read half, and what failed
+// may have failed over that.
 func TestReadOnlyFolderChanges(t *testing.T) {
 	path := filepath.Join(publicDir(t), "x.db")
 	inSession(t, open(t, path), func(s *session, run sink.Run) {
@@ -157,13 +158,15 @@ func TestReadOnlyFolderChanges(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		err = s.Scan(context.Background(), func(*sink.Stored) error {
-			written := make(chan error)
-			go func() { written <- os.Chtimes(path, time.Time{}, time.Now().Add(time.Second)) }()
-			return <-written
-		})
-		if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "somebody wrote to it") {
-			t.Errorf("error %v", err)
+		for i, failed := range []error{nil, errors.New("no host in it")} {
+			err = s.Scan(context.Background(), func(*sink.Stored) error {
+				written := make(chan error)
+				go func() { written <- os.Chtimes(path, time.Time{}, time.Now().Add(time.Duration(i+1)*time.Hour)) }()
+				return errors.Join(<-written, failed)
+			})
+			if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "somebody wrote to it") || failed != nil && !errors.Is(err, failed) {
+				t.Errorf("error %v", err)
+			}
 		}
 	})
 }
