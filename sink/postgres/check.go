@@ -131,9 +131,10 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 
 // facts about a table.
 type facts struct {
-	kind    string // pg_class.relkind; "": there is no such table
-	comment string
-	unique  []string // columns of each valid unique index, joined by commas
+	kind     string // pg_class.relkind; "": there is no such table
+	unlogged bool   // a crash of the server empties it
+	comment  string
+	unique   []string // columns of each valid unique index, joined by commas
 	// Of each column its name, its type and collation, whether it may be NULL,
 	// and whether it has a default or makes its own values.
 	columns, types []string
@@ -144,7 +145,7 @@ type facts struct {
 // snapshot, so that it sees all tables of a store or none while another process
 // creates them; to_regclass would look into a cache that may be older.
 func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables ...string) ([]facts, error) {
-	rows, err := conn.Query(ctx, `SELECT coalesce(c.relkind::text, ''), coalesce(obj_description(c.oid, 'pg_class'), ''),
+	rows, err := conn.Query(ctx, `SELECT coalesce(c.relkind::text, ''), coalesce(c.relpersistence = 'u', false), coalesce(obj_description(c.oid, 'pg_class'), ''),
 			ARRAY(SELECT (SELECT string_agg(a.attname, ',' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY k(attnum, n)
 					JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum)
 				FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
@@ -164,7 +165,7 @@ func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables ...str
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f facts, err error) {
-		return f, row.Scan(&f.kind, &f.comment, &f.unique, &f.columns, &f.types, &f.null, &f.filled)
+		return f, row.Scan(&f.kind, &f.unlogged, &f.comment, &f.unique, &f.columns, &f.types, &f.null, &f.filled)
 	})
 }
 
@@ -188,6 +189,9 @@ func (f *facts) versionMisfits() []string {
 func (f *facts) misfits(columns []column, unique []string) (out []string) {
 	if f.kind != "r" {
 		return []string{"it is no ordinary table (relkind " + f.kind + ")"}
+	}
+	if f.unlogged {
+		out = append(out, "it is UNLOGGED, so that a crash of the server would empty it: ALTER TABLE … SET LOGGED")
 	}
 	for _, want := range columns {
 		i := slices.Index(f.columns, want.name)

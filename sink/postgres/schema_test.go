@@ -99,6 +99,7 @@ func TestMisfits(t *testing.T) {
 		{"runs_missing", "DROP TABLE links_runs", "table links_runs: it is missing"},
 		{"ledger_changed", "ALTER TABLE links_ledger RENAME batch TO b", "table links_ledger: column batch is missing"},
 		{"view", "DROP TABLE links; CREATE VIEW links AS SELECT 1 AS one", "table links: it is no ordinary table (relkind v)"},
+		{"unlogged", "ALTER TABLE links_runs SET UNLOGGED", "table links_runs: it is UNLOGGED, so that a crash of the server would empty it: ALTER TABLE … SET LOGGED"},
 		{"everything", "ALTER TABLE links DROP COLUMN canonical_url, ALTER run_id TYPE bigint", "column canonical_url is missing; table links: column run_id is bigint, not integer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
