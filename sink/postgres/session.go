@@ -60,10 +60,7 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 		}
 		if err = checkWritable(ctx, conn); err == nil {
 			if err = s.ensure(ctx, conn); err == nil {
-				s.mu.Lock()
-				lost := slices.Clone(s.lost)
-				s.mu.Unlock()
-				err = session.take(ctx, conn, opts, lost...)
+				err = session.take(ctx, conn, opts, s.lingering()...)
 			}
 		}
 		if err != nil {
@@ -77,11 +74,21 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 	return session, nil
 }
 
+// lingering returns the lost sessions whose locks the server may still hold, and forgets
+// the others.
+func (s *Store) lingering() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = slices.DeleteFunc(s.lost, func(old *session) bool { return old.lost.Load() })
+	return slices.Clone(s.lost)
+}
+
 // Close gives the locks back.
 func (s *session) Close() error {
 	s.closed = true
 	if s.conn != nil {
 		if !s.store.unlock(s.conn) {
+			s.lost.Store(false) // until a Lock has asked
 			s.store.mu.Lock()
 			s.store.lost = append(s.store.lost, s)
 			s.store.mu.Unlock()
