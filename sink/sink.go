@@ -110,8 +110,8 @@ type Store interface {
 	// Stats tells how the last load went, for timings.json: names, and values
 	// that JSON has, which only people read.
 	Stats() map[string]any
-	// Close releases the store. The sessions must be closed before. A second
-	// Close does nothing.
+	// Close releases the store. The sessions must be closed before, and nothing else
+	// may be called after it; a second Close does nothing.
 	Close() error
 }
 
