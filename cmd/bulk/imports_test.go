@@ -42,7 +42,7 @@ var layers = map[string][]string{
 var pure = map[string]string{
 	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna math net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":         "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
-	"pipeline/assign": "bytes context",
+	"pipeline/assign": "bytes context errors",
 }
 
 // drivers may only be imported by the packages beside them.

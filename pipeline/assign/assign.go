@@ -15,6 +15,7 @@ package assign
 import (
 	"bytes"
 	"context"
+	"errors"
 )
 
 // A Code is a short code of at most 24 characters, padded with zero bytes.
@@ -74,11 +75,15 @@ type Holders interface {
 type Proposer func(u *URL, salt int) Code
 
 // Settle gives every URL its code: the first, from salt 0 to maxRetries, that
-// no better claimant wants. URLs must be distinct; together they must include
-// all that contest a slot with each other at salt 0. The result has the given
-// URLs first, in their order, then those that Holders drew in. The error is the
-// first that who returned, or the cause that ended ctx.
+// no better claimant wants. (0 is salt 0 only, unlike in pipeline.Config; less is an
+// error.) URLs must be distinct; together they must include all that contest a slot
+// with each other at salt 0. The result has the given URLs first, in their order,
+// then those that Holders drew in. Any other error is the first that who returned, or
+// the cause that ended ctx.
 func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
+	if maxRetries < 0 {
+		return nil, errors.New("the highest salt is negative")
+	}
 	c := contest{propose: propose, maxRetries: maxRetries, holds: make(map[Slot]int32, len(urls))}
 	c.claims = make([]Claim, len(urls))
 	for i := range urls {

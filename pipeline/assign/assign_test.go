@@ -260,6 +260,18 @@ func (f failing) Holders(context.Context, []assign.Slot, func(int, assign.Holder
 	return f.err
 }
 
+// Without a salt to try nothing is settled: the contest would have no end.
+func TestNegativeRetries(t *testing.T) {
+	for _, most := range []int{-1, -2} {
+		ctx, cancel := context.WithCancel(t.Context())
+		propose := func(*assign.URL, int) (c assign.Code) { cancel(); return c }
+		_, err := assign.Settle(ctx, []assign.URL{{}}, propose, most, holders{owners: map[string]string{"": "x"}, t: t})
+		if cancel(); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("%d: %v", most, err)
+		}
+	}
+}
+
 // A contest ends with its context, also where nobody else need be asked.
 func TestSettleIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
