@@ -42,7 +42,8 @@ type Slot struct {
 }
 
 // A URL that claims a code. The canonical URL ranks it among the claimants of
-// one slot, the smallest first.
+// one slot, the smallest first. Settle keeps its bytes, in the result too: they may not
+// change until that is done with.
 type URL struct {
 	Workspace uint32
 	Canonical []byte
@@ -56,7 +57,8 @@ type Claim struct {
 	Exhausted bool // every salt was tried and every code had a better owner
 }
 
-// A Holder is who has a slot without being among the claims.
+// A Holder is who has a slot without being among the claims. Settle keeps the bytes,
+// as those of a URL.
 type Holder struct {
 	Fixed     bool   // an owner that cannot be moved: every claim is turned away
 	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it
