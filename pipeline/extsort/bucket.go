@@ -220,9 +220,6 @@ func (r *room) bytes(n int) []byte {
 // visits make of them.
 func (b *Bucket) scan(ctx context.Context, visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
-		if err := b.s.spill.err(); err != nil {
-			return err
-		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

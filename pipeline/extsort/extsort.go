@@ -96,7 +96,8 @@ func (s *Sorter) NewWriter() *Writer {
 	return w
 }
 
-// Close gives back the spill file. It must be called on every way out.
+// Close gives back the spill file. It must be called on every way out. What would use
+// the file afterwards is an fs.ErrClosed, for a writer that of Err.
 func (s *Sorter) Close() error { return s.spill.close() }
 
 // Spilled returns the number of bytes that were written to disk.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -52,9 +53,10 @@ type spill struct {
 	once    sync.Once
 	file    fsys.File
 	size    atomic.Int64
-	blocks  chan []byte // memory that nothing is written from; nil: not made yet
+	blocks  chan []byte // memory that nothing is written from; nil: not made yet. Closed with the file
 	writing sync.WaitGroup
 	failed  atomic.Pointer[error]
+	closing sync.Once
 }
 
 func newSpill(fs fsys.FS, dir string) *spill {
@@ -97,16 +99,22 @@ func (p *spill) wait() error {
 	return p.err()
 }
 
-func (p *spill) close() error {
-	p.writing.Wait()
-	if p.file == nil {
-		return nil
-	}
-	err := p.file.Close()
-	p.file = nil
-	if err != nil {
-		err = fmt.Errorf("close the spill file: %w", fsys.Cause(err))
-	}
+// close may be called while others write or read, who are told by an error.
+func (p *spill) close() (err error) {
+	p.closing.Do(func() {
+		p.fail("use", fs.ErrClosed)
+		p.once.Do(func() {}) // no file is made any more
+		for range spillBlocks {
+			<-p.blocks // nothing is being written
+		}
+		close(p.blocks)
+		if p.file == nil {
+			return
+		}
+		if err = p.file.Close(); err != nil {
+			err = fmt.Errorf("close the spill file: %w", fsys.Cause(err))
+		}
+	})
 	return err
 }
 
@@ -120,7 +128,10 @@ func (p *spill) write(chunks [][]byte, head int) (records, heads extent) {
 	for _, chunk := range chunks {
 		length += len(chunk)
 	}
-	block := <-p.blocks
+	block, open := <-p.blocks
+	if !open {
+		return extent{}, extent{}
+	}
 	if need := 2 * (extentHeader + length + fsys.BlockAlign); cap(block) < need {
 		block = fsys.NewBlock(need)
 	}
@@ -170,6 +181,9 @@ func seal(block []byte, start int) []byte {
 // read reads an extent into buf, which has its size and the alignment of a block,
 // and returns the chunks.
 func (p *spill) read(e extent, buf []byte) ([]byte, error) {
+	if err := p.err(); err != nil {
+		return nil, err
+	}
 	buf = buf[:e.size]
 	if _, err := p.file.ReadAt(buf, e.offset); err != nil {
 		return nil, fmt.Errorf("%w: read at %d: %w", errDamaged, e.offset, fsys.Cause(err))
