@@ -105,6 +105,9 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 // The visitor releases the bucket. Its error ends the visits, and so does that of the
 // spill file or the end of the context, whose cause it then is.
 func (s *Sorter) InOrder(ctx context.Context, ahead int, visit func(i int, b *Bucket) error) error {
+	if !s.finished {
+		panic("extsort: InOrder before Finish")
+	}
 	type loaded struct {
 		bucket *Bucket
 		err    error

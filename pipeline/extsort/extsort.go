@@ -9,7 +9,8 @@
 // the number of writers nor the memory show in the order.
 //
 // The life of a sorter: [New]; a [Writer] for each goroutine; Finish; then Load
-// and Release of each bucket, as often as wanted; Close.
+// and Release of each bucket, as often as wanted; Close. What would lose records
+// panics: Reserve after Finish, a second Finish, and InOrder before it.
 package extsort
 
 import (
@@ -23,7 +24,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// Config tells a Sorter the order: by group, then key, then content.
+// Config tells a Sorter the order: by group, then key, then content. Both functions
+// must be there: New panics without.
 type Config struct {
 	// CompareGroups orders groups. It must be safe for concurrent use.
 	CompareGroups func(a, b uint32) int
@@ -65,9 +67,10 @@ const (
 type Sorter struct {
 	cfg       Config
 	arenaSize int
-	mu        sync.Mutex // guards splitters and writers
+	mu        sync.Mutex // guards splitters, writers and finished
 	splitters *splitters // nil: not made yet
 	writers   []*Writer
+	finished  bool
 	spill     *spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
 	rooms     chan *room   // that no bucket is in
@@ -78,6 +81,9 @@ type Sorter struct {
 
 // New returns an empty sorter.
 func New(cfg Config) *Sorter {
+	if cfg.CompareGroups == nil || cfg.Compare == nil {
+		panic("extsort: a sorter without CompareGroups or Compare")
+	}
 	arena := int64(mostArena)
 	if cfg.Memory > 0 {
 		arena = min(arena, max(cfg.Memory, chunkSize))
@@ -91,9 +97,19 @@ func (s *Sorter) NewWriter() *Writer {
 	w := &Writer{s: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.finished {
+		w.end()
+	}
 	s.writers = append(s.writers, w)
 	s.spill.direct.Store(s.cfg.Memory >= int64(len(s.writers))*rangeBuckets*directExtent)
 	return w
+}
+
+// unfinished panics after Finish. The caller has the lock.
+func (s *Sorter) unfinished() {
+	if s.finished {
+		panic("extsort: Finish was called before")
+	}
 }
 
 // Close gives back the spill file. It must be called on every way out. What would use
@@ -113,6 +129,10 @@ func (s *Sorter) Held() int64 { return s.held.Load() }
 // Finish ends the writing and forms the buckets. No writer may be used any more.
 // The error is that of the spill file, or the cause of the end of the context.
 func (s *Sorter) Finish(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unfinished()
+	s.finished = true
 	if s.splitters == nil {
 		s.splitters = s.choose(s.writers)
 	}
@@ -151,6 +171,7 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 			ranges[i].join(t)
 		}
 		*w = Writer{s: s}
+		w.end()
 	}
 	return ranges, s.spill.wait()
 }

@@ -404,6 +404,42 @@ func TestFinishEnds(t *testing.T) {
 	}
 }
 
+// Calls in another order would lose records.
+func TestOtherOrderPanics(t *testing.T) {
+	cfg := extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare}
+	for name, call := range map[string]func(s *extsort.Sorter, w *extsort.Writer){
+		"New without Compare":       func(*extsort.Sorter, *extsort.Writer) { extsort.New(extsort.Config{CompareGroups: byGroup}) },
+		"New without CompareGroups": func(*extsort.Sorter, *extsort.Writer) { extsort.New(extsort.Config{Compare: bytes.Compare}) },
+		"InOrder before Finish": func(*extsort.Sorter, *extsort.Writer) {
+			s := extsort.New(cfg)
+			s.NewWriter().Reserve(0, 0, 1)
+			_ = s.InOrder(t.Context(), 0, func(int, *extsort.Bucket) error { return nil })
+		},
+		"Finish after Finish":                 func(s *extsort.Sorter, _ *extsort.Writer) { _ = s.Finish(t.Context()) },
+		"Reserve after Finish":                func(_ *extsort.Sorter, w *extsort.Writer) { w.Reserve(0, 0, 1) },
+		"Reserve after Finish by another one": func(s *extsort.Sorter, _ *extsort.Writer) { s.NewWriter().Reserve(0, 0, 1) },
+	} {
+		for _, records := range []int{0, 1, 20_000} {
+			s := extsort.New(cfg)
+			w := s.NewWriter()
+			for range records {
+				w.Reserve(0, 0, 1)
+			}
+			if err := s.Finish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			func() {
+				defer func() {
+					if said, ok := recover().(string); !ok || !strings.HasPrefix(said, "extsort: ") {
+						t.Errorf("%s, %d records: %v", name, records, said)
+					}
+				}()
+				call(s, w)
+			}()
+		}
+	}
+}
+
 // Records that have chunks of their own, alone or among others, come back in order,
 // and are held within the memory, but for what each writer needs: one of them, an arena
 // and a chunk of each range.

@@ -62,10 +62,14 @@ func (w *Writer) add(h header, content []byte) {
 	copy(w.parts[i].reserve(w, h, len(content)), content)
 }
 
+// end has a writer ask for splitters for its next record, and so meet the end.
+func (w *Writer) end() { w.size = sampleBytes }
+
 // share returns the sorter's splitters, which this writer makes if it is the first.
 func (s *Sorter) share(w *Writer) *splitters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unfinished()
 	if s.splitters == nil {
 		s.splitters = s.choose([]*Writer{w})
 	}
