@@ -34,6 +34,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	err = in.settle()
 	if err != nil || in.info != nil {
 		in.Close()
+		in.started = false
 	}
 	if err == nil {
 		return in, nil
@@ -180,9 +181,10 @@ func (in *Input) settle() error {
 // small there, and so have zero bytes; after the name of Feather there are four.
 func isBinary(start []byte) bool { return bytes.IndexByte(start[:min(len(start), 64)], 0) >= 0 }
 
-// Close gives back what the input holds. It may be called more than once, but
-// not during Read.
+// Close gives back what the input holds, which cannot be read afterwards. It may be
+// called more than once, but not during Read.
 func (in *Input) Close() error {
+	in.started = true
 	var err error
 	if in.src != nil {
 		in.src.Close()

@@ -349,6 +349,26 @@ func TestEmit(t *testing.T) {
 	}
 }
 
+// What was closed is not read, be it a stream or a file.
+func TestReadAfterClose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("url\nhttp://a/\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, "-"} {
+		in, err := Open(t.Context(), name, Options{Stdin: strings.NewReader("url\nhttp://a/\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		if recs, err := collect(in); err == nil || len(recs) > 0 {
+			t.Errorf("%s: %v, %v", name, recs, err)
+		}
+	}
+}
+
 // The error of emit ends a Read although other workers wait for a stream that pauses.
 func TestEmitWhileAStreamPauses(t *testing.T) {
 	own := errors.New("own")

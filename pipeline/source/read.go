@@ -26,7 +26,7 @@ import (
 // input is closed at the end.
 func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b *Batch) error) (err error) {
 	if in.started {
-		return fmt.Errorf("read %s: it was read before", in.Name)
+		return fmt.Errorf("read %s: it was read or closed before", in.Name)
 	}
 	in.started = true
 	in.others = in.Among != nil && !slices.Equal(in.Among, in.Columns)

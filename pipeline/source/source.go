@@ -200,8 +200,8 @@ type Input struct {
 	drained      chan struct{}        // closed when src, which is only hashed, is at its end
 	drain        error                // what stopped that
 	read         func(*reading) error // the records of the format; set by Open
-	started      bool
-	others       bool // Among is other than Columns
+	started      bool                 // Read or Close was called
+	others       bool                 // Among is other than Columns
 	records      atomic.Int64
 	cut          bool
 	sums         hash.Hash // of the records; nil without a limit
