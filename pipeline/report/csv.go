@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/binary"
 	"io"
+	"io/fs"
 	"strconv"
 )
 
@@ -135,9 +136,10 @@ const csvStep = 64 << 10
 // csvWriter gathers the lines of a file that one goroutine writes.
 type csvWriter struct {
 	csvCells
-	w   io.Writer
-	buf []byte
-	err error
+	w      io.Writer
+	buf    []byte
+	err    error
+	closed bool
 }
 
 // newCSVWriter returns a writer that has the header to write.
@@ -156,6 +158,10 @@ func (c *csvWriter) number(n int64) {
 
 // endLine ends the line in place of its last comma.
 func (c *csvWriter) endLine() error {
+	if c.closed {
+		c.buf = c.buf[:0]
+		return fs.ErrClosed
+	}
 	c.buf[len(c.buf)-1] = '\n'
 	if len(c.buf) >= csvStep {
 		c.flush()
@@ -171,8 +177,11 @@ func (c *csvWriter) flush() {
 }
 
 // Close writes what is left, the header too. It does not close the underlying
-// writer.
+// writer. Further calls return what the first did; Append then is an fs.ErrClosed.
 func (c *csvWriter) Close() error {
-	c.flush()
+	if !c.closed {
+		c.closed = true
+		c.flush()
+	}
 	return c.err
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -89,14 +90,38 @@ const (
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.
 func NewMapping(w io.Writer, f Format, opts MappingOptions) (Mapping, error) {
+	m := &closable{}
+	var err error
 	switch f {
 	case CSV:
-		return newCSVMapping(w, opts), nil
+		m.Mapping = newCSVMapping(w, opts)
 	case Parquet:
-		return newParquetMapping(w, opts), nil
+		m.Mapping = newParquetMapping(w, opts)
 	case Arrow:
-		return newArrowMapping(w, opts)
+		m.Mapping, err = newArrowMapping(w, opts)
+	default:
+		_, err = ParseFormat(string(f))
 	}
-	_, err := ParseFormat(string(f))
-	return nil, err
+	return m, err
+}
+
+// A closable is a mapping of any format, which is closed once.
+type closable struct {
+	Mapping
+	closed bool
+	err    error // of Close
+}
+
+func (m *closable) Write(b Block) error {
+	if m.closed {
+		return fs.ErrClosed
+	}
+	return m.Mapping.Write(b)
+}
+
+func (m *closable) Close() error {
+	if !m.closed {
+		m.closed, m.err = true, m.Mapping.Close()
+	}
+	return m.err
 }

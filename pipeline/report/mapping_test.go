@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -518,6 +519,45 @@ func TestMappingTellsOfWriteErrors(t *testing.T) {
 			}
 			if !errors.Is(err, errFull) {
 				t.Fatalf("%s: write %d failed with %v", f, n, err)
+			}
+		}
+	}
+}
+
+// A report is closed once: later calls return what the first did and write nothing, and
+// a row that comes then is not lost without a word.
+func TestClosedReports(t *testing.T) {
+	type closer interface{ Close() error }
+	for _, failing := range []bool{false, true} {
+		var out bytes.Buffer
+		var w io.Writer = &out
+		if failing {
+			w = &failingWriter{}
+		}
+		rejects, collisions := NewRejects(w, nil), NewCollisions(w, false)
+		reports, appends := []closer{rejects, collisions}, []func() error{
+			func() error { return rejects.Append(&Reject{}) }, func() error { return collisions.Append(&Collision{}) },
+		}
+		for _, f := range formats() {
+			m, err := NewMapping(w, f, MappingOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := m.Block()
+			b.Append(&exampleRows()[0])
+			reports, appends = append(reports, m), append(appends, func() error { return m.Write(b) })
+		}
+		for i, r := range reports {
+			out.Reset()
+			if err := r.Close(); failing != errors.Is(err, errFull) || !failing && err != nil {
+				t.Errorf("%T, failing %t: %v", r, failing, err)
+			}
+			written := out.Len()
+			if err := appends[i](); !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("report %d: append after close: %v", i, err)
+			}
+			if err := r.Close(); failing != errors.Is(err, errFull) || out.Len() != written {
+				t.Errorf("report %d, failing %t: closed again: %v, %d bytes more", i, failing, err, out.Len()-written)
 			}
 		}
 	}

@@ -217,7 +217,7 @@ func TestReadRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, b := m.(*columnMapping).encoder, m.Block().(*columnBlock)
+			e, b := m.(*closable).Mapping.(*columnMapping).encoder, m.Block().(*columnBlock)
 			r := Row{Row: 1, Original: []byte{}, Outcome: Created}
 			lie(e, &r)
 			for range rows {

@@ -48,10 +48,11 @@ type Row struct {
 type Mapping interface {
 	// Block returns an empty block. Safe for concurrent use.
 	Block() Block
-	// Write appends the rows of a block to the file and takes the block back.
+	// Write appends the rows of a block to the file and takes the block back. After
+	// Close it is an fs.ErrClosed.
 	Write(b Block) error
 	// Close writes what is left, the footer too, and does not close the
-	// underlying writer.
+	// underlying writer. Further calls return what the first did.
 	Close() error
 	// Abandon is for a mapping that is not closed: nobody works on it when it
 	// returns.
