@@ -61,6 +61,9 @@ type Mapping interface {
 
 // A Block holds formatted rows. It copies what it is given.
 type Block interface {
+	// Append adds a row, which must have as many cells in Carried as MappingOptions has
+	// names: that is not checked, and CSV gets a ragged line, the other formats panic
+	// or leave cells out.
 	Append(r *Row)
 }
 
