@@ -77,21 +77,15 @@ func (o *explainOptions) settle(urls []string) (err error) {
 	if len(urls) == 0 && o.from == "" {
 		return errors.New("no URL, and no --from")
 	}
-	if err := codegen.CheckWorkspace([]byte(o.Workspace)); err != nil {
-		return fmt.Errorf("--workspace: %w", err)
-	}
 	if o.Scheme, err = codegen.New(o.length); err != nil {
 		return fmt.Errorf("--code-length: %w", err)
 	}
-	for _, salt := range append(o.salts, o.MaxRetries) {
+	for _, salt := range o.salts {
 		if salt < 0 {
-			return fmt.Errorf("--salt or --max-retries: %d is negative", salt)
+			return fmt.Errorf("--salt: %d is negative", salt)
 		}
 	}
-	if o.MaxRetries > codegen.MostRetries {
-		return fmt.Errorf("--max-retries: %d is above %d", o.MaxRetries, codegen.MostRetries)
-	}
-	return o.Profile.Validate()
+	return o.Validate()
 }
 
 // explain writes a block of lines for each URL, with an empty line between, or

@@ -15,7 +15,7 @@ type Load struct {
 	Links      int64 `json:"links"`    // new, each with a canonical URL of its own
 	Existing   int64 `json:"existing"` // that the workspace has, made by the same rules
 	CodeLength int   `json:"code_length"`
-	MaxRetries int   `json:"max_retries"` // highest salt
+	MaxRetries int   `json:"max_retries"` // highest salt; 0 is salt 0 only, unlike in pipeline.Config
 }
 
 // An Estimate is what to expect of a Load, if hashes are as good as random.

@@ -21,7 +21,23 @@ type Rules struct {
 	Profile    canon.Profile
 	Scheme     codegen.Scheme
 	Workspace  string
-	MaxRetries int // highest salt
+	MaxRetries int // highest salt; 0 is salt 0 only, unlike in pipeline.Config
+}
+
+// Validate joins all that is wrong with the rules, as no run has them. The zero value has
+// no scheme and no workspace.
+func (r *Rules) Validate() error {
+	problems := []error{r.Profile.Validate()}
+	if r.Scheme == (codegen.Scheme{}) {
+		problems = append(problems, errors.New("no scheme"))
+	}
+	if err := codegen.CheckWorkspace([]byte(r.Workspace)); err != nil {
+		problems = append(problems, fmt.Errorf("--workspace: %w: %q", err, r.Workspace))
+	}
+	if r.MaxRetries < 0 || r.MaxRetries > codegen.MostRetries {
+		problems = append(problems, fmt.Errorf("--max-retries %d is not within 0 to %d", r.MaxRetries, codegen.MostRetries))
+	}
+	return errors.Join(problems...)
 }
 
 // An Explanation tells how a URL gets its code. Its JSON has what someone needs
@@ -57,7 +73,8 @@ type Coding struct {
 	Code      string `json:"code"`
 }
 
-// Explain explains the codes that a URL has with these salts.
+// Explain explains the codes that a URL has with these salts. It checks neither: rules
+// that Validate refuses, and salts below 0, give codes that no run makes.
 func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
 	e := &Explanation{Input: report.Text(raw), Trimmed: report.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
 	if len(raw) == 0 { // as a run has it, not canon
@@ -115,8 +132,11 @@ type Owner struct {
 }
 
 // Ask looks the codes of a URL up. The answer is that of one moment: nothing is
-// locked.
+// locked. The error is that of Validate, or of the session.
 func (r *Rules) Ask(ctx context.Context, session sink.Session, canonical string) (*Standing, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
 	s := &Standing{}
 	var own sink.Key
 	byCode := map[string][]int{} // short codes of several salts may be the same

@@ -77,6 +77,29 @@ func checkCoding(t *rapid.T, c Coding, input string, length int) {
 	}
 }
 
+// What no run would have is told, all of it at once, and the store is not asked.
+func TestRulesAreChecked(t *testing.T) {
+	scheme, _ := codegen.New(10)
+	good := Rules{Scheme: scheme, Workspace: "w"}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, spoil := range map[string]func(r *Rules){
+		"no scheme":                         func(r *Rules) { r.Scheme = codegen.Scheme{} },
+		"contains '|': \"a|b\"":             func(r *Rules) { r.Workspace = "a|b" },
+		"-1 is not within 0 to":             func(r *Rules) { r.MaxRetries = -1 },
+		"1048577 is not within 0 to":        func(r *Rules) { r.MaxRetries = codegen.MostRetries + 1 },
+		"-5 is not in 0 to":                 func(r *Rules) { r.Profile.MaxLength = -5 },
+		"no scheme\n--workspace: workspace": func(r *Rules) { *r = Rules{} },
+	} {
+		r := good
+		spoil(&r)
+		if _, err := r.Ask(t.Context(), fakeSession{}, "http://a/"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // fakeSession is a session that holds some links by workspace and code.
 type fakeSession struct {
 	sink.Session
