@@ -143,6 +143,9 @@ func (c *Config) validate() error {
 		complain("no workspace: name one with --workspace, or its column with --workspace-column")
 	}
 	problems = append(problems, c.Source.Validate())
+	if c.Source.UniqueNames { // the fingerprint does not have it
+		complain("UniqueNames of the source is for reading the inputs of a finished run")
+	}
 	_, badLength := codegen.New(c.CodeLength)
 	check("code-length", badLength)
 	check("max-url-length", c.Profile.Validate())

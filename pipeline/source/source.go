@@ -99,7 +99,7 @@ type Options struct {
 	Header          Header    // default HeaderAuto
 	URLColumn       string    // name, or 1-based number; "": by the usual names
 	WorkspaceColumn string    // name, or 1-based number; "": none
-	UniqueNames     bool      // names of the two columns are those of Input.Columns alone
+	UniqueNames     bool      // names of the two columns are those of Input.Columns alone; not for a run
 	FirstURL        bool      // of a row of rejects with two cells that may hold its URL the first does, as in earlier versions
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
