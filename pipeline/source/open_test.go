@@ -68,6 +68,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{Options{}, true}, {Options{MaxField: 1, BatchRows: 1, Block: 1}, true}, {Options{MaxField: 1 << 30}, true}, {Options{Delimiter: 0x7f}, true},
 		{Options{MaxField: -1}, false}, {Options{MaxField: 1<<30 + 1}, false}, {Options{BatchRows: -1}, false}, {Options{Block: -1}, false},
+		{Options{Header: HeaderNo}, true}, {Options{Header: -1}, false}, {Options{Header: HeaderNo + 1}, false},
 		{Options{Delimiter: 0x80}, false}, {Options{Quote: 0x80}, false}, {Options{Delimiter: '\r'}, false}, {Options{Quote: '\n'}, false}, {Options{Delimiter: '"'}, false},
 	} {
 		if err := tt.opts.Validate(); (err == nil) != tt.want {

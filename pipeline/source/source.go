@@ -130,6 +130,8 @@ func (o Options) settled() (Options, error) {
 		return o, errors.New("the field limit must be between 1 byte and 1 GiB")
 	case o.BatchRows < 1 || o.Block < 1:
 		return o, errors.New("batch size and block size cannot be negative")
+	case o.Header < HeaderAuto || o.Header > HeaderNo:
+		return o, errors.New("the header is none of HeaderAuto, HeaderYes and HeaderNo")
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
