@@ -52,6 +52,20 @@ func writeRun(f *Folder, content string) error {
 	return f.Commit()
 }
 
+// What would leave the folder is no name of a file in it.
+func TestCreateStaysInTheFolder(t *testing.T) {
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abandon()
+	for _, name := range []string{"../x", "..", "", "/x", "a/x", "x/"} {
+		if _, err := f.Create(name); err == nil {
+			t.Errorf("%q was taken", name)
+		}
+	}
+}
+
 // list returns what is in a folder, with the content of the mapping.
 func list(t *testing.T, dir string) (names []string, mapping string) {
 	t.Helper()
