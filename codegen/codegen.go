@@ -47,7 +47,8 @@ const MaxDigits = 22
 const Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 // AppendInput appends "canonical|workspace", and "|salt" for a salt of 1 or
-// more, to dst.
+// more, to dst. A salt below 0 counts as 0. The workspace must pass CheckWorkspace, or
+// the input may be that of another workspace and salt.
 func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
 	dst = append(append(append(dst, canonical...), '|'), workspace...)
 	if salt > 0 {

@@ -21,7 +21,7 @@ import (
 // A Code is a short code of at most 24 characters, padded with zero bytes.
 type Code [24]byte
 
-// MakeCode returns the Code of these characters.
+// MakeCode returns the Code of these characters, of which any past the 24th are left out.
 func MakeCode(chars []byte) (c Code) {
 	copy(c[:], chars)
 	return c
