@@ -82,6 +82,10 @@ type Difference struct {
 // what it carried is not compared. Parts whose digests in both manifests agree
 // are not read, though they must be there: that the files are what the manifest
 // says is for Verify.
+//
+// Errors to tell apart, beside that of emit: report.ErrNotOurs (a folder without a
+// manifest), source.UsageError (what is no regular file), report.DamageError and
+// report.CellError (a file that is not as a run writes it), and the cause of ctx.
 func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)

@@ -108,7 +108,9 @@ type runOptions struct {
 // Verify recomputes all that the files of a run say, as far as they tell, and
 // returns what is wrong with them. A file of the run that is missing or damaged is
 // a finding; a manifest or an input that cannot be read, a failing disk and a failing
-// store are errors.
+// store are errors. To tell apart: report.ErrNotOurs (there is no manifest),
+// source.UsageError (the inputs cannot be those of the run), those of package sink, and
+// the cause of ctx.
 //
 // It holds a few blocks of rows a worker, a bit for each row of the inputs, the names
 // of the workspaces with some 60 bytes of each for each worker, and
