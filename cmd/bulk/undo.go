@@ -5,8 +5,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"os/signal"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
@@ -53,11 +55,13 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes, as head does, is to be an error of the writing
 	w := csv.NewWriter(ui.stdout)
 	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
 	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
 		header()
-		return w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)})
+		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // that it fails is told below: the links are gone
+		return nil
 	})
 	taken := err == nil
 	if taken {
