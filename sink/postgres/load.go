@@ -85,7 +85,7 @@ func (s *session) knowIndex(ctx context.Context, conflict error) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid
 			JOIN pg_namespace n ON n.oid = relnamespace
 			WHERE nspname = $2 AND relname = $3 AND NOT (indrelid = to_regclass($1) AND indexprs IS NULL AND
-				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY (indkey))
+				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY ((indkey::int2[])[0:indnkeyatts - 1]))
 				IN ('{short_code,workspace_id}', '{url_key}')))`, s.store.names.links, e.SchemaName, e.ConstraintName).Scan(&added)
 	})
 	if err != nil || !added {

@@ -286,4 +286,9 @@ func TestConflictWithAnIndexThatIsGone(t *testing.T) {
 	if err := locked.(*session).knowIndex(ctx, conflict); err != conflict {
 		t.Errorf("error %v, want the conflict", err)
 	}
+	// Nor is one over the same columns, whatever it includes.
+	script(t, dsn, "CREATE UNIQUE INDEX links_pkey ON links (workspace_id, short_code) INCLUDE (canonical_url)")
+	if err := locked.(*session).knowIndex(ctx, conflict); err != conflict {
+		t.Errorf("error %v, want the conflict", err)
+	}
 }
