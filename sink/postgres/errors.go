@@ -139,6 +139,7 @@ func advice(err error) string {
 		"53100": "make room on the server's disk and run again: the transaction was rolled back",
 		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there",
 		"53300": "the server or the role has no connection left: raise the limit; a run takes up to 17, with --workers 1 three",
+		"53400": "have a superuser raise temp_file_limit for the role or the database: to make the constraints, the server sorts the links in files",
 		"57014": "somebody cancelled the statement: run again",
 	}
 	if hint := hints[state(err)]; hint != "" {
