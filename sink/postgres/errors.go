@@ -142,6 +142,10 @@ func advice(err error) string {
 		"53400": "have a superuser raise temp_file_limit for the role or the database: to make the constraints, the server sorts the links in files",
 		"57014": "somebody cancelled the statement: run again",
 	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.Routine == "check_enable_rls" { // of the server, which has only the SQLSTATE of any right
+		return "the role needs BYPASSRLS, or to own the tables without FORCE ROW LEVEL SECURITY"
+	}
 	if hint := hints[state(err)]; hint != "" {
 		return hint
 	}
