@@ -276,6 +276,30 @@ func TestLinksRefused(t *testing.T) {
 	}
 }
 
+// Nor is what somebody added to the table of runs, when a run begins or changes.
+func TestRunRefused(t *testing.T) {
+	dsn := server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	run := loadAll(t, s, generated(0, 10))
+	for _, column := range []string{"as_of", "manifest_sha256"} {
+		script(t, dsn, "DROP INDEX IF EXISTS mine; CREATE UNIQUE INDEX mine ON links_runs ("+column+")")
+		locked, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := locked.Start(context.Background(), sink.Run{Fingerprint: column, AsOf: asOf})
+		if err == nil {
+			next.ManifestSHA256 = run.ManifestSHA256
+			err = locked.Loaded(context.Background(), next)
+		}
+		locked.Close()
+		if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), `refuses the run: ERROR: duplicate key value violates unique constraint "mine"`) {
+			t.Errorf("%s: %v", column, err)
+		}
+	}
+}
+
 // An index of ours that has another name by the time it is looked for, as after REINDEX
 // CONCURRENTLY, is none that somebody added.
 func TestConflictWithAnIndexThatIsGone(t *testing.T) {

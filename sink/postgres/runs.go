@@ -103,7 +103,16 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		}
 		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
 	})
-	return id, err
+	return id, refused(err)
+}
+
+// refused makes an error of a unique index a fatal one: no other link would please it.
+// Ours is over run_id, which is given out under a lock.
+func refused(err error) error {
+	if state(err) == "23505" {
+		return fmt.Errorf("a unique index, or a trigger, refuses the run: %v", err)
+	}
+	return err
 }
 
 // Loaded commits the state and the counts; the ledger has done its work. If the
@@ -137,7 +146,7 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 // away its ledger. One that is undone stays so, and one that was loaded and is loading
 // when it is to be finished was undone in part.
 func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string, args ...any) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return refused(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1"+
 			" AND ($2 = 'undone' OR state <> 'undone') AND NOT ($2 = 'finished' AND state = 'loading')", append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
@@ -147,5 +156,5 @@ func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string,
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)
 		}
 		return err
-	})
+	}))
 }
