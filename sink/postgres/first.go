@@ -36,7 +36,7 @@ const (
 )
 
 // refusal tells why the table cannot be made anew, or is NULL. Something that
-// depends on a constraint, or that its index was given by hand, would be lost, and so
+// depends on a constraint, or that it or its index was given by hand, would be lost, and so
 // would a constraint of our name over other columns, as that of a table's own id. A
 // subscriber would truncate its table too, which may have rows from elsewhere.
 const refusal = `SELECT CASE
@@ -53,7 +53,8 @@ const refusal = `SELECT CASE
 	WHEN (SELECT count(DISTINCT n.contype) FROM pg_constraint n JOIN pg_class i ON i.oid = n.conindid
 		WHERE n.conrelid = c.oid AND n.conname IN (%[2]s)
 		AND pg_get_constraintdef(n.oid) IN ('PRIMARY KEY (workspace_id, short_code)', 'UNIQUE (url_key)')
-		AND i.reltablespace = 0 AND i.reloptions IS NULL) <> 2 THEN 'its constraints were not made by bulk'
+		AND i.reltablespace = 0 AND i.reloptions IS NULL
+		AND obj_description(n.oid, 'pg_constraint') IS NULL AND obj_description(i.oid, 'pg_class') IS NULL) <> 2 THEN 'its constraints were not made by bulk'
 	WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisclustered) THEN 'it is clustered on an index'
 	END FROM pg_class c WHERE c.oid = to_regclass($1)`
 

@@ -29,6 +29,8 @@ func TestWaysOfLoading(t *testing.T) {
 		{"other_published", "CREATE TABLE other (); CREATE PUBLICATION out FOR TABLE other", ""},
 		{"replica_identity", "ALTER TABLE links REPLICA IDENTITY USING INDEX links_pkey", "an index is its replica identity"},
 		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "its constraints were not made by bulk"},
+		{"comment_on_a_constraint", "COMMENT ON CONSTRAINT links_pkey ON links IS 'mine'", "its constraints were not made by bulk"},
+		{"comment_on_an_index", "COMMENT ON INDEX links_url_key_key IS 'mine'", "its constraints were not made by bulk"},
 		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "its constraints were not made by bulk"},
 		{"other_primary_key", "ALTER TABLE links DROP CONSTRAINT links_pkey, ADD id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ADD UNIQUE (workspace_id, short_code)",
 			"its constraints were not made by bulk"},
