@@ -155,7 +155,7 @@ func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables ...str
 			AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1)
 		CROSS JOIN LATERAL (
 			SELECT array_agg(a.attname::text) AS names, array_agg(format_type(a.atttypid, a.atttypmod) ||
-					CASE WHEN l.collname = 'C' THEN ' COLLATE "C"' ELSE '' END) AS types,
+					CASE WHEN l.collname = 'C' AND l.collnamespace = 'pg_catalog'::regnamespace THEN ' COLLATE "C"' ELSE '' END) AS types,
 				array_agg(NOT a.attnotnull) AS nulls,
 				array_agg(a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '') AS filled
 			FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation

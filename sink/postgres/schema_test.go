@@ -80,6 +80,8 @@ func TestMisfits(t *testing.T) {
 		{"column_missing", "ALTER TABLE links DROP COLUMN updated_at", "table links: column updated_at is missing"},
 		{"type", "ALTER TABLE links ALTER url_key TYPE text", "column url_key is text, not uuid"},
 		{"collation", "ALTER TABLE links ALTER short_code TYPE text COLLATE pg_catalog.default", `column short_code is text, not text COLLATE "C"`},
+		{"other_collation_c", `CREATE COLLATION "C" FROM "POSIX"; ALTER TABLE links ALTER short_code TYPE text COLLATE public."C"`,
+			`column short_code is text, not text COLLATE "C"`},
 		{"collation_is_no_matter", `ALTER TABLE links ALTER canonical_url TYPE text COLLATE "C"`, ""},
 		{"varchar", "ALTER TABLE links ALTER canonical_url TYPE varchar(2000)", "column canonical_url is character varying(2000), not text"},
 		{"null", "ALTER TABLE links ALTER created_at DROP NOT NULL", "column created_at must be NOT NULL"},
