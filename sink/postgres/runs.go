@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -18,15 +19,20 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
-		var finished *time.Time
-		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &r.AsOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &r.Started, &finished)
-		r.AsOf, r.Started = r.AsOf.UTC(), r.Started.UTC()
-		if finished != nil {
-			r.Finished = finished.UTC()
-		}
+		var asOf, started, finished pgtype.Timestamptz
+		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished)
+		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
+}
+
+// told is a time, and none of one that is NULL or that somebody set to infinity.
+func told(t pgtype.Timestamptz) time.Time {
+	if t.InfinityModifier != pgtype.Finite {
+		return time.Time{}
+	}
+	return t.Time.UTC()
 }
 
 // run reads one run.
@@ -41,11 +47,15 @@ func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, err
 	return runs[0], nil
 }
 
-// openRun reads a run. That it is over is a conflict: another process has ended it.
+// openRun reads a run, whose links have a time. That it is over is a conflict: another
+// process has ended it.
 func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	run, err := n.run(ctx, conn, id)
 	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
 		err = fmt.Errorf("%w, perhaps: run %d is %s", sink.ErrConflict, id, run.State)
+	}
+	if err == nil && run.AsOf.IsZero() {
+		err = fmt.Errorf("run %d cannot go on: its as_of is infinity", id)
 	}
 	return run, err
 }

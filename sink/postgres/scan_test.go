@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,5 +28,29 @@ func TestScanCreatedAtInfinity(t *testing.T) {
 	})
 	if want := []time.Time{{}, {}, {}, time.Date(2030, 1, 1, 0, 0, 0, 1000, time.UTC)}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("created at %v, %v", got, err)
+	}
+}
+
+// So it is of runs: they are listed, and hinder nobody else, but one without a time for
+// its links does not go on.
+func TestRunsAtInfinity(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	defer s.Close()
+	session, first := started(t, s, "demo")
+	session.Close()
+	execute(t, dsn, "UPDATE links_runs SET as_of = 'infinity', started = '-infinity', finished = 'infinity'")
+	loadAll(t, s, generated(0, 10))
+	runs, err := s.Runs(ctx)
+	if err != nil || len(runs) != 2 || !runs[0].AsOf.IsZero() || !runs[0].Started.IsZero() || !runs[0].Finished.IsZero() || runs[1].State != sink.Finished {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	session, err = s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if _, err := session.Start(ctx, first); err == nil || !strings.Contains(err.Error(), "as_of") {
+		t.Errorf("it goes on: %v", err)
 	}
 }

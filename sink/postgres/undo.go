@@ -169,8 +169,7 @@ func referenced(err error) bool {
 	return code == "23503" || code == "23001" // foreign_key_violation; restrict_violation, since PostgreSQL 18
 }
 
-// listKept tells of the links that a run still has. What somebody set to be
-// updated at infinity has no time.
+// listKept tells of the links that a run still has.
 func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (n int64, err error) {
 	const op = "list the links that stay"
 	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
@@ -188,9 +187,7 @@ func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) 
 		if err := rows.Scan(&k.Workspace, &k.Code, &updated); err != nil {
 			return n, err
 		}
-		if updated.InfinityModifier == pgtype.Finite {
-			k.Updated = updated.Time.UTC()
-		}
+		k.Updated = told(updated)
 		n++
 		if err := kept(k); err != nil {
 			return n, err
