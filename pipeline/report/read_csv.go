@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strconv"
+
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // A CellError is a cell of a report that no run writes, such as a row number
@@ -157,7 +159,7 @@ func (c *csvReader) fill() error {
 	n, err := c.file.Read(c.buf[kept:])
 	c.data = c.buf[:kept+n]
 	if c.eof = err == io.EOF; err != nil && !c.eof {
-		return fmt.Errorf("read %s: %w", c.name, errors.Unwrap(err))
+		return fmt.Errorf("read %s: %w", c.name, fsys.Cause(err))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/pipeline/columnar"
+	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
 // A MappingRow is a row that was read back.
@@ -142,7 +143,7 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 	m := &MappingReader{Format: CSV, name: path, file: f}
 	magic := make([]byte, 6)
 	if _, err := f.ReadAt(magic, 0); err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, fsys.Cause(err))
 	}
 	err = m.safely(func() (err error) {
 		switch {

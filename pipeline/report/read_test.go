@@ -118,6 +118,10 @@ func TestReadDamage(t *testing.T) {
 // That a mapping cannot be read is told as it is, and not as damage, whatever the
 // format.
 func TestReadError(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := OpenMapping(dir); err == nil || err.Error() != "read "+dir+": is a directory" {
+		t.Error(err)
+	}
 	row := exampleRows()[0]
 	row.Carried = [][]byte{bytes.Repeat([]byte{'a'}, 2<<20)} // more than is read on opening
 	for _, format := range formats() {
