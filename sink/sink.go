@@ -161,10 +161,10 @@ type Session interface {
 	// Unfinished returns the runs that are not finished, by ascending ID.
 	Unfinished(ctx context.Context) ([]Run, error)
 	// Start begins a run, or goes on with one that Unfinished returned (ID not
-	// zero). It gives a new run the highest ID + 1, of the links', too, where rows of
-	// the runs are missing. The row is committed before the first link or together with
-	// all of them. A run that goes on keeps its fingerprint, AsOf and Started; a new one
-	// with a zero Started gets the time.
+	// zero). It gives a new run the highest ID + 1; if there is no run, that of the
+	// links counts. The row is committed before the first link or together with all of
+	// them. A run that goes on keeps its fingerprint, AsOf and Started; a new one with a
+	// zero Started gets the time.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links, which come in chunks in ascending (workspace, code)
 	// order but for a few strays, each chunk valid until the next is asked for.

@@ -332,7 +332,7 @@ func TestBatchAgain(t *testing.T) {
 	if err := errors.Join(session.Loaded(ctx, run), session.Finish(ctx, run)); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.try(ctx, filled(2, generated(10, 20))); !errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "another process has ended run 1") {
+	if err := first.try(ctx, filled(2, generated(10, 20))); !errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "or ended run 1") {
 		t.Errorf("a batch of a run that has ended: %v", err)
 	}
 }

@@ -211,7 +211,7 @@ func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) error {
 		return err
 	}
 	if !there {
-		return fmt.Errorf("%w, perhaps: another process has ended run %d", sink.ErrConflict, l.run)
+		return fmt.Errorf("%w, or ended run %d", sink.ErrConflict, l.run)
 	}
 	l.session.store.count("load_answers_lost", 1)
 	return nil

@@ -27,7 +27,7 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 	})
 }
 
-// told is a time, and none of one that is NULL or that somebody set to infinity.
+// told is a time, or none: of NULL, and of infinity, which somebody has set.
 func told(t pgtype.Timestamptz) time.Time {
 	if t.InfinityModifier != pgtype.Finite {
 		return time.Time{}
@@ -52,10 +52,10 @@ func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, err
 func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	run, err := n.run(ctx, conn, id)
 	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
-		err = fmt.Errorf("%w, perhaps: run %d is %s", sink.ErrConflict, id, run.State)
+		err = fmt.Errorf("%w, or ended run %d, which is %s", sink.ErrConflict, id, run.State)
 	}
 	if err == nil && run.AsOf.IsZero() {
-		err = fmt.Errorf("run %d cannot go on: its as_of is infinity", id)
+		err = fmt.Errorf("run %d cannot go on, since its as_of is infinity: start a new one (--new-run)", id)
 	}
 	return run, err
 }
@@ -93,8 +93,8 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 
 // insert adds a run and returns its ID. One that an earlier try has added is
 // known by its fingerprint and the microsecond of its start, unless it is over: then
-// another process has ended it, and this is one of its own. Where somebody deleted runs,
-// their numbers, which links have, are not given again: a gap tells, or the ledger.
+// another process has ended it, and this is one of its own. Where somebody deleted all
+// runs, or one that was loading, their numbers, which links have, are not given again.
 func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
 	runs := s.store.names.runs
 	added := " FROM " + runs + " WHERE fingerprint = $1 AND started = $2 AND " + open
@@ -105,7 +105,7 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
 				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started)
 			SELECT (SELECT 1 + greatest(0, max(run_id), (SELECT max(run_id) FROM `+s.store.names.ledger+`),
-				CASE WHEN count(*) = 0 OR count(*) < max(run_id) THEN (SELECT max(run_id) FROM `+s.store.names.links+`) END) FROM `+runs+`),
+				CASE count(*) WHEN 0 THEN (SELECT max(run_id) FROM `+s.store.names.links+`) END) FROM `+runs+`),
 				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz
 			WHERE NOT EXISTS (SELECT`+added+")",
 			run.Fingerprint, run.Started, string(sink.Loading), run.AsOf); err != nil {

@@ -262,7 +262,7 @@ func testRunConcurrent(t *testing.T, db *database) {
 	}
 }
 
-// The links of a run whose row is gone do not become another's.
+// Where no run is left, the links do not become another's.
 func testRunMissing(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		db.Insert(t, rows(links("w", 0, 1), 7)[0])

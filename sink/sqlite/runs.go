@@ -35,11 +35,7 @@ func (c *conn) runs(where string) (runs []sink.Run, err error) {
 			ManifestSHA256: s.string(9),
 		}
 		for i, t := range map[int]*time.Time{3: &r.AsOf, 10: &r.Started, 11: &r.Finished} {
-			if text := s.string(i); text != "" {
-				if *t, err = time.Parse(timeForm, text); err != nil {
-					return fmt.Errorf("%s: run %d: %w", c.path, r.ID, err)
-				}
-			}
+			*t = anyTime(s.string(i))
 		}
 		runs = append(runs, r)
 		return nil
@@ -56,11 +52,15 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// openRun reads a run. That it is over is a conflict: another process has ended it.
+// openRun reads a run, whose links have a time. That it is over is a conflict: another
+// process has ended it.
 func (c *conn) openRun(id int32) (sink.Run, error) {
 	run, err := c.oneRun(id)
 	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
-		err = fmt.Errorf("%s: %w, perhaps: run %d is %s", c.path, sink.ErrConflict, id, run.State)
+		err = fmt.Errorf("%s: %w, or ended run %d, which is %s", c.path, sink.ErrConflict, id, run.State)
+	}
+	if err == nil && run.AsOf.IsZero() {
+		err = fmt.Errorf("%s: run %d cannot go on, since its as_of is no time: start a new one (--new-run)", c.path, id)
 	}
 	return run, err
 }
@@ -78,7 +78,7 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 	run.Started = run.Started.UTC().Truncate(time.Microsecond)
 	err = s.write(ctx, func(c *conn) error {
 		return c.transact("start run", func() error {
-			last, err := c.number("start run", `SELECT max(coalesce(max(run_id), 0), CASE WHEN count(*) = 0 OR count(*) < max(run_id) THEN
+			last, err := c.number("start run", `SELECT max(coalesce(max(run_id), 0), CASE count(*) WHEN 0 THEN
 				(SELECT coalesce(max(run_id), 0) FROM links) ELSE 0 END) FROM runs`)
 			if err != nil {
 				return err

@@ -558,6 +558,28 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 	}
 }
 
+// A run whose as_of somebody made no time is listed, and hinders no other; itself it does
+// not go on.
+func TestRunAtNoTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	inSession(t, store, func(*session, sink.Run) {})
+	execAll("UPDATE runs SET as_of = 'infinity', started_at = '2026-01-01'")(t, path)
+	if runs, err := store.Runs(context.Background()); err != nil || len(runs) != 1 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	inSession(t, store, func(s *session, run sink.Run) {
+		unfinished, err := s.Unfinished(context.Background())
+		noError(t, err)
+		if run.ID != 2 || len(unfinished) != 2 {
+			t.Fatalf("run %d of %+v", run.ID, unfinished)
+		}
+		if _, err := s.Start(context.Background(), unfinished[0]); err == nil || !strings.Contains(err.Error(), "--new-run") {
+			t.Error(err)
+		}
+	})
+}
+
 func TestErrorClasses(t *testing.T) {
 	for code, want := range map[int]error{
 		sqlite3.SQLITE_BUSY: sink.ErrRetryable, sqlite3.SQLITE_BUSY_SNAPSHOT: sink.ErrRetryable, sqlite3.SQLITE_LOCKED: sink.ErrRetryable,
