@@ -171,6 +171,14 @@ func TestSymlink(t *testing.T) {
 	if want := filepath.Join(dir, "to", "x.db"); store.Files()[0] != want {
 		t.Errorf("path %s, want %s", store.Files()[0], want)
 	}
+	// Beside a link .. is the folder that what it leads to lies in.
+	noError(t, os.MkdirAll(filepath.Join(dir, "to", "deep"), 0o777))
+	noError(t, os.Symlink("to/deep", filepath.Join(dir, "deep")))
+	for _, name := range []string{"x.db", "new.db"} {
+		if path, err := Resolve(dir + "/deep/../" + name); err != nil || path != filepath.Join(dir, "to", name) {
+			t.Errorf("%s lies at %s, %v", name, path, err)
+		}
+	}
 	inSession(t, store, func(*session, sink.Run) {
 		_, err := open(t, link).Lock(context.Background(), []string{"w"}, sink.LockOptions{NoWait: true})
 		if !errors.Is(err, sink.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprint("process ", os.Getpid())) {

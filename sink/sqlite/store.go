@@ -67,14 +67,14 @@ func Resolve(path string) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	folder, err := physical(filepath.Dir(path))
-	if err != nil {
+	folder, name := filepath.Split(path)
+	if folder, err = physical(folder + "."); err != nil {
 		return "", fmt.Errorf("the folder of the database %s: %w", path, err)
 	}
-	path = filepath.Join(folder, filepath.Base(path))
+	path = filepath.Join(folder, name)
 	if to, err := os.Readlink(path); err == nil { // the link is there, the database is not yet
 		if !filepath.IsAbs(to) {
-			to = filepath.Join(folder, to)
+			to = folder + "/" + to
 		}
 		return Resolve(to)
 	}
@@ -82,17 +82,16 @@ func Resolve(path string) (string, error) {
 }
 
 // physical makes the path of what is there absolute and free of symbolic links, also of
-// those that led to the working folder: beside them .. is another folder.
+// those that led to the working folder.
 func physical(path string) (string, error) {
-	path, err := filepath.EvalSymlinks(path)
-	if err != nil || filepath.IsAbs(path) {
-		return path, err
+	if !filepath.IsAbs(path) {
+		dir, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		path = dir + "/" + path // not joined: .. would take the link away, and not what it leads to
 	}
-	dir, err := os.Getwd()
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	return filepath.Join(dir, path), err
+	return filepath.EvalSymlinks(path)
 }
 
 const lockSuffix = ".lock"
