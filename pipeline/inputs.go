@@ -96,7 +96,6 @@ func openInputs(ctx context.Context, cfg *Config, names []string) (_ *inputs, er
 // apart refuses an output that has the name of a file of the store, which may be still to
 // come.
 func apart(out string, store []string) error {
-	out = filepath.Clean(out) // of a slash at its end, too
 	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
 	if err == nil {
 		folder, err = fsys.Abs(folder)

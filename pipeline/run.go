@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,6 +69,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.fs != nil {
 		cfg.Source.FS = cfg.fs
 	}
+	cfg.Out = filepath.Clean(cfg.Out) // so that all read it alike
 	r := &run{cfg: cfg, started: time.Now(), timings: timings{workers: cfg.Workers}, workspace: []byte(cfg.Workspace), workspaces: newWorkspaces()}
 	r.freeLinks.New = func() any { return new(linked) }
 	r.scheme, _ = codegen.New(cfg.CodeLength)

@@ -839,9 +839,14 @@ func TestWorkingFolderBehindALink(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	if err := os.Symlink(t.TempDir(), "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
 	cfg.Inputs, cfg.Overwrite = []string{"../out/mapping.csv"}, true
-	if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
-		t.Errorf("an input in the output: %v", err)
+	for _, cfg.Out = range []string{"../out", "elsewhere/../../out"} {
+		if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
+			t.Errorf("an input in the output: %v", err)
+		}
 	}
 }
 
