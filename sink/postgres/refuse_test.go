@@ -77,13 +77,6 @@ func TestRefuses(t *testing.T) {
 			script(t, dsn, "ALTER ROLE reader SET default_transaction_read_only = on")
 			return dsn
 		}, []string{"default_transaction_read_only is on"}},
-		{"no_temporary_files", func(t *testing.T) string {
-			dsn := server.Database(t)
-			for _, setting := range []string{"temp_file_limit = 0", "min_parallel_table_scan_size = 0"} { // of sorting by several
-				execute(t, dsn, "ALTER DATABASE "+value[string](t, dsn, "SELECT current_database()")+" SET "+setting)
-			}
-			return dsn
-		}, []string{"53400", "raise temp_file_limit"}},
 		{"sql_ascii", func(t *testing.T) string {
 			return server.Database(t, "TEMPLATE template0 ENCODING 'SQL_ASCII'")
 		}, []string{"SQL_ASCII", "ENCODING 'UTF8'"}},
