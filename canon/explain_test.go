@@ -24,7 +24,7 @@ func checkExplain(t *testing.T, p Profile, raw []byte) {
 	at := string(raw)
 	for _, s := range steps {
 		if s.After == at || s.Rule == "" {
-			t.Fatalf("%q: step %+v starts where the URL is %q", raw, s, at)
+			t.Fatalf("%q: step %+v changes nothing of %q", raw, s, at)
 		}
 		at = s.After
 	}

@@ -67,7 +67,7 @@ const (
 type Sorter struct {
 	cfg       Config
 	arenaSize int
-	mu        sync.Mutex // guards splitters, writers and finished
+	mu        sync.Mutex // guards splitters, writers and, for them, finished
 	splitters *splitters // nil: not made yet
 	writers   []*Writer
 	finished  bool
@@ -105,8 +105,8 @@ func (s *Sorter) NewWriter() *Writer {
 	return w
 }
 
-// unfinished panics after Finish. The caller has the lock.
-func (s *Sorter) unfinished() {
+// mustBeOpen panics after Finish. The caller has the lock.
+func (s *Sorter) mustBeOpen() {
 	if s.finished {
 		panic("extsort: Finish was called before")
 	}
@@ -131,7 +131,7 @@ func (s *Sorter) Held() int64 { return s.held.Load() }
 func (s *Sorter) Finish(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unfinished()
+	s.mustBeOpen()
 	s.finished = true
 	if s.splitters == nil {
 		s.splitters = s.choose(s.writers)

@@ -69,7 +69,7 @@ func (w *Writer) end() { w.size = sampleBytes }
 func (s *Sorter) share(w *Writer) *splitters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unfinished()
+	s.mustBeOpen()
 	if s.splitters == nil {
 		s.splitters = s.choose([]*Writer{w})
 	}

@@ -264,7 +264,7 @@ func (f *Folder) tryExchange() error {
 // first byte. One that it returned under this name before is discarded. The name is one
 // within the folder, without a separator.
 func (f *Folder) Create(name string) (*File, error) {
-	if !filepath.IsLocal(name) || filepath.Base(name) != name {
+	if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
 		return nil, f.named(fmt.Errorf("%q cannot be the name of a file in it", name))
 	}
 	if err := f.Discard(name); err != nil {

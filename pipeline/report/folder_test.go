@@ -59,7 +59,7 @@ func TestCreateStaysInTheFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Abandon()
-	for _, name := range []string{"../x", "..", "", "/x", "a/x", "x/"} {
+	for _, name := range []string{"../x", "..", ".", "", "/x", "a/x", "x/"} {
 		if _, err := f.Create(name); err == nil {
 			t.Errorf("%q was taken", name)
 		}

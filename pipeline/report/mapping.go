@@ -102,7 +102,10 @@ func NewMapping(w io.Writer, f Format, opts MappingOptions) (Mapping, error) {
 	default:
 		_, err = ParseFormat(string(f))
 	}
-	return m, err
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // A closable is a mapping of any format, which is closed once.
