@@ -99,7 +99,7 @@ func mapName(name []byte) (string, error) {
 		return "", BadHost
 	}
 	mapped, err := uts46.ToUnicode(s)
-	if err != nil {
+	if err != nil || !nonJoinersPart(mapped) {
 		return "", BadHost
 	}
 	return mapped, checkLongName(mapped)

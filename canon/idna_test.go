@@ -165,3 +165,16 @@ func TestHyphensAllocate(t *testing.T) {
 		t.Errorf("allocates %v times for %d bytes", n, len(host))
 	}
 }
+
+// A zero width non-joiner may stand behind a virama, or between two that would join.
+func TestNonJoiners(t *testing.T) {
+	for host, ok := range map[string]bool{
+		"ب\u200cب": true, "ب\u064b\u200c\u064bب": true, "ب\u200cا": true, "ب\u200cب\u200cب": true, "क\u094d\u200cक": true, "क\u094d\u200c1": true,
+		"ꡲ\u200cꡂ": true, "x.ب\u200cب.x1": true,
+		"ب\u200cب\u200c1": false, "ب\u200c1": false, "ꡲ\u200ca": false, "ب\u200cـ": false, "ب\u200c\u064b1": false, "é.xn--1-0mc899q": false, "ب\u200c": false, "ا\u200cب": false, "\u200cب": false, "ب\u200c\u200cب": false,
+	} {
+		if _, err := (Profile{}).Append(nil, []byte("http://"+host+"/")); (err == nil) != ok || err != nil && err != BadHost {
+			t.Errorf("%+q: %v", host, err)
+		}
+	}
+}
