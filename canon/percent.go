@@ -1,5 +1,10 @@
 package canon
 
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
 // Sets of bytes that stay as they are in one place or another.
 const (
 	unreserved    = 1 << iota // RFC 3986 §2.3
@@ -86,4 +91,23 @@ func unhex(c byte) byte {
 		return c | 0x20 - 'a' + 10
 	}
 	return 255
+}
+
+// EscapeInvalid writes each byte that is not UTF-8 as %XX, for what must be text: URLs in
+// a store, names of columns. Text that is UTF-8 is returned as it is.
+func EscapeInvalid(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
+	}
+	var out []byte
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n == 1 {
+			out = fmt.Appendf(out, "%%%02X", text[0])
+		} else {
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
 }

@@ -366,7 +366,7 @@ func (f *formatter) link(r *record, hash codegen.Hash) sink.Link {
 	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: hash.Key(), Canonical: r.canonical}
 	if r.flags&flagSame == 0 {
 		if original := canon.Trim(r.original); !bytes.Equal(original, r.canonical) {
-			l.Original = report.EscapeInvalid(original)
+			l.Original = canon.EscapeInvalid(original)
 		}
 	}
 	return l

@@ -187,7 +187,7 @@ func storedAs(r *link) []byte {
 	if bytes.Equal(text, r.Canonical) {
 		return nil
 	}
-	return report.EscapeInvalid(text)
+	return canon.EscapeInvalid(text)
 }
 
 // sumCreated returns the sum of a link as the run created it.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/linkforge/bulk/canon"
 )
 
 // Text is bytes that are nearly always UTF-8, such as the name of a file or a
@@ -39,29 +41,10 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// validUTF8 is EscapeInvalid for a string.
+// validUTF8 is canon.EscapeInvalid for a string.
 func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-	return string(EscapeInvalid([]byte(s)))
-}
-
-// EscapeInvalid writes each byte that is not UTF-8 as %XX, as text columns and the
-// store have it. Text that is UTF-8 is returned as it is.
-func EscapeInvalid(text []byte) []byte {
-	if utf8.Valid(text) {
-		return text
-	}
-	var out []byte
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		if r == utf8.RuneError && n == 1 {
-			out = fmt.Appendf(out, "%%%02X", text[0])
-		} else {
-			out = append(out, text[:n]...)
-		}
-		text = text[n:]
-	}
-	return out
+	return string(canon.EscapeInvalid([]byte(s)))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/linkforge/bulk/canon"
 )
 
 // isURLName reports whether a column of this name is one of URLs.
@@ -33,13 +35,13 @@ func fold(name string) string {
 // nameColumns takes the cells of a header.
 func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }
 
-// unique makes column names of header cells: no name becomes column_N, the
-// second of a name becomes name_2.
+// unique makes column names of header cells: bytes that are not UTF-8 become %XX, no
+// name becomes column_N, the second of a name becomes name_2.
 func unique(cells []string) []string {
 	names := make([]string, len(cells))
 	taken := make(map[string]bool)
 	for i, name := range cells {
-		if names[i] = strings.ToValidUTF8(name, "\uFFFD"); names[i] == "" {
+		if names[i] = string(canon.EscapeInvalid([]byte(name))); names[i] == "" {
 			names[i] = fmt.Sprint("column_", i+1)
 		}
 		taken[names[i]] = true

@@ -23,6 +23,7 @@ func TestDialect(t *testing.T) {
 		{"a name makes the header", "url,note\nhttp://a/,x,y\nhttp://b/,x,y\nhttp://c/,x,y\n", Options{}, `"," true [url note] [0] -1`},
 		{"a name under either", "url,b;link\nhttp://a/,x;y\n", Options{}, `"," true [url b;link] [0] -1`},
 		{"one column", "url\nhttp://a/,b\nhttp://c/\n", Options{}, `"\t" true [url] [0] -1`},
+		{"names in Latin-1", "url,p\xeache,p\xe9che\nhttp://a/,x,y\n", Options{WorkspaceColumn: "p\xe9che"}, `"," true [url p%EAche p%E9che] [0] 2`},
 		{"one column without header", "http://a/\nhttp://b/x,y\nhttp://c/;d\n", Options{}, `"\t" false [column_1] [0] -1`},
 		{"half of the records are not most", "http://a/x,y\nhttp://b/\n", Options{}, `"\t" false [column_1] [0] -1`},
 		{"unknown single name is data", "address\nhttp://a/\n", Options{}, `"\t" false [column_1] [0] -1`},
