@@ -112,6 +112,9 @@ func (l *lines) slow(b *batcher) bool {
 	switch {
 	case f == nil && next == more:
 		return false
+	case f == nil && l.restore != nil && l.count > rejectsLead && l.count < l.ncols && w.buf[next-1] == '\n':
+		// Spreadsheets leave out the last delimiters of rows where nothing stands between them.
+		l.fields = append(l.fields, make([][]byte, l.ncols-l.count)...)
 	case f == nil && l.count != l.ncols:
 		f = l.ragged(l.ncols)
 	}

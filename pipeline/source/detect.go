@@ -80,6 +80,10 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	if s.end == 0 && s.fault != nil {
 		in.before = s.fault.detail
 	}
+	if in.Dialect.Header && strings.Contains(","+strings.Join(cells, ",")+",", ","+rejectsHead+",") {
+		return 0, in.usage("a rejects file begins with " + rejectsHead + " and ends with " + rejectsTail + ", and nothing stands beside them: " +
+			"put its columns back in order, or give these other names")
+	}
 	if in.Dialect.Header && slices.ContainsFunc(cells, hasLoneCR) { // rows may be in it
 		return 0, in.usage("the header has a CR that no LF follows, where no line ends")
 	}

@@ -50,6 +50,8 @@ func TestRejects(t *testing.T) {
 			"[url] [0]", []string{`1@59 "http://b/"`}},
 		{"several URL columns", head + "url,team,link,raw\na,1,0,r,,,x,http://a/,\n", Options{},
 			"[url team link] [0 2]", []string{`1@55 "|x|http://a/"`}},
+		{"saved without the last delimiters", head + "url,team,note,raw\na,1,0,r,,http://a/\r\na,2,9,r,,http://b/,x\na,3,9,r,,http://", Options{},
+			"[url team note] [0]", []string{`1@55 "http://a/||"`, `2@75 "http://b/|x|"`, `3@96 malformed_row (6 fields where there should be 9) "a,3,9,r,,http://"`}},
 		{"broken itself", head + "url,raw\na,1\nb,2,0,r,,http://a/,\n", Options{},
 			"[url] [0]", []string{`1@45 malformed_row (2 fields where there should be 7) "a,1"`, `2@49 "http://a/"`}},
 	} {
@@ -76,9 +78,14 @@ func TestRejects(t *testing.T) {
 	if in, err := openBytes([]byte(both), Options{URLColumn: "url"}); err != nil || fmt.Sprint(in.URLs) != "[1]" {
 		t.Errorf("with the column chosen: %v", err)
 	}
-	for _, in := range []string{head + "raw\na,1,0,r,,x\n", head + "url\n", "source,row,url\n", "source\nhttp://a/\n"} {
+	for _, in := range []string{"source,row,url\n", "source\nhttp://a/\n"} {
 		if in, err := openBytes([]byte(in), Options{URLColumn: "1"}); err != nil || in.Format != "csv" {
 			t.Errorf("taken for rejects: %v", err)
+		}
+	}
+	for _, header := range []string{head + "url", head + "url,raw,note", head + "url,raw,", "," + head + "url,raw"} {
+		if _, err := openBytes([]byte(header+"\n"), Options{URLColumn: "1"}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "nothing stands beside them") {
+			t.Errorf("%s: not quite rejects, and %v", header, err)
 		}
 	}
 }
