@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -148,6 +151,9 @@ func (in *Input) unchanged(f fsys.File) error {
 	return nil
 }
 
+// neverEmpty are the extensions of files that have some bytes even without rows.
+var neverEmpty = []string{".parquet", ".arrow", ".arrows", ".feather", ".ipc", ".gz", ".zst", ".zstd"}
+
 // settle decides the format by the first bytes.
 func (in *Input) settle() error {
 	w := in.src
@@ -156,6 +162,9 @@ func (in *Input) settle() error {
 	}
 	in.Compression = w.compression
 	start := w.buf[w.pos:]
+	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
+		return fmt.Errorf("is empty, which no whole %s file is", ext)
+	}
 	for magic, what := range map[string]string{
 		"PK\x03\x04": "a ZIP archive (or a spreadsheet)", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
 		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",

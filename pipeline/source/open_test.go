@@ -96,6 +96,8 @@ func TestOpenErrors(t *testing.T) {
 		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
 		"columns.csv":       bytes.Repeat([]byte("a,"), MaxColumns),
 		"long.csv":          bytes.Repeat([]byte("a"), 3<<20),
+		"empty.parquet":     nil,
+		"empty.csv.gz":      nil,
 		"unreadable":        nil,
 	} {
 		os.WriteFile(at(name), data, 0o666)
@@ -115,6 +117,8 @@ func TestOpenErrors(t *testing.T) {
 		"garbage.gz":        "open NAME: gzip: invalid header",
 		"columns.csv":       "NAME: has 16385 columns, more than 16384",
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
+		"empty.parquet":     "open NAME: is empty, which no whole .parquet file is",
+		"empty.csv.gz":      "open NAME: is empty, which no whole .gz file is",
 		".":                 "open NAME: is a directory",
 		"missing":           "open NAME: no such file or directory",
 		"unreadable":        "open NAME: permission denied",
