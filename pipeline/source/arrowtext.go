@@ -144,8 +144,12 @@ func arrowTime(a arrow.Array) func(dst []byte, i int) []byte {
 			return sinceEpoch(int64(a.Value(i)), time.Millisecond).UTC().AppendFormat(dst, time.DateOnly)
 		}
 	case *array.Timestamp:
-		unit := a.DataType().(*arrow.TimestampType).Unit.Multiplier()
-		return func(dst []byte, i int) []byte { return appendTimestamp(dst, sinceEpoch(int64(a.Value(i)), unit)) }
+		t := a.DataType().(*arrow.TimestampType)
+		unit, write := t.Unit.Multiplier(), appendTimestamp
+		if t.TimeZone == "" {
+			write = appendLocal
+		}
+		return func(dst []byte, i int) []byte { return write(dst, sinceEpoch(int64(a.Value(i)), unit)) }
 	case *array.Time32:
 		unit := a.DataType().(*arrow.Time32Type).Unit.Multiplier()
 		return func(dst []byte, i int) []byte { return appendTime(dst, int64(a.Value(i)), unit) }

@@ -14,8 +14,8 @@ import (
 // floating point numbers with the fewest digits that read back as the same, and
 // with an exponent from 1e21 on and below 1e-4, booleans as true and false, dates
 // as YYYY-MM-DD, times of day as hh:mm:ss with as many decimals as it takes,
-// timestamps as RFC 3339 in UTC, decimals with all their decimals, UUIDs in the
-// canonical form of RFC 9562.
+// timestamps as RFC 3339 in UTC, or without the Z where they have no zone, decimals
+// with all their decimals, UUIDs in the canonical form of RFC 9562.
 
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	format := byte('g')
@@ -46,6 +46,12 @@ func half(bits uint16) float64 {
 
 func appendTimestamp(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, time.RFC3339Nano)
+}
+
+// appendLocal writes a timestamp without a zone: what the clock shows, not when.
+func appendLocal(dst []byte, t time.Time) []byte {
+	dst = appendTimestamp(dst, t)
+	return dst[:len(dst)-len("Z")]
 }
 
 // appendDate writes a day, counted from 1970-01-01.

@@ -247,8 +247,11 @@ func parquetText(t parquet.Type) valueText {
 		case *format.TimeType:
 			return timeText(t.Kind(), l.Unit.Value.Duration())
 		case *format.TimestampType:
-			unit := l.Unit.Value.Duration()
-			return func(dst []byte, v parquet.Value) []byte { return appendTimestamp(dst, sinceEpoch(v.Int64(), unit)) }
+			unit, write := l.Unit.Value.Duration(), appendTimestamp
+			if !l.IsAdjustedToUTC {
+				write = appendLocal
+			}
+			return func(dst []byte, v parquet.Value) []byte { return write(dst, sinceEpoch(v.Int64(), unit)) }
 		case *format.UUIDType:
 			return func(dst []byte, v parquet.Value) []byte { return appendUUID(dst, v.ByteArray()) }
 		case *format.IntType:
