@@ -141,7 +141,12 @@ func arrowTime(a arrow.Array) func(dst []byte, i int) []byte {
 		return func(dst []byte, i int) []byte { return appendDate(dst, int64(a.Value(i))) }
 	case *array.Date64:
 		return func(dst []byte, i int) []byte {
-			return sinceEpoch(int64(a.Value(i)), time.Millisecond).UTC().AppendFormat(dst, time.DateOnly)
+			const day = 24 * 60 * 60 * 1000
+			v := int64(a.Value(i))
+			if v%day != 0 { // some writers keep the time of day
+				return appendLocal(dst, sinceEpoch(v, time.Millisecond))
+			}
+			return appendDate(dst, v/day)
 		}
 	case *array.Timestamp:
 		t := a.DataType().(*arrow.TimestampType)

@@ -511,7 +511,7 @@ func TestArrowTypes(t *testing.T) {
 		return arrow.Field{Name: name, Type: typ, Nullable: true}
 	}
 	rows := `[{"url":"http://a/","large":"l","bin":"/w==","lbin":"AA==","fixed":"YWJj","view":"v","dict":"ZA==","bool":true,
-		"i8":-1,"u64":12345,"f32":0.1,"f64":1e300,"d32":"1969-12-31","d64":"2024-02-29",
+		"i8":-1,"u64":12345,"f32":0.1,"f64":1e300,"d32":"1969-12-31","d64":"2024-02-29","d64t":-1,
 		"at":"2024-02-29T01:02:03.456789Z","local":"2024-02-29T01:02:03.4","took":"90s","t32":"01:02:03.004","t64":"01:02:03","dec":"-0.05",
 		"s":{"name":"me","deep":{"x":1}},"tags":["x"]},{}]`
 	rec := fromJSON(t, rows,
@@ -520,15 +520,15 @@ func TestArrowTypes(t *testing.T) {
 		f("dict", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint32, ValueType: arrow.BinaryTypes.Binary}),
 		f("bool", arrow.FixedWidthTypes.Boolean), f("i8", arrow.PrimitiveTypes.Int8), f("u64", arrow.PrimitiveTypes.Uint64),
 		f("f32", arrow.PrimitiveTypes.Float32), f("f64", arrow.PrimitiveTypes.Float64), f("d32", arrow.FixedWidthTypes.Date32),
-		f("d64", arrow.FixedWidthTypes.Date64), f("at", arrow.FixedWidthTypes.Timestamp_us),
+		f("d64", arrow.FixedWidthTypes.Date64), f("d64t", arrow.FixedWidthTypes.Date64), f("at", arrow.FixedWidthTypes.Timestamp_us),
 		f("local", &arrow.TimestampType{Unit: arrow.Microsecond}), f("took", arrow.FixedWidthTypes.Duration_s), f("t32", arrow.FixedWidthTypes.Time32ms),
 		f("t64", arrow.FixedWidthTypes.Time64ns), f("dec", &arrow.Decimal128Type{Precision: 38, Scale: 2}),
 		f("s", arrow.StructOf(f("name", arrow.BinaryTypes.String), f("deep", arrow.StructOf(f("x", arrow.PrimitiveTypes.Int64))))),
 		f("tags", arrow.ListOf(arrow.BinaryTypes.String)))
 	want := []string{
-		"http://a/|l|\xff|\x00|abc|v|d|true|-1|12345|0.1|1e+300|1969-12-31|2024-02-29|" +
+		"http://a/|l|\xff|\x00|abc|v|d|true|-1|12345|0.1|1e+300|1969-12-31|2024-02-29|1969-12-31T23:59:59.999|" +
 			"2024-02-29T01:02:03.456789Z|2024-02-29T01:02:03.4|90s|01:02:03.004|01:02:03|-0.05|me|1",
-		strings.TrimSuffix(strings.Repeat("∅|", 22), "|"),
+		strings.TrimSuffix(strings.Repeat("∅|", 23), "|"),
 	}
 	for _, file := range []bool{true, false} {
 		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 2), rec.NewSlice(0, 1)}, ipc.WithLZ4())
