@@ -254,6 +254,7 @@ type wideRow struct {
 	Local   int64     `parquet:"local,timestamp(nanosecond:local)"`
 	Legacy  int64     `parquet:"legacy,timestamp(millisecond:local)"`
 	Clock   int32     `parquet:"clock,time(millisecond)"`
+	Span    [12]byte  `parquet:"span,interval"`
 	Price   int64     `parquet:"price,decimal(2:18)"`
 	Big     [16]byte  `parquet:"big,decimal(3:38)"`
 	ID      [16]byte  `parquet:"id,uuid"`
@@ -272,6 +273,7 @@ func wideRows() []wideRow {
 		URL: "http://a/\n\x00", Note: &note, Dict: &dict, Raw: []byte{0xff, 0}, Fixed: [3]byte{'a', 'b', 'c'},
 		Bool: true, I32: -1, I64: 1 << 40, U32: 1<<32 - 1, U64: 1<<64 - 1, F32: 0.1, F64: 1e300,
 		Day: -1, At: time.Date(2024, 2, 29, 1, 2, 3, 456789000, time.UTC), Old: -1, Local: -1, Legacy: -1, Clock: 3723004, Price: -5,
+		Span:  [12]byte{1, 0, 0, 0, 2, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		ID:    [16]byte{0, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff},
 		Int96: 7, Tags: []string{"x", "y"},
 	}
@@ -284,7 +286,7 @@ func wideRows() []wideRow {
 
 const wideWant = "http://a/\n\x00|n||\xff\x00|abc|true|-1|1099511627776|4294967295|18446744073709551615|0.1|1e+300|" +
 	"1969-12-31|2024-02-29T01:02:03.456789Z|1969-12-31T23:59:59.999Z|1969-12-31T23:59:59.999999999|" +
-	"1969-12-31T23:59:59.999Z|01:02:03.004|-0.05|-123.456|" +
+	"1969-12-31T23:59:59.999Z|01:02:03.004|" + `{"months":1,"days":2,"nanoseconds":4294967295000000}` + "|-0.05|-123.456|" +
 	"00112233-4455-6677-8899-aabbccddeeff|7|me"
 
 func TestParquetTypes(t *testing.T) {
@@ -512,7 +514,7 @@ func TestArrowTypes(t *testing.T) {
 	}
 	rows := `[{"url":"http://a/","large":"l","bin":"/w==","lbin":"AA==","fixed":"YWJj","view":"v","dict":"ZA==","bool":true,
 		"i8":-1,"u64":12345,"f32":0.1,"f64":1e300,"d32":"1969-12-31","d64":"2024-02-29","d64t":-1,
-		"at":"2024-02-29T01:02:03.456789Z","local":"2024-02-29T01:02:03.4","took":"90s","t32":"01:02:03.004","t64":"01:02:03","dec":"-0.05",
+		"at":"2024-02-29T01:02:03.456789Z","local":"2024-02-29T01:02:03.4","took":"90s","span":{"months":1,"days":2,"nanoseconds":4294967295000000},"t32":"01:02:03.004","t64":"01:02:03","dec":"-0.05",
 		"s":{"name":"me","deep":{"x":1}},"tags":["x"]},{}]`
 	rec := fromJSON(t, rows,
 		f("url", arrow.BinaryTypes.String), f("large", arrow.BinaryTypes.LargeString), f("bin", arrow.BinaryTypes.Binary),
@@ -521,14 +523,16 @@ func TestArrowTypes(t *testing.T) {
 		f("bool", arrow.FixedWidthTypes.Boolean), f("i8", arrow.PrimitiveTypes.Int8), f("u64", arrow.PrimitiveTypes.Uint64),
 		f("f32", arrow.PrimitiveTypes.Float32), f("f64", arrow.PrimitiveTypes.Float64), f("d32", arrow.FixedWidthTypes.Date32),
 		f("d64", arrow.FixedWidthTypes.Date64), f("d64t", arrow.FixedWidthTypes.Date64), f("at", arrow.FixedWidthTypes.Timestamp_us),
-		f("local", &arrow.TimestampType{Unit: arrow.Microsecond}), f("took", arrow.FixedWidthTypes.Duration_s), f("t32", arrow.FixedWidthTypes.Time32ms),
+		f("local", &arrow.TimestampType{Unit: arrow.Microsecond}), f("took", arrow.FixedWidthTypes.Duration_s),
+		f("span", arrow.FixedWidthTypes.MonthDayNanoInterval), f("t32", arrow.FixedWidthTypes.Time32ms),
 		f("t64", arrow.FixedWidthTypes.Time64ns), f("dec", &arrow.Decimal128Type{Precision: 38, Scale: 2}),
 		f("s", arrow.StructOf(f("name", arrow.BinaryTypes.String), f("deep", arrow.StructOf(f("x", arrow.PrimitiveTypes.Int64))))),
 		f("tags", arrow.ListOf(arrow.BinaryTypes.String)))
 	want := []string{
 		"http://a/|l|\xff|\x00|abc|v|d|true|-1|12345|0.1|1e+300|1969-12-31|2024-02-29|1969-12-31T23:59:59.999|" +
-			"2024-02-29T01:02:03.456789Z|2024-02-29T01:02:03.4|90s|01:02:03.004|01:02:03|-0.05|me|1",
-		strings.TrimSuffix(strings.Repeat("∅|", 23), "|"),
+			"2024-02-29T01:02:03.456789Z|2024-02-29T01:02:03.4|90s|" + `{"months":1,"days":2,"nanoseconds":4294967295000000}` +
+			"|01:02:03.004|01:02:03|-0.05|me|1",
+		strings.TrimSuffix(strings.Repeat("∅|", 24), "|"),
 	}
 	for _, file := range []bool{true, false} {
 		data := arrowOf(t, file, []arrow.Record{rec, rec.NewSlice(1, 2), rec.NewSlice(0, 1)}, ipc.WithLZ4())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -259,6 +260,8 @@ func parquetText(t parquet.Type) valueText {
 				return unsignedText(t.Kind())
 			}
 		}
+	} else if c := t.ConvertedType(); c != nil && *c == deprecated.Interval && t.Length() == 12 {
+		return intervalText
 	}
 	return physicalText(t.Kind())
 }

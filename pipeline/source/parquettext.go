@@ -2,6 +2,7 @@ package source
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/big"
 	"strconv"
 	"time"
@@ -37,6 +38,12 @@ func physicalText(kind parquet.Kind) valueText {
 
 func halfText(dst []byte, v parquet.Value) []byte {
 	return appendFloat(dst, half(binary.LittleEndian.Uint16(v.ByteArray())), 32)
+}
+
+// intervalText writes months, days and milliseconds as Arrow's library does its own.
+func intervalText(dst []byte, v parquet.Value) []byte {
+	b, n := v.ByteArray(), binary.LittleEndian.Uint32
+	return fmt.Appendf(dst, `{"months":%d,"days":%d,"nanoseconds":%d}`, n(b), n(b[4:]), int64(n(b[8:]))*1e6)
 }
 
 func unsignedText(kind parquet.Kind) valueText {
