@@ -89,7 +89,8 @@ func (p *pages) checkDataPage(h *format.DataPageHeader, page []byte) error {
 }
 
 func (p *pages) checkDataPageV2(h *format.DataPageHeaderV2, page []byte) error {
-	n, values := int(h.NumValues), int(h.NumValues-h.NumNulls)
+	n := int(h.NumValues)
+	values := n
 	repeated, page := page[:h.RepetitionLevelsByteLength], page[h.RepetitionLevelsByteLength:]
 	defined, page := page[:h.DefinitionLevelsByteLength], page[h.DefinitionLevelsByteLength:]
 	if p.repeated > 0 {
@@ -98,14 +99,12 @@ func (p *pages) checkDataPageV2(h *format.DataPageHeaderV2, page []byte) error {
 		}
 	}
 	if p.defined > 0 {
-		there, err := p.checkLevels(defined, format.RLE, p.defined, n)
-		if err == nil && there != values {
-			err = fmt.Errorf("%d values, where there should be %d", there, values)
-		}
-		if err != nil {
+		var err error
+		if values, err = p.checkLevels(defined, format.RLE, p.defined, n); err != nil {
 			return fmt.Errorf("its definition levels: %w", err)
 		}
 	}
+	h.NumNulls = int32(n - values) // the decoder goes by it, where others go by the levels
 	return p.checkValues(h.Encoding, page, values)
 }
 

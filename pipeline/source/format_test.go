@@ -474,6 +474,27 @@ func TestParquetPages(t *testing.T) {
 	}
 }
 
+// Of nulls the levels tell; what the header of a page says of their number does not
+// count, as in other readers.
+func TestParquetNullCount(t *testing.T) {
+	type row struct {
+		URL string `parquet:"url"`
+		N   *int64 `parquet:"n,optional"`
+	}
+	five := int64(5)
+	data := parquetOf(t, []row{{"http://a/", nil}, {"http://b/", &five}}, parquet.DataPageVersion(2))
+	of := func(urls, ns byte) []byte { // two values, so many nulls, two rows
+		data := bytes.Replace(data, []byte{0x15, 4, 0x15, 0, 0x15, 4}, []byte{0x15, 4, 0x15, 2 * urls, 0x15, 4}, 1)
+		return bytes.Replace(data, []byte{0x15, 4, 0x15, 2, 0x15, 4}, []byte{0x15, 4, 0x15, 2 * ns, 0x15, 4}, 1)
+	}
+	for _, lie := range [][]byte{of(0, 0), of(0, 2), of(2, 1)} {
+		if bytes.Equal(lie, data) {
+			t.Fatal("where is the header?")
+		}
+		checkBytes(t, lie, []string{"http://a/|∅", "http://b/|5"})
+	}
+}
+
 // Record batches may have any size, and be read by any number of workers.
 func TestArrowBatches(t *testing.T) {
 	var recs []arrow.Record
