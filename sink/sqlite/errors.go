@@ -53,6 +53,9 @@ func (e *Error) advice() string {
 	if e.unique() && !e.ours() {
 		return "a unique index that is not of bulk refuses a link; drop it"
 	}
+	if e.Code == sqlite3.SQLITE_IOERR_GETTEMPPATH {
+		return "there is no folder for SQLite's temporary files: set TMPDIR to one"
+	}
 	switch e.Code & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return "another program holds the database; run again when it has ended"

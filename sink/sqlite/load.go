@@ -43,11 +43,15 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		}
 		begun := time.Now()
 		l := &load{c: c, txRows: s.store.txRows, run: run.ID, at: []byte(stamp(run.AsOf))}
-		if l.many, err = c.prepare("insert links", insert(statementRows)); err != nil {
+		verb, err := c.insertVerb()
+		if err != nil {
+			return err
+		}
+		if l.many, err = c.prepare("insert links", insert(verb, statementRows)); err != nil {
 			return err
 		}
 		defer l.many.finalize()
-		if l.one, err = c.prepare("insert links", insert(1)); err != nil {
+		if l.one, err = c.prepare("insert links", insert(verb, 1)); err != nil {
 			return err
 		}
 		defer l.one.finalize()
@@ -57,10 +61,22 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 	})
 }
 
+// insertVerb says what a conflict is to undo: the transaction, as Load does anyway. To be
+// able to undo a statement alone SQLite keeps the pages before it in a temporary file,
+// which most of what it wrote went to. A trigger's own INSERT OR IGNORE would be taken
+// for the same, so where there is one it stays as it is.
+func (c *conn) insertVerb() (string, error) {
+	triggers, err := c.number("look for triggers", "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = 'links'")
+	if triggers > 0 {
+		return "INSERT", err
+	}
+	return "INSERT OR ROLLBACK", err
+}
+
 // insert is the statement that inserts n rows: ?1 and ?2 are those of all rows,
 // and each has five of its own.
-func insert(n int) string {
-	return `INSERT INTO links (run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url) VALUES ` +
+func insert(verb string, n int) string {
+	return verb + ` INTO links (run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url) VALUES ` +
 		strings.TrimSuffix(strings.Repeat("(?1, ?2, ?2, ?, ?, ?, ?, ?),", n), ",")
 }
 

@@ -566,6 +566,20 @@ func TestUndoOfWhatIsReferredTo(t *testing.T) {
 	}
 }
 
+// What a trigger on the links ignores ends no load.
+func TestTriggerThatIgnores(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	inSession(t, store, func(s *session, run sink.Run) {
+		execAll("CREATE TABLE seen (workspace TEXT PRIMARY KEY)",
+			"CREATE TRIGGER see AFTER INSERT ON Links BEGIN INSERT OR IGNORE INTO seen VALUES (new.workspace_id); END")(t, path)
+		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 250))))
+	}, "w")
+	if n := len(dump(t, path)); n != 250 {
+		t.Errorf("%d links", n)
+	}
+}
+
 // A run whose as_of somebody made no time is listed, and hinders no other; itself it does
 // not go on.
 func TestRunAtNoTime(t *testing.T) {
