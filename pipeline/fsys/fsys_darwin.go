@@ -14,3 +14,6 @@ func exchange(a, b string) error {
 func direct(int, bool) error { return errors.ErrUnsupported }
 
 func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// IsMount returns false: the system does not tell.
+func IsMount(string) bool { return false }

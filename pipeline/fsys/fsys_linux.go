@@ -26,3 +26,11 @@ func direct(fd int, on bool) error {
 func unnamed(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600)
 }
+
+// IsMount reports whether something is mounted at path, be it of the same file system. A
+// kernel before 5.8 does not tell.
+func IsMount(path string) bool {
+	var s unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &s)
+	return err == nil && s.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -59,6 +60,14 @@ func TestDirect(t *testing.T) {
 	for _, n := range []int{fsys.BlockAlign, 5000} {
 		if _, err := f.ReadAt(block[:n], fsys.BlockAlign); err != nil || !bytes.Equal(block[:n], want.Bytes()[fsys.BlockAlign:][:n]) {
 			t.Errorf("%d bytes read: %v", n, err)
+		}
+	}
+}
+
+func TestIsMount(t *testing.T) {
+	for path, want := range map[string]bool{"/proc": true, "/proc/self": false, t.TempDir(): false} {
+		if runtime.GOOS == "linux" && fsys.IsMount(path) != want {
+			t.Errorf("%s: %t", path, !want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (f *Folder) occupied() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if device(parent) != device(info) {
+	if device(parent) != device(info) || fsys.IsMount(f.target) {
 		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", ErrNotOurs)
 	}
 	entries, err := f.fs.ReadDir(f.target)
