@@ -190,7 +190,11 @@ var errInterrupted = errors.New("interrupted")
 func onSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(s) { // as a shell has it for what it runs in the background
+			signal.Notify(signals, s)
+		}
+	}
 	go func() {
 		select {
 		case <-signals:

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/linkforge/bulk/canon"
@@ -115,6 +117,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	signal.Ignore(syscall.SIGPIPE) // a log whose reader is gone is no reason to end
 	watch := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
 	watch.stop()
