@@ -28,17 +28,17 @@ const (
 
 // overhead is the memory that is not for records and rejects.
 func (c *Config) overhead() int64 {
-	n := int64(fixedMemory + c.Workers*workerMemory)
-	if c.ReportFormat != report.CSV {
+	n := int64(fixedMemory + max(c.Workers, 1)*workerMemory)
+	if c.ReportFormat != report.CSV && c.ReportFormat != "" {
 		n += groupMemory
 	}
 	return n
 }
 
-// leastMemory is the smallest bound that a run can keep: each worker needs a
-// chunk of every range.
-func (c *Config) leastMemory() int64 {
-	least := int64(c.Workers+1) * leastRecords
+// LeastMemory returns the smallest Memory, in bytes, that the run can keep; with Workers 0
+// that with one. Each worker needs a chunk of every range.
+func (c *Config) LeastMemory() int64 {
+	least := int64(max(c.Workers, 1)+1) * leastRecords
 	if c.ReportOrder == report.InputOrder {
 		least *= 2
 	}

@@ -36,7 +36,7 @@ func TestBudget(t *testing.T) {
 		for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
 			for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
 				c := Config{Workers: workers, ReportFormat: format, ReportOrder: order}
-				for _, c.Memory = range []int64{c.leastMemory(), c.leastMemory() + 12345, 100 << 30} {
+				for _, c.Memory = range []int64{c.LeastMemory(), c.LeastMemory() + 12345, 100 << 30} {
 					b := c.budget()
 					sum := c.overhead() + b.records + b.rejects + b.contested + b.placed
 					if sum != c.Memory || min(b.records, b.rejects, b.contested) <= 0 || (b.placed > 0) != (order == report.InputOrder) {

@@ -108,7 +108,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
-		for c.Memory > 0 && c.Memory < c.leastMemory() && c.Workers > 1 {
+		for c.Memory > 0 && c.Memory < c.LeastMemory() && c.Workers > 1 {
 			c.Workers--
 		}
 	}
@@ -155,7 +155,7 @@ func (c *Config) validate() error {
 	if c.Workers < 0 {
 		complain("--workers %d is negative", c.Workers)
 	}
-	if least := c.leastMemory(); c.Memory != 0 && c.Memory < least {
+	if least := c.LeastMemory(); c.Memory != 0 && c.Memory < least {
 		complain("--memory of %d MiB is too little: it takes %d MiB with --workers %d", c.Memory>>20, least>>20, c.Workers)
 	}
 	if c.TempDir != "" {

@@ -66,7 +66,7 @@ whether it was written with --excel-safe: compare the folders of such runs.
 
 // diff does bulk diff.
 func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
-	if o.Memory, err = parseMemory(o.memory); err != nil {
+	if o.Memory, err = parseMemory(o.memory, audit.LeastDiffMemory); err != nil {
 		return usage(fmt.Errorf("--memory: %w", err))
 	}
 	if o.Memory < audit.LeastDiffMemory {

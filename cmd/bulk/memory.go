@@ -9,11 +9,12 @@ import (
 )
 
 // parseMemory reads a size such as 512MiB, 2G or 1000000000, in bytes. "" is half
-// of what the machine, or the control group of the process, allows.
-func parseMemory(s string) (int64, error) {
+// of what the machine, or the control group of the process, allows, or least, if that
+// is more and yet within what is allowed.
+func parseMemory(s string, least int64) (int64, error) {
 	if s == "" {
 		n, err := machineMemory("/")
-		return n / 2, err
+		return max(n/2, min(n, least)), err
 	}
 	digits := strings.TrimRight(s, "kKMGTiB")
 	shift, ok := map[string]int{"": 0, "B": 0, "KiB": 10, "K": 10, "k": 10, "MiB": 20, "M": 20, "GiB": 30, "G": 30, "TiB": 40, "T": 40}[s[len(digits):]]

@@ -41,8 +41,14 @@ func TestMachineMemory(t *testing.T) {
 	if _, err := machineMemory(t.TempDir()); err == nil {
 		t.Error("memory of a machine that tells nothing")
 	}
+	all, err := machineMemory("/")
+	for least, want := range map[int64]int64{0: all / 2, all/2 + 1: all/2 + 1, 2 * all: all} {
+		if got, _ := parseMemory("", least); got != want || err != nil {
+			t.Errorf("of %d, where %d are the least: %d, %v, want %d", all, least, got, err, want)
+		}
+	}
 	for text, want := range map[string]int64{"512MiB": 512 << 20, "2G": 2 << 30, "1000": 1000, "0": 0, "8T": 8 << 40, "9999999TiB": 0, "MiB": 0, "-1G": 0, "1X": 0} {
-		if got, err := parseMemory(text); got != want || (err == nil) != (want > 0) {
+		if got, err := parseMemory(text, 0); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
 		}
 	}

@@ -162,7 +162,7 @@ func (o *runOptions) settle() (err error) {
 		check("max-retries", errors.New("is negative"))
 		o.MaxRetries = 0 // -1 has a meaning of its own
 	}
-	o.Memory, err = parseMemory(o.memory)
+	o.Memory, err = parseMemory(o.memory, o.LeastMemory())
 	check("memory", err)
 	if o.Out == "" {
 		o.Out, err = defaultOut(o.Inputs[0])

@@ -125,7 +125,7 @@ func (o *verifyOptions) settle() (err error) {
 	if o.Workers < 0 {
 		problems = append(problems, errors.New("--workers: is negative"))
 	}
-	if o.Memory, err = parseMemory(o.memory); err != nil {
+	if o.Memory, err = parseMemory(o.memory, 0); err != nil {
 		problems = append(problems, fmt.Errorf("--memory: %w", err))
 	}
 	return errors.Join(problems...)
