@@ -24,10 +24,10 @@ var layers = map[string][]string{
 	"pipeline/assign":        {}, // also for use in a distributed runner
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
-	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
-	"pipeline/columnar":      {},                // what source and report both must know of hostile files
-	"pipeline/source":        {"pipeline/columnar", "pipeline/fsys"},
-	"pipeline/report":        {"pipeline/columnar", "pipeline/fsys"},
+	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
+	"pipeline/columnar":      {},                                              // what source and report both must know of hostile files
+	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
+	"pipeline/report":        {"canon", "pipeline/columnar", "pipeline/fsys"},
 	"sink":                   {},
 	"sink/sqlite":            {"sink"},
 	"sink/postgres":          {"sink"},
@@ -40,7 +40,7 @@ var layers = map[string][]string{
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
 var pure = map[string]string{
-	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna math net/netip slices strconv strings unicode unicode/utf8",
+	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":         "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign": "bytes context errors",
 }
