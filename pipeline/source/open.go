@@ -36,8 +36,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	}
 	err = in.settle()
 	if err != nil || in.info != nil {
-		in.Close()
-		in.started = false
+		in.close()
 	}
 	if err == nil {
 		return in, nil
@@ -194,6 +193,10 @@ func isBinary(start []byte) bool { return bytes.IndexByte(start[:min(len(start),
 // called more than once, but not during Read.
 func (in *Input) Close() error {
 	in.started = true
+	return in.close()
+}
+
+func (in *Input) close() error {
 	var err error
 	if in.src != nil {
 		in.src.Close()
