@@ -12,6 +12,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -75,6 +76,19 @@ type Run struct {
 	ManifestSHA256 string    // of the file, hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
+}
+
+// CheckOpen is nil if the run can go on. That it is over is ErrConflict: another process
+// has ended it. A store whose rows somebody changed may have one without an AsOf, which
+// cannot go on either.
+func (r *Run) CheckOpen() error {
+	switch {
+	case r.State != Loading && r.State != Loaded:
+		return fmt.Errorf("%w, or ended run %d, which is %s", ErrConflict, r.ID, r.State)
+	case r.AsOf.IsZero():
+		return fmt.Errorf("run %d cannot go on, since its as_of is no time: start a new one (--new-run)", r.ID)
+	}
+	return nil
 }
 
 // A Store is an opened database with the tables links and runs, or the place for

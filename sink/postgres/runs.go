@@ -47,15 +47,11 @@ func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, err
 	return runs[0], nil
 }
 
-// openRun reads a run, whose links have a time. That it is over is a conflict: another
-// process has ended it.
+// openRun reads a run that can go on.
 func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	run, err := n.run(ctx, conn, id)
-	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
-		err = fmt.Errorf("%w, or ended run %d, which is %s", sink.ErrConflict, id, run.State)
-	}
-	if err == nil && run.AsOf.IsZero() {
-		err = fmt.Errorf("run %d cannot go on, since its as_of is infinity: start a new one (--new-run)", id)
+	if err == nil {
+		err = run.CheckOpen()
 	}
 	return run, err
 }

@@ -52,15 +52,13 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// openRun reads a run, whose links have a time. That it is over is a conflict: another
-// process has ended it.
+// openRun reads a run that can go on.
 func (c *conn) openRun(id int32) (sink.Run, error) {
 	run, err := c.oneRun(id)
-	if err == nil && run.State != sink.Loading && run.State != sink.Loaded {
-		err = fmt.Errorf("%s: %w, or ended run %d, which is %s", c.path, sink.ErrConflict, id, run.State)
-	}
-	if err == nil && run.AsOf.IsZero() {
-		err = fmt.Errorf("%s: run %d cannot go on, since its as_of is no time: start a new one (--new-run)", c.path, id)
+	if err == nil {
+		if err = run.CheckOpen(); err != nil {
+			err = fmt.Errorf("%s: %w", c.path, err)
+		}
 	}
 	return run, err
 }
