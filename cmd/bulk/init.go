@@ -20,8 +20,9 @@ does so by itself; this is for a role that may create them once, and for a DBA
 who wants to read the SQL first.
 
 A role that looks needs USAGE on the schema and SELECT on the tables; one that loads
-also INSERT, UPDATE and DELETE; one that makes the tables CREATE on the schema. Who owns
-them and has all of that loads the empty table fastest.
+also INSERT, UPDATE and DELETE; one that makes the tables CREATE on the schema, or on the
+database if there is no such schema. Who owns them and has all of that loads the empty
+table fastest.
 
 ` + exitCodes,
 		Example: `  bulk init --db postgres://me@host/links

@@ -134,7 +134,7 @@ func advice(err error) string {
 		"28000": "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)",
 		"3D000": "create the database first, or name another",
 		"42501": "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also" +
-			" INSERT, UPDATE, DELETE on them, and CREATE on the schema unless a DBA makes them from `bulk init --print`",
+			" INSERT, UPDATE, DELETE on them, and CREATE on the schema (on the database, if there is no such schema) unless a DBA makes them from `bulk init --print`",
 		"25006": "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off",
 		"53100": "make room on the server's disk and run again: the transaction was rolled back",
 		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there",

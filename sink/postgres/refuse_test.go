@@ -68,7 +68,7 @@ func TestRefuses(t *testing.T) {
 		}, []string{"create the database first", `"missing"`}},
 		{"may_not_create", func(t *testing.T) string {
 			return as(t, server.Database(t), "reader", "")
-		}, []string{"CREATE on the schema unless a DBA makes them from `bulk init --print`"}},
+		}, []string{"CREATE on the schema (on the database, if there is no such schema) unless a DBA makes them from `bulk init --print`"}},
 		{"may_not_write", func(t *testing.T) string {
 			return as(t, fits(t), "reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
 		}, []string{"permission denied for table links_runs", "also INSERT, UPDATE, DELETE on them"}},
