@@ -44,10 +44,10 @@ of an earlier run, a quoted pattern such as 'links-*.csv', or - for standard inp
 gzip and zstd are recognised. The output folder holds mapping, rejects.csv,
 collisions.csv, manifest.json and timings.json.
 
-The same command again finishes a run that was interrupted. Until then its output
-folder is refused to a run of other inputs, options or version. With --new-run it is
-discarded and a new run starts, to which the links that the old one stored count as
-existing; bulk undo takes those back.
+The same command again finishes a run that was interrupted or killed. Until then the
+output folder of one that was killed is refused to a run of other inputs, options or
+version. With --new-run it is discarded and a new run starts, to which the links that
+the old one stored count as existing; bulk undo takes those back.
 
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo
@@ -65,12 +65,12 @@ existing; bulk undo takes those back.
 	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "column of the workspace, by name or number")
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "column of the URL, by name or number (default: by its usual names)")
 	o.store.flags(cmd)
-	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk for links.csv)")
+	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk in the working folder, after the first input, links.csv)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the run in the output folder, even by one with too many rejects")
 	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
 	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
-	f.StringVar(&o.order, "report-order", "sort", "rows of the mapping in the order of the sort (workspace, code) or of the input (source by name, row)")
+	f.StringVar(&o.order, "report-order", "sort", "rows of the mapping in the order of the sort (workspace, code at salt 0) or of the input (source by name, row)")
 	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")
 	f.BoolVar(&o.NoCarry, "no-carry", false, "leave the other columns of the input out of the mapping (they still decide which row of a URL is the link)")
 	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
