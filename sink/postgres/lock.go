@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
@@ -49,9 +50,14 @@ func (s *Store) locks(workspaces []string) []lock {
 	return out
 }
 
+// lockTurn is how long one statement waits for a lock: as long its snapshot holds up
+// VACUUM and CREATE INDEX CONCURRENTLY, whatever table they are for. Between two its
+// place in the queue is another's.
+const lockTurn = 30 * time.Second
+
 // take takes the locks on a connection, one after the other. Of those that
-// somebody else holds it waits, having told about the first.
-func take(ctx context.Context, conn *pgx.Conn, locks []lock, opts sink.LockOptions) error {
+// somebody else holds it waits, a turn at a time, having told about the first.
+func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration, opts sink.LockOptions) error {
 	for _, l := range locks {
 		suffix := ""
 		if l.shared {
@@ -75,11 +81,27 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, opts sink.LockOptio
 			opts.Wait(holder)
 			opts.Wait = nil
 		}
-		if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock"+suffix+"($1)", l.key); err != nil {
+		if err := await(ctx, conn, "SELECT pg_advisory_lock"+suffix+"($1)", l.key, turn); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// await waits for a lock as long as it takes.
+func await(ctx context.Context, conn *pgx.Conn, sql string, key int64, turn time.Duration) error {
+	for {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", turn.Milliseconds())); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, sql, key)
+			return err
+		})
+		if state(err) != "55P03" {
+			return err
+		}
+	}
 }
 
 // held is the condition over pg_locks that a lock is held by somebody.

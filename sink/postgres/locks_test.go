@@ -310,3 +310,39 @@ func TestLocksOfManyWorkspaces(t *testing.T) {
 		session.Close()
 	}
 }
+
+// A statement that waits for a lock holds up VACUUM in the whole database: it waits a
+// turn at a time.
+func TestWaitingTakesTurns(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	defer holder.Close()
+	defer waiter.Close()
+	waiter.lockTurn = time.Millisecond
+	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		session, err := waiter.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+		if err != nil {
+			return err
+		}
+		return session.Close()
+	})
+	const turn = `SELECT coalesce(max(xact_start)::text, '') FROM pg_stat_activity JOIN pg_locks USING (pid)
+		WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`
+	seen := map[string]bool{"": true}
+	long, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for len(seen) < 4 && long.Err() == nil {
+		seen[value[string](t, dsn, turn)] = true
+	}
+	if len(seen) < 4 {
+		t.Error("one statement waits without end")
+	}
+	if err := errors.Join(held.Close(), g.Wait()); err != nil {
+		t.Error(err)
+	}
+}

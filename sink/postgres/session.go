@@ -103,7 +103,7 @@ func (s *session) Close() error {
 // is errLingers: no other run need be at work.
 func (s *session) take(ctx context.Context, conn *pgx.Conn, opts sink.LockOptions, lost ...*session) error {
 	late := slices.ContainsFunc(lost, func(old *session) bool { return old.checkHeld(ctx, conn) == nil })
-	err := take(ctx, conn, s.locks, opts)
+	err := take(ctx, conn, s.locks, s.store.lockTurn, opts)
 	if late && errors.Is(err, sink.ErrLocked) {
 		err = errLingers
 	}

@@ -60,7 +60,8 @@ type Store struct {
 	config     *pgx.ConnConfig
 	names      names
 	lookups    *semaphore.Weighted
-	batchBytes atomic.Int64 // of the next load; smaller after conflicts, and in tests
+	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
+	lockTurn   time.Duration // shorter in tests
 
 	mu     sync.Mutex // guards all below
 	idle   []idleConn
@@ -83,7 +84,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts.withDefaults(), config: config, lookups: semaphore.NewWeighted(maxIdle), stats: map[string]any{}}
+	s := &Store{opts: opts.withDefaults(), config: config, lookups: semaphore.NewWeighted(maxIdle), lockTurn: lockTurn, stats: map[string]any{}}
 	s.batchBytes.Store(batchBytes)
 	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
 		conn, err := s.dial(ctx)
