@@ -107,17 +107,24 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 		r.superseded = unfinished[n-1].ID
 	}
 	r.asked = true
+	var others, left []int32
 	for _, u := range unfinished {
 		switch {
 		case u.Fingerprint != fingerprint:
-			r.cfg.Logger.Warn("the store has an unfinished run of other inputs or options: if it is not at work, its command finishes it, and bulk undo takes it back",
-				"run", u.ID, "started", u.Started)
+			others = append(others, u.ID)
 		case u.ID <= r.superseded:
-			r.cfg.Logger.Warn("leaving an unfinished run as it is: its links count as existing", "run", u.ID, "started", u.Started)
+			left = append(left, u.ID)
 		default:
 			row, r.result.AsOf = u, u.AsOf
 			r.result.Resumed = r.result.Resumed || first
 		}
+	}
+	if first && len(others) > 0 {
+		r.cfg.Logger.Warn("the store has unfinished runs of other inputs or options: one that is not at work is finished by its command, and taken back by bulk undo, also from under later runs",
+			"runs", others)
+	}
+	if first && len(left) > 0 {
+		r.cfg.Logger.Warn("leaving unfinished runs as they are: their links count as existing", "runs", left)
 	}
 	return row, nil
 }
