@@ -134,7 +134,7 @@ func outside(out string, names []string) error {
 			seen[dir] = true
 			info, err := os.Stat(dir)
 			if err == nil && slices.ContainsFunc(folders, func(folder fs.FileInfo) bool { return os.SameFile(info, folder) }) {
-				return &source.UsageError{Input: name, Msg: "lies in the output folder " + out + ", which the run replaces"}
+				return &source.UsageError{Input: name, Msg: "lies in the output folder " + out + ", which the run replaces: name another with --out"}
 			}
 		}
 	}

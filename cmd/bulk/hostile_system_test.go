@@ -69,12 +69,12 @@ func TestHostileLinks(t *testing.T) {
 		"from the input into the output": {func(t *testing.T, in func(string) string) {
 			must(t, os.CopyFS(in("out"), os.DirFS(in("other"))))
 			link(t, "out/mapping.csv", in("in.csv"))
-		}, []string{"in.csv", "--url-column", "canonical_url"}, exitUsage, "in.csv: lies in the output folder out, which the run replaces"},
+		}, []string{"in.csv", "--url-column", "canonical_url"}, exitUsage, "in.csv: lies in the output folder out, which the run replaces: name another with --out"},
 		"from the input to where the output is written": {func(t *testing.T, in func(string) string) {
 			must(t, os.Mkdir(in(".out.partial"), 0o777))
 			must(t, os.Rename(in("good.csv"), in(".out.partial/x.csv")))
 			link(t, ".out.partial/x.csv", in("good.csv"))
-		}, nil, exitUsage, "good.csv: lies in the output folder out, which the run replaces"},
+		}, nil, exitUsage, "good.csv: lies in the output folder out, which the run replaces: name another with --out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
