@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/schollz/progressbar/v3"
@@ -23,7 +25,8 @@ import (
 // The rules of the terminal: data goes to stdout, everything else to stderr. On
 // a terminal there is a progress line, and messages begin with "bulk: ", without
 // capitals or a full stop; a hint follows an error on a line of its own. Where
-// stderr is no terminal, or --log-format says so, every message is a log line.
+// stderr is no terminal, or --log-format says so, every message is a log line. Nothing
+// that a terminal would obey gets to it as it is, data neither.
 
 // ui is what the user sees.
 type ui struct {
@@ -39,10 +42,17 @@ type ui struct {
 
 func newUI(stdout, stderr io.Writer) *ui {
 	u := &ui{stdout: stdout, stderr: stderr}
-	file, ok := stderr.(*os.File)
-	u.lines = !ok || !term.IsTerminal(int(file.Fd()))
+	u.lines = !isTerminal(stderr)
+	if isTerminal(stdout) {
+		u.stdout = &shown{Writer: stdout}
+	}
 	u.log = slog.New(&messages{ui: u})
 	return u
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // logAs chooses how messages look: "" (by the terminal), "text" or "json".
@@ -96,8 +106,7 @@ func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (m *messages) WithGroup(string) slog.Handler { return m }
 
-// print writes lines above the progress line. Control characters, as names of
-// files may have them, are shown: a terminal would obey them.
+// print writes lines above the progress line, as a terminal may have them.
 func (u *ui) print(lines string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -107,21 +116,46 @@ func (u *ui) print(lines string) {
 	fmt.Fprintln(u.stderr, visible(lines))
 }
 
-// visible writes control characters as \x1b, but for tabs and ends of lines.
+// visible writes what a terminal would obey, as names of files and cells may have it, in
+// escapes: control characters, but for tabs and ends of lines, those that turn the order
+// of the text around, and bytes that are not UTF-8, which to some are control characters.
 func visible(text string) string {
-	control := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
-	if !strings.ContainsFunc(text, control) {
-		return text
-	}
 	var b strings.Builder
-	for _, r := range text {
-		if control(r) {
-			fmt.Fprintf(&b, `\x%02x`, r)
-		} else {
-			b.WriteRune(r)
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1 || r < ' ' && r != '\n' && r != '\t' || r == 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case r > 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteString(text[i : i+size])
 		}
 	}
 	return b.String()
+}
+
+// shown is a terminal to which data is written: lines, of which it gets what is visible.
+// Elsewhere data stays as it is.
+type shown struct {
+	io.Writer
+	rest []byte // of a character whose end is still to come
+}
+
+func (w *shown) Write(p []byte) (int, error) {
+	text := append(w.rest, p...)
+	whole := len(text)
+	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
+		if end := text[len(text)-back:]; utf8.RuneStart(end[0]) && !utf8.FullRune(end) {
+			whole -= back
+			break
+		}
+	}
+	if _, err := io.WriteString(w.Writer, visible(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	w.rest = bytes.Clone(text[whole:])
+	return len(p), nil
 }
 
 // newJSON writes lines of JSON that show & < > as they are.

@@ -13,13 +13,29 @@ import (
 
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain\n\ttext, ä": "plain\n\ttext, ä",
-		"\x1b]0;title\a":   `\x1b]0;title\x07`,
-		"a\rb\x7f\u009b":   `a\x0db\x7f\x9b`,
-		"\x00\xff":         "\\x00\ufffd",
+		"plain\n\ttext, ä\ufffd": "plain\n\ttext, ä\ufffd",
+		"\x1b]0;title\a":         `\x1b]0;title\x07`,
+		"a\rb\x7f\u009b":         `a\x0db\x7f\u009b`,
+		"\x00\xff":               `\x00\xff`,
+		"\u202egpj.exe\u2066":    `\u202egpj.exe\u2066`,
+		"\x9b2J\xe2\x80":         `\x9b2J\xe2\x80`,
 	} {
 		if got := visible(text); got != want {
 			t.Errorf("visible(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A terminal gets data in pieces that may end within a character.
+func TestShown(t *testing.T) {
+	const text = "ä\x1b€\u202e\xe2\x80𐍈\n"
+	for cut := range len(text) {
+		var said strings.Builder
+		w := &shown{Writer: &said}
+		io.WriteString(w, text[:cut])
+		io.WriteString(w, text[cut:])
+		if want := "ä\\x1b€\\u202e\\xe2\\x80𐍈\n"; said.String() != want {
+			t.Errorf("cut at %d: %q, want %q", cut, &said, want)
 		}
 	}
 }
