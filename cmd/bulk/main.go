@@ -80,7 +80,7 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := onSignal(context.Background())
 	defer stop()
 	ui := newUI(stdout, stderr)
-	ui.args = args
+	ui.named = append(slices.Clone(args), os.Getenv("BULK_DB"))
 	root := &cobra.Command{
 		Use:   "bulk",
 		Short: "Turn URL lists into deterministic short links",

@@ -42,8 +42,8 @@ func address(arg string) string {
 	return ""
 }
 
-// hideAddresses returns what is said about arguments, which may be quoted in it,
-// without the passwords of their addresses.
+// hideAddresses returns what is said about arguments or BULK_DB, which may be quoted in
+// it, without the passwords of their addresses.
 func hideAddresses(text string, args []string) string {
 	for _, arg := range args {
 		if dsn := address(arg); dsn != "" {

@@ -32,7 +32,7 @@ import (
 type ui struct {
 	stdout io.Writer
 	stderr io.Writer
-	args   []string // of the command: an error shows none of their passwords
+	named  []string // arguments and BULK_DB: an error shows none of their passwords
 	format string   // of log lines; "": by the terminal
 	lines  bool     // log lines rather than messages
 	log    *slog.Logger
@@ -167,7 +167,7 @@ func newJSON(w io.Writer) *json.Encoder {
 
 // fail reports the error that ends the command.
 func (u *ui) fail(err error) {
-	text := hideAddresses(err.Error(), u.args)
+	text := hideAddresses(err.Error(), u.named)
 	if _, message := u.log.Handler().(*messages); !message {
 		u.log.Error(text)
 		return
