@@ -136,13 +136,22 @@ func (o *explainOptions) explain(ctx context.Context, session sink.Session, url 
 	return e, err
 }
 
-// each calls f with each URL of the arguments and of --from.
+// each calls f with each URL of the arguments and of --from, which is opened first: that it
+// cannot be is wrong usage, of which nothing is printed.
 func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []byte) error) error {
-	stdin := func() (io.ReadCloser, error) { return io.NopCloser(o.stdin), nil }
+	name, from := "standard input", o.stdin
+	if o.from != "" && o.from != "-" {
+		file, err := openWith(ctx, o.from)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		name, from = o.from, file
+	}
 	for _, url := range urls {
 		var err error
 		if url == "-" {
-			err = eachLine(ctx, "standard input", stdin, f)
+			err = eachLine(ctx, "standard input", o.stdin, f)
 		} else {
 			err = f([]byte(url))
 		}
@@ -150,36 +159,41 @@ func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []b
 			return err
 		}
 	}
-	switch o.from {
-	case "":
+	if o.from == "" {
 		return nil
-	case "-":
-		return eachLine(ctx, "standard input", stdin, f)
 	}
-	return eachLine(ctx, o.from, func() (io.ReadCloser, error) {
-		file, err := os.Open(o.from)
-		if err != nil {
-			err = usage(fmt.Errorf("--from: %w", err))
-		}
-		return file, err
-	}, f)
+	return eachLine(ctx, name, from, f)
 }
 
-// eachLine calls f with each line that is not empty. Opening, which of a FIFO waits for
-// its writer, and reading do not hold up an interrupt.
-func eachLine(ctx context.Context, name string, open func() (io.ReadCloser, error), f func(line []byte) error) error {
+// openWith opens the file of --from. Of a FIFO that waits for a writer, which does not hold
+// up an interrupt.
+func openWith(ctx context.Context, name string) (*os.File, error) {
+	var file *os.File
+	var err error
+	opened := make(chan struct{})
+	go func() {
+		file, err = os.Open(name)
+		close(opened)
+	}()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, usage(fmt.Errorf("--from: %w", err))
+	}
+	return file, nil
+}
+
+// eachLine calls f with each line that is not empty. Reading does not hold up an interrupt.
+func eachLine(ctx context.Context, name string, r io.Reader, f func(line []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines, ended := make(chan []byte), make(chan error, 1)
 	go func() {
 		defer close(lines)
 		defer close(ended)
-		r, err := open()
-		if err != nil {
-			ended <- err
-			return
-		}
-		defer r.Close()
 		scanner := bufio.NewScanner(r)
 		scanner.Buffer(nil, 1<<20)
 		n := 1
