@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +120,9 @@ func (o *verifyOptions) settle() (err error) {
 		o.json = true
 	default:
 		problems = append(problems, fmt.Errorf("--format: %q is not csv or jsonl", o.format))
+	}
+	if digest, err := hex.DecodeString(o.ManifestSHA256); o.ManifestSHA256 != "" && (err != nil || len(digest) != sha256.Size) {
+		problems = append(problems, fmt.Errorf("--manifest-sha256: %q is not 64 hexadecimal digits", o.ManifestSHA256))
 	}
 	if o.MaxFindings < 1 {
 		problems = append(problems, errors.New("--max-findings: is below 1"))
