@@ -115,11 +115,12 @@ sorted order, stores the links and writes a mapping report.
 	err = cmp.Or(err, help.err)
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
+		hint := ""
 		if code == exitInterrupted {
-			err = fmt.Errorf("%w\nthe same command finishes the job", err)
+			hint = "the same command finishes the job"
 		}
 		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
-		ui.fail(err)
+		ui.fail(err, hint)
 	}
 	return code
 }

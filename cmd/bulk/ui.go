@@ -165,14 +165,16 @@ func newJSON(w io.Writer) *json.Encoder {
 	return j
 }
 
-// fail reports the error that ends the command.
-func (u *ui) fail(err error) {
+// fail reports the error that ends the command, and what to do, if there is a hint.
+func (u *ui) fail(err error, hint string) {
 	text := hideAddresses(err.Error(), u.named)
-	if _, message := u.log.Handler().(*messages); !message {
+	if _, message := u.log.Handler().(*messages); message {
+		u.print("bulk: " + strings.ReplaceAll(strings.TrimSpace(text+"\n"+hint), "\n", "\nbulk: "))
+	} else if hint == "" {
 		u.log.Error(text)
-		return
+	} else {
+		u.log.Error(text, "hint", hint)
 	}
-	u.print("bulk: " + strings.ReplaceAll(text, "\n", "\nbulk: "))
 }
 
 // summary reports how a run went that ended with err.
