@@ -258,12 +258,19 @@ func (w *watch) draw(status *pipeline.Status) {
 			w.ui.setBar(newBar(w.ui.stderr, status, stage, narrow(w.ui.stderr)))
 			continue // nothing has a rate yet
 		}
-		w.ui.mu.Lock()
-		_, at := progress(status, stage)
-		w.ui.bar.Set64(at)
-		w.ui.bar.RenderBlank() // Set64 leaves a spinner as it is where nothing has moved
-		w.ui.mu.Unlock()
+		w.ui.moveBar(status, stage)
 	}
+}
+
+// moveBar draws the progress line and leaves the cursor at its beginning: at its end, the ^C
+// that a terminal shows would go on in the next line, and that alone be cleared.
+func (u *ui) moveBar(status *pipeline.Status, stage pipeline.Stage) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, at := progress(status, stage)
+	u.bar.Set64(at)
+	u.bar.RenderBlank() // Set64 leaves a spinner as it is where nothing has moved
+	io.WriteString(u.stderr, "\r")
 }
 
 func (u *ui) setBar(bar *progressbar.ProgressBar) {

@@ -109,22 +109,24 @@ func TestDurations(t *testing.T) {
 }
 
 // A stage without rows is shown, without a rate of them, and so is every stage where
-// a rate has no room.
+// a rate has no room. The cursor is left where a ^C has room.
 func TestBar(t *testing.T) {
 	status := new(pipeline.Status)
 	status.Read.Store(1000)
 	status.TotalBytes.Store(1000)
+	status.Bytes.Store(1)
+	status.Written.Store(1)
 	for stage, rate := range map[pipeline.Stage]string{
 		pipeline.StageRead: "B/s", pipeline.StageWait: "", pipeline.StageFinish: "", pipeline.StageWrite: "rows/",
 	} {
 		for _, narrow := range []bool{false, true} {
 			var said strings.Builder
-			bar := newBar(&said, status, stage, narrow)
-			bar.Set64(1)
-			bar.RenderBlank()
-			text := said.String()
+			u := newUI(nil, &said)
+			u.bar = newBar(&said, status, stage, narrow)
+			u.moveBar(status, stage)
+			text, moved := strings.CutSuffix(said.String(), "\r")
 			shown := strings.Contains(text, "B/s") || strings.Contains(text, "rows/")
-			if !strings.Contains(text, stage.String()) || !narrow && !strings.Contains(text, rate) || shown != (rate != "" && !narrow) {
+			if !strings.Contains(text, stage.String()) || !moved || !narrow && !strings.Contains(text, rate) || shown != (rate != "" && !narrow) {
 				t.Errorf("narrow %t: %q", narrow, text)
 			}
 		}
