@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/sink"
 )
 
 const (
@@ -79,8 +82,8 @@ func runExamples(t *testing.T, dir string, list []example) {
 	}
 }
 
-// The worked example of README gives what stands there, but for the messages, which
-// are those of a terminal.
+// The worked example of README gives what stands there; the messages, which are those of a
+// terminal, are compared with such.
 func TestWorkedExample(t *testing.T) {
 	_, page, _ := strings.Cut(string(read(t, readme)), "\n## A worked example\n")
 	page, _, _ = strings.Cut(page, "\n## ")
@@ -89,10 +92,24 @@ func TestWorkedExample(t *testing.T) {
 	if len(blocks) != 5 || len(list) != 3 {
 		t.Fatalf("%d blocks, %d commands", len(blocks), len(list))
 	}
+	messages := ""
 	for i := range blocks {
 		blocks[i] = strings.ReplaceAll(blocks[i][4:], "\n    ", "\n")
 	}
-	list[0].want = regexp.MustCompile(`(?m)^bulk: .*\n`).ReplaceAllString(list[0].want, "")
+	list[0].want = regexp.MustCompile(`(?m)^bulk: .*\n`).ReplaceAllStringFunc(list[0].want, func(message string) string {
+		messages += message
+		return ""
+	})
+	var said strings.Builder
+	u := newUI(nil, &said)
+	u.lines = false
+	u.summary(new(runOptions), &pipeline.Result{
+		RunID: 1, Counts: sink.Counts{Read: 4, Created: 2, Duplicate: 1, Rejected: 1}, Reasons: map[string]int64{"unsupported_scheme": 1},
+		Out: "links.bulk", ManifestSHA256: regexp.MustCompile(`[0-9a-f]{64}`).FindString(messages),
+	}, nil)
+	if said.String() != messages {
+		t.Errorf("a terminal shows\n%swant\n%s", &said, messages)
+	}
 	dir := t.TempDir()
 	write(t, dir, "links.csv", blocks[0])
 	runExamples(t, dir, list)

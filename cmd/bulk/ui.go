@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -89,7 +91,7 @@ func (m *messages) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "bulk: %s", r.Message)
 	write := func(a slog.Attr) bool {
-		fmt.Fprintf(&b, ", %s %v", a.Key, a.Value)
+		fmt.Fprintf(&b, ", %s %s", a.Key, readable(a.Value))
 		return true
 	}
 	for _, a := range m.attrs {
@@ -98,6 +100,22 @@ func (m *messages) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(write)
 	m.ui.print(b.String())
 	return nil
+}
+
+// readable writes a value for people: a duration to three digits, or seconds, and a time to
+// the second.
+func readable(v slog.Value) string {
+	switch v.Kind() {
+	case slog.KindDuration:
+		unit := time.Nanosecond
+		for unit < time.Second && v.Duration() >= 1000*unit {
+			unit *= 10
+		}
+		return v.Duration().Round(unit).String()
+	case slog.KindTime:
+		return v.Time().UTC().Format(time.RFC3339)
+	}
+	return v.String()
 }
 
 func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -191,21 +209,18 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
 			"manifest_sha256", r.ManifestSHA256)
 	} else {
-		run, rows, created := "", "rows", "created"
+		run, created := "", "created"
 		switch {
 		case r.Resumed && r.RunID != 0:
 			run = fmt.Sprintf("run %d, resumed: ", r.RunID)
 		case r.RunID != 0:
 			run = fmt.Sprintf("run %d: ", r.RunID)
 		}
-		if c.Read == 1 {
-			rows = "row"
-		}
 		if !whole {
 			created = "would be created"
 		}
-		u.print(fmt.Sprintf("bulk: %s%d %s: %d %s, %d existing, %d duplicate, %d rejected",
-			run, c.Read, rows, c.Created, created, c.Existing, c.Duplicate, c.Rejected))
+		u.print(fmt.Sprintf("bulk: %s%s: %d %s, %d existing, %d duplicate, %d rejected",
+			run, rows(c.Read), c.Created, created, c.Existing, c.Duplicate, c.Rejected))
 		switch {
 		case o.DryRun:
 			u.print("bulk: a dry run: nothing was stored")
@@ -215,11 +230,25 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		u.print(fmt.Sprintf("bulk: wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
+		if u.lines {
+			u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
+		} else {
+			u.print(fmt.Sprintf("bulk: %s rejected: %s", rows(r.Reasons[reason]), reason))
+		}
+	}
+	if c.Rejected > 0 && !u.lines {
+		u.print("bulk: rejects are in " + filepath.Join(r.Out, report.RejectsName))
 	}
 	if c.Read == 0 {
 		u.log.Warn("the inputs have no rows")
 	}
+}
+
+func rows(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", n)
 }
 
 // A watch draws the progress line until it is stopped.

@@ -108,6 +108,21 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// A terminal shows durations and times as people read them.
+func TestReadable(t *testing.T) {
+	for v, want := range map[any]string{
+		70_890_428 * time.Nanosecond: "70.9ms", 39_374_772 * time.Nanosecond: "39.4ms", 412 * time.Microsecond: "412µs",
+		72_345 * time.Millisecond: "1m12.3s", 2*time.Hour + 34_567*time.Millisecond: "2h0m35s", time.Duration(0): "0s",
+		time.Date(2026, 11, 23, 18, 54, 42, 456_224_000, time.FixedZone("", 3600)): "2026-11-23T17:54:42Z",
+		int64(7): "7", "way": "way",
+	} {
+		var said strings.Builder
+		if newUI(nil, &said).log.Info("a", "b", v); said.String() != "bulk: a, b "+want+"\n" {
+			t.Errorf("%v: %s, want %s", v, &said, want)
+		}
+	}
+}
+
 // A stage without rows is shown, without a rate of them, and so is every stage where
 // a rate has no room. The cursor is left where a ^C has room.
 func TestBar(t *testing.T) {
