@@ -47,7 +47,7 @@ collisions.csv, manifest.json and timings.json.
 The same command again finishes a run that was interrupted or killed. Until then the
 output folder of one that was killed is refused to a run of other inputs, options or
 version. With --new-run it is discarded and a new run starts, to which the links that
-the old one stored count as existing; bulk undo takes those back.
+the old one stored count as existing; bulk undo, before that, takes those back.
 
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -26,6 +27,10 @@ could not have, because this run had them, are free again; links that were given
 code for that keep it. Where a foreign key would delete or change rows with the links
 (ON DELETE CASCADE and such; in SQLite, any foreign key to them), or is switched off,
 nothing is done.
+
+Later runs may have counted links of this one as existing; their mappings then name links
+that are gone, as bulk verify --db tells. A warning says which runs these may be; running
+their inputs again makes the links anew.
 
 One that is interrupted leaves an unfinished run, "loading" in bulk runs: undo it again,
 or have its command finish it.
@@ -72,8 +77,29 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	switch {
 	case taken: // be its output lost
 		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+		if done.Deleted > 0 {
+			err = errors.Join(err, warnOfLater(ctx, ui, store, id))
+		}
 	case done.Deleted > 0:
 		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+	}
+	return err
+}
+
+// warnOfLater tells of runs that may have counted links of an undone run as existing.
+func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) error {
+	runs, err := store.Runs(ctx)
+	var later []string
+	existing := int64(0)
+	for _, r := range runs {
+		if r.ID > undone && (r.State == sink.Loaded || r.State == sink.Finished) && r.Counts.Existing > 0 {
+			later = append(later, strconv.Itoa(int(r.ID)))
+			existing += r.Counts.Existing
+		}
+	}
+	if len(later) > 0 {
+		ui.log.Warn("later runs counted existing links: if links of this run were among them, their mappings name links that are gone",
+			"runs", strings.Join(later, " "), "existing", existing)
 	}
 	return err
 }
