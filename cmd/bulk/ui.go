@@ -38,12 +38,13 @@ type ui struct {
 	format string   // of log lines; "": by the terminal
 	lines  bool     // log lines rather than messages
 	log    *slog.Logger
-	mu     sync.Mutex // guards stderr against the progress line
+	every  time.Duration // between log lines of a long run
+	mu     sync.Mutex    // guards stderr against the progress line
 	bar    *progressbar.ProgressBar
 }
 
 func newUI(stdout, stderr io.Writer) *ui {
-	u := &ui{stdout: stdout, stderr: stderr}
+	u := &ui{stdout: stdout, stderr: stderr, every: time.Minute}
 	u.lines = !isTerminal(stderr)
 	if isTerminal(stdout) {
 		u.stdout = &shown{Writer: stdout}
@@ -251,7 +252,7 @@ func rows(n int64) string {
 	return fmt.Sprintf("%d rows", n)
 }
 
-// A watch draws the progress line until it is stopped.
+// A watch draws the progress line, or logs at times how far a run is, until it is stopped.
 type watch struct {
 	ui   *ui
 	quit chan struct{}
@@ -260,7 +261,9 @@ type watch struct {
 
 func (u *ui) watch(status *pipeline.Status) *watch {
 	w := &watch{ui: u, quit: make(chan struct{})}
-	if !u.lines {
+	if u.lines {
+		w.done.Go(func() { w.tell(status) })
+	} else {
 		w.done.Go(func() { w.draw(status) })
 	}
 	return w
@@ -269,6 +272,28 @@ func (u *ui) watch(status *pipeline.Status) *watch {
 func (w *watch) stop() {
 	close(w.quit)
 	w.done.Wait()
+}
+
+// tell is for who looks at the log of a run of many minutes.
+func (w *watch) tell(status *pipeline.Status) {
+	tick := time.NewTicker(w.ui.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-tick.C:
+			w.ui.logProgress(status, status.Stage())
+		}
+	}
+}
+
+func (u *ui) logProgress(status *pipeline.Status, stage pipeline.Stage) {
+	attrs := []any{"stage", stage.String(), "read", status.Read.Load()}
+	if total, at := progress(status, stage); total > 0 {
+		attrs = append(attrs, "percent", 100*at/total)
+	}
+	u.log.Info("progress", attrs...)
 }
 
 func (w *watch) draw(status *pipeline.Status) {

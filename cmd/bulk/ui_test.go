@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"strings"
 	"syscall"
@@ -120,6 +121,30 @@ func TestReadable(t *testing.T) {
 		if newUI(nil, &said).log.Info("a", "b", v); said.String() != "bulk: a, b "+want+"\n" {
 			t.Errorf("%v: %s, want %s", v, &said, want)
 		}
+	}
+}
+
+// A long run says in its log, now and then, how far it is.
+func TestProgressInLog(t *testing.T) {
+	status := new(pipeline.Status)
+	status.Read.Store(1000)
+	status.TotalBytes.Store(400)
+	status.Bytes.Store(129)
+	r, w := io.Pipe()
+	u := newUI(nil, w)
+	must(t, u.logAs("text"))
+	u.every = time.Millisecond
+	watch := u.watch(status)
+	line, err := bufio.NewReader(r).ReadString('\n')
+	r.Close() // lines that nobody reads hold up nothing
+	if watch.stop(); err != nil || !strings.HasSuffix(line, " level=INFO msg=progress stage=opening read=1000\n") {
+		t.Errorf("%q, %v", line, err)
+	}
+	var said strings.Builder
+	u = newUI(nil, &said)
+	must(t, u.logAs("text"))
+	if u.logProgress(status, pipeline.StageRead); !strings.HasSuffix(said.String(), " stage=reading read=1000 percent=32\n") {
+		t.Error(&said)
 	}
 }
 
