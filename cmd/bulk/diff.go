@@ -72,9 +72,6 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if o.Memory < audit.LeastDiffMemory {
 		return usage(fmt.Errorf("--memory: %d MiB are too little, diff needs %d", o.Memory>>20, audit.LeastDiffMemory>>20))
 	}
-	if o.Workers < 0 {
-		return usage(errors.New("--workers: is negative"))
-	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)
 	c := csv.NewWriter(w)

@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -98,7 +102,7 @@ sorted order, stores the links and writes a mapping report.
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
-		return usage(errors.Join(noneEmpty(cmd.Flags()), noneZero(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
+		return usage(errors.Join(noneEmpty(cmd.Flags()), inRange(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -239,13 +243,25 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// noneZero refuses 0 of a limit for which that, in the configuration, is the default.
-func noneZero(flags *pflag.FlagSet) (err error) {
-	for _, name := range []string{"max-field", "max-url-length"} {
-		if f := flags.Lookup(name); f != nil && f.Changed && f.Value.String() == "0" {
-			err = errors.Join(err, fmt.Errorf("--%s: is 0", name))
-		}
+// inRange refuses numbers that are out of range, in one form for all verbs, and of some 0,
+// which in the configuration is the default.
+func inRange(flags *pflag.FlagSet) (err error) {
+	ranges := map[string][2]int64{
+		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {0, math.MaxInt64},
+		"links": {0, math.MaxInt64}, "max-field": {1, 1 << 30}, "max-findings": {1, math.MaxInt64},
+		"max-retries": {0, codegen.MostRetries}, "max-url-length": {1, canon.MaxLength}, "workers": {0, math.MaxInt64},
 	}
+	flags.Visit(func(f *pflag.Flag) {
+		r, ok := ranges[f.Name]
+		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
+		switch {
+		case !ok || r[0] <= n && n <= r[1]:
+		case r[1] == math.MaxInt64:
+			err = errors.Join(err, fmt.Errorf("--%s: %d is below %d", f.Name, n, r[0]))
+		default:
+			err = errors.Join(err, fmt.Errorf("--%s: %d is not within %d to %d", f.Name, n, r[0], r[1]))
+		}
+	})
 	return err
 }
 

@@ -153,14 +153,8 @@ func (o *runOptions) settle() (err error) {
 		o.Config.MaxRejects, err = report.ParseMaxRejects(o.maxRejects)
 		check("max-rejects", err)
 	}
-	if o.CodeLength == 0 {
-		check("code-length", errors.New("0 is not within 1 to 24"))
-	}
 	if o.MaxRetries == 0 {
 		o.MaxRetries = pipeline.NoRetries
-	} else if o.MaxRetries < 0 {
-		check("max-retries", errors.New("is negative"))
-		o.MaxRetries = 0 // -1 has a meaning of its own
 	}
 	o.Memory, err = parseMemory(o.memory, o.LeastMemory())
 	check("memory", err)

@@ -124,12 +124,6 @@ func (o *verifyOptions) settle() (err error) {
 	if digest, err := hex.DecodeString(o.ManifestSHA256); o.ManifestSHA256 != "" && (err != nil || len(digest) != sha256.Size) {
 		problems = append(problems, fmt.Errorf("--manifest-sha256: %q is not 64 hexadecimal digits", o.ManifestSHA256))
 	}
-	if o.MaxFindings < 1 {
-		problems = append(problems, errors.New("--max-findings: is below 1"))
-	}
-	if o.Workers < 0 {
-		problems = append(problems, errors.New("--workers: is negative"))
-	}
 	if o.Memory, err = parseMemory(o.memory, 0); err != nil {
 		problems = append(problems, fmt.Errorf("--memory: %w", err))
 	}
