@@ -59,7 +59,7 @@ whether it was written with --excel-safe: compare the folders of such runs.
 	f.SortFlags = false
 	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that sort (default: one a core)")
-	f.StringVar(&o.memory, "memory", "", "memory to use, such as 512MiB (default: half of the machine's)")
+	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory to use, %dMiB or more (default: half of the machine's)", audit.LeastDiffMemory>>20))
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
 	return cmd
 }
@@ -70,7 +70,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		return usage(fmt.Errorf("--memory: %w", err))
 	}
 	if o.Memory < audit.LeastDiffMemory {
-		return usage(fmt.Errorf("--memory: %d MiB are too little, diff needs %d", o.Memory>>20, audit.LeastDiffMemory>>20))
+		return usage(fmt.Errorf("--memory: %d MiB is too little: diff takes %d MiB", o.Memory>>20, audit.LeastDiffMemory>>20))
 	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)

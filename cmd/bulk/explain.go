@@ -77,6 +77,9 @@ func (o *explainOptions) settle(urls []string) (err error) {
 	if len(urls) == 0 && o.from == "" {
 		return errors.New("no URL, and no --from")
 	}
+	if o.Workspace == "" {
+		return errors.New("no workspace: name one with --workspace")
+	}
 	if o.Scheme, err = codegen.New(o.length); err != nil {
 		return fmt.Errorf("--code-length: %w", err)
 	}

@@ -94,7 +94,7 @@ sorted order, stores the links and writes a mapping report.
 
 ` + exitCodes,
 		Args:          noVerb,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no verb; see bulk --help")) },
+		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no command; see bulk --help")) },
 		Version:       toolVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
