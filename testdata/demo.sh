@@ -11,7 +11,7 @@ cd "$dir" || exit 1
 show() { printf '\n$ %s\n' "$*"; "$@"; }
 show bulk run links.csv --workspace demo --base-url https://sho.rt
 [ $? -eq 3 ] || exit 1 # done, but rows were rejected
-show cut -d, -f1-3,5-9 links.bulk/mapping.csv || exit 1
+show cut -d, -s -f1-3,5-9 links.bulk/mapping.csv || exit 1
 show cut -d, -f1-5 links.bulk/rejects.csv || exit 1
 show bulk run links.csv --workspace demo --base-url https://sho.rt --overwrite
 [ $? -eq 3 ] || exit 1

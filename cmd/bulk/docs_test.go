@@ -120,6 +120,23 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
+// The demo shows whole records: each line of its tables has the source before all else.
+func TestDemo(t *testing.T) {
+	cmd := exec.Command("sh", "-c", string(read(t, "../../testdata/demo.sh"))) // read, so that its changes count
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	must(t, err)
+	tables := regexp.MustCompile(`(?m)^\$ cut .*\n(.+\n)+`).FindAllString(string(out), -1)
+	if len(tables) != 2 {
+		t.Fatalf("%d tables: %s", len(tables), out)
+	}
+	for _, line := range strings.Split(tables[0]+tables[1], "\n") {
+		if !regexp.MustCompile(`^(\$ cut |source,row,|links\.csv,\d+,|$)`).MatchString(line) {
+			t.Errorf("a line of its own: %s", line)
+		}
+	}
+}
+
 // README and --help say the same of the exit codes.
 func TestExitCodes(t *testing.T) {
 	help := strings.Join(strings.Fields(exitCodes), " ")
