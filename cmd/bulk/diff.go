@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
 
 	"github.com/linkforge/bulk/pipeline/audit"
@@ -27,7 +29,8 @@ func diffCommand(ui *ui) *cobra.Command {
 		Short: "Compare two runs, or two mappings, whatever their format and order",
 		Long: `Compare two runs, or two mappings, whatever their format and order. A and B are
 output folders of runs, or mapping files. Where nothing differs nothing is
-printed; otherwise each difference is a line, with what A and B have:
+printed; otherwise each difference is a line, with what A and B have, and stderr
+tells how many of each kind there are:
 
   added, removed  a link that only B, or only A, has
   remapped        a link (workspace and URL) that has another code
@@ -83,19 +86,24 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	o.NoMapping = func(path string) {
 		ui.log.Warn("the run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
-	found := false
+	found := map[audit.Change]int{}
 	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
-		found = true
+		found[d.Change]++
 		return print(d)
 	})
 	c.Flush() // w keeps its error
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, audit.ErrNoMapping) {
 		return usage(err)
 	}
-	if err == nil && found {
-		return errDiffers
+	if err != nil || len(found) == 0 {
+		return err
 	}
-	return err
+	var counts []any
+	for _, change := range slices.Sorted(maps.Keys(found)) {
+		counts = append(counts, string(change), found[change])
+	}
+	ui.log.Info("they differ", counts...)
+	return errDiffers
 }
 
 // printCSV returns a function that writes a line, and before the first one the
