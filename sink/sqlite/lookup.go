@@ -109,7 +109,7 @@ func (r *reader) code(i int, p *sink.Probe, visit func(sink.Found) error) (same 
 			return false, r.damaged(p, p.Workspace, p.Code, canonical)
 		}
 	}
-	return same, visit(sink.Found{Probe: i, Same: same, Code: p.Code, Canonical: canonical, Run: int32(q.int(2))})
+	return same, visit(sink.Found{Probe: i, Same: same, Code: p.Code, Canonical: canonical, Run: runOf(q, 2)})
 }
 
 // key visits the link of the probe's URL.
@@ -124,7 +124,7 @@ func (r *reader) key(i int, p *sink.Probe, visit func(sink.Found) error) error {
 	if !bytes.Equal(workspace, p.Workspace) || !bytes.Equal(canonical, p.Canonical) {
 		return r.damaged(p, workspace, code, canonical)
 	}
-	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Run: int32(q.int(3))})
+	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Run: runOf(q, 3)})
 }
 
 // damaged is the error of a link that has the key of another URL.

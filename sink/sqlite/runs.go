@@ -24,13 +24,23 @@ func anyTime(text string) time.Time {
 	return t
 }
 
+// runOf reads the ID of a run. An integer of SQLite has 64 bits: what is no ID is -1, which
+// no run has.
+func runOf(s *stmt, column int) int32 {
+	n := s.int(column)
+	if n != int64(int32(n)) {
+		return -1
+	}
+	return int32(n)
+}
+
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
 		manifest_sha256, started_at, coalesce(finished_at, '') FROM runs `
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		r := sink.Run{
-			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)),
+			ID: runOf(s, 0), Fingerprint: s.string(1), State: sink.State(s.string(2)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
 			ManifestSHA256: s.string(9),
 		}

@@ -35,7 +35,7 @@ type stamped struct {
 
 // stored reads the row that Scan is at.
 func stored(q *stmt, at *stamped) (*sink.Stored, error) {
-	l := &sink.Stored{Link: sink.Link{Workspace: q.bytes(0), Code: q.bytes(1), Canonical: q.bytes(3), Original: q.bytes(4)}, Run: int32(q.int(5))}
+	l := &sink.Stored{Link: sink.Link{Workspace: q.bytes(0), Code: q.bytes(1), Canonical: q.bytes(3), Original: q.bytes(4)}, Run: runOf(q, 5)}
 	key := q.bytes(2)
 	if len(key) != len(l.Key) {
 		return l, fmt.Errorf("url_key has %d bytes", len(key))

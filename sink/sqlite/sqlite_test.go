@@ -399,6 +399,34 @@ func TestScanKey(t *testing.T) {
 	}
 }
 
+// A number of a run that has more than 32 bits is not cut to that of another, wherever it
+// is read.
+func TestRunTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store, links := open(t, path), makeLinks("w", 0, 1)
+	inSession(t, store, func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(links)))
+	}, "w")
+	execAll("UPDATE links SET run_id = run_id + 4294967296; UPDATE runs SET run_id = run_id + 4294967296")(t, path)
+	got := map[string]int32{}
+	noError(t, store.Scan(context.Background(), func(l *sink.Stored) error { got["Scan"] = l.Run; return nil }))
+	runs, err := store.Runs(context.Background())
+	noError(t, err)
+	got["Runs"] = runs[0].ID
+	s, err := store.Peek(context.Background())
+	noError(t, err)
+	defer s.Close()
+	for name, code := range map[string][]byte{"by code": links[0].Code, "by key": []byte("?")} {
+		probe := sink.Probe{Workspace: links[0].Workspace, Code: code, Key: links[0].Key, Canonical: links[0].Canonical, WantRun: true}
+		noError(t, s.Lookup(context.Background(), []sink.Probe{probe}, func(f sink.Found) error { got[name] = f.Run; return nil }))
+	}
+	for _, name := range []string{"Scan", "Runs", "by code", "by key"} {
+		if id, ok := got[name]; !ok || id != -1 {
+			t.Errorf("%s: run %d, %v", name, id, ok)
+		}
+	}
+}
+
 // A link that an index of somebody else refuses is no conflict, whatever index that is.
 func TestIndexOfOthers(t *testing.T) {
 	for _, on := range []string{"run_id", "length(canonical_url)"} {
