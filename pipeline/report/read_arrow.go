@@ -71,11 +71,17 @@ func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
 	for c, column := range a.record.Columns() {
 		switch column := column.(type) {
 		case *array.Int64:
-			b.row = append(b.row, column.Value(i))
+			b.addRow(column.Value(i), column.IsValid(i))
 		case *array.Int32:
 			b.addSalt(column.Value(i), column.IsValid(i))
 		case *array.Dictionary:
-			size += b.setOutcome(bytesOf(column.Dictionary().(*array.String).Value(column.GetValueIndex(i))))
+			outcome := "null"
+			if column.IsValid(i) {
+				if values, at := column.Dictionary().(*array.String), column.GetValueIndex(i); values.IsValid(at) {
+					outcome = values.Value(at)
+				}
+			}
+			size += b.setOutcome(bytesOf(outcome))
 		case *array.String:
 			size += b.addCell(next, c, bytesOf(column.Value(i)), column.IsValid(i))
 			next++

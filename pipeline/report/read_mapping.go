@@ -242,6 +242,14 @@ func (m *MappingReader) safely(f func() error) (err error) {
 	return err
 }
 
+// addRow adds the number of a row. A null, which may have any value, is a fault.
+func (b *MappingBlock) addRow(row int64, valid bool) {
+	if !valid {
+		b.fault(len(b.row), "row", []byte("null"))
+	}
+	b.row = append(b.row, row)
+}
+
 // setOutcome adds what a cell of the column outcome says, and returns its size.
 func (b *MappingBlock) setOutcome(cell []byte) int {
 	for o := Created; o <= Duplicate; o++ {

@@ -9,11 +9,15 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columnar"
 	"golang.org/x/sys/unix"
 )
 
@@ -113,6 +117,59 @@ func TestReadDamage(t *testing.T) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// A null of Arrow where no run writes one is found, in whatever column, and in a
+// dictionary too.
+func TestReadNulls(t *testing.T) {
+	data := mapping(t, Arrow, MappingOptions{}, exampleRows()[:1], 1)
+	good, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := good.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	null := func(a, dictionary arrow.ArrayData) arrow.Array { // in the dictionary, if there is one
+		buffers, nulls := slices.Clone(a.Buffers()), 0
+		if dictionary == nil {
+			buffers[0], nulls, dictionary = memory.NewBufferBytes(make([]byte, 1)), 1, a.Dictionary()
+		}
+		return array.MakeFromData(array.NewDataWithDictionary(a.DataType(), 1, buffers, nulls, 0, dictionary.(*array.Data)))
+	}
+	read := func(c int, column arrow.Array) {
+		t.Helper()
+		columns := slices.Clone(record.Columns())
+		columns[c] = column
+		var out bytes.Buffer
+		w, err := ipc.NewFileWriter(&counter{Writer: &out}, ipc.WithSchema(good.Schema()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Write(array.NewRecord(good.Schema(), columns, 1)), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		m, err := OpenMapping(write(t, "mapping", out.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		_, err = m.Next()
+		var cell *CellError
+		found := errors.As(err, &cell) && cell.Row == 1 && cell.Column == MappingColumns()[c] && cell.Found == "null"
+		if nullable := good.Schema().Field(c).Nullable; found == nullable || nullable && err != nil {
+			t.Errorf("column %s: %v", MappingColumns()[c], err)
+		}
+	}
+	for c, column := range record.Columns() {
+		read(c, null(column.Data(), nil))
+	}
+	none := array.NewStringBuilder(memory.DefaultAllocator)
+	for range Duplicate + 1 {
+		none.AppendNull()
+	}
+	read(outcomeColumn, null(record.Column(outcomeColumn).Data(), none.NewArray().Data()))
 }
 
 // That a mapping cannot be read is told as it is, and not as damage, whatever the
