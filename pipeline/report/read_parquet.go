@@ -46,17 +46,45 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	want := parquetSchema(names)[1:]
 	for i, got := range file.Schema().Fields() {
-		if !got.Leaf() || got.Repeated() || got.Type().Kind() != parquet.Kind(want[i].Type.V) {
-			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, want[i].Type.V)
+		if want := parquetType(i); !got.Leaf() || got.Repeated() || !isType(got.Type(), want) {
+			return nil, nil, fmt.Errorf("its column %s has the type %s rather than %s", got.Name(), got, want)
 		}
 	}
-	return &parquetRowReader{groups: file.RowGroups()}, carried, nil
+	groups, rows := file.RowGroups(), int64(0)
+	for _, group := range groups {
+		rows += group.NumRows()
+	}
+	if rows != file.NumRows() {
+		return nil, nil, fmt.Errorf("its row groups have %d rows, and all of it %d", rows, file.NumRows())
+	}
+	return &parquetRowReader{groups: groups}, carried, nil
+}
+
+// parquetType returns the type of column i, as parquetSchema has it.
+func parquetType(i int) parquet.Type {
+	switch {
+	case i == rowColumn:
+		return parquet.Int(64).Type()
+	case i == saltColumn:
+		return parquet.Int(32).Type()
+	case i == originalColumn || i >= ownColumns:
+		return parquet.ByteArrayType
+	}
+	return parquet.String().Type()
+}
+
+// isType reports whether values of a type mean what those of another do. Where a mapping
+// was written anew, it need not say that integers are integers.
+func isType(t, want parquet.Type) bool {
+	return t.String() == want.String() || t == parquet.Int32Type && want.Kind() == parquet.Int32 || t == parquet.Int64Type && want.Kind() == parquet.Int64
 }
 
 func (p *parquetRowReader) readInto(b *MappingBlock) error {
 	for p.left == 0 {
+		if err := p.ended(); err != nil {
+			return err
+		}
 		if err := p.close(); err != nil {
 			return err
 		}
@@ -84,12 +112,15 @@ func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
 	next := 0 // of the cells of b
 	for c, column := range p.columns {
 		v, err := column.next()
+		if err == io.EOF {
+			err = errors.New("it has fewer values than its row group has rows")
+		}
 		if err != nil {
 			return 0, fmt.Errorf("column %d: %w", c+1, err)
 		}
 		switch c {
 		case rowColumn:
-			b.row = append(b.row, v.Int64())
+			b.addRow(v.Int64(), !v.IsNull())
 		case outcomeColumn:
 			size += b.setOutcome(v.ByteArray())
 		case saltColumn:
@@ -102,7 +133,22 @@ func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
 	return size, nil
 }
 
-// next returns the next value, valid until the one after.
+// ended checks that the columns of the row group in hand have no more values.
+func (p *parquetRowReader) ended() error {
+	for c, column := range p.columns {
+		_, err := column.next()
+		if err == nil {
+			err = errors.New("it has more values than its row group has rows")
+		}
+		if err != io.EOF {
+			return fmt.Errorf("column %d: %w", c+1, err)
+		}
+	}
+	return nil
+}
+
+// next returns the next value, valid until the one after; after the last the error is
+// io.EOF.
 func (p *parquetColumn) next() (v *parquet.Value, err error) {
 	if len(p.got) == 0 {
 		err = p.load()
@@ -128,9 +174,6 @@ func (p *parquetColumn) load() error {
 		parquet.Release(p.page)
 		var err error
 		if p.page, err = p.pages.ReadPage(); err != nil {
-			if err == io.EOF {
-				err = errors.New("it has fewer values than its row group has rows")
-			}
 			return err
 		}
 		p.values = p.page.Values()

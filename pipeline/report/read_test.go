@@ -18,6 +18,10 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/pipeline/columnar"
+	"github.com/parquet-go/parquet-go/deprecated"
+	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
 	"golang.org/x/sys/unix"
 )
 
@@ -170,6 +174,64 @@ func TestReadNulls(t *testing.T) {
 		none.AppendNull()
 	}
 	read(outcomeColumn, null(record.Column(outcomeColumn).Data(), none.NewArray().Data()))
+}
+
+// What the metadata of a Parquet mapping says against its rows is damage; so is a null
+// where a run writes none.
+func TestReadParquetLies(t *testing.T) {
+	typed := func(column int, value format.LogicalTypeValue) func(*format.FileMetaData) {
+		return func(m *format.FileMetaData) {
+			m.Schema[1+column].LogicalType.Value, m.Schema[1+column].ConvertedType = value, thrift.Null[deprecated.ConvertedType]{}
+		}
+	}
+	for name, c := range map[string]struct {
+		lie  func(m *format.FileMetaData)
+		want string
+	}{
+		"nothing":             {func(*format.FileMetaData) {}, "EOF"},
+		"no types of numbers": {func(m *format.FileMetaData) { typed(rowColumn, nil)(m); typed(saltColumn, nil)(m) }, "EOF"},
+		"a hidden row":        {func(m *format.FileMetaData) { m.RowGroups[0].NumRows--; m.NumRows-- }, "row 2: column 1: it has more values than its row group has rows"},
+		"the last one":        {func(m *format.FileMetaData) { m.RowGroups[1].NumRows--; m.NumRows-- }, "row 4: column 1: it has more values than its row group has rows"},
+		"a row too many":      {func(m *format.FileMetaData) { m.RowGroups[1].NumRows++; m.NumRows++ }, "row 3: column 1: it has fewer values than its row group has rows"},
+		"rows of all":         {func(m *format.FileMetaData) { m.NumRows++ }, "its row groups have 4 rows, and all of it 5"},
+		"date":                {typed(saltColumn, new(format.DateType)), "its column salt has the type"},
+		"unsigned":            {typed(rowColumn, &format.IntType{BitWidth: 64}), "its column row has the type"},
+		"no text":             {typed(sourceColumn, nil), "its column source has the type"},
+		"text":                {typed(originalColumn, new(format.StringType)), "its column original_url has the type"},
+		"null":                {func(m *format.FileMetaData) { m.Schema[1+rowColumn].RepetitionType.V = format.Optional }, `row 1: column row: "null" is none of its values`},
+	} {
+		var out bytes.Buffer
+		m := newParquetMapping(&out, MappingOptions{Carried: []string{"a", "b"}}).(*columnMapping)
+		e, b := m.encoder.(*parquetEncoder), m.Block()
+		if m.rows = 2; name == "null" {
+			e.columns[rowColumn].fill = func(b *pageBuffer, g *group, _, _ int) error {
+				b.valid = make([]byte, g.rows)
+				return errors.Join(b.levels(), b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, nil)))
+			}
+		}
+		for _, r := range exampleRows() {
+			b.Append(&r)
+		}
+		if err := m.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		m.flush()
+		m.finish()
+		c.lie(&e.meta)
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := OpenMapping(write(t, "mapping", out.Bytes()))
+		if err == nil {
+			defer r.Close()
+		}
+		for err == nil {
+			_, err = r.Next()
+		}
+		if !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
 }
 
 // That a mapping cannot be read is told as it is, and not as damage, whatever the
