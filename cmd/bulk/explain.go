@@ -118,7 +118,7 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (err
 			return err
 		}
 		count++
-		rejected = rejected || e.Reason != ""
+		rejected = rejected || e.Reason != "" || e.Store != nil && e.Store.Code == ""
 		return o.print(w, e, count == 1)
 	})
 	if err == nil && rejected {
