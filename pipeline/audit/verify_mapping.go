@@ -43,6 +43,9 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
+	if m.Format.FileName() != v.mapping { // its format was told by its content
+		v.fault(v.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
+	}
 	v.checkColumns(v.mapping, m.Carried, v.carriedNames(m))
 	rows := rowReader(m)
 	if v.run.order == report.InputOrder {

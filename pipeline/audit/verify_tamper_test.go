@@ -277,6 +277,16 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 				t.Errorf("%s: byte %d: found %v", format, i, kinds(v))
 			}
 		}
+		m := readManifest(t)
+		m.Options["report_format"], m.Files[0].Name = "csv", "mapping.csv"
+		writeManifest(t, m)
+		if err := os.WriteFile("out/mapping.csv", good, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		fixDigests(t)
+		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[damaged]" || string(v.Findings[0].Found) != string(format) {
+			t.Errorf("%s as mapping.csv: found %v", format, v.Findings)
+		}
 	}
 }
 
