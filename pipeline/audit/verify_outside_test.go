@@ -107,6 +107,13 @@ func TestVerifyStoreRuns(t *testing.T) {
 		}
 		restore()
 	}
+	for _, change := range []string{"UPDATE runs SET as_of = 'now' WHERE run_id = 2", "UPDATE links SET created_at = 'now' WHERE run_id = 1", "UPDATE links SET created_at = 'now' WHERE run_id = 2"} {
+		restore := alter(t, dir, change)
+		if f := verify(t, audit.VerifyConfig{Store: cfg.Store}).Findings; len(f) == 0 || f[0].Found != "no time" {
+			t.Errorf("%s: found %+v", change, f)
+		}
+		restore()
+	}
 	refuse(t, cfg, "url,team,note\nftp://a/,x,\nftp://b/,x,\n")
 	alter(t, dir, fmt.Sprintf("UPDATE runs SET manifest_sha256 = '%s' WHERE run_id = 1", digestOf(t, "out/manifest.json")))
 	if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); fmt.Sprint(kinds(v)) != "[store_run]" {

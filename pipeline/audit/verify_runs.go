@@ -45,11 +45,19 @@ func (v *verifier) checkRun(run *sink.Run) {
 		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
 	}
 	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
-		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), run.AsOf.String())
+		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
 	}
 	if report.Counts(run.Counts) != v.manifest.Counts {
 		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(report.Counts(run.Counts)))
 	}
+}
+
+// timeText is a time of the store in a finding; there it may be one that cannot be told.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return t.String()
 }
 
 // wrongRun makes a finding of a column of a run of the store.

@@ -269,7 +269,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runID), fmt.Sprint(l.Run))
 	}
 	if !l.Created.Equal(c.manifest.AsOf) {
-		here.wrong(StoreDiffers, "created_at", c.manifest.AsOf.String(), l.Created.String())
+		here.wrong(StoreDiffers, "created_at", c.manifest.AsOf.String(), timeText(l.Created))
 	}
 }
 
@@ -304,7 +304,7 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
 	}
 	if run, ok := c.runs[l.Run]; ok && l.Run != c.runID && !l.Created.Equal(run.AsOf) {
-		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+run.AsOf.String(), l.Created.String())
+		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
 	if l.Run == c.runID && l.Created.Equal(c.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
