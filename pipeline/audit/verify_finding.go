@@ -47,7 +47,7 @@ const (
 	InputSum       Kind = "input_sum"         // an input is not the one that the run read, or is not as the manifest says
 	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
-	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not
+	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not as created
 	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
 	StoreRun       Kind = "store_run"         // a run of the store, or the time of its links, is not what the run left
 	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL

@@ -68,6 +68,26 @@ func TestVerifyStore(t *testing.T) {
 	}
 }
 
+// A link that the run made, by the store, and that its mapping says was there before, is
+// found in the row of the mapping too.
+func TestVerifyStoreOutcome(t *testing.T) {
+	cfg, dir := base(10), t.TempDir()
+	cfg.Store = openStore(t, dir)
+	job(t, cfg, map[string]string{"a.csv": table(5, 30, "url,team,note")})
+	mapping := lines(t, "mapping.csv")
+	row := slices.IndexFunc(mapping, func(line string) bool { return strings.Contains(line, ",created,") })
+	mapping[row] = strings.Replace(mapping[row], ",created,", ",existing,", 1)
+	m := readManifest(t)
+	m.Counts.Created, m.Counts.Existing = m.Counts.Created-1, 1
+	writeManifest(t, m)
+	put(t, "mapping.csv", mapping)
+	alter(t, dir, fmt.Sprintf("UPDATE runs SET created = created - 1, existing = 1, manifest_sha256 = '%s'", digestOf(t, "out/manifest.json")))
+	f := verify(t, audit.VerifyConfig{Store: cfg.Store}).Findings
+	if len(f) != 2 || f[0].Kind != audit.StoreDiffers || f[0].Row != int64(row) || f[0].Column != "outcome" || f[1].Kind != audit.StoreExtra {
+		t.Errorf("found %+v", f)
+	}
+}
+
 // An original URL that the store has with its bytes escaped may be longer than any
 // input. Then its canonical form must at least be one.
 func TestVerifyStoreLongOriginal(t *testing.T) {

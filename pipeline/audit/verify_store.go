@@ -211,7 +211,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		c.same(&c.wanted.claim, l)
 	}
 	if c.all && !found && l.Run == c.runID && c.runID != 0 {
-		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runID, " that is not in its mapping"), string(l.Code))
+		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runID, " that its mapping has not as created"), string(l.Code))
 	}
 	return c.wanted.err
 }
@@ -260,6 +260,9 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
 	if !w.created {
+		if c.runID != 0 && l.Run == c.runID {
+			here.wrong(StoreDiffers, "outcome", report.Existing.String(), report.Created.String())
+		}
 		return
 	}
 	if !bytes.Equal(w.owner, l.Original) {
