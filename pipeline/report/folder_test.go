@@ -212,7 +212,7 @@ func foreign() map[string]func(out string) error {
 	write := func(path, content string) error {
 		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666))
 	}
-	const manifest = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}]}`
+	const manifest = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}, {"name": "contract.docx"}]}`
 	return map[string]func(string) error{
 		"no folder": func(out string) error { return write(out, "x") },
 		"is no folder": func(out string) error {
@@ -224,6 +224,9 @@ func foreign() map[string]func(out string) error {
 		"invalid character": func(out string) error { return write(out+"/manifest.json", "no json") },
 		"also holds notes.txt": func(out string) error {
 			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/notes.txt", "x"))
+		},
+		"also holds contract.docx": func(out string) error {
+			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/contract.docx", "x"))
 		},
 		"also holds d": func(out string) error {
 			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/d/x", "x"))

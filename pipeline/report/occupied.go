@@ -48,8 +48,9 @@ func (f *Folder) occupied() (bool, error) {
 	return true, f.ours(entries)
 }
 
-// ours checks that a folder holds a manifest and only regular files that it
-// lists, so that overwriting destroys nothing that bulk did not write.
+// ours checks that a folder holds a manifest and only regular files that it lists and
+// that a run may have, so that overwriting destroys nothing that bulk did not write: a
+// manifest may come from anybody.
 func (f *Folder) ours(entries []fs.DirEntry) error {
 	data, err := f.fs.ReadFile(filepath.Join(f.target, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,7 +65,10 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 	}
 	known := []string{ManifestName, TimingsName}
 	for _, file := range m.Files {
-		known = append(known, file.Name)
+		switch file.Name {
+		case CSV.FileName(), Parquet.FileName(), Arrow.FileName(), RejectsName, CollisionsName:
+			known = append(known, file.Name)
+		}
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) {
