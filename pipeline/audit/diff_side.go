@@ -31,14 +31,9 @@ func openSide(path string) (*diffSide, error) {
 	if !info.IsDir() {
 		return &diffSide{mapping: report.FileSum{Name: path}}, isFile(path, info)
 	}
-	f, err := openManifest(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	s := &diffSide{}
-	if s.manifest, err = report.ReadManifest(f); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if s.manifest, _, err = readManifest(path); err != nil {
+		return nil, err
 	}
 	s.excelSafe = option[bool](s.manifest.Options, "excel_safe")
 	for _, file := range s.manifest.Files {

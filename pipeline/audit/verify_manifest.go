@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,30 +20,32 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// openManifest opens the manifest of a run.
-func openManifest(dir string) (*os.File, error) {
-	f, err := os.Open(filepath.Join(dir, report.ManifestName))
+// readManifest reads the manifest of a run.
+func readManifest(dir string) (*report.Manifest, []byte, error) {
+	path := filepath.Join(dir, report.ManifestName)
+	data, err := report.ManifestFile(nil, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		err = fmt.Errorf("%s: %w: %w", dir, report.ErrNotOurs, err)
 	}
-	return f, err
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := report.ReadManifest(bytes.NewReader(data))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	return m, data, err
 }
 
 // readManifest also compares its digest with the one that it must have.
 func (v *verifier) readManifest() error {
-	f, err := openManifest(v.cfg.Dir)
+	m, data, err := readManifest(v.cfg.Dir)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	digest := sha256.New()
-	if v.manifest, err = report.ReadManifest(io.TeeReader(f, digest)); err != nil {
-		return fmt.Errorf("%s: %w", v.path(report.ManifestName), err)
-	}
-	if _, err := io.Copy(digest, f); err != nil {
-		return err
-	}
-	v.result.ManifestSHA256 = hex.EncodeToString(digest.Sum(nil))
+	v.manifest = m
+	digest := sha256.Sum256(data)
+	v.result.ManifestSHA256 = hex.EncodeToString(digest[:])
 	if want := strings.ToLower(v.cfg.ManifestSHA256); want != "" && want != v.result.ManifestSHA256 {
 		v.wrong(ManifestSum, "", want, v.result.ManifestSHA256)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -616,11 +617,16 @@ func TestVerifyFormats(t *testing.T) {
 func TestVerifyNotOurs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	os.WriteFile("file", nil, 0o666)
-	for _, dir := range []string{".", "none", "file"} {
+	os.Mkdir("fifo", 0o777)
+	syscall.Mkfifo("fifo/manifest.json", 0o666)
+	for _, dir := range []string{".", "none", "file", "fifo"} {
 		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir})
 		if !errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), filepath.Join(dir, "manifest.json")) {
 			t.Errorf("%s: %v", dir, err)
 		}
+	}
+	if err := audit.Diff(context.Background(), audit.DiffConfig{A: "fifo", B: "fifo"}, nil); !errors.Is(err, report.ErrNotOurs) {
+		t.Errorf("diff: %v", err)
 	}
 }
 

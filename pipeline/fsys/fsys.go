@@ -22,6 +22,7 @@ import (
 type FS interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
+	// ReadFile is ErrNotRegular for what is no regular file, and waits for no FIFO.
 	ReadFile(path string) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Open(path string) (File, error)    // for reading
@@ -37,6 +38,9 @@ type FS interface {
 	Exchange(a, b string) error   // ErrUnsupported: the file system cannot
 	Writable(path string) error   // why this process may not write it; nil: it may
 }
+
+// ErrNotRegular: what FS.ReadFile was to read.
+var ErrNotRegular = errors.New("not a regular file")
 
 // A File is an open file or folder.
 type File interface {
@@ -79,7 +83,6 @@ func Or(f FS) FS {
 
 func (OS) Stat(path string) (fs.FileInfo, error)      { return os.Stat(path) }
 func (OS) Lstat(path string) (fs.FileInfo, error)     { return os.Lstat(path) }
-func (OS) ReadFile(path string) ([]byte, error)       { return os.ReadFile(path) }
 func (OS) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
 func (OS) Mkdir(path string) error                    { return os.Mkdir(path, 0o777) }
 func (OS) Remove(path string) error                   { return os.Remove(path) }
@@ -89,6 +92,22 @@ func (OS) Open(path string) (File, error) { return open(path, os.O_RDONLY) }
 
 func (OS) OpenDir(path string) (File, error) {
 	return open(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW)
+}
+
+func (OS) ReadFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	}
+	return io.ReadAll(f)
 }
 
 func (OS) Create(path string) (File, error) {

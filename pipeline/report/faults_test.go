@@ -324,11 +324,16 @@ func TestDamagedMark(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	leaveBehind(t, out, true)
 	mark := filepath.Join(filepath.Dir(out), ".out.partial", markName)
-	if err := os.WriteFile(mark, []byte("{"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), "--new-run") {
-		t.Error(err)
+	for _, damage := range []func() error{
+		func() error { return os.WriteFile(mark, []byte("{"), 0o666) },
+		func() error { return errors.Join(os.Remove(mark), syscall.Mkfifo(mark, 0o666)) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), "--new-run") {
+			t.Error(err)
+		}
 	}
 	f, err := Claim(out, ClaimOptions{NewRun: true})
 	if err != nil {

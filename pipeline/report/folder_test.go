@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -218,8 +219,11 @@ func foreign() map[string]func(out string) error {
 		"is no folder": func(out string) error {
 			return errors.Join(os.Mkdir(out+".real", 0o777), os.Symlink(out+".real", out))
 		},
-		"it is no folder":   func(out string) error { return os.Symlink("nowhere", out) },
-		"no manifest.json":  func(out string) error { return write(out+"/notes.txt", "x") },
+		"it is no folder":  func(out string) error { return os.Symlink("nowhere", out) },
+		"no manifest.json": func(out string) error { return write(out+"/notes.txt", "x") },
+		"manifest.json: not a regular file": func(out string) error {
+			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
+		},
 		"no profile":        func(out string) error { return write(out+"/manifest.json", `{"name": "a web application"}`) },
 		"invalid character": func(out string) error { return write(out+"/manifest.json", "no json") },
 		"also holds notes.txt": func(out string) error {

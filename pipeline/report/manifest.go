@@ -169,11 +169,20 @@ func ReadManifest(r io.Reader) (*Manifest, error) {
 	return m, nil
 }
 
+// ManifestFile returns the bytes of a manifest, which may come from anybody: of what is
+// no regular file the error is ErrNotOurs. A files of nil is the file system of the system.
+func ManifestFile(files fsys.FS, path string) ([]byte, error) {
+	data, err := fsys.Or(files).ReadFile(path)
+	if errors.Is(err, fsys.ErrNotRegular) {
+		err = fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	return data, err
+}
+
 // ManifestSHA256 returns the digest, in hexadecimal, of the manifest in an
-// output folder. Where there is none the error is fs.ErrNotExist. A files of nil is
-// the file system of the system.
+// output folder. Where there is none the error is fs.ErrNotExist.
 func ManifestSHA256(files fsys.FS, out string) (string, error) {
-	data, err := fsys.Or(files).ReadFile(filepath.Join(out, ManifestName))
+	data, err := ManifestFile(files, filepath.Join(out, ManifestName))
 	if err != nil {
 		return "", err
 	}

@@ -52,7 +52,7 @@ func (f *Folder) occupied() (bool, error) {
 // that a run may have, so that overwriting destroys nothing that bulk did not write: a
 // manifest may come from anybody.
 func (f *Folder) ours(entries []fs.DirEntry) error {
-	data, err := f.fs.ReadFile(filepath.Join(f.target, ManifestName))
+	data, err := ManifestFile(f.fs, filepath.Join(f.target, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: it has no %s", ErrNotOurs, ManifestName)
 	}

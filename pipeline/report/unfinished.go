@@ -79,7 +79,7 @@ func (f *Folder) ownedByOutput() error {
 }
 
 func (f *Folder) readManifest(path string) (*Manifest, error) {
-	data, err := f.fs.ReadFile(path)
+	data, err := ManifestFile(f.fs, path)
 	if err != nil {
 		return nil, fsys.Cause(err)
 	}
