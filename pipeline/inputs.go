@@ -41,7 +41,7 @@ const (
 	cellOfURL = -2
 	cellOfWS  = -3
 
-	maxInputs = 1 << 20 // the sort key of a reject has room for so many
+	maxInputs = report.MaxInputs
 )
 
 // nameInputs lists the inputs, none of which may lie where the output goes.

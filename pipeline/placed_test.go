@@ -95,7 +95,7 @@ func read(t *testing.T, path string) string {
 
 func manifest(t *testing.T) *report.Manifest {
 	t.Helper()
-	m, err := report.ReadManifest(strings.NewReader(read(t, "out/manifest.json")))
+	m, err := report.ReadManifest([]byte(read(t, "out/manifest.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -30,7 +29,7 @@ func readManifest(dir string) (*report.Manifest, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := report.ReadManifest(bytes.NewReader(data))
+	m, err := report.ReadManifest(data)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}

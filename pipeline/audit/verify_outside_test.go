@@ -619,7 +619,10 @@ func TestVerifyNotOurs(t *testing.T) {
 	os.WriteFile("file", nil, 0o666)
 	os.Mkdir("fifo", 0o777)
 	syscall.Mkfifo("fifo/manifest.json", 0o666)
-	for _, dir := range []string{".", "none", "file", "fifo"} {
+	os.Mkdir("huge", 0o777)
+	os.WriteFile("huge/manifest.json", nil, 0o666)
+	os.Truncate("huge/manifest.json", report.MaxManifest+1)
+	for _, dir := range []string{".", "none", "file", "fifo", "huge"} {
 		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir})
 		if !errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), filepath.Join(dir, "manifest.json")) {
 			t.Errorf("%s: %v", dir, err)

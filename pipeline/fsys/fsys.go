@@ -5,8 +5,10 @@
 package fsys
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -22,8 +24,9 @@ import (
 type FS interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
-	// ReadFile is ErrNotRegular for what is no regular file, and waits for no FIFO.
-	ReadFile(path string) ([]byte, error)
+	// ReadFile is ErrNotRegular for what is no regular file, or one of more bytes, and
+	// waits for no FIFO.
+	ReadFile(path string, most int64) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Open(path string) (File, error)    // for reading
 	OpenDir(path string) (File, error) // follows no symbolic link
@@ -94,7 +97,7 @@ func (OS) OpenDir(path string) (File, error) {
 	return open(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW)
 }
 
-func (OS) ReadFile(path string) ([]byte, error) {
+func (OS) ReadFile(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -104,10 +107,12 @@ func (OS) ReadFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: ErrNotRegular}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w of at most %d bytes", ErrNotRegular, most)}
 	}
-	return io.ReadAll(f)
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = data.ReadFrom(io.LimitReader(f, most)) // it may grow meanwhile
+	return data.Bytes(), err
 }
 
 func (OS) Create(path string) (File, error) {

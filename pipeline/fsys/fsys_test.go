@@ -2,6 +2,7 @@ package fsys_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -61,6 +62,23 @@ func TestDirect(t *testing.T) {
 		if _, err := f.ReadAt(block[:n], fsys.BlockAlign); err != nil || !bytes.Equal(block[:n], want.Bytes()[fsys.BlockAlign:][:n]) {
 			t.Errorf("%d bytes read: %v", n, err)
 		}
+	}
+}
+
+// A file is read whole or not at all.
+func TestReadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte("abc"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range []string{"", "", "", "abc", "abc"} {
+		got, err := fsys.OS{}.ReadFile(path, int64(most))
+		if string(got) != want || errors.Is(err, fsys.ErrNotRegular) != (want == "") {
+			t.Errorf("at most %d bytes: %q, %v", most, got, err)
+		}
+	}
+	if _, err := (fsys.OS{}).ReadFile(filepath.Dir(path), 1<<30); !errors.Is(err, fsys.ErrNotRegular) {
+		t.Errorf("a folder: %v", err)
 	}
 }
 

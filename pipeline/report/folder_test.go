@@ -224,6 +224,9 @@ func foreign() map[string]func(out string) error {
 		"manifest.json: not a regular file": func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
 		},
+		"of at most 1073741824 bytes": func(out string) error {
+			return errors.Join(write(out+"/manifest.json", manifest), os.Truncate(out+"/manifest.json", MaxManifest+1))
+		},
 		"no profile":        func(out string) error { return write(out+"/manifest.json", `{"name": "a web application"}`) },
 		"invalid character": func(out string) error { return write(out+"/manifest.json", "no json") },
 		"also holds notes.txt": func(out string) error {

@@ -175,7 +175,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"profile":"x","options":{"a":null,"b":[]},"inputs":[null,{"name":null,"columns":[{"base64":"/w=="}]}]}`))
 	f.Add([]byte(`{"profile":"x","as_of":"0001-01-01T00:00:00+23:59"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := ReadManifest(bytes.NewReader(data))
+		m, err := ReadManifest(data)
 		if err != nil {
 			return
 		}
@@ -183,7 +183,7 @@ func FuzzManifest(f *testing.F) {
 		if err := WriteManifest(&first, m); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadManifest(bytes.NewReader(first.Bytes()))
+		again, err := ReadManifest(first.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}

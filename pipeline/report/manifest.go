@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,6 +15,11 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
+const (
+	MaxInputs   = 1 << 20         // of a run: the sort key of a reject has room for so many
+	MaxManifest = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
+)
+
 // A Manifest says what a run was given and what came of it. Whatever is the
 // same between two runs over the same inputs, store and as_of is the same here;
 // clock, workers, memory, store and run are in [Timings].
@@ -24,7 +30,7 @@ type Manifest struct {
 	Scheme         Scheme           `json:"scheme"`
 	Options        Options          `json:"options"`
 	AsOf           time.Time        `json:"as_of"` // UTC
-	Inputs         []Input          `json:"inputs"`
+	Inputs         Inputs           `json:"inputs"`
 	Counts         Counts           `json:"counts"`
 	Reasons        map[string]int64 `json:"reasons"` // rejects by reason
 	Files          []FileSum        `json:"files"`
@@ -35,6 +41,31 @@ type Scheme struct {
 	Name       string `json:"name"`
 	CodeLength int    `json:"code_length"`
 	MaxRetries int    `json:"max_retries"`
+}
+
+// Inputs are those of a run, by name.
+type Inputs []Input
+
+// UnmarshalJSON implements json.Unmarshaler. Of more than MaxInputs none beyond is made.
+func (in *Inputs) UnmarshalJSON(data []byte) error {
+	*in = nil
+	d := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := d.Token(); err != nil || begin == nil {
+		return err
+	} else if begin != json.Delim('[') {
+		return errors.New("inputs are no list")
+	}
+	for d.More() {
+		if len(*in) == MaxInputs {
+			return fmt.Errorf("more than %d inputs", MaxInputs)
+		}
+		var one Input
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*in = append(*in, one)
+	}
+	return nil
 }
 
 // Input is a file that was read, or standard input.
@@ -153,13 +184,9 @@ func WriteManifest(w io.Writer, m *Manifest) error {
 
 // ReadManifest reads what WriteManifest wrote. Fields that it does not know, of
 // a newer version, are left out.
-func ReadManifest(r io.Reader) (*Manifest, error) {
+func ReadManifest(data []byte) (*Manifest, error) {
 	m := new(Manifest)
-	d := json.NewDecoder(r)
-	err := d.Decode(m)
-	if err == nil && d.Decode(new(json.RawMessage)) != io.EOF {
-		err = errors.New("something follows its end")
-	}
+	err := json.Unmarshal(data, m)
 	if err == nil && m.Profile == "" {
 		err = errors.New("it names no profile")
 	}
@@ -170,9 +197,10 @@ func ReadManifest(r io.Reader) (*Manifest, error) {
 }
 
 // ManifestFile returns the bytes of a manifest, which may come from anybody: of what is
-// no regular file the error is ErrNotOurs. A files of nil is the file system of the system.
+// no regular file, or one of more than MaxManifest bytes, the error is ErrNotOurs. A files
+// of nil is the file system of the system.
 func ManifestFile(files fsys.FS, path string) ([]byte, error) {
-	data, err := fsys.Or(files).ReadFile(path)
+	data, err := fsys.Or(files).ReadFile(path, MaxManifest)
 	if errors.Is(err, fsys.ErrNotRegular) {
 		err = fmt.Errorf("%w: %w", ErrNotOurs, err)
 	}

@@ -41,7 +41,7 @@ func TestManifest(t *testing.T) {
 	}
 	golden(t, "manifest.json", out.Bytes())
 
-	got, err := ReadManifest(bytes.NewReader(out.Bytes()))
+	got, err := ReadManifest(out.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,19 +70,21 @@ func TestEmptyManifestHasNoNull(t *testing.T) {
 
 func TestReadManifestRefuses(t *testing.T) {
 	tests := map[string]string{
-		"":                                     "EOF",
+		"":                                     "unexpected end",
 		"[]":                                   "cannot unmarshal",
 		`{"name": "a web application"}`:        "no profile",
-		`{"profile": "linkforge-1"} {}`:        "something follows",
-		`{"profile": "linkforge-1"`:            "unexpected EOF",
+		`{"profile": "linkforge-1"} {}`:        "after top-level value",
+		`{"profile": "linkforge-1"`:            "unexpected end",
 		`{"profile":"p","options":{"a":1.5}}`:  "option a",
 		`{"profile":"p","options":{"a":null}}`: "option a",
-		`{"profile":"p","options":{"a":{"b":1}}}`:            "neither a string nor base64",
-		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`: "illegal base64",
+		`{"profile":"p","options":{"a":{"b":1}}}`:                               "neither a string nor base64",
+		`{"profile":"p","inputs":{}}`:                                           "no list",
+		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`: "more than 1048576 inputs",
+		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                    "illegal base64",
 	}
 	for data, want := range tests {
-		if _, err := ReadManifest(strings.NewReader(data)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", data, err, want)
+		if _, err := ReadManifest([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.99s: got %v, want %q", data, err, want)
 		}
 	}
 }

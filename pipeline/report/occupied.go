@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,7 +58,7 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	m, err := ReadManifest(bytes.NewReader(data))
+	m, err := ReadManifest(data)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotOurs, err)
 	}

@@ -83,7 +83,7 @@ func (f *Folder) readManifest(path string) (*Manifest, error) {
 	if err != nil {
 		return nil, fsys.Cause(err)
 	}
-	return ReadManifest(bytes.NewReader(data))
+	return ReadManifest(data)
 }
 
 // Own makes the folder that of a run: m is its manifest as far as it is known

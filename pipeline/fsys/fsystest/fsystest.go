@@ -59,8 +59,8 @@ func (f FS) Stat(path string) (fs.FileInfo, error) {
 func (f FS) Lstat(path string) (fs.FileInfo, error) {
 	return get(f, "lstat", path, func() (fs.FileInfo, error) { return fsys.OS{}.Lstat(path) })
 }
-func (f FS) ReadFile(path string) ([]byte, error) {
-	return get(f, "readfile", path, func() ([]byte, error) { return fsys.OS{}.ReadFile(path) })
+func (f FS) ReadFile(path string, most int64) ([]byte, error) {
+	return get(f, "readfile", path, func() ([]byte, error) { return fsys.OS{}.ReadFile(path, most) })
 }
 func (f FS) ReadDir(path string) ([]fs.DirEntry, error) {
 	return get(f, "readdir", path, func() ([]fs.DirEntry, error) { return fsys.OS{}.ReadDir(path) })
