@@ -36,7 +36,6 @@ type FS interface {
 	Temp(dir string) (File, error)
 	Mkdir(path string) error
 	Remove(path string) error
-	RemoveAll(path string) error
 	Rename(from, to string) error // a folder may take the place of an empty one
 	Exchange(a, b string) error   // ErrUnsupported: the file system cannot
 	Writable(path string) error   // why this process may not write it; nil: it may
@@ -56,6 +55,9 @@ type File interface {
 	// has it, it fails with EWOULDBLOCK.
 	Lock() error
 	Sync() error
+	// RemoveAll removes what lies under a name in a folder. It is an error if another one
+	// has taken the folder's path by now, and no link leads out of it.
+	RemoveAll(name string) error
 	// Direct asks that reads and writes go past the page cache, or through it again.
 	// Past it they need a place, a length and memory that are multiples of
 	// BlockAlign. Where the file system cannot, they go through it.
@@ -89,7 +91,6 @@ func (OS) Lstat(path string) (fs.FileInfo, error)     { return os.Lstat(path) }
 func (OS) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
 func (OS) Mkdir(path string) error                    { return os.Mkdir(path, 0o777) }
 func (OS) Remove(path string) error                   { return os.Remove(path) }
-func (OS) RemoveAll(path string) error                { return os.RemoveAll(path) }
 
 func (OS) Open(path string) (File, error) { return open(path, os.O_RDONLY) }
 
@@ -166,6 +167,26 @@ type file struct{ *os.File }
 
 func (f file) Lock() error {
 	return retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+}
+
+func (f file) RemoveAll(name string) error {
+	root, err := os.OpenRoot(f.Name())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	held, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	found, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(held, found) {
+		return &fs.PathError{Op: "remove", Path: filepath.Join(f.Name(), name), Err: errors.New("another folder has taken its place")}
+	}
+	return root.RemoveAll(name)
 }
 
 func (f file) Direct(on bool) { _ = direct(int(f.Fd()), on) }

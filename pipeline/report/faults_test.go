@@ -54,6 +54,63 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// Whoever may rename the partial folder can put a link to another one in its place, at
+// any moment: nothing is removed there, though it has names that a run writes.
+func TestAnotherFolderInItsPlace(t *testing.T) {
+	for n, swapped := 1, true; swapped; n++ {
+		dir := t.TempDir()
+		out, other := filepath.Join(dir, "out"), filepath.Join(dir, "other")
+		run(t, out, false, "old")
+		leaveBehind(t, out, false)
+		for _, name := range []string{"a", "b", lastPrefix + "1.json"} {
+			if err := os.MkdirAll(filepath.Join(other, name, "x"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, left := tree(t, other), n
+		f, err := Claim(out, ClaimOptions{Overwrite: true, FS: fsystest.FS{Before: func(string) error {
+			if left--; left == 0 && os.Rename(PartialOf(out), filepath.Join(dir, "away")) == nil {
+				return os.Symlink(other, PartialOf(out))
+			}
+			return nil
+		}}})
+		if err == nil {
+			err = errors.Join(writeRun(f, "new"), f.Abandon())
+		}
+		after := tree(t, other)
+		for _, path := range before {
+			if !slices.Contains(after, path) {
+				t.Errorf("before call %d: %s is gone (%v)", n, path, err)
+			}
+		}
+		swapped = left <= 0
+	}
+}
+
+// What somebody puts into the partial folder once it is claimed is not removed as a
+// killed run's.
+func TestPutIntoAClaimedFolder(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	leaveBehind(t, out, true)
+	f, err := Claim(out, ClaimOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := filepath.Join(f.partial, "notes.txt")
+	if err := os.WriteFile(notes, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Own(unread(exampleManifest())); !errors.Is(err, ErrNotOurs) {
+		t.Error(err)
+	}
+	if err := f.Abandon(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(notes); err != nil {
+		t.Error(err)
+	}
+}
+
 // A claim that fails holds nothing, and neither does a folder that was abandoned, even
 // if nothing can be removed any more.
 func TestFailedClaim(t *testing.T) {

@@ -200,10 +200,10 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 		}
 	}
 	if !f.marked {
-		f.mine = true
 		if err := f.clear(); err != nil {
 			return err
 		}
+		f.mine = true
 	}
 	if finished {
 		return f.tryExchange()
@@ -227,9 +227,12 @@ func (f *Folder) onlyOurs(entries []fs.DirEntry) error {
 // folder, whose lock keeps others away.
 func (f *Folder) clear() error {
 	entries, err := f.fs.ReadDir(f.partial)
+	if err == nil {
+		err = f.onlyOurs(entries)
+	}
 	for _, e := range entries {
 		if err == nil && (e.Name() != markName || !f.marked) {
-			err = f.fs.RemoveAll(filepath.Join(f.partial, e.Name()))
+			err = f.held.RemoveAll(e.Name())
 		}
 	}
 	if err != nil {
@@ -246,7 +249,7 @@ func (f *Folder) tryExchange() error {
 	}
 	a, b := filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b")
 	for _, dir := range []string{a, b} {
-		if err := f.fs.RemoveAll(dir); err != nil {
+		if err := f.held.RemoveAll(filepath.Base(dir)); err != nil {
 			return err
 		}
 		if err := f.fs.Mkdir(dir); err != nil {
@@ -257,7 +260,7 @@ func (f *Folder) tryExchange() error {
 	if err != nil {
 		err = fmt.Errorf("cannot overwrite it, for lack of a way to exchange two folders here; name another folder: %w", err)
 	}
-	return errors.Join(err, f.fs.RemoveAll(a), f.fs.RemoveAll(b))
+	return errors.Join(err, f.held.RemoveAll("a"), f.held.RemoveAll("b"))
 }
 
 // Create returns a new file of the folder, which comes into being with its
@@ -290,7 +293,7 @@ func (f *Folder) Discard(name string) error {
 	}
 	file := f.files[i]
 	f.files = slices.Delete(f.files, i, i+1)
-	if err := errors.Join(file.discard(), f.fs.RemoveAll(filepath.Join(f.inner, name))); err != nil {
+	if err := errors.Join(file.discard(), f.held.RemoveAll(filepath.Join(filepath.Base(f.inner), name))); err != nil {
 		return fmt.Errorf("remove %s: %w", file.path, fsys.Cause(err))
 	}
 	return nil
@@ -382,7 +385,16 @@ func (f *Folder) remove() error {
 		errs = append(errs, file.discard())
 	}
 	if f.mine {
-		if err := f.fs.RemoveAll(f.partial); err != nil {
+		entries, err := f.fs.ReadDir(f.partial)
+		for _, e := range entries {
+			if err == nil {
+				err = f.held.RemoveAll(e.Name())
+			}
+		}
+		if err == nil {
+			err = f.fs.Remove(f.partial)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove %s: %w", filepath.Base(f.partial), fsys.Cause(err)))
 		}
 	}

@@ -456,11 +456,21 @@ func (d *dyingFS) Exchange(a, b string) error {
 	return d.OS.Exchange(a, b)
 }
 
-func (d *dyingFS) RemoveAll(path string) error {
-	if d.n <= 0 {
+func (d *dyingFS) OpenDir(path string) (fsys.File, error) {
+	h, err := d.OS.OpenDir(path)
+	return dyingFile{h, d}, err
+}
+
+type dyingFile struct {
+	fsys.File
+	fs *dyingFS
+}
+
+func (f dyingFile) RemoveAll(name string) error {
+	if f.fs.n <= 0 {
 		return errDead
 	}
-	return d.OS.RemoveAll(path)
+	return f.File.RemoveAll(name)
 }
 
 // A run that is killed before its files have their name still owns the folder, and

@@ -83,9 +83,6 @@ func (f FS) Mkdir(path string) error {
 func (f FS) Remove(path string) error {
 	return f.do("remove", path, func() error { return fsys.OS{}.Remove(path) })
 }
-func (f FS) RemoveAll(path string) error {
-	return f.do("removeall", path, func() error { return fsys.OS{}.RemoveAll(path) })
-}
 func (f FS) Rename(from, to string) error {
 	return f.do("rename", from, func() error { return fsys.OS{}.Rename(from, to) })
 }
@@ -126,6 +123,9 @@ func (f file) Stat() (fs.FileInfo, error) { return get(f.fs, "fstat", f.path, f.
 
 // Sync saves the time of the disk.
 func (f file) Sync() error { return f.fs.do("sync", f.path, func() error { return nil }) }
+func (f file) RemoveAll(name string) error {
+	return f.fs.do("removeall", f.path, func() error { return f.File.RemoveAll(name) })
+}
 func (f file) Lock() error { return f.fs.do("lock", f.path, f.File.Lock) }
 func (f file) Close() error {
 	err := f.File.Close()
