@@ -43,6 +43,7 @@ type Folder struct {
 	held   fsys.File // the locked partial folder; nil when nothing of ours is there any more
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
+	made   bool      // inner is there, and of this claim
 	owners []owner   // unfinished runs that the folder belongs to
 	files  []*File
 }
@@ -175,6 +176,9 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 // prepare checks what lies under the final name and finds out whose the partial
 // folder is.
 func (f *Folder) prepare(opts ClaimOptions) error {
+	if err := f.owned(); err != nil {
+		return err
+	}
 	entries, err := f.fs.ReadDir(f.partial)
 	if err != nil {
 		return err
@@ -207,6 +211,27 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 	}
 	if finished {
 		return f.tryExchange()
+	}
+	return nil
+}
+
+// owned checks that no other user made the partial folder, who could change the output.
+// Where a file system gives all files to one user, that is whom a new file belongs to.
+func (f *Folder) owned() error {
+	info, err := f.held.Stat()
+	if err != nil || userOf(info) == uint32(os.Geteuid()) {
+		return err
+	}
+	h, err := f.fs.Temp(filepath.Dir(f.partial))
+	if err != nil {
+		return err
+	}
+	made, err := h.Stat()
+	if err = errors.Join(err, h.Close()); err != nil {
+		return err
+	}
+	if userOf(made) != userOf(info) {
+		return fmt.Errorf("%w: %s, where it is written, belongs to another user", ErrNotOurs, filepath.Base(f.partial))
 	}
 	return nil
 }
@@ -273,8 +298,11 @@ func (f *Folder) Create(name string) (*File, error) {
 	if err := f.Discard(name); err != nil {
 		return nil, err
 	}
-	if err := f.fs.Mkdir(f.inner); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, f.named(fmt.Errorf("make %s: %w", filepath.Base(f.inner), fsys.Cause(err)))
+	if !f.made {
+		if err := f.fs.Mkdir(f.inner); err != nil {
+			return nil, f.named(fmt.Errorf("make %s: %w", filepath.Base(f.inner), fsys.Cause(err)))
+		}
+		f.made = true
 	}
 	file := newFile(f, name)
 	f.files = append(f.files, file)

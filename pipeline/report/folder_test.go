@@ -266,6 +266,73 @@ func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+// A usersFS has folders and new files belong to some user.
+type usersFS struct {
+	fsys.OS
+	folder, file uint32
+}
+
+type userFile struct {
+	fsys.File
+	user uint32
+}
+
+func (f usersFS) OpenDir(path string) (fsys.File, error) {
+	h, err := f.OS.OpenDir(path)
+	return userFile{h, f.folder}, err
+}
+
+func (f usersFS) Temp(dir string) (fsys.File, error) {
+	h, err := f.OS.Temp(dir)
+	return userFile{h, f.file}, err
+}
+
+func (f userFile) Stat() (fs.FileInfo, error) {
+	info, err := f.File.Stat()
+	if err == nil {
+		info.Sys().(*syscall.Stat_t).Uid = f.user
+	}
+	return info, err
+}
+
+// A partial folder of another user is not ours, unless new files are that user's too.
+func TestFolderOfAnotherUser(t *testing.T) {
+	me := uint32(os.Geteuid())
+	for users, ours := range map[usersFS]bool{{folder: me, file: me + 1}: true, {folder: me + 1, file: me}: false, {folder: me + 1, file: me + 1}: true} {
+		for _, leftover := range []bool{false, true} {
+			out := filepath.Join(t.TempDir(), "out")
+			if leftover {
+				leaveBehind(t, out, true)
+			}
+			f, err := Claim(out, ClaimOptions{FS: users, NewRun: true})
+			if ours && err == nil {
+				err = f.Abandon()
+			}
+			if ours != (err == nil) || !ours && (!errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), "another user")) {
+				t.Errorf("%+v: leftover %v: %v", users, leftover, err)
+			}
+			if names, _ := list(t, filepath.Dir(out)); (len(names) > 0) != (leftover && !ours) {
+				t.Errorf("%+v: leftover %v: left %q", users, leftover, names)
+			}
+		}
+	}
+}
+
+// Files are written to no folder that somebody else made.
+func TestFilesOfSomebodyElse(t *testing.T) {
+	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Abandon()
+	if err := os.Mkdir(f.inner, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Create("x"); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+}
+
 func tree(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

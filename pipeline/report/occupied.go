@@ -77,6 +77,9 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 	return nil
 }
 
+// userOf tells whom a file belongs to.
+func userOf(info fs.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
+
 // device tells on which file system a file lies.
 func device(info fs.FileInfo) uint64 {
 	return uint64(info.Sys().(*syscall.Stat_t).Dev)
