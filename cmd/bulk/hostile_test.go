@@ -151,6 +151,7 @@ var hostile = map[string]struct {
 	"schema-children.parquet": {1, `its schema has 2147483647 columns in column \"links\", 0 deep, and 2 in all`, 0},
 	"schema-deep.parquet":     {1, `its schema has 1 columns in column \"links\", 100 deep, and 10001 in all`, 0},
 	"schema-width.parquet":    {1, `values of -8 bytes in column \"url\"`, 0},
+	"decimal.parquet":         {1, `row group 1: it is damaged: column \"url\": a decimal of 8388607 bits`, 0},
 	"groups.parquet":          {1, `row group 1 has 2 rows in 0 columns, where there should be 1`, 0},
 	"footer-list.parquet":     {1, `a length in its metadata is larger than the metadata`, 0},
 	"footer-deep.parquet":     {1, `its metadata are nested too deeply`, 0},

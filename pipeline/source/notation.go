@@ -79,11 +79,15 @@ func appendInt96(dst []byte, nanos uint64, julianDay uint32) []byte {
 	return appendTimestamp(dst, time.Unix((int64(julianDay)-epoch)*86400, int64(nanos)))
 }
 
-// appendDecimal writes unscaled / 10^scale. It panics on a scale that only
-// damage can make.
+// appendDecimal writes unscaled / 10^scale. It panics on a scale, or a number, that
+// only damage can make: to write one of many megabytes takes hours.
 func appendDecimal(dst []byte, unscaled *big.Int, scale int) []byte {
 	if scale < -1000 || scale > 1000 {
 		panic(fmt.Sprintf("a decimal of scale %d", scale))
+	}
+	const most = 3322 // of 1000 digits
+	if n := unscaled.BitLen(); n > most {
+		panic(fmt.Sprintf("a decimal of %d bits", n))
 	}
 	digits := new(big.Int).Abs(unscaled).String()
 	if unscaled.Sign() < 0 {

@@ -37,3 +37,30 @@ func TestNotation(t *testing.T) {
 		}
 	}
 }
+
+// A decimal may have 1000 digits, and its scale 1000 more or fewer; it is damage that
+// asks for more.
+func TestDecimalLimits(t *testing.T) {
+	most := new(big.Int).Exp(big.NewInt(10), big.NewInt(1000), nil)
+	for _, tt := range []struct {
+		unscaled *big.Int
+		scale    int
+		good     bool
+	}{
+		{new(big.Int).Sub(most, big.NewInt(1)), 1000, true},
+		{new(big.Int).Sub(big.NewInt(1), most), -1000, true},
+		{most, 1001, false},
+		{most, -1001, false},
+		{new(big.Int).Lsh(most, 1), 0, false},
+		{new(big.Int).Lsh(new(big.Int).Neg(most), 1), 0, false},
+	} {
+		got := func() (p any) {
+			defer func() { p = recover() }()
+			appendDecimal(nil, tt.unscaled, tt.scale)
+			return nil
+		}()
+		if (got == nil) != tt.good {
+			t.Errorf("%d bits, scale %d: %v", tt.unscaled.BitLen(), tt.scale, got)
+		}
+	}
+}

@@ -53,6 +53,10 @@ func parquets() map[string][]byte {
 			group := m.Schema[0]
 			m.Schema = append(slices.Repeat([]format.SchemaElement{group}, 10000), m.Schema[1])
 		}}.bytes(),
+		"decimal.parquet": file{codec: format.Zstd, pages: []page{letters(1 << 20)}, change: func(m *format.FileMetaData) {
+			m.Schema[1].ConvertedType, m.Schema[1].Scale, m.Schema[1].Precision = thrift.New(deprecated.Decimal), thrift.New[int32](0), thrift.New[int32](9)
+			m.RowGroups[0].NumRows, m.NumRows, m.RowGroups[0].Columns[0].MetaData.NumValues = 1, 1, 1
+		}}.bytes(),
 		"schema-width.parquet": file{pages: []page{honest}, change: func(m *format.FileMetaData) {
 			m.Schema[1].Type, m.Schema[1].TypeLength = thrift.New(format.FixedLenByteArray), thrift.New[int32](-8)
 		}}.bytes(),
@@ -91,6 +95,13 @@ func dataPage(n int32, encoding format.Encoding, body []byte) page {
 		Type: format.DataPage, UncompressedPageSize: int32(len(body)), CompressedPageSize: int32(len(body)),
 		DataPageHeader: thrift.New(format.DataPageHeader{NumValues: n, Encoding: encoding, DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE}),
 	}}
+}
+
+// letters is a page of one value, of n letters, in a few bytes of zstd.
+func letters(n int32) page {
+	p := dataPage(1, format.Plain, zstded(string(binary.LittleEndian.AppendUint32(nil, uint32(n))), 'x', int(n), ""))
+	p.UncompressedPageSize = 4 + n
+	return p
 }
 
 func dictPage(n int32, body []byte) page {
