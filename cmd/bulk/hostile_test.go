@@ -150,6 +150,7 @@ var hostile = map[string]struct {
 	"chunk-codec.parquet":     {1, `row group 1: column 1: CompressionCodec(?) is not supported`, 0},
 	"schema-children.parquet": {1, `its schema has 2147483647 columns in column \"links\", 0 deep, and 2 in all`, 0},
 	"schema-deep.parquet":     {1, `its schema has 1 columns in column \"links\", 100 deep, and 10001 in all`, 0},
+	"schema-names.parquet":    {1, `the names of its columns, each with those that it lies in, take over 16777216 bytes`, 0},
 	"schema-width.parquet":    {1, `values of -8 bytes in column \"url\"`, 0},
 	"decimal.parquet":         {1, `row group 1: it is damaged: column \"url\": a decimal of 8388607 bits`, 0},
 	"groups.parquet":          {1, `row group 1 has 2 rows in 0 columns, where there should be 1`, 0},
@@ -177,6 +178,10 @@ var hostile = map[string]struct {
 	"body-negative.arrows":    {1, `record batch 1: a message with a body of -64 bytes`, 0},
 	"metadata-long.arrows":    {1, `it is no Arrow message`, 0},
 	"metadata-missing.arrows": {1, `it ends too early: it is not whole`, 0},
+	"names.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
+	"pairs.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
+	"unions.arrows":           {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
+	"zones.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
 	"cut.arrows":              {1, `record batch 1: it ends too early: it is not whole`, 0},
 }
 

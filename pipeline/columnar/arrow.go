@@ -29,8 +29,10 @@ const (
 	batchLength, batchNodes, batchBuffers, batchVariadic          = 4, 6, 8, 12
 	dictionaryBatch                                               = 6
 	schemaFields, schemaCustom, schemaFeatures                    = 6, 8, 10
-	fieldTypeCode, fieldType, fieldChildren, fieldCustom          = 8, 10, 14, 16
-	unionTypes                                                    = 6
+	fieldName, fieldTypeCode, fieldType                           = 4, 8, 10
+	fieldChildren, fieldCustom                                    = 14, 16
+	unionTypes, timestampZone                                     = 6, 6
+	pairKey, pairValue                                            = 4, 6
 )
 
 // The header of a message is one of these.
@@ -40,7 +42,7 @@ const (
 	headerBatch      = 3
 )
 
-const union = 14 // type code of a field
+const timestamp, union = 10, 14 // type codes of a field
 
 // An ArrowReader yields the record batches of an IPC file or stream.
 type ArrowReader struct {
@@ -217,13 +219,22 @@ func checkSchema(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 	if !ok {
 		return errors.New("there is no schema")
 	}
-	seen := 0
-	return errors.Join(listFits(schema, schemaCustom, 4), listFits(schema, schemaFeatures, 8), checkFields(schema, schemaFields, &seen, 0))
+	d := &description{left: mostNames + len(t.Bytes)}
+	if err := errors.Join(d.metadata(schema, schemaCustom), listFits(schema, schemaFeatures, 8)); err != nil {
+		return err
+	}
+	return d.children(schema, schemaFields, 0, 0)
 }
 
-// checkFields checks the fields in a slot of t. Since several may share a place,
-// or lie within themselves, they are counted.
-func checkFields(t flatbuffers.Table, slot flatbuffers.VOffsetT, seen *int, depth int) error {
+// A description counts what the decoder makes of a schema. Several fields may share a
+// place, or lie within themselves, as names and metadata may.
+type description struct {
+	fields int
+	left   int // bytes that names and metadata may take
+}
+
+// children checks the fields in a slot of t, whose path has so many bytes.
+func (d *description) children(t flatbuffers.Table, slot flatbuffers.VOffsetT, path, depth int) error {
 	if err := listFits(t, slot, 4); err != nil || t.Offset(slot) == 0 {
 		return err
 	}
@@ -232,17 +243,52 @@ func checkFields(t flatbuffers.Table, slot flatbuffers.VOffsetT, seen *int, dept
 	}
 	at := flatbuffers.UOffsetT(t.Offset(slot))
 	for i := range t.VectorLen(at) {
-		if *seen++; *seen > mostFields {
+		if d.fields++; d.fields > mostFields {
 			return fmt.Errorf("the schema has more than %d fields", mostFields)
 		}
-		field := flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(at) + flatbuffers.UOffsetT(4*i))}
-		err := errors.Join(checkFields(field, fieldChildren, seen, depth+1), listFits(field, fieldCustom, 4))
-		if typ, ok := member(field, fieldType); ok && err == nil && field.GetByteSlot(fieldTypeCode, 0) == union {
-			err = listFits(typ, unionTypes, 4)
-		}
-		if err != nil {
+		if err := d.field(element(t, at, i), path, depth); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// field checks a field, which lies below a path.
+func (d *description) field(field flatbuffers.Table, path, depth int) error {
+	path += length(field, fieldName)
+	err := d.take(path)
+	if err == nil {
+		err = d.metadata(field, fieldCustom)
+	}
+	if typ, ok := member(field, fieldType); ok && err == nil {
+		switch field.GetByteSlot(fieldTypeCode, 0) {
+		case union:
+			err = d.take(4 * length(typ, unionTypes))
+		case timestamp:
+			err = d.take(length(typ, timestampZone))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return d.children(field, fieldChildren, path+len("."), depth+1)
+}
+
+// metadata checks the pairs of texts in a slot of t.
+func (d *description) metadata(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
+	at := flatbuffers.UOffsetT(t.Offset(slot))
+	for i := range length(t, slot) {
+		pair := element(t, at, i)
+		if err := d.take(16 + length(pair, pairKey) + length(pair, pairValue)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *description) take(n int) error {
+	if d.left -= n; d.left < 0 {
+		return fmt.Errorf("the names and metadata of its columns, some of which share theirs, take over %d bytes", mostNames)
 	}
 	return nil
 }
@@ -260,9 +306,23 @@ func member(t flatbuffers.Table, slot flatbuffers.VOffsetT) (flatbuffers.Table, 
 	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Pos + flatbuffers.UOffsetT(at))}, true
 }
 
+// element returns the i-th table of the vector that the member at a place of t is.
+func element(t flatbuffers.Table, at flatbuffers.UOffsetT, i int) flatbuffers.Table {
+	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(at) + flatbuffers.UOffsetT(4*i))}
+}
+
+// length returns how many elements, or bytes, the vector in a slot of t has.
+func length(t flatbuffers.Table, slot flatbuffers.VOffsetT) int {
+	at := t.Offset(slot)
+	if at == 0 {
+		return 0
+	}
+	return t.VectorLen(flatbuffers.UOffsetT(at))
+}
+
 // listFits checks the vector in a slot of t, whose elements take size bytes.
 func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
-	if at := t.Offset(slot); at != 0 && t.VectorLen(flatbuffers.UOffsetT(at)) > len(t.Bytes)/size {
+	if length(t, slot) > len(t.Bytes)/size {
 		return errLength
 	}
 	return nil

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -118,6 +120,24 @@ func TestOpenParquetRefuses(t *testing.T) {
 	lists := changed(t, func(meta *format.FileMetaData) { meta.RowGroups[0].Columns[1].MetaData.Codec = format.Lz4 })
 	if _, err := OpenParquet(bytes.NewReader(lists), int64(len(lists))); err != nil {
 		t.Errorf("lists, which are left out: %v", err)
+	}
+}
+
+// Names count with those of the groups that they lie in, up to a limit.
+func TestNames(t *testing.T) {
+	const leaves, path = 1 << 10, mostNames >> 10
+	for _, more := range []int{0, 1} {
+		group := strings.Repeat("g", path-len("..a")+more)
+		meta := &format.FileMetaData{Schema: []format.SchemaElement{
+			{Name: "root", NumChildren: thrift.New[int32](2)}, {Name: group, NumChildren: thrift.New[int32](leaves)},
+		}}
+		for range leaves {
+			meta.Schema = append(meta.Schema, format.SchemaElement{Name: "a", Type: thrift.New(format.ByteArray)})
+		}
+		meta.Schema = append(meta.Schema, format.SchemaElement{Name: "", NumChildren: thrift.New[int32](0)})
+		if n, err := checkTree(meta); (err == nil) != (more == 0) {
+			t.Errorf("%d columns, with a group of %d: %v", n, len(group), err)
+		}
 	}
 }
 

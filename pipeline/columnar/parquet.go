@@ -67,9 +67,16 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 // checkTree checks that the schema is a tree, of the elements there are, and that
 // each row group has a chunk for each leaf, of which it returns the number.
 func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
-	open := make([]int32, 0, mostDepth)
+	type group struct {
+		left int32 // columns in it that are still to come
+		path int   // bytes of its name, after those of what it lies in
+	}
+	open, names := make([]group, 0, mostDepth), 0
 	for i := range meta.Schema {
-		e := &meta.Schema[i]
+		e, path := &meta.Schema[i], 0
+		if len(open) > 0 {
+			path = open[len(open)-1].path + len(e.Name) + len(".")
+		}
 		if e.TypeLength.V < 0 || e.TypeLength.V > mostPage {
 			return 0, fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
 		}
@@ -78,16 +85,19 @@ func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
 		}
 		if n := e.NumChildren; e.Type.Valid {
 			leaves++
+			if names += path; names > mostNames {
+				return 0, fmt.Errorf("the names of its columns, each with those that it lies in, take over %d bytes", mostNames)
+			}
 		} else if n.Valid && n.V != 0 {
 			if n.V < 0 || int(n.V) > len(meta.Schema) || len(open) == mostDepth {
 				return 0, fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(meta.Schema))
 			}
-			open = append(open, n.V)
+			open = append(open, group{n.V, path})
 			continue
 		}
 		for len(open) > 0 {
 			last := len(open) - 1
-			if open[last]--; open[last] > 0 {
+			if open[last].left--; open[last].left > 0 {
 				break
 			}
 			open = open[:last]

@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	flatbuffers "github.com/google/flatbuffers/go"
 )
 
 // The record batch of every Arrow file: sizes that stand nowhere else.
@@ -59,6 +60,10 @@ func arrows() map[string][]byte {
 		"metadata-long.arrows":    metadata,
 		"metadata-missing.arrows": append(stream[:4:4], "\xff\xff\xff\x0f"...),
 		"cut.arrows":              stream[:len(stream)-200],
+		"names.arrows":            shared(timestamp, 8<<10, 0, 0),
+		"pairs.arrows":            shared(timestamp, 1, 8<<10, 0),
+		"zones.arrows":            shared(timestamp, 1, 0, 8<<10),
+		"unions.arrows":           shared(union, 1, 0, 2<<10),
 	}
 }
 
@@ -91,4 +96,47 @@ func ipcOf(file bool, opts ...ipc.Option) []byte {
 		log.Fatal("nothing was written")
 	}
 	return data
+}
+
+const timestamp, union = 10, 14 // type codes of a field
+
+// shared makes a stream of no batch whose schema has one field very often, of which
+// the name, the metadata, or the zone or list of types are long.
+func shared(code byte, name, pair, typed int) []byte {
+	const often = 2100
+	b := flatbuffers.NewBuilder(0)
+	texts := []flatbuffers.UOffsetT{}
+	for _, n := range []int{name, pair, typed} {
+		texts = append(texts, b.CreateString(strings.Repeat("u", n)))
+	}
+	table := func(slots int, put func()) flatbuffers.UOffsetT {
+		b.StartObject(slots)
+		put()
+		return b.EndObject()
+	}
+	vector := func(n int, of flatbuffers.UOffsetT) flatbuffers.UOffsetT {
+		b.StartVector(4, n, 4)
+		for range n {
+			b.PrependUOffsetT(of)
+		}
+		return b.EndVector(n)
+	}
+	typ := table(2, func() { b.PrependUOffsetTSlot(1, texts[2], 0) })
+	none, pairs := vector(0, 0), vector(1, table(2, func() { b.PrependUOffsetTSlot(0, texts[0], 0); b.PrependUOffsetTSlot(1, texts[1], 0) }))
+	fields := vector(often, table(7, func() {
+		b.PrependUOffsetTSlot(0, texts[0], 0)
+		b.PrependByteSlot(2, code, 0)
+		b.PrependUOffsetTSlot(3, typ, 0)
+		b.PrependUOffsetTSlot(5, none, 0)
+		b.PrependUOffsetTSlot(6, pairs, 0)
+	}))
+	schema := table(4, func() { b.PrependUOffsetTSlot(1, fields, 0) })
+	b.Finish(table(5, func() {
+		b.PrependInt16Slot(0, 4, 0)
+		b.PrependByteSlot(1, 1, 0)
+		b.PrependUOffsetTSlot(2, schema, 0)
+	}))
+	meta := b.FinishedBytes()
+	meta = append(meta, make([]byte, -len(meta)&7)...)
+	return append(binary.LittleEndian.AppendUint32([]byte{255, 255, 255, 255}, uint32(len(meta))), meta...)
 }

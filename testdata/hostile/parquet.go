@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -56,6 +57,12 @@ func parquets() map[string][]byte {
 		"decimal.parquet": file{codec: format.Zstd, pages: []page{letters(1 << 20)}, change: func(m *format.FileMetaData) {
 			m.Schema[1].ConvertedType, m.Schema[1].Scale, m.Schema[1].Precision = thrift.New(deprecated.Decimal), thrift.New[int32](0), thrift.New[int32](9)
 			m.RowGroups[0].NumRows, m.NumRows, m.RowGroups[0].Columns[0].MetaData.NumValues = 1, 1, 1
+		}}.bytes(),
+		"schema-names.parquet": file{pages: []page{honest}, change: func(m *format.FileMetaData) {
+			group, leaf, often := m.Schema[0], m.Schema[1], int32(1100)
+			group.Name, group.NumChildren, group.RepetitionType = strings.Repeat("u", 16<<10), thrift.New(often), thrift.New(format.Required)
+			m.Schema = append([]format.SchemaElement{m.Schema[0], group}, slices.Repeat([]format.SchemaElement{leaf}, int(often))...)
+			m.RowGroups = nil
 		}}.bytes(),
 		"schema-width.parquet": file{pages: []page{honest}, change: func(m *format.FileMetaData) {
 			m.Schema[1].Type, m.Schema[1].TypeLength = thrift.New(format.FixedLenByteArray), thrift.New[int32](-8)
