@@ -51,7 +51,8 @@
 // another code than that of salt 0; the inputs, at some 6 KB each; the names of
 // workspaces, at some 100 bytes each and for each worker; the window of each zstd input
 // that is being read, which may be 128 MiB if it was made with --long; a record batch of
-// an Arrow input, and a page of each column of a row group for each worker, as text; what a
-// single row has, at most 1 GiB, or 3 of rejects, a few times; and a byte for each row that
-// the store had.
+// an Arrow input, of at most 4 GiB; of a Parquet input, for every four workers, a page and
+// the dictionary of each column of a row group, decoded and as text, of which more than
+// 4 GiB and 16 times the size of the file are an error; what a single row has, at most
+// 1 GiB, or 3 of rejects, a few times; and a byte for each row that the store had.
 package pipeline

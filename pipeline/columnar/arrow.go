@@ -329,7 +329,7 @@ func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
 }
 
 // An allocator gives memory to the decoder of Arrow, and panics rather than exceed
-// mostBatch for a batch: the length of a compressed buffer is known from the buffer
+// MostBatch for a batch: the length of a compressed buffer is known from the buffer
 // alone. It is for one goroutine.
 type allocator struct {
 	memory.Allocator
@@ -352,7 +352,7 @@ func (a *allocator) take(n, had int) {
 	if n < 0 || n > mostBuffer {
 		panic(fmt.Sprintf("a buffer of %d bytes", n))
 	}
-	if a.taken += int64(max(n-had, 0)); a.taken > mostBatch {
-		panic(fmt.Sprintf("a record batch of more than %d bytes", int64(mostBatch)))
+	if a.taken += int64(max(n-had, 0)); a.taken > MostBatch {
+		panic(fmt.Sprintf("a record batch of more than %d bytes", int64(MostBatch)))
 	}
 }

@@ -26,7 +26,7 @@ const (
 	mostPage     = 256 << 20 // bytes of a Parquet page, decompressed
 	mostValues   = 1 << 26   // values of a Parquet page
 	mostNames    = 16 << 20  // bytes of the names of columns, each with those it lies in
-	mostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
+	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
 )
 
 var errLength = errors.New("a length in its metadata is larger than the metadata")

@@ -320,6 +320,52 @@ func TestParquetTypes(t *testing.T) {
 	}
 }
 
+// The pages of a row group that are held at once are counted with their dictionaries,
+// decoded and as text, and may reach a limit.
+func TestHeldPages(t *testing.T) {
+	type row struct {
+		URL  string `parquet:"url"`
+		Dict string `parquet:"dict,dict"`
+		Bool bool   `parquet:"bool"`
+	}
+	rows := make([]row, 1000)
+	for i := range rows {
+		rows[i] = row{strings.Repeat("u", 1000), fmt.Sprintf("%01000d", i%500), false}
+	}
+	const least int64 = 1000*(1000+4) + (500*(1000+4) + 1000*4) + 1000*(5+4) // cells and offsets, a dictionary and indexes, "false" and offsets
+	in, err := openBytes(parquetOf(t, rows, parquet.PageBufferSize(1<<24)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	f, _, err := in.parquet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaves, _ := parquetLeaves(f.Root())
+	first := func(most int64) (int64, error) {
+		part, h := &table{}, &held{most: most}
+		in.columns(part, f.RowGroups()[0], leaves, make([]bool, len(leaves)), h)
+		defer part.close()
+		for _, next := range part.cols {
+			if _, _, err := next(); err != nil {
+				return h.bytes, err
+			}
+		}
+		return h.bytes, nil
+	}
+	n, err := first(1 << 40)
+	if n < least || n > 2*least || err != nil {
+		t.Errorf("%d bytes, where at least %d must be held, %v", n, least, err)
+	}
+	if _, err := first(n); err != nil {
+		t.Error(err)
+	}
+	if _, err := first(n - 1); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("to over %d bytes", n-1)) {
+		t.Errorf("more than the limit: %v", err)
+	}
+}
+
 // relabelled changes what the footer of a Parquet file says.
 func relabelled(t testing.TB, data []byte, change func(m *format.FileMetaData)) []byte {
 	t.Helper()

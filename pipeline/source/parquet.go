@@ -17,7 +17,7 @@ import (
 func (in *Input) openParquet() error {
 	in.Format = "parquet"
 	in.read = in.readParquet
-	f, err := in.parquet()
+	f, _, err := in.parquet()
 	if err != nil {
 		return err
 	}
@@ -34,16 +34,17 @@ func (in *Input) openParquet() error {
 	return in.settleColumns()
 }
 
-func (in *Input) parquet() (f *parquet.File, err error) {
+// parquet opens the file, of so many bytes.
+func (in *Input) parquet() (f *parquet.File, size int64, err error) {
 	r, err := in.random()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	err = in.safely(func() error {
 		f, err = columnar.OpenParquet(r, r.size)
 		return err
 	})
-	return f, err
+	return f, r.size, err
 }
 
 // parquetLeaves returns the leaves below a column that have one value a row, and the
@@ -65,7 +66,7 @@ func parquetLeaves(c *parquet.Column) (leaves []*parquet.Column, skipped []strin
 
 // readParquet reads the columns of a row group side by side, page by page.
 func (in *Input) readParquet(r *reading) error {
-	f, err := in.parquet()
+	f, size, err := in.parquet()
 	if err != nil {
 		return &inputError{0, err}
 	}
@@ -83,15 +84,15 @@ func (in *Input) readParquet(r *reading) error {
 		n++
 		t := &table{name: fmt.Sprintf("row group %d", n), rows: group.NumRows()}
 		err := in.safely(func() error {
-			in.columns(t, group, leaves, halves)
+			in.columns(t, group, leaves, halves, &held{most: columnar.MostBatch + 16*size})
 			return nil
 		})
 		return t, err
 	})
 }
 
-// columns adds those of a row group to its table.
-func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool) {
+// columns adds those of a row group to its table, whose pages may be held.
+func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
 	for _, leaf := range leaves {
@@ -99,7 +100,7 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 			t.cols = append(t.cols, nulls)
 			continue
 		}
-		c := &chunk{pages: all[leaf.Index()].Pages(), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type())}
+		c := &chunk{pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
@@ -138,11 +139,19 @@ func isNull(t parquet.Type) bool {
 
 func nulls() ([]byte, bool, error) { return nil, false, nil }
 
+// held counts what the chunks of a row group have in memory, a page and a dictionary
+// each. As a few bytes may stand for a page of any size, it has the limit of a record
+// batch of Arrow; and some times what the file has, since of thousands of columns
+// honest pages can take more.
+type held struct{ bytes, most int64 }
+
 // A chunk is a column of a row group on its way.
 type chunk struct {
-	pages parquet.Pages
+	pages *parquet.FilePages
 	max   byte      // definition level of a value that is not null
 	text  valueText // nil: the values are bytes
+	held  *held
+	size  int64 // bytes of it that are held
 
 	page    parquet.Page
 	i, n    int    // values taken, and in the page
@@ -162,7 +171,11 @@ func (c *chunk) close() {
 // next is a cells function.
 func (c *chunk) next() ([]byte, bool, error) {
 	for c.i == c.n {
-		if err := c.load(); err != nil {
+		err := c.load()
+		if err == nil {
+			err = c.hold()
+		}
+		if err != nil {
 			return nil, false, err
 		}
 	}
@@ -204,6 +217,24 @@ func (c *chunk) load() error {
 	default:
 		c.dict = nil
 		return c.values(page)
+	}
+	return nil
+}
+
+// hold counts the page, and the dictionary be it in use or not, as they are decoded and
+// as text.
+func (c *chunk) hold() error {
+	size := c.page.Size()
+	if dict, _ := c.pages.ReadDictionary(); dict != nil {
+		size += dict.Page().Size()
+	}
+	if c.text != nil {
+		size += int64(cap(c.data) + 4*cap(c.offsets))
+	}
+	c.held.bytes += size - c.size
+	c.size = size
+	if c.held.bytes > c.held.most {
+		return fmt.Errorf("it brings the pages that must be held at once to over %d bytes: smaller ones can be read", c.held.most)
 	}
 	return nil
 }
