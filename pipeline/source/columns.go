@@ -41,7 +41,7 @@ func unique(cells []string) []string {
 	names := make([]string, len(cells))
 	taken := make(map[string]bool)
 	for i, name := range cells {
-		if names[i] = string(canon.EscapeInvalid([]byte(name))); names[i] == "" {
+		if names[i] = escaped(name); names[i] == "" {
 			names[i] = fmt.Sprint("column_", i+1)
 		}
 		taken[names[i]] = true
@@ -59,6 +59,9 @@ func unique(cells []string) []string {
 	}
 	return names
 }
+
+// escaped is a name as it is in reports, and may be given.
+func escaped(name string) string { return string(canon.EscapeInvalid([]byte(name))) }
 
 // checkWidth refuses more columns than there may be.
 func (in *Input) checkWidth(n int) error {
@@ -155,7 +158,7 @@ func (in *Input) usage(msg string) error {
 		if i > 0 {
 			list.WriteString(", ")
 		}
-		fmt.Fprintf(&list, "%d %q", i+1, name)
+		fmt.Fprintf(&list, "%d %q", i+1, escaped(name))
 	}
 	if len(in.Skipped) > 0 {
 		fmt.Fprintf(&list, "; repeated, so no use: %q", in.Skipped[:min(most, len(in.Skipped))])

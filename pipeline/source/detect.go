@@ -111,7 +111,7 @@ func (in *Input) isHeader(cells []string) bool {
 		}
 		named = named || isURLName(cell)
 		if want := in.opts.URLColumn; want != "" && strings.Trim(want, "0123456789") != "" {
-			named = named || fold(cell) == fold(want)
+			named = named || fold(cell) == fold(want) || escaped(cell) == want
 		}
 	}
 	return named
