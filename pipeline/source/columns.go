@@ -98,10 +98,29 @@ func (in *Input) settleColumns() (err error) {
 		in.URLs = []int{0}
 		return nil
 	case in.Dialect != nil && !in.Dialect.Header:
-		return in.usage("the first record has no known name for URLs; choose a column with --url-column NAME if it is a header, " +
-			"or else with --url-column N (if each line is one URL: --delimiter tab)")
+		return in.usage(in.unnamed())
 	}
 	return in.usage("no column has a known name for URLs; choose one with --url-column NAME or N")
+}
+
+// unnamed says what to do where no name of a column tells the URLs, by what looks like
+// one in the first record.
+func (in *Input) unnamed() string {
+	url, urls := 0, 0
+	for i, cell := range in.first {
+		if hasURL(cell) {
+			url, urls = i+1, urls+1
+		}
+	}
+	switch {
+	case urls == 1 && url == 1 && len(in.Columns) == 2:
+		return "column 1 looks like the URL: --url-column 1 (if each line is one URL: --delimiter tab)"
+	case urls == 1:
+		return fmt.Sprintf("column %d looks like the URL: --url-column %[1]d", url)
+	case urls > 1 || in.opts.Header == HeaderNo:
+		return "no column is known to hold the URLs; choose one with --url-column N"
+	}
+	return "the first record has no known name for URLs; choose a column with --url-column NAME if it is a header, or else with --url-column N"
 }
 
 // column finds the column that an option names: by its name in the header, as it is
