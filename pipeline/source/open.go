@@ -164,14 +164,21 @@ func (in *Input) settle() error {
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
 		return fmt.Errorf("is empty, which no whole %s file is", ext)
 	}
-	for magic, what := range map[string]string{
-		"PK\x03\x04": "a ZIP archive (or a spreadsheet)", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
-		"\x1f\x8b": "compressed twice", "\x28\xb5\x2f\xfd": "compressed twice", "SQLite format 3\x00": "a SQLite database",
-		"\x04\x22\x4d\x18": "LZ4", "PARE": "an encrypted Parquet file", "FEA1": "Feather of version 1",
+	again := w.compression + " -dc FILE | bulk run -" // they are called as their commands are
+	for magic, f := range map[string]struct{ is, do string }{
+		"PK\x03\x04":          {"a ZIP archive (or a spreadsheet)", "save it as CSV, or: unzip -p FILE | bulk run -"},
+		"BZh":                 {"bzip2", "bzip2 -dc FILE | bulk run -"},
+		"\xfd7zXZ\x00":        {"xz", "xz -dc FILE | bulk run -"},
+		"\x04\x22\x4d\x18":    {"LZ4", "lz4 -dc FILE | bulk run -"},
+		"\x1f\x8b":            {"compressed twice", again},
+		"\x28\xb5\x2f\xfd":    {"compressed twice", again},
+		"SQLite format 3\x00": {"a SQLite database", "sqlite3 -csv -header FILE 'SELECT ...' | bulk run -"},
+		"PARE":                {"an encrypted Parquet file", "write it without encryption"},
+		"FEA1":                {"Feather of version 1", "write it as version 2, or as Parquet"},
 	} {
 		word := magic == "PARE" || magic == "FEA1" // a column may be PARENT
 		if bytes.HasPrefix(start, []byte(magic)) && (!word || isBinary(start)) {
-			return fmt.Errorf("is %s, which cannot be read", what)
+			return fmt.Errorf("is %s, which cannot be read: %s", f.is, f.do)
 		}
 	}
 	switch {
