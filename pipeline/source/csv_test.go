@@ -53,8 +53,13 @@ func TestCSVRecords(t *testing.T) {
 		{"unterminated", "a,\"b\nc,d\ne,f\n", 2, []string{
 			`1@0 malformed_row (the quote of field 2 is never closed) "a,\"b"`, `2@5 "c|d"`, `3@9 "e|f"`}},
 		{"fault on a later line costs the first", "\"a\nb\"c,d\ne,f\n", 2, []string{
-			`1@0 malformed_row (text after the closing quote of field 1) "\"a"`,
+			`1@0 malformed_row (text after the closing quote of field 1, on a later line) "\"a"`,
 			`2@3 malformed_row (quote inside unquoted field 1) "b\"c,d"`, `3@9 "e|f"`}},
+		{"so does one of a later field", "\"a\n\",b\x00\n\"a\n\",b\"\n", 2, []string{
+			`1@0 malformed_row (NUL byte in field 2, on a later line) "\"a"`,
+			`2@3 malformed_row (NUL byte in field 1) "\",b\x00"`,
+			`3@8 malformed_row (quote inside unquoted field 2, on a later line) "\"a"`,
+			`4@11 malformed_row (1 field where there should be 2) "\",b\""`}},
 		{"long field", long + "," + long + "\n" + long + "x,b\nc,d\n", 2, []string{
 			fmt.Sprintf(`1@0 "%s|%s"`, long, long),
 			fmt.Sprintf(`2@34 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "%s"`, long),

@@ -88,12 +88,21 @@ func (m *modelRecord) record() (f *fault) {
 	}
 }
 
+// malformed is a fault at the next byte.
+func (m *modelRecord) malformed(format string) *fault {
+	f := malformed(format, len(m.fields)+1)
+	if bytes.IndexByte(m.data[m.start:m.at], '\n') >= 0 {
+		f.detail += ", on a later line"
+	}
+	return f
+}
+
 func (m *modelRecord) put(cell []byte, c int) []byte {
 	if len(cell) == m.maxField {
 		panic(&fault{FieldTooLong, fmt.Sprintf("field %d is longer than %d bytes", len(m.fields)+1, m.maxField)})
 	}
 	if c == 0 {
-		panic(malformed("NUL byte in field %d", len(m.fields)+1))
+		panic(m.malformed("NUL byte in field %d"))
 	}
 	m.at++
 	return append(cell, byte(c))
@@ -112,7 +121,7 @@ func (m *modelRecord) bare() {
 			m.fields = append(m.fields, cell)
 			return
 		case c == '"' && len(cell) < m.maxField:
-			panic(malformed("quote inside unquoted field %d", len(m.fields)+1))
+			panic(m.malformed("quote inside unquoted field %d"))
 		}
 		cell = m.put(cell, c)
 	}
@@ -139,7 +148,7 @@ func (m *modelRecord) quoted() {
 	case c == '\r' && m.peek(1) == '\n':
 		m.at++
 	case c != eof && c != '\n' && c != ',':
-		panic(malformed("text after the closing quote of field %d", len(m.fields)+1))
+		panic(m.malformed("text after the closing quote of field %d"))
 	}
 	m.fields = append(m.fields, cell)
 }

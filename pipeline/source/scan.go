@@ -105,7 +105,7 @@ const more = -1
 // is known.
 func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	s.fields, s.count, s.scratch = s.fields[:0], 0, s.scratch[:0]
-	end := len(buf)
+	start, end := p, len(buf)
 	capped := end-p > s.maxRecord
 	if capped {
 		end, eof = p+s.maxRecord, false
@@ -121,6 +121,9 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 		}
 		switch {
 		case f != nil:
+			if s.lf.from(buf, start) < p { // where the line that is given back does not show it
+				f.detail += ", on a later line"
+			}
 			return 0, f
 		case p == more && capped:
 			return 0, &fault{FieldTooLong, fmt.Sprintf("record is longer than %d bytes with its line ending", s.maxRecord)}
@@ -134,7 +137,8 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	return p, nil
 }
 
-// bare splits off the unquoted field at p.
+// bare splits off the unquoted field at p, and returns what follows it, or where its
+// fault is; 0: anywhere.
 func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
 	stop := min(s.lf.from(buf, p), end)
 	if !s.plain {
@@ -150,9 +154,9 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *f
 	quote, nul := s.quote.from(buf, p), s.nul.from(buf, p)
 	switch {
 	case nul < min(quote, limit):
-		return nil, 0, false, malformed("NUL byte in field %d", s.count)
+		return nil, nul, false, malformed("NUL byte in field %d", s.count)
 	case quote < limit:
-		return nil, 0, false, malformed("quote inside unquoted field %d", s.count)
+		return nil, quote, false, malformed("quote inside unquoted field %d", s.count)
 	case text > limit:
 		if stop == end && !eof && text == limit+1 && buf[text-1] == '\r' {
 			return nil, more, false, nil // that may belong to the line ending
@@ -166,13 +170,13 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *f
 	return nil, more, false, nil
 }
 
-// quoted splits off the field whose opening quote stands before p.
+// quoted is bare of the field whose opening quote stands before p.
 func (s *splitter) quoted(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
 	from, size, kept := p, 0, len(s.scratch)
 	for {
 		q := min(s.quote.from(buf, from), end)
 		if nul := s.nul.from(buf, from); nul < min(q, from+s.maxField-size) {
-			return nil, 0, false, malformed("NUL byte in field %d", s.count)
+			return nil, nul, false, malformed("NUL byte in field %d", s.count)
 		}
 		if size += q - from; size > s.maxField {
 			return nil, 0, false, s.long()
@@ -215,7 +219,7 @@ func (s *splitter) closed(buf []byte, p, end int, eof bool) (next int, last bool
 	case buf[p] == '\r' && p+1 < end && buf[p+1] == '\n':
 		return p + 2, true, nil
 	}
-	return 0, false, malformed("text after the closing quote of field %d", s.count)
+	return p, false, malformed("text after the closing quote of field %d", s.count)
 }
 
 func (s *splitter) long() *fault {
