@@ -183,11 +183,13 @@ type Session interface {
 	// Load adds links, which come in chunks in ascending (workspace, code)
 	// order but for a few strays, each chunk valid until the next is asked for.
 	// Once the context is over or the load has failed, one more is at most.
-	// A link whose code or key is already there makes it fail with ErrConflict, and
-	// so do a run that is over, here and in Start, and locks that were lost meanwhile,
-	// here and in Loaded: an undo may have come between. What it committed until
-	// then stays, and bears the run's ID. The error of a chunk ends the load and is
-	// returned. After a failure the same run can Load again, without another Start.
+	// A link whose code or key is already there makes it fail with ErrConflict, once it
+	// has added what it can of the others: enough, from one Load to the next, for a run to
+	// get through beside a writer who takes something each time. So do a run that is over,
+	// here and in Start, and locks that were lost meanwhile, here and in Loaded: an undo
+	// may have come between. What it committed until then stays, and bears the run's ID.
+	// The error of a chunk ends the load and is returned. After a failure the same run can
+	// Load again, without another Start.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
 	// Loaded commits the state Loaded with the counts, at the latest now, and the
 	// digest of the manifest, by which a rerun recognises the files of a run that

@@ -25,6 +25,7 @@ var loadTests = []test{
 	{"load/conflict_key_new", func(t *testing.T, db *database) { testConflict(t, db, nil, takeKey) }},
 	{"load/conflict_code_existing", func(t *testing.T, db *database) { testConflict(t, db, links("w", 50_000, 50_010), takeCode) }},
 	{"load/conflict_key_existing", func(t *testing.T, db *database) { testConflict(t, db, links("w", 50_000, 50_010), takeKey) }},
+	{"load/conflict_each_time", testConflictEachTime},
 	{"load/conflict_code_within", func(t *testing.T, db *database) { testConflictWithin(t, db, takeCode) }},
 	{"load/conflict_key_within", func(t *testing.T, db *database) { testConflictWithin(t, db, takeKey) }},
 }
@@ -182,14 +183,7 @@ func testChunkError(t *testing.T, db *database, before []sink.Link) {
 // run, as the pipeline does after a load that failed.
 func finishLoad(t *testing.T, s sink.Session, run sink.Run, ls []sink.Link) {
 	t.Helper()
-	missing := slices.Clone(ls)
-	for _, f := range look(t, s, probes(ls)...) {
-		if !f.Same {
-			t.Fatalf("%s owns the code of %s", f.Canonical, ls[f.Probe].Canonical)
-		}
-		missing[f.Probe].Code = nil
-	}
-	missing = slices.DeleteFunc(missing, func(l sink.Link) bool { return l.Code == nil })
+	missing := unstored(t, s, ls)
 	if stay := len(ls) - len(missing); stay > 0 {
 		unfinished, err := s.Unfinished(context.Background())
 		noError(t, err)
@@ -199,6 +193,19 @@ func finishLoad(t *testing.T, s sink.Session, run sink.Run, ls []sink.Link) {
 	}
 	noError(t, s.Load(context.Background(), run, chunks(missing, 1000)))
 	complete(t, s, run)
+}
+
+// unstored returns those of the links whose URLs the store has not got yet.
+func unstored(t *testing.T, s sink.Session, ls []sink.Link) []sink.Link {
+	t.Helper()
+	missing := slices.Clone(ls)
+	for _, f := range look(t, s, probes(ls)...) {
+		if !f.Same {
+			t.Fatalf("%s owns the code of %s", f.Canonical, ls[f.Probe].Canonical)
+		}
+		missing[f.Probe].Code = nil
+	}
+	return slices.DeleteFunc(missing, func(l sink.Link) bool { return l.Code == nil })
 }
 
 // takeCode gives the code of a link to another URL, takeKey its URL another code.
@@ -240,6 +247,39 @@ func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink
 		old = append(old, rows(rest, run.ID)...)
 	}, locksFor(before)...)
 	db.expect(old)
+}
+
+// testConflictEachTime lets another writer take some URLs of the links that are left
+// before each load: the run gets through all the same.
+func testConflictEachTime(t *testing.T, db *database) {
+	const loads = 20 // package pipeline looks no more often
+	before := links("w", 50_000, 50_010)
+	db.load(before, "w")
+	ls := links("w", 0, 20_000)
+	taken := map[sink.Key]bool{}
+	var theirs []Row
+	db.with(func(s sink.Session) {
+		run := start(t, s, "f")
+		left := ls
+		for n := 1; ; n++ {
+			for i := 500; i < len(left); i += 1_000 {
+				row := rows([]sink.Link{coded("w", string(left[i].Canonical), "~"+string(left[i].Code))}, 0)[0]
+				db.Insert(t, row)
+				theirs, taken[left[i].Key] = append(theirs, row), true
+			}
+			err := s.Load(context.Background(), run, chunks(left, 1000))
+			if err == nil {
+				break
+			}
+			wantIs(t, err, sink.ErrConflict)
+			if left = unstored(t, s, left); n == loads {
+				t.Fatalf("%d of %d links are left after %d loads", len(left), len(ls), n)
+			}
+		}
+		complete(t, s, run)
+		ours := slices.DeleteFunc(ls, func(l sink.Link) bool { return taken[l.Key] })
+		db.expect(rows(before, 1), theirs, rows(ours, run.ID))
+	}, "w")
 }
 
 // testConflictWithin loads two links that share a code or a URL.

@@ -45,6 +45,9 @@
 // takes a third of the time. It needs the disk twice, once for the WAL, and the
 // folder for temporary files for the sort.
 //
+// A link whose code or key another writer has taken is passed over alone: its
+// neighbours stay, so that a run gets through however often that happens.
+//
 // # Memory
 //
 // A session takes 1 MiB for each Lookup that runs at the same time, until a Load

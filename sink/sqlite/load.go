@@ -27,12 +27,13 @@ type load struct {
 
 	atEnd        bool // the index on url_key is made after the last row
 	rows         int64
+	passed       int64 // rows that were passed over
 	transactions int64
 	pending      int // rows of the open transaction
 }
 
-// Load implements sink.Session. See the package comment for how it loads; what a
-// failure leaves are the transactions before it.
+// Load implements sink.Session. See the package comment for how it loads; what any
+// failure but a conflict leaves are the transactions before it.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	return s.write(ctx, func(c *conn) (err error) {
 		if _, err = c.openRun(run.ID); err != nil {
@@ -43,25 +44,15 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		}
 		begun := time.Now()
 		l := &load{c: c, txRows: s.store.txRows, run: run.ID, at: []byte(stamp(run.AsOf))}
-		verb, err := c.insertVerb()
-		if err != nil {
-			return err
+		if err = l.begin(s.workspaces > 1); err == nil {
+			err = l.all(ctx, chunks)
 		}
-		if l.many, err = c.prepare("insert links", insert(verb, statementRows)); err != nil {
-			return err
-		}
-		defer l.many.finalize()
-		if l.one, err = c.prepare("insert links", insert(verb, 1)); err != nil {
-			return err
-		}
-		defer l.one.finalize()
-		err = l.all(ctx, chunks, s.workspaces > 1)
 		s.store.setStats(l, time.Since(begun))
 		return errors.Join(err, c.rollback())
 	})
 }
 
-// insertVerb says what a conflict is to undo: the transaction, as Load does anyway. To be
+// insertVerb says what an error is to undo: the transaction, as Load does anyway. To be
 // able to undo a statement alone SQLite keeps the pages before it in a temporary file,
 // which most of what it wrote went to. A trigger's own INSERT OR IGNORE would be taken
 // for the same, so where there is one it stays as it is.
@@ -73,18 +64,31 @@ func (c *conn) insertVerb() (string, error) {
 	return "INSERT OR ROLLBACK", err
 }
 
-// insert is the statement that inserts n rows: ?1 and ?2 are those of all rows,
-// and each has five of its own.
-func insert(verb string, n int) string {
-	return verb + ` INTO links (run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url) VALUES ` +
+// prepare prepares the statement that inserts n rows, but for those whose code or key is
+// there: ?1 and ?2 are those of all rows, and each has five of its own.
+func (l *load) prepare(verb string, n int) (*stmt, error) {
+	text := verb + ` INTO links (run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url) VALUES ` +
 		strings.TrimSuffix(strings.Repeat("(?1, ?2, ?2, ?, ?, ?, ?, ?),", n), ",")
+	if !l.atEnd { // else there is no index on url_key, and nobody who could have taken anything
+		text += " ON CONFLICT (workspace_id, short_code) DO NOTHING ON CONFLICT (url_key) DO NOTHING"
+	}
+	return l.c.prepare("insert links", text)
 }
 
 // all loads the chunks and commits.
-func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error], several bool) error {
-	if err := l.begin(several); err != nil {
+func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
+	verb, err := l.c.insertVerb()
+	if err != nil {
 		return err
 	}
+	if l.many, err = l.prepare(verb, statementRows); err != nil {
+		return err
+	}
+	defer l.many.finalize()
+	if l.one, err = l.prepare(verb, 1); err != nil {
+		return err
+	}
+	defer l.one.finalize()
 	for chunk, err := range chunks {
 		if err != nil {
 			return err
@@ -103,7 +107,10 @@ func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error], se
 			return err
 		}
 	}
-	return l.commit()
+	if err := l.commit(); err != nil || l.passed == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w, of %d links", l.c.path, sink.ErrConflict, l.passed)
 }
 
 // begin opens the first transaction, and decides what becomes of the index.
@@ -131,10 +138,9 @@ func (l *load) chunk(ctx context.Context, links []sink.Link) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := l.insert(part); err != nil {
+		if err := l.insert(ctx, part); err != nil {
 			return err
 		}
-		l.rows += int64(len(part))
 		if l.pending += len(part); l.pending < l.txRows || l.atEnd {
 			continue
 		}
@@ -149,7 +155,7 @@ func (l *load) chunk(ctx context.Context, links []sink.Link) error {
 }
 
 // insert inserts up to statementRows links.
-func (l *load) insert(links []sink.Link) error {
+func (l *load) insert(ctx context.Context, links []sink.Link) error {
 	q, n := l.many, statementRows
 	if len(links) < statementRows {
 		q, n = l.one, 1
@@ -170,8 +176,35 @@ func (l *load) insert(links []sink.Link) error {
 		if _, err := q.step(); err != nil {
 			return err
 		}
-		if took := l.c.changes(); took != int64(len(part)) {
-			return fmt.Errorf("%s: the table took %d of %d rows: a trigger keeps the others out", l.c.path, took, len(part))
+		took := l.c.changes()
+		l.rows += took
+		if over := int64(len(part)) - took; over > 0 {
+			l.passed += over
+			if err := l.owned(ctx, part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// owned is the error of a link that the table did not take, although nobody has its code
+// or its key: no other code would please what keeps that one out.
+func (l *load) owned(ctx context.Context, links []sink.Link) error {
+	r := &reader{c: l.c}
+	defer r.finalize()
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	for _, k := range links {
+		there := false
+		probe := sink.Probe{Workspace: k.Workspace, Code: k.Code, Key: k.Key, Canonical: k.Canonical}
+		if err := r.lookup(ctx, []sink.Probe{probe}, func(sink.Found) error { there = true; return nil }); err != nil {
+			return err
+		}
+		if !there {
+			return fmt.Errorf("%s: the table does not take link %q in workspace %q for %q, and nobody has its code or its url_key: a trigger keeps it out, or the database is damaged: look at it with PRAGMA integrity_check",
+				l.c.path, k.Code, k.Workspace, k.Canonical)
 		}
 	}
 	return nil

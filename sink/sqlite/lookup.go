@@ -32,22 +32,30 @@ func (s *session) reader(ctx context.Context) (*reader, error) {
 		return nil, err
 	}
 	r := &reader{c: c}
-	r.byCode, err = c.prepare("look up codes", "SELECT url_key, canonical_url, run_id FROM links WHERE workspace_id = ? AND short_code = ?")
-	if err == nil {
-		r.byKey, err = c.prepare("look up keys", "SELECT workspace_id, short_code, canonical_url, run_id FROM links WHERE url_key = ?")
-	}
-	if err != nil {
+	if err := r.prepare(); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
 	return r, nil
 }
 
-func (r *reader) close() error {
+func (r *reader) prepare() (err error) {
+	r.byCode, err = r.c.prepare("look up codes", "SELECT url_key, canonical_url, run_id FROM links WHERE workspace_id = ? AND short_code = ?")
+	if err == nil {
+		r.byKey, err = r.c.prepare("look up keys", "SELECT workspace_id, short_code, canonical_url, run_id FROM links WHERE url_key = ?")
+	}
+	return err
+}
+
+func (r *reader) finalize() {
 	for _, q := range []*stmt{r.byCode, r.byKey} {
 		if q != nil {
 			q.finalize()
 		}
 	}
+}
+
+func (r *reader) close() error {
+	r.finalize()
 	return r.c.close()
 }
 

@@ -343,7 +343,7 @@ func TestTrigger(t *testing.T) {
 	const seventh = " WHEN NEW.canonical_url LIKE '%0000007%' BEGIN "
 	for trigger, want := range map[string]string{
 		"CREATE TRIGGER no BEFORE INSERT ON links" + seventh + "SELECT RAISE(ABORT, 'not this one'); END": "not this one",
-		"CREATE TRIGGER no BEFORE INSERT ON links" + seventh + "SELECT RAISE(IGNORE); END":                "a trigger keeps the others out",
+		"CREATE TRIGGER no BEFORE INSERT ON links" + seventh + "SELECT RAISE(IGNORE); END":                "a trigger keeps it out",
 		"CREATE TRIGGER no AFTER INSERT ON links" + seventh + "UPDATE runs SET read = read + 1; END":      "",
 	} {
 		path := filepath.Join(t.TempDir(), "x.db")
