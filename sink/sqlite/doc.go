@@ -36,14 +36,15 @@
 //
 // # Loading
 //
-// Rows come in by statements of 100 rows and transactions of 100,000, into the
-// table and its index at once: with one workspace the keys ascend like the codes,
-// both b-trees grow at their ends, and a kill loses little. With several
-// workspaces the keys go up and down, and every transaction would write most of
-// the index again, so a first load (the table is empty) of several is one
-// transaction that drops the index and makes it again after the last row, which
-// takes a third of the time. It needs the disk twice, once for the WAL, and the
-// folder for temporary files for the sort.
+// Rows come in by statements of 100 rows, and transactions of 100,000 or of a
+// quarter of a second, for which other writers wait, into the table and its index at
+// once: with one workspace the keys ascend like the codes, both b-trees grow at
+// their ends, and a kill loses little. With several workspaces the keys go up and
+// down, and every transaction writes most of the index again. So they last two
+// seconds there, and a first load (the table is empty) of several is one transaction
+// that drops the index and makes it again after the last row, which takes a third of
+// the time. It needs the disk twice, once for the WAL, and the folder for temporary
+// files for the sort.
 //
 // A link whose code or key another writer has taken is passed over alone: its
 // neighbours stay, so that a run gets through however often that happens.

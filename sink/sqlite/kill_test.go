@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -31,7 +32,7 @@ func loadForever(path string) {
 	if err != nil {
 		panic(err)
 	}
-	store.txRows = killRows
+	store.txRows, store.txTime = killRows, time.Hour
 	s, err := store.Lock(ctx, []string{"w"}, sink.LockOptions{})
 	if err != nil {
 		panic(err)

@@ -247,7 +247,7 @@ func TestFull(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "x.db")
 		links := makeLinks("w", 0, 6_000)
 		store := open(t, path)
-		store.txRows = 4_000
+		store.txRows, store.txTime = 4_000, time.Hour
 		inSession(t, store, func(s *session, run sink.Run) {
 			noError(t, s.c.exec("test", "PRAGMA max_page_count = 140"))
 			err := s.Load(context.Background(), run, oneChunk(links))
@@ -486,6 +486,24 @@ func TestLastNumber(t *testing.T) {
 	run, err := s.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
 	if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "no number is left") {
 		t.Errorf("run %d, %v", run.ID, err)
+	}
+}
+
+// A transaction ends with its rows or with its time, whichever is over first.
+func TestTransactions(t *testing.T) {
+	for _, c := range []struct {
+		rows int
+		time time.Duration
+		want int64 // with the last, which is empty
+	}{{1_001, time.Hour, 1}, {300, time.Hour, 4}, {1_001, 0, 11}} {
+		store := open(t, filepath.Join(t.TempDir(), "x.db"))
+		store.txRows, store.txTime = c.rows, c.time
+		inSession(t, store, func(s *session, run sink.Run) {
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 1_000))))
+		}, "w")
+		if got := store.Stats()["transactions"]; got != c.want {
+			t.Errorf("%d rows, %v: %v transactions, want %d", c.rows, c.time, got, c.want)
+		}
 	}
 }
 

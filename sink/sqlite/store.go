@@ -30,6 +30,7 @@ type Store struct {
 	path   string        // absolute, symbolic links resolved, so that all agree on the lock file
 	busy   time.Duration // busyTimeout, but less in tests
 	txRows int           // rows of a transaction: transactionRows, but fewer in tests
+	txTime time.Duration // after which one is committed: transactionTime, but more or less in tests
 
 	mu    sync.Mutex
 	stats map[string]any
@@ -44,7 +45,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, stats: map[string]any{}}
+	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, txTime: transactionTime, stats: map[string]any{}}
 	if err := s.look(ctx, func(*conn) error { return nil }); err != nil && !errors.Is(err, sink.ErrMissing) {
 		return nil, err
 	}
