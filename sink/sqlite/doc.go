@@ -18,10 +18,12 @@
 // "bulk" in ASCII and its user_version that of the schema: a file with other
 // tables, another id or a newer version is refused with sink.ErrNotOurs. It is
 // in WAL mode, so that readers never wait for a load, with synchronous=FULL:
-// what is committed survives a loss of power. Beside it lie FILE-wal and
-// FILE-shm while somebody has it open, and FILE.lock for good: copy the
-// database with all but the last, or when nobody has it open. While nobody has,
-// those who may not write to it or to the folder can look, too, and leave nothing.
+// what is committed survives a loss of power. Beside it lie FILE-wal and FILE-shm while
+// somebody has it open, or was killed over it, and FILE.lock for good. VACUUM INTO and
+// the .backup of SQLite's shell copy it at any time; as files, it and FILE-wal may be
+// copied only when nobody has it open, since what moves from one to the other between
+// the two copies is missing, and the copy damaged. While nobody has it open, those who
+// may not write to it or to the folder can look, too, and leave nothing.
 // Nothing is committed to a file that was moved, replaced or removed meanwhile.
 // A process must not open and close the file by other means while a Store has it
 // open: closing a descriptor gives back the POSIX locks of the whole process.

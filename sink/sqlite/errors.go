@@ -46,7 +46,7 @@ func (e *Error) ours() bool {
 	return strings.HasSuffix(e.Message, ": links.workspace_id, links.short_code") || strings.HasSuffix(e.Message, ": links.url_key")
 }
 
-const copyIt = "; to look only, copy the database, with its -wal file, to a folder of your own"
+const copyIt = "; to look only, copy the database, with its -wal file, to a folder of your own while nobody has it open"
 
 // advice says what to do about it.
 func (e *Error) advice() string {

@@ -133,7 +133,7 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 	}
 	inSession(t, open(t, from), func(s *session, run sink.Run) { copied(from, path) }, "w")
 	asAuditor(t, path, func() {
-		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "copy the database, with its -wal file, to a folder of your own") {
+		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "copy the database, with its -wal file, to a folder of your own while nobody has it open") {
 			t.Errorf("error %v", err)
 		}
 	})

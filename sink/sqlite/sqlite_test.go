@@ -324,6 +324,26 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
+// An index that has what the table has not, as in a copy that was made file by file while
+// somebody wrote, refuses a link that nobody has: no conflict, since no look would find it.
+func TestIndexOutOfStep(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	links := makeLinks("w", 0, 10)
+	store := open(t, path)
+	inSession(t, store, func(s *session, run sink.Run) {
+		noError(t, s.Load(context.Background(), run, oneChunk(links)))
+	}, "w")
+	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = sql || ' WHERE 0' WHERE name = 'links_url_key'")(t, path)
+	execAll(fmt.Sprintf("DELETE FROM links WHERE short_code = '%s'", links[3].Code))(t, path)
+	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = '"+createIndex+"' WHERE name = 'links_url_key'")(t, path)
+	inSession(t, store, func(s *session, run sink.Run) {
+		err := s.Load(context.Background(), run, oneChunk(links[3:4]))
+		if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "the database is damaged") {
+			t.Errorf("error %v", err)
+		}
+	}, "w")
+}
+
 // The superuser may write what is read-only, so the test makes it so by a flag.
 func TestReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
