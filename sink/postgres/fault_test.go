@@ -205,11 +205,14 @@ func TestStatementCancelled(t *testing.T) {
 	links := generated(0, 60_000)
 	dsn := server.Database(t)
 	prepare(t, dsn, nil)
-	const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+	const cancel = `SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 		WHERE datname = current_database() AND state = 'active' AND query LIKE 'COPY%'`
 	err := disturbed(context.Background(), dsn, 64<<10, links, func(chunk int) {
-		for chunk == middle && value[int](t, dsn, cancel) == 0 {
-			time.Sleep(time.Millisecond)
+		if chunk != middle {
+			return
+		}
+		if err := eventually(dsn, cancel); err != nil {
+			t.Error(err)
 		}
 	})
 	if err == nil || class(err) != nil || !strings.Contains(err.Error(), "somebody cancelled the statement: run again") {
@@ -439,7 +442,7 @@ func TestIdleConnectionsWithoutAnswer(t *testing.T) {
 	because := errors.New("because")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		for p.swallowed.Load() == 0 {
+		for end := time.Now().Add(time.Minute); p.swallowed.Load() == 0 && time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 		}
 		cancel(because)
@@ -455,7 +458,8 @@ func TestIdleConnectionsWithoutAnswer(t *testing.T) {
 // Who has waited for a lock for longer than RetryFor tries again all the same
 // when the connection is lost.
 func TestWaitingIsNotFailing(t *testing.T) {
-	ctx := context.Background()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
 	dsn := server.Database(t)
 	const retryFor = 50 * time.Millisecond
 	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{RetryFor: retryFor})
@@ -473,10 +477,8 @@ func TestWaitingIsNotFailing(t *testing.T) {
 		}
 		go func() {
 			time.Sleep(2 * retryFor)
-			const waiting = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks" +
-				" WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-			for value[int](t, dsn, waiting) == 0 {
-				time.Sleep(time.Millisecond)
+			if err := eventually(dsn, "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
+				cancel(err)
 			}
 		}()
 	}

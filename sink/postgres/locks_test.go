@@ -147,8 +147,8 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	if err := conn.Frontend().Flush(); err != nil {
 		t.Fatal(err)
 	}
-	for value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()") == 0 {
-		time.Sleep(time.Millisecond)
+	if err := eventually(dsn, "SELECT count(*) > 0 FROM "+asleep); err != nil {
+		t.Fatal(err)
 	}
 	conn.Conn().Close()
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf}); err != nil {

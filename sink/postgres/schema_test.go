@@ -3,9 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sinktest"
@@ -49,9 +49,9 @@ func TestNewSchemaOfTwoStores(t *testing.T) {
 		s := openStore(t, dsn, Options{Schema: "new", Table: table, RetryFor: -1})
 		defer s.Close()
 		g.Go(func() error { return s.Init(ctx) })
-		for value[int](t, dsn, "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
-			" WHERE NOT granted AND datname = current_database()") <= i {
-			time.Sleep(time.Millisecond)
+		if err := eventually(dsn, fmt.Sprintf("SELECT count(*) > %d FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
+			" WHERE NOT granted AND datname = current_database()", i)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := execAll(ctx, gate, "SELECT pg_advisory_unlock(1)"); err != nil {

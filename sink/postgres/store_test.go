@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -110,4 +111,21 @@ func value[T any](t testing.TB, dsn, sql string, args ...any) (v T) {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return v
+}
+
+// eventually waits until a query gives true, for a minute. Any goroutine may call it.
+func eventually(dsn, sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.Background())
+	for done := false; !done; time.Sleep(time.Millisecond) {
+		if err := conn.QueryRow(ctx, sql).Scan(&done); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
 }

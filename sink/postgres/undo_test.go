@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
 )
 
 // A run is marked as undone and loses its ledger at once, or neither.
@@ -176,9 +177,13 @@ func TestNumberOfADeletedRun(t *testing.T) {
 // advisory is the condition over pg_locks that a lock is one of this database's stores.
 const advisory = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 
+// asleep are the backends of this database that sleep.
+const asleep = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+
 // A run that goes on while its undo is without its locks is undone whole.
 func TestUndoLosesItsLocksToTheRun(t *testing.T) {
-	ctx, dsn := context.Background(), server.Database(t)
+	rerun, ctx := errgroup.WithContext(context.Background())
+	dsn := server.Database(t)
 	links := generated(0, undoPage+100)
 	if err := wholeRun(ctx, dsn, batchBytes, links); err != nil {
 		t.Fatal(err)
@@ -189,25 +194,21 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 			RETURN NULL;
 		END $$;
 		CREATE TRIGGER halt BEFORE DELETE ON links EXECUTE FUNCTION halt()`)
-	wait := func(sql string) {
-		for value[int](t, dsn, sql) == 0 {
-			time.Sleep(time.Millisecond)
+	rerun.Go(func() error {
+		if err := eventually(dsn, "SELECT count(*) > 0 FROM "+asleep); err != nil {
+			return err
 		}
-	}
-	rerun := make(chan error, 1)
-	go func() {
-		wait("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
-		go func() { rerun <- wholeRun(ctx, dsn, batchBytes, links) }()
-		wait("SELECT count(*) FROM pg_locks WHERE NOT granted AND " + advisory)
-		execute(t, dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
-	}()
+		rerun.Go(func() error { return wholeRun(ctx, dsn, batchBytes, links) })
+		return errors.Join(eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory),
+			eventually(dsn, "SELECT count(pg_terminate_backend(pid)) > 0 FROM "+asleep))
+	})
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
 	got, err := s.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	if err != nil || got.Deleted != int64(undoPage+len(links)) || got.Kept != 0 {
 		t.Errorf("%d links deleted, %d kept, %v", got.Deleted, got.Kept, err)
 	}
-	if err := <-rerun; err != nil {
+	if err := rerun.Wait(); err != nil {
 		t.Error(err)
 	}
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
@@ -223,10 +224,7 @@ func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 	run := loadAll(t, s, generated(0, 10))
 	script(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = (SELECT min(short_code) FROM links)")
 	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error {
-		for value[int](t, dsn, "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE "+advisory) > 0 {
-			time.Sleep(time.Millisecond)
-		}
-		return nil
+		return eventually(dsn, "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_locks WHERE "+advisory)
 	})
 	if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "undo again") {
 		t.Errorf("error %v, want a retryable one that says what to do", err)
@@ -239,7 +237,9 @@ func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 // Nor does it fail where they are lost again while it waits for them to list the links
 // that stay.
 func TestUndoLosesItsLocksTwice(t *testing.T) {
-	ctx, dsn := context.Background(), server.Database(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	dsn := server.Database(t)
 	other := openStore(t, dsn, Options{})
 	defer other.Close()
 	run := loadAll(t, other, generated(0, 10))
@@ -251,9 +251,8 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 			return
 		}
 		go func() {
-			const waiting = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted AND " + advisory
-			for value[int](t, dsn, waiting) == 0 {
-				time.Sleep(time.Millisecond)
+			if err := eventually(dsn, "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
+				cancel(err)
 			}
 		}()
 	}))})
