@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
 )
 
 // What keeps an empty table from being made anew; "" is nothing.
@@ -98,6 +99,33 @@ func TestDefaultsOfColumns(t *testing.T) {
 		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2 AND updated_at = $2", run.ID, asOf); n != len(links) {
 			t.Errorf("%s: %d links of %d are of the run and its time", c.change, n, len(links))
 		}
+	}
+}
+
+// What somebody inserts before a first load has the table stays: the load waits for it,
+// and looks again.
+func TestFirstLoadIsForestalled(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{RetryFor: -1})
+	defer s.Close()
+	session, run := started(t, s, "demo")
+	defer session.Close()
+	writer := connect(t, dsn)
+	defer writer.Close(ctx)
+	if err := execAll(ctx, writer, "BEGIN",
+		"INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now())"); err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	g.Go(func() error { // commit once it waits, or has given that up and loads
+		return errors.Join(eventually(dsn, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'links'::regclass)"+
+			" OR EXISTS (SELECT FROM links_ledger)"), execAll(ctx, writer, "COMMIT"))
+	})
+	if err := errors.Join(session.Load(ctx, run, pieces(generated(0, 100))), g.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 101 {
+		t.Errorf("%d links, want 101", n)
 	}
 }
 
