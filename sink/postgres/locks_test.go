@@ -17,7 +17,7 @@ import (
 )
 
 // While a session is without its locks, an undo takes back links that it has
-// found. It is told to look again, whichever way it loads and however far it is.
+// found. It is told to look again, whichever way it loads, before that and after it.
 func TestLostLocksAreAConflict(t *testing.T) {
 	ctx := context.Background()
 	for _, way := range ways {
@@ -191,6 +191,56 @@ func TestLostLocksOfTheSessionBefore(t *testing.T) {
 	}
 	if n := len(s.lost); n > 0 {
 		t.Errorf("%d lost sessions are remembered", n)
+	}
+}
+
+// A batch that is under way when the locks are lost is not committed: another run may have
+// them by then.
+func TestLostLocksUnderABatch(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	defer s.Close()
+	defer other.Close()
+	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	run, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := connect(t, dsn)
+	defer gate.Close(ctx)
+	if err := execAll(ctx, gate, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$`,
+		"CREATE TRIGGER halt BEFORE INSERT ON links EXECUTE FUNCTION halt()",
+		"SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	holder := locking(session).PgConn().PID()
+	var taken sink.Session
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		defer gate.Close(ctx)
+		if err := eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
+			return err
+		}
+		if err := eventually(dsn, fmt.Sprintf("SELECT pg_terminate_backend(%d)", holder)); err != nil {
+			return err
+		}
+		taken, err = other.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+		return err
+	})
+	if err := session.Load(ctx, run, pieces(generated(0, 10))); !errors.Is(err, sink.ErrLocked) {
+		t.Errorf("error %v, want ErrLocked", err)
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
+		t.Errorf("%d links were committed without the locks", n)
 	}
 }
 
