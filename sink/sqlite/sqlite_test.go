@@ -226,19 +226,32 @@ func TestLockIsAnotherFile(t *testing.T) {
 	}
 }
 
-// A lock file that is removed while somebody waits for it is not the lock any more.
+// A lock file that is removed while somebody waits for it is not the lock any more: a new
+// one is, and if another has that by then, the wait goes on.
 func TestLockFileRemoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db.lock")
-	first, err := lock(context.Background(), path, sink.LockOptions{})
-	noError(t, err)
-	second, err := lock(context.Background(), path, sink.LockOptions{Wait: func(string) {
-		noError(t, os.Remove(path))
-		noError(t, first.Close())
-	}})
-	noError(t, err)
-	defer second.Close()
-	if _, err := lock(context.Background(), path, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
-		t.Errorf("a third one has it too: %v", err)
+	for _, taken := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "x.db.lock")
+		holder, err := lock(context.Background(), path, sink.LockOptions{})
+		noError(t, err)
+		waited := 0
+		next, err := lock(context.Background(), path, sink.LockOptions{Wait: func(string) {
+			if waited++; waited == 1 {
+				noError(t, os.Remove(path))
+			}
+			noError(t, holder.Close())
+			if waited == 1 && taken {
+				holder, err = lock(context.Background(), path, sink.LockOptions{NoWait: true})
+				noError(t, err)
+			}
+		}})
+		noError(t, err)
+		defer next.Close()
+		if waited == 2 != taken {
+			t.Errorf("taken: %t, waited %d times", taken, waited)
+		}
+		if _, err := lock(context.Background(), path, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
+			t.Errorf("taken: %t, and another has it too: %v", taken, err)
+		}
 	}
 }
 
