@@ -143,7 +143,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// What is committed survives a loss of power, and readers do not wait.
+// What is committed survives a loss of power, readers do not wait, and writers for five
+// seconds.
 func TestDurable(t *testing.T) {
 	inSession(t, open(t, filepath.Join(t.TempDir(), "x.db")), func(s *session, _ sink.Run) {
 		const full = 2
@@ -156,6 +157,9 @@ func TestDurable(t *testing.T) {
 			}
 			return nil
 		}))
+		if n, err := s.c.number("test", "PRAGMA busy_timeout"); err != nil || n != 5000 {
+			t.Errorf("waits %d ms, %v", n, err)
+		}
 	}, "w")
 }
 
