@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,7 +63,8 @@ func exists(t testing.TB, path string) bool {
 // plain uses the database through database/sql, as another program would.
 func plain(t testing.TB, path string, f func(db *sql.DB)) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	name := url.URL{Scheme: "file", Path: path} // the driver cuts a mere path off at ?
+	db, err := sql.Open("sqlite", name.String())
 	noError(t, err)
 	defer func() { noError(t, db.Close()) }()
 	f(db)
