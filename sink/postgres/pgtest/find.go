@@ -38,6 +38,20 @@ func programs() (string, error) {
 	return "", ErrNoPrograms
 }
 
+// leastVersion is what the tests need: from it on not everybody may create tables in the
+// schema public, and settings that some look at are there since 14.
+const leastVersion = 15
+
+// checkVersion refuses a cluster of an older server.
+func (s *Server) checkVersion() error {
+	data, err := os.ReadFile(filepath.Join(s.data(), "PG_VERSION"))
+	number := strings.TrimSpace(string(data))
+	if n, _ := strconv.Atoi(number); err == nil && n < leastVersion {
+		err = fmt.Errorf("the tests need PostgreSQL %d or newer, %s has %s", leastVersion, s.bin, number)
+	}
+	return err
+}
+
 // version of /usr/lib/postgresql/VERSION/bin.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))

@@ -132,6 +132,9 @@ func (s *Server) create() error {
 	if err := s.run(append([]string{filepath.Join(s.bin, "initdb")}, args...)...); err != nil {
 		return err
 	}
+	if err := s.checkVersion(); err != nil {
+		return err
+	}
 	if err := errors.Join(s.configure(), s.disk()); err != nil {
 		return err
 	}

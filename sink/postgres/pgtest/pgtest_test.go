@@ -135,16 +135,27 @@ func TestPlaceNeedsNoQuotes(t *testing.T) {
 	}
 }
 
-// What was made of a server that could not be started is gone.
+// What was made of a server that could not be started, or is too old, is gone.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	server.Need(t)
-	dir := reachable(t)
-	s := New(Options{Tmp: dir, Settings: []string{"nonsense=1"}})
-	if err := s.Start(); err == nil || !strings.Contains(err.Error(), "nonsense") {
-		t.Errorf("error %v", err)
+	old := reachable(t)
+	for program, script := range map[string]string{
+		"initdb": `mkdir "$2" && echo 14 >"$2/PG_VERSION"`, "pg_ctl": "", "postgres": "",
+	} {
+		if err := os.WriteFile(filepath.Join(old, program), []byte("#!/bin/sh\n"+script), 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v is left, %v", left, err)
+	for path, want := range map[string]string{os.Getenv("PATH"): "nonsense", old + ":" + os.Getenv("PATH"): "need PostgreSQL 15 or newer, " + old + " has 14"} {
+		t.Setenv("PATH", path)
+		dir := reachable(t)
+		s := New(Options{Tmp: dir, Settings: []string{"nonsense=1"}})
+		if err := s.Start(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
 	}
 }
 
