@@ -28,11 +28,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Options of a store. The zero value is ready to use.
+// Options of a store. The zero value is ready to use. A run takes up to 17 connections,
+// with one worker 3; of those that are idle a Store keeps up to 16 until Close.
 type Options struct {
 	Schema   string        // "": the first schema of the search path that exists
 	Table    string        // "": links
-	RetryFor time.Duration // how long one step is tried again; 0: 2 minutes, negative: not at all
+	RetryFor time.Duration // how long one step is tried again, whatever pipeline.Config.RetryFor says; 0: 2 minutes, negative: not at all
 	Logger   *slog.Logger  // nil: silent
 }
 
