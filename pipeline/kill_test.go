@@ -140,6 +140,7 @@ var killableStores = []killableStore{
 	{"postgres", func(t *testing.T) string { return server.Database(t) }, dumpPostgres},
 }
 
+// dumpPostgres returns the links, and the ledger, which is empty after a run.
 func dumpPostgres(t *testing.T, dsn string) []string {
 	t.Helper()
 	ctx := context.Background()
@@ -149,7 +150,7 @@ func dumpPostgres(t *testing.T, dsn string) []string {
 	}
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, `SELECT concat_ws('|', workspace_id, short_code, url_key, canonical_url, original_url, run_id,
-		created_at, updated_at) FROM links ORDER BY workspace_id, short_code`)
+		created_at, updated_at) FROM links UNION ALL SELECT concat('ledger ', l) FROM links_ledger l ORDER BY 1`)
 	if err != nil {
 		t.Fatal(err)
 	}
