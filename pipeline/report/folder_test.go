@@ -318,6 +318,29 @@ func TestFolderOfAnotherUser(t *testing.T) {
 	}
 }
 
+// In a sticky folder only root, its owner and that of the output may replace the output.
+func TestStickyFolder(t *testing.T) {
+	dir := t.TempDir()
+	info, err := os.Stat(dir)
+	me := uint32(os.Geteuid())
+	for _, sticky := range []bool{false, true} {
+		mode := fs.FileMode(0o777)
+		if sticky {
+			mode |= fs.ModeSticky
+		}
+		err = errors.Join(err, os.Chmod(dir, mode))
+		parent, perr := os.Stat(dir)
+		if err = errors.Join(err, perr); err != nil {
+			t.Fatal(err)
+		}
+		for user, want := range map[uint32]bool{0: false, me: false, me + 1: sticky} {
+			if got := stuck(user, parent, info); got != want {
+				t.Errorf("sticky %v, user %d of %d: %v", sticky, user, me, got)
+			}
+		}
+	}
+}
+
 // Files are written to no folder that somebody else made.
 func TestFilesOfSomebodyElse(t *testing.T) {
 	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -40,6 +41,9 @@ func (f *Folder) occupied() (bool, error) {
 	if device(parent) != device(info) || fsys.IsMount(f.target) {
 		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", ErrNotOurs)
 	}
+	if stuck(uint32(os.Geteuid()), parent, info) {
+		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the folder around it is sticky; name another one", ErrNotOurs)
+	}
 	entries, err := f.fs.ReadDir(f.target)
 	if err != nil || len(entries) == 0 {
 		return false, fsys.Cause(err)
@@ -75,6 +79,11 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 		}
 	}
 	return nil
+}
+
+// stuck reports whether a user may not rename what lies in a folder, since that is sticky.
+func stuck(user uint32, parent, info fs.FileInfo) bool {
+	return parent.Mode()&fs.ModeSticky != 0 && user != 0 && user != userOf(parent) && user != userOf(info)
 }
 
 // userOf tells whom a file belongs to.
