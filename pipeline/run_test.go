@@ -242,7 +242,8 @@ func TestSpilledDuplicates(t *testing.T) {
 }
 
 // Of two URLs that share a code, and whose rows are too long for one piece of the
-// mapping, each is created once, also where a piece begins in the middle of one.
+// mapping, each is the link once and has one code and salt in all rows, also where a piece
+// begins in the middle of one, and where the store has one of them already.
 func TestRowsOfSeveralPieces(t *testing.T) {
 	url, same := "http://example.com/0", ""
 	for i := 1; same == ""; i++ {
@@ -250,26 +251,48 @@ func TestRowsOfSeveralPieces(t *testing.T) {
 			same = u
 		}
 	}
+	urls := []string{url, same}
 	var list []string
 	for i := range 60 {
-		list = append(list, fmt.Sprintf("%s,,%d %s", []string{url, same}[i%2], i, strings.Repeat("x", 100_000)))
+		list = append(list, fmt.Sprintf("%s,,%d %s", urls[i%2], i, strings.Repeat("x", 100_000)))
 	}
 	inputs := map[string]string{"a.csv": csvFile(list)}
-	cfg := base(1)
-	cfg.Store = openStore(t, t.TempDir())
-	want, result := job(t, cfg, inputs)
-	if result.Counts.Created != 2 || result.Counts.Duplicate != 58 {
-		t.Errorf("%+v", result.Counts)
-	}
-	for _, r := range records(t, want["mapping.csv"]) {
-		if first := strings.HasPrefix(r["note"], "0 ") || strings.HasPrefix(r["note"], "1 "); first != (r["outcome"] == "created") {
-			t.Errorf("row %s of %s is %s", r["row"], r["original_url"], r["outcome"])
+	for stored := range len(urls) + 1 {
+		cfg := base(1)
+		cfg.Store = openStore(t, t.TempDir())
+		if stored < len(urls) {
+			job(t, cfg, map[string]string{"a.csv": csvFile([]string{urls[stored] + ",,"})})
 		}
+		want, result := job(t, cfg, inputs)
+		if c := result.Counts; c.Created+c.Existing != 2 || c.Duplicate != 58 {
+			t.Errorf("%+v", c)
+		}
+		codes := map[string][]string{}
+		for _, r := range records(t, want["mapping.csv"]) {
+			outcome, i := "duplicate", slices.Index(urls, r["original_url"])
+			if strings.HasPrefix(r["note"], strconv.Itoa(i)+" ") {
+				outcome = "created"
+				if i == stored {
+					outcome = "existing"
+				}
+			}
+			if r["outcome"] != outcome {
+				t.Errorf("row %s of %s is %s, want %s", r["row"], r["original_url"], r["outcome"], outcome)
+			}
+			if code := []string{r["short_code"], r["salt"]}; codes[urls[i]] == nil {
+				codes[urls[i]] = code
+			} else if !slices.Equal(codes[urls[i]], code) {
+				t.Errorf("row %s of %s has code and salt %q, one before %q", r["row"], urls[i], code, codes[urls[i]])
+			}
+		}
+		if stored < len(urls) {
+			continue
+		}
+		cfg.Store = openStore(t, t.TempDir())
+		cfg.SpillAt(1)
+		got, _ := job(t, cfg, inputs)
+		sameReports(t, got, want, reports...)
 	}
-	cfg.Store = openStore(t, t.TempDir())
-	cfg.SpillAt(1)
-	got, _ := job(t, cfg, inputs)
-	sameReports(t, got, want, reports...)
 }
 
 // The limit is of all inputs together, in their order.
