@@ -349,9 +349,9 @@ func TestHostileFIFO(t *testing.T) {
 	}
 }
 
-// A run keeps within --memory whatever its report is, spills what is more, and of cells
-// that are long gathers no more than there is room for; SQLite, which has half of the
-// links, takes its part.
+// A run keeps within --memory whatever its report is, spills what is more, be it rows of
+// one URL, and of cells that are long gathers no more than there is room for; SQLite, which
+// has half of the links, takes its part.
 func TestMemoryIsBounded(t *testing.T) {
 	if raced || testing.Short() || runtime.GOOS != "linux" {
 		t.Skip("its memory is not told, or takes long to fill")
@@ -359,15 +359,17 @@ func TestMemoryIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		format    string
 		mebibytes int64
+		urls      int
 		stored    bool
 	}{
-		"csv": {"csv", 160, false}, "parquet": {"parquet", 320, false}, "arrow": {"arrow", 320, false}, "sqlite": {"csv", 160, true},
+		"csv": {"csv", 160, 30_000, false}, "parquet": {"parquet", 320, 30_000, false}, "arrow": {"arrow", 320, 30_000, false},
+		"sqlite": {"csv", 160, 30_000, true}, "one URL": {"csv", 160, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			must(t, syscall.Mkfifo(filepath.Join(dir, "links.csv"), 0o600))
 			run := func(out, message string, args ...string) {
-				go feedRows(filepath.Join(dir, "links.csv"), 30_000, strings.Repeat("x", 8000))
+				go feedRows(filepath.Join(dir, "links.csv"), 30_000, tt.urls, strings.Repeat("x", 8000))
 				c := newChild(t, dir, append([]string{"run", "links.csv", "--workspace", "w", "--out", out,
 					"--report-format", tt.format, "--memory", fmt.Sprint(tt.mebibytes, "MiB"), "--workers", "1"}, args...)...)
 				c.Env = append(c.Env, "GOGC=off") // garbage is collected for the sake of --memory alone
@@ -378,7 +380,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				run("before", "created=15000", "--limit", "15000")
 				run("out", "read=30000 created=15000 existing=15000")
 			} else {
-				run("out", "read=30000 created=30000", "--dry-run")
+				run("out", fmt.Sprint("read=30000 created=", tt.urls), "--dry-run")
 			}
 			var took report.Timings
 			must(t, json.Unmarshal(read(t, dir, "out", report.TimingsName), &took))
@@ -389,8 +391,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// feedRows writes n links, in no order, with a note to a FIFO.
-func feedRows(fifo string, n int, note string) {
+// feedRows writes n rows of so many URLs, in no order, with a note to a FIFO.
+func feedRows(fifo string, n, urls int, note string) {
 	f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
 	if err != nil {
 		return
@@ -400,7 +402,7 @@ func feedRows(fifo string, n int, note string) {
 	defer w.Flush()
 	w.WriteString("url,note\n")
 	for i := range n {
-		fmt.Fprintf(w, "http://example.com/%d?%s,%s\n", i*7919%n, note[:1000], note)
+		fmt.Fprintf(w, "http://example.com/%d?%s,%s\n", i*7919%urls, note[:1000], note)
 	}
 }
 
