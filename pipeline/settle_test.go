@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/sink"
 )
 
 // onDisk returns a run whose records, of one workspace, are on disk in buckets of
@@ -44,10 +46,11 @@ func onDisk(t *testing.T, length int) (r *run, add func(h codegen.Hash, url stri
 }
 
 // Of many slots that lie beside a URL with very many rows, each bucket on disk is loaded
-// about once, and not all of those with the rows once more for each slot.
+// about once, and not all of those with the rows once more for each slot. The slots count
+// as contested, and so do the URLs that have them.
 func TestFreshHoldersLoadOnce(t *testing.T) {
 	r, add, reads := onDisk(t, 2)
-	found := map[assign.Slot]rival{}
+	found := map[assign.Slot]assign.Holder{}
 	const urls, rows = 17_000, 1000 // more than are looked at to find the ranges
 	for i := range urls + rows {
 		url, cell := fmt.Sprintf("http://example.com/%d", i), []byte(nil)
@@ -56,7 +59,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 		}
 		h := codegen.Sum(codegen.AppendInput(nil, []byte(url), []byte("ws"), 0))
 		add(h, url, i+1, cell)
-		found[assign.Slot{Code: r.codeOf(h)}] = rival{}
+		found[assign.Slot{Code: r.codeOf(h)}] = assign.Holder{}
 	}
 	if err := r.records.Finish(t.Context()); err != nil {
 		t.Fatal(err)
@@ -70,19 +73,20 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	}
 	once := reads.Swap(0)
 	buckets := r.records.Buckets()
-	s := &settlement{run: r, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
-	slots, none := slices.Collect(maps.Keys(found)), func(int) bool { return false }
-	err = s.freshHolders(t.Context(), slots, none, func(i int, f rival) error {
-		found[slots[i]] = f
-		return nil
-	})
-	if err != nil {
+	s := &settlement{run: r, populated: []bool{false}, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
+	slots := slices.Collect(maps.Keys(found))
+	if err := s.Holders(t.Context(), slots, func(i int, h assign.Holder) { found[slots[i]] = h }); err != nil {
 		t.Fatal(err)
 	}
-	for slot, f := range found {
-		if !f.known {
+	contested := int64(0)
+	for slot, h := range found {
+		if h.Canonical == nil {
 			t.Errorf("nobody has %s", slot.Code.Bytes())
 		}
+		contested += slotCost + claimCost + int64(len(h.Canonical))
+	}
+	if s.contested != contested {
+		t.Errorf("%d bytes are contested, want %d", s.contested, contested)
 	}
 	if n := reads.Load(); n > once+once/10 {
 		t.Errorf("%d reads, where %d read all of it", n, once)
@@ -109,5 +113,36 @@ func TestTooContestedOnDisk(t *testing.T) {
 	}
 	if n := r.cfg.Status.Settled.Load(); err == nil || !strings.Contains(err.Error(), "--memory") || n > 2*most {
 		t.Errorf("%d rows of %d were settled: %v", n, urls, err)
+	}
+}
+
+// ownedSession has every code, each for a URL of that name.
+type ownedSession struct{ sink.Session }
+
+func (ownedSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	for i, p := range probes {
+		if err := visit(sink.Found{Probe: i, Code: p.Code, Canonical: p.Code}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Each slot gets its own owner, also of more slots than the store is asked about at once.
+func TestOwnersOfManySlots(t *testing.T) {
+	r, _, _ := onDisk(t, 10)
+	slots := make([]assign.Slot, 2*maxProbes+2)
+	for i := range slots {
+		slots[i].Code = r.codeOf(codegen.Sum([]byte{byte(i), byte(i >> 8)}))
+	}
+	s, visited := &settlement{run: r, session: ownedSession{}, populated: []bool{true}}, make([]int, len(slots))
+	err := s.owners(t.Context(), slots, func(i int, canonical []byte) {
+		visited[i]++
+		if string(canonical) != string(slots[i].Code.Bytes()) {
+			t.Fatalf("%s is %s's", slots[i].Code.Bytes(), canonical)
+		}
+	})
+	if err != nil || slices.Max(visited) != 1 || slices.Min(visited) != 1 {
+		t.Errorf("some slot was not visited once: %v", err)
 	}
 }
