@@ -93,7 +93,7 @@ func bigMapping(n int) *fake {
 }
 
 // Planted differences in a large mapping are found, and nothing else, spilled or
-// not, with one URL in many rows.
+// not, with one URL in many rows, and one whose link is not its first row.
 func TestDiffPlanted(t *testing.T) {
 	dir := t.TempDir()
 	n := 60_000
@@ -108,11 +108,13 @@ func TestDiffPlanted(t *testing.T) {
 	}
 	b.rows[2].Code, b.rows[3].Code = b.rows[3].Code, b.rows[2].Code
 	b.rows[5].Outcome = report.Existing
+	a.rows[11].Outcome, a.rows[12].Outcome = report.Duplicate, report.Created
+	b.rows[11].Outcome, b.rows[12].Outcome = report.Duplicate, report.Existing
 	a.rows, b.rows = slices.Delete(a.rows, 50, 51), slices.Delete(b.rows, 40, 41)
 	a.writeMapping(t, filepath.Join(dir, "a"), report.Arrow, false, 1)
 	b.writeMapping(t, filepath.Join(dir, "b"), report.Parquet, false, 2)
 	want := expected(a, b, false)
-	if len(want) != 7 {
+	if len(want) != 8 {
 		t.Fatalf("planted %d", len(want))
 	}
 	for _, spillAt := range []int64{0, 1 << 20} {
