@@ -13,35 +13,54 @@ import (
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 )
 
-// stretches is a run whose mapping is checked in three stretches.
-func stretches(t *testing.T, order report.Order) {
+// stretches is a run whose mapping is checked in three stretches, with collisions and a
+// reject. It returns the store.
+func stretches(t *testing.T, order report.Order) sink.Store {
 	t.Helper()
 	var b strings.Builder
 	for i := range 10_000 {
 		fmt.Fprintf(&b, "http://example.com/%d\n", i)
 	}
-	job(t, pipeline.Config{Workspace: "demo", ReportOrder: order, DryRun: true, Version: "test"}, map[string]string{"a.txt": b.String() + "ftp://x\n"})
+	cfg := pipeline.Config{Workspace: "demo", CodeLength: 3, ReportOrder: order, Version: "test", Store: openStore(t, t.TempDir())}
+	job(t, cfg, map[string]string{"a.txt": b.String() + "ftp://x\n"})
+	return cfg.Store
 }
 
-// Where one file is missing or damaged, the whole of the mapping is checked
-// nevertheless, and nothing is said to be wrong with it.
-func TestVerifyBesideDamage(t *testing.T) { inOrders(t, testVerifyBesideDamage) }
+// A file that is not there, is no report, or ends early is a finding like any other. The
+// whole of the mapping is checked nevertheless if it is another one, and of the links that
+// the store has none is too many because the mapping cannot be read.
+func TestVerifyMissing(t *testing.T) { inOrders(t, testVerifyMissing) }
 
-func testVerifyBesideDamage(t *testing.T, order report.Order) {
-	stretches(t, order)
-	for _, name := range []string{"rejects.csv", "collisions.csv"} {
-		good := lines(t, name)
-		os.Remove("out/" + name)
-		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[file_missing]" || v.Rows != 10_000 {
-			t.Errorf("%s missing: %d rows, found %v", name, v.Rows, v.Findings)
+func testVerifyMissing(t *testing.T, order report.Order) {
+	store := stretches(t, order)
+	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
+		good, err := os.ReadFile("out/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		os.WriteFile("out/"+name, []byte("source,row\n"), 0o666)
-		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[damaged file_sum]" || v.Rows != 10_000 {
-			t.Errorf("%s no report: %d rows, found %v", name, v.Rows, v.Findings)
+		rows, cut := int64(10_000), "[damaged file_sum]"
+		if name == "mapping.csv" {
+			rows, cut = 0, "[count damaged file_sum row_digest]"
 		}
-		os.WriteFile("out/"+name, []byte(strings.Join(good, "")), 0o666)
+		for what, c := range map[string]struct {
+			content []byte
+			want    string
+		}{
+			"missing": {nil, "[file_missing]"}, "no report": {[]byte("source,row\n"), "[damaged file_sum]"}, "cut off": {good[:len(good)-5], cut},
+		} {
+			os.Remove("out/" + name)
+			if c.content != nil {
+				os.WriteFile("out/"+name, c.content, 0o666)
+			}
+			v := verify(t, audit.VerifyConfig{Store: store, MaxFindings: 3})
+			if fmt.Sprint(kinds(v)) != c.want || v.Kinds[audit.Damaged] > 1 || len(v.Findings) > 3 || v.Rows < rows {
+				t.Errorf("%s %s: %d rows, found %v, want %s", name, what, v.Rows, v.Findings, c.want)
+			}
+		}
+		os.WriteFile("out/"+name, good, 0o666)
 	}
 }
 

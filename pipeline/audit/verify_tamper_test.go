@@ -512,30 +512,6 @@ func testVerifyFormulas(t *testing.T, order report.Order) {
 	}
 }
 
-// A file that is not there, or is no report, is a finding like any other.
-func TestVerifyMissing(t *testing.T) {
-	tampered(t, report.CSV, report.SortOrder, 1)
-	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
-		good, err := os.ReadFile("out/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		os.Remove("out/" + name)
-		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[file_missing]" {
-			t.Errorf("%s missing: found %v", name, kinds(v))
-		}
-		os.WriteFile("out/"+name, []byte("source,row\n"), 0o666)
-		if v := verify(t, audit.VerifyConfig{}); fmt.Sprint(kinds(v)) != "[damaged file_sum]" {
-			t.Errorf("%s no report: found %v", name, kinds(v))
-		}
-		os.WriteFile("out/"+name, good[:len(good)-5], 0o666)
-		if v := verify(t, audit.VerifyConfig{MaxFindings: 3}); v.Kinds[audit.Damaged] != 1 || len(v.Findings) > 3 {
-			t.Errorf("%s cut off: found %v", name, kinds(v))
-		}
-		os.WriteFile("out/"+name, good, 0o666)
-	}
-}
-
 // Whatever lies in the folder in place of a file is told apart, and nothing waits
 // for a FIFO. A link to the file is as good as the file. Of one that the manifest
 // does not know it is said that nothing vouches for it, which is no fault.
