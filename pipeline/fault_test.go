@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -45,7 +44,6 @@ func (c *countdown) call(operation string) error {
 type faultyStore struct {
 	sink.Store
 	*countdown
-	ended atomic.Bool // the chunks of a Load had an end, not an error
 }
 
 func (f *faultyStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
@@ -106,7 +104,6 @@ func (s *faultySession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2
 				return
 			}
 		}
-		s.f.ended.Store(true)
 	})
 }
 
@@ -224,54 +221,6 @@ func TestStoreFaults(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A store that is being loaded when a bucket cannot be read learns of it: it does
-// not take the links so far for all.
-func TestLoadIsBrokenOff(t *testing.T) {
-	step := int64(97)
-	if testing.Short() {
-		step *= 4
-	}
-	note := strings.Repeat("so that records spill ", 100)
-	var list []string
-	for i := range 3000 {
-		list = append(list, fmt.Sprintf("http://example.com/%d,,%s", i, note))
-	}
-	cfg, _, _ := faultJobOn(t, "a.csv", []byte(csvFile(list)), base(10), t.TempDir())
-	cfg.SpillAt(1)
-	cfg.Status = new(pipeline.Status)
-	broken := 0
-	for n, hit := int64(1), true; hit; n += step {
-		hit = false
-		reads := newCountdown(n, func() error { hit = true; return errors.New("disk on fire") })
-		cfg.UseFS(fsystest.FS{Before: func(operation string) error {
-			if operation == "readat" && cfg.Status.Stage() == pipeline.StageWrite {
-				return reads.call(operation)
-			}
-			return nil
-		}})
-		began := false
-		loading := newCountdown(0, func() error { began = true; return nil })
-		loading.at = "chunk"
-		store := &faultyStore{Store: openStore(t, t.TempDir()), countdown: loading}
-		cfg.Store = store
-		if _, err := pipeline.Run(context.Background(), cfg); (err != nil) != hit {
-			t.Fatalf("read %d: %v", n, err)
-		}
-		if store.ended.Load() == hit {
-			t.Fatalf("read %d: the links ended: %v", n, store.ended.Load())
-		}
-		if began && hit {
-			broken++
-		}
-		if err := errors.Join(store.Close(), os.RemoveAll("out")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if broken == 0 {
-		t.Error("no load was broken off")
 	}
 }
 
