@@ -26,19 +26,23 @@ func interrupted(t *testing.T, dir, operation string) pipeline.Config {
 	}
 	cfg := base(2)
 	cfg.Inputs, cfg.Out, cfg.Store = []string{"a.csv"}, "out", openStore(t, dir)
-	fault := errors.New("fault")
-	failing := cfg
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
-	store.at, store.hit = operation, func() error { return fault }
-	failing.Store = store
-	if _, err := pipeline.Run(context.Background(), failing); !errors.Is(err, fault) {
-		t.Fatal(err)
-	}
+	interrupt(t, cfg, operation)
 	return cfg
 }
 
-// The same command goes on with an interrupted run, under its id and its as_of;
-// a new run leaves it alone, and its links count as existing.
+// interrupt makes a run end at an operation of the store.
+func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
+	t.Helper()
+	fault := errors.New("fault")
+	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
+	store.at, store.hit, cfg.Store = operation, func() error { return fault }, store
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
+		t.Fatal(err)
+	}
+}
+
+// The same command goes on with an interrupted run, under its id and its as_of, the last
+// of several first; a new run leaves it alone, and its links count as existing.
 func TestNewRun(t *testing.T) {
 	dir := t.TempDir()
 	cfg := interrupted(t, dir, "loaded")
@@ -57,12 +61,21 @@ func TestNewRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	result, err := pipeline.Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !result.Resumed || result.RunID != 1 || result.Counts.Created != int64(len(links)) {
-		t.Errorf("the run that goes on: %+v", result)
+	interrupt(t, fresh, "loaded")
+	for _, want := range []struct {
+		id      int32
+		created int
+	}{{4, 0}, {1, len(links)}} {
+		result, err := pipeline.Run(context.Background(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !result.Resumed || result.RunID != want.id || result.Counts.Created != int64(want.created) {
+			t.Errorf("the run that goes on: %+v, want %+v", result, want)
+		}
+		if err := os.RemoveAll("out"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
