@@ -287,6 +287,7 @@ func TestUnfinishedRunIsOthers(t *testing.T) {
 		": other dialect":                                           func(m *Manifest) { m.Inputs[0].Dialect = nil },
 		": other columns":                                           func(m *Manifest) { m.Inputs[0].Columns = m.Inputs[0].Columns[1:] },
 		": other columns of URL or workspace":                       func(m *Manifest) { m.Inputs[0].WorkspaceColumn = text("url") },
+		".csv: other columns of URL or workspace":                   func(m *Manifest) { m.Inputs[0].URLColumns = []Text{"note"} },
 		": other content":                                           func(m *Manifest) { m.Inputs[0].SHA256 = strings.Repeat("00", 32) },
 		"input -: other content":                                    func(m *Manifest) { m.Inputs[1].RecordsSHA256 = strings.Repeat("00", 32) },
 		".csv: other content":                                       func(m *Manifest) { unread(m).Inputs[0].Size++ },
