@@ -511,7 +511,8 @@ func without(t *testing.T, text string, columns ...string) []string {
 	return lines
 }
 
-// What was created is existing the next time; nothing else changes.
+// What was created is existing the next time; nothing else changes, nor does the mapping
+// with fewer retries than the links were made with.
 func TestAgain(t *testing.T) {
 	inputs := map[string]string{"a.csv": csvFile(rows(4, 1500))}
 	for _, length := range []int{1, 2, 10} {
@@ -529,6 +530,9 @@ func TestAgain(t *testing.T) {
 				t.Errorf("mapping: %s", firstDifference(second["mapping.csv"], got))
 			}
 			sameReports(t, second, first, "rejects.csv", "collisions.csv")
+			cfg.MaxRetries = pipeline.NoRetries
+			third, _ := job(t, cfg, inputs)
+			sameReports(t, third, second, "mapping.csv")
 			if !slices.Equal(dump(t, dir), links) {
 				t.Error("the store has changed")
 			}
