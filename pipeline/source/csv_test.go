@@ -41,6 +41,8 @@ func TestCSVRecords(t *testing.T) {
 			`2@20 "a|b"`, `3@24 malformed_row (1 field where there should be 2) "` + long + `"`}},
 		{"too long by a CR at the end", long + "\r", 1, []string{
 			`1@0 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 17 bytes) "` + long + `"`}},
+		{"as long as it may be before a CRLF", "fourteen bytes," + long + "\r\nb,c\n", 2, []string{ // LF is in the next block
+			`1@0 "fourteen bytes|` + long + `"`, `2@33 "b|c"`}},
 		{"bare quote", "a\"b,c\r\nd,e\n", 2, []string{
 			`1@0 malformed_row (quote inside unquoted field 1) "a\"b,c"`, `2@7 "d|e"`}},
 		{"text after quote", "a,\"b\"c\nd,e\n", 2, []string{
