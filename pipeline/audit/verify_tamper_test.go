@@ -262,7 +262,8 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 				}
 				rewrite(t, path, format, at, c.change)
 				v := verify(t, audit.VerifyConfig{})
-				if v.Kinds[c.want] == 0 && v.Kinds[audit.BadDuplicate] == 0 {
+				repeated := name == "short_code" || name == "salt" // by each duplicate of a link
+				if v.Kinds[c.want] == 0 && !(repeated && v.Kinds[audit.BadDuplicate] > 0) {
 					t.Errorf("%s, %s of row %d: found %v, want %s", format, name, at, kinds(v), c.want)
 				}
 			}
