@@ -244,9 +244,9 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 		"salt":          {audit.BadSalt, func(r *report.MappingRow) { r.Salt += 1 }},
 		"removed":       {audit.RowMissing, nil},
 	}
-	places, flips := []int64{1, 50, 131}, 50
+	places := []int64{1, 50, 131}
 	if testing.Short() {
-		places, flips = []int64{50}, 10
+		places = []int64{50}
 	}
 	for _, format := range []report.Format{report.Parquet, report.Arrow} {
 		tampered(t, format, order, 1)
@@ -266,16 +266,6 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 				if v.Kinds[c.want] == 0 && !(repeated && v.Kinds[audit.BadDuplicate] > 0) {
 					t.Errorf("%s, %s of row %d: found %v, want %s", format, name, at, kinds(v), c.want)
 				}
-			}
-		}
-		for i := 0; i < len(good)-2000; i += 1 + len(good)/flips {
-			bad := bytes.Clone(good)
-			bad[i] ^= 4
-			if err := os.WriteFile(path, bad, 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if v := verify(t, audit.VerifyConfig{}); v.Kinds[audit.FileSum] == 0 {
-				t.Errorf("%s: byte %d: found %v", format, i, kinds(v))
 			}
 		}
 		m := readManifest(t)
