@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -89,6 +92,22 @@ func scan(t *testing.T, rows scanner) (lines []string) {
 	return lines
 }
 
+// content returns the links and the runs of a store, but when these ran.
+func (k killable) content(t *testing.T, dsn string) []string {
+	t.Helper()
+	o := storeOptions{db: dsn}
+	store, err := o.open(t.Context(), slog.New(slog.DiscardHandler))
+	must(t, err)
+	runs, err := store.Runs(t.Context())
+	must(t, errors.Join(err, store.Close()))
+	lines := k.dump(t, dsn)
+	for _, r := range runs {
+		r.Started, r.Finished = time.Time{}, time.Time{}
+		lines = append(lines, fmt.Sprint(r))
+	}
+	return lines
+}
+
 // soak is the number of points at which a run is killed; make soak asks for many.
 func soak(t *testing.T) int {
 	n := 4
@@ -140,7 +159,7 @@ func testKill(t *testing.T, store killable, filled bool) {
 	start := time.Now()
 	command(t, exitRejected, args(dsn, "want")...)
 	whole := time.Since(start)
-	want := store.dump(t, dsn)
+	want := store.content(t, dsn)
 	points, seed := soak(t), rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -149,12 +168,14 @@ func testKill(t *testing.T, store killable, filled bool) {
 		dsn := fill(t)
 		out := fmt.Sprint("got", i)
 		after := (whole*time.Duration(i%points) + time.Duration(rnd.Int64N(int64(whole)))) / time.Duration(points)
-		if code, _ := execute(t, &after, args(dsn, out)...); code == -1 {
+		if code, output := execute(t, &after, args(dsn, out)...); code == -1 {
 			killed++
+		} else if code != exitRejected {
+			t.Fatalf("exit code %d: %s", code, output)
 		}
 		finish(t, args(dsn, out))
-		if got := store.dump(t, dsn); !slices.Equal(got, want) {
-			t.Fatalf("killed after %v of %v: the store has %d links, want %d", after, whole, len(got), len(want))
+		if got := store.content(t, dsn); !slices.Equal(got, want) {
+			t.Fatalf("killed after %v of %v: the store has %d links and runs, want %d", after, whole, len(got), len(want))
 		}
 		for _, file := range []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest.json"} {
 			if string(read(t, out, file)) != string(read(t, "want", file)) {
@@ -215,5 +236,8 @@ func execute(t *testing.T, kill *time.Duration, args ...string) (int, []byte) {
 		defer time.AfterFunc(*kill, func() { cmd.Process.Kill() }).Stop()
 	}
 	cmd.Wait()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() != syscall.SIGKILL {
+		t.Fatalf("%v: %s", status.Signal(), output.Bytes())
+	}
 	return cmd.ProcessState.ExitCode(), output.Bytes()
 }
