@@ -83,21 +83,29 @@ func unprivileged() (*syscall.Credential, error) {
 // or in memory where there is room and nothing needs to last, which makes databases
 // three times as fast to create.
 func place(opts Options, cred *syscall.Credential) (string, error) {
-	const memory, room = "/dev/shm", 2 << 30
 	if opts.Tmp != "" {
 		if !suitable(opts.Tmp, cred) {
 			return "", fmt.Errorf("no server can be in %s: the name is long or needs quotes, or others may not get there", opts.Tmp)
 		}
 		return opts.Tmp, nil
 	}
-	var fs syscall.Statfs_t
-	if !opts.Durable && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bavail)*uint64(fs.Bsize) > room {
-		return memory, nil
+	if dir := Memory(); dir != "" && !opts.Durable {
+		return dir, nil
 	}
 	if dir := os.TempDir(); suitable(dir, cred) {
 		return dir, nil
 	}
 	return "/tmp", nil
+}
+
+// Memory is a folder in memory with room for what tests write; "": there is none.
+func Memory() string {
+	const memory, room = "/dev/shm", 2 << 30
+	var fs syscall.Statfs_t
+	if syscall.Statfs(memory, &fs) != nil || uint64(fs.Bavail)*uint64(fs.Bsize) <= room {
+		return ""
+	}
+	return memory
 }
 
 // suitable tells whether the name of a folder leaves room for that of a socket,
