@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
 
 // writeRun makes the files of a run, the manifest too, and commits them.
@@ -431,6 +432,29 @@ func TestOneOfManyClaims(t *testing.T) {
 		}
 	}
 	wantRun(t, out, "old")
+}
+
+// Before a claim has the lock of a partial folder, the run that it was of may end, and
+// another claim it anew: then it is that one's.
+func TestClaimIsOvertaken(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	var other *Folder
+	overtaken := fsystest.FS{Before: func(operation string) (err error) {
+		if operation == "lock" && other == nil {
+			err = os.Remove(PartialOf(out))
+			if err == nil {
+				other, err = Claim(out, ClaimOptions{})
+			}
+		}
+		return err
+	}}
+	if _, err := Claim(out, ClaimOptions{FS: overtaken}); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	if err := writeRun(other, "other"); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, out, "other")
 }
 
 // TestManyRuns has runs overwrite each other: whatever a claim meets, the
