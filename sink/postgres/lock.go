@@ -51,14 +51,15 @@ func (s *Store) locks(workspaces []string) []lock {
 }
 
 // lockTurn is how long one statement waits for a lock: as long its snapshot holds up
-// VACUUM and CREATE INDEX CONCURRENTLY, whatever table they are for. Between two its
-// place in the queue is another's.
+// VACUUM and CREATE INDEX CONCURRENTLY, whatever table they are for. After each it goes
+// to the end of the queue. Who wants the store's lock, the first, exclusively takes no
+// turns: all who share it would overtake there, without end.
 const lockTurn = 30 * time.Second
 
 // take takes the locks on a connection, one after the other. Of those that
 // somebody else holds it waits, a turn at a time, having told about the first.
 func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration, opts sink.LockOptions) error {
-	for _, l := range locks {
+	for i, l := range locks {
 		suffix := ""
 		if l.shared {
 			suffix = "_shared"
@@ -80,6 +81,9 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 		if opts.Wait != nil {
 			opts.Wait(holder)
 			opts.Wait = nil
+		}
+		if i == 0 && !l.shared {
+			turn = 0 // of no end
 		}
 		if err := await(ctx, conn, "SELECT pg_advisory_lock"+suffix+"($1)", l.key, turn); err != nil {
 			return err

@@ -396,3 +396,35 @@ func TestWaitingTakesTurns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who waits for all runs is overtaken by none.
+func TestWaitingForAllIsNotOvertaken(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
+	defer holder.Close()
+	defer waiter.Close()
+	waiter.lockTurn = time.Millisecond
+	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		session, err := waiter.lock(ctx, []lock{{waiter.lockKey("store", ""), false}}, sink.LockOptions{})
+		if err != nil {
+			return err
+		}
+		return session.Close()
+	})
+	if err := eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		if _, err := holder.Lock(ctx, []string{"other"}, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
+			t.Fatalf("try %d: error %v", i, err)
+		}
+	}
+	if err := errors.Join(held.Close(), g.Wait()); err != nil {
+		t.Error(err)
+	}
+}
