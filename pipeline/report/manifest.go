@@ -17,6 +17,8 @@ import (
 
 const (
 	MaxInputs   = 1 << 20         // of a run: the sort key of a reject has room for so many
+	maxColumns  = 1 << 14         // of an input: source.MaxColumns
+	maxFiles    = 16              // there are three
 	MaxManifest = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
 )
 
@@ -33,7 +35,7 @@ type Manifest struct {
 	Inputs         Inputs           `json:"inputs"`
 	Counts         Counts           `json:"counts"`
 	Reasons        map[string]int64 `json:"reasons"` // rejects by reason
-	Files          []FileSum        `json:"files"`
+	Files          Files            `json:"files"`
 }
 
 // Scheme is how codes are made.
@@ -43,27 +45,36 @@ type Scheme struct {
 	MaxRetries int    `json:"max_retries"`
 }
 
-// Inputs are those of a run, by name.
-type Inputs []Input
+// The lists of a manifest. Of more elements than a run can make none are read: a
+// manifest may come from anybody.
+type (
+	Inputs  []Input // by name
+	Columns []Text
+	Files   []FileSum
+)
 
-// UnmarshalJSON implements json.Unmarshaler. Of more than MaxInputs none beyond is made.
-func (in *Inputs) UnmarshalJSON(data []byte) error {
-	*in = nil
+func (l *Inputs) UnmarshalJSON(data []byte) error  { return readList(l, data, MaxInputs) }
+func (l *Columns) UnmarshalJSON(data []byte) error { return readList(l, data, maxColumns) }
+func (l *Files) UnmarshalJSON(data []byte) error   { return readList(l, data, maxFiles) }
+
+func readList[L ~[]T, T any](list *L, data []byte, most int) error {
+	*list = nil
 	d := json.NewDecoder(bytes.NewReader(data))
 	if begin, err := d.Token(); err != nil || begin == nil {
 		return err
 	} else if begin != json.Delim('[') {
-		return errors.New("inputs are no list")
+		return errors.New("no list where there is to be one")
 	}
+	*list = L{}
 	for d.More() {
-		if len(*in) == MaxInputs {
-			return fmt.Errorf("more than %d inputs", MaxInputs)
+		if len(*list) == most {
+			return fmt.Errorf("a list of more than %d elements", most)
 		}
-		var one Input
+		var one T
 		if err := d.Decode(&one); err != nil {
 			return err
 		}
-		*in = append(*in, one)
+		*list = append(*list, one)
 	}
 	return nil
 }
@@ -74,8 +85,8 @@ type Input struct {
 	Format          string   `json:"format"`
 	Compression     string   `json:"compression,omitempty"`
 	Dialect         *Dialect `json:"dialect,omitempty"`
-	Columns         []Text   `json:"columns"`
-	URLColumns      []Text   `json:"url_columns"` // several only in a rejects file
+	Columns         Columns  `json:"columns"`
+	URLColumns      Columns  `json:"url_columns"` // several only in a rejects file
 	WorkspaceColumn *Text    `json:"workspace_column,omitempty"`
 	Records         int64    `json:"records"`
 	// Size and SHA256 are of the bytes as they lie. Where --limit cut the input,

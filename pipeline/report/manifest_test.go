@@ -77,10 +77,12 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"profile": "linkforge-1"`:            "unexpected end",
 		`{"profile":"p","options":{"a":1.5}}`:  "option a",
 		`{"profile":"p","options":{"a":null}}`: "option a",
-		`{"profile":"p","options":{"a":{"b":1}}}`:                               "neither a string nor base64",
-		`{"profile":"p","inputs":{}}`:                                           "no list",
-		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`: "more than 1048576 inputs",
-		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                    "illegal base64",
+		`{"profile":"p","options":{"a":{"b":1}}}`:                                              "neither a string nor base64",
+		`{"profile":"p","inputs":{}}`:                                                          "no list",
+		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`:                "more than 1048576 elements",
+		`{"profile":"p","inputs":[{"columns":[` + strings.Repeat(`"",`, maxColumns) + `""]}]}`: "more than 16384 elements",
+		`{"profile":"p","files":[` + strings.Repeat("{},", maxFiles) + `{}]}`:                  "more than 16 elements",
+		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                                   "illegal base64",
 	}
 	for data, want := range tests {
 		if _, err := ReadManifest([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
