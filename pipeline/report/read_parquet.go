@@ -61,23 +61,22 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	return &parquetRowReader{groups: groups}, carried, nil
 }
 
-// parquetType returns the type of column i, as parquetSchema has it.
+// parquetType returns the type of column i.
 func parquetType(i int) parquet.Type {
-	switch {
-	case i == rowColumn:
+	switch i {
+	case rowColumn:
 		return parquet.Int(64).Type()
-	case i == saltColumn:
+	case saltColumn:
 		return parquet.Int(32).Type()
-	case i == originalColumn || i >= ownColumns:
-		return parquet.ByteArrayType
 	}
 	return parquet.String().Type()
 }
 
-// isType reports whether values of a type mean what those of another do. Where a mapping
-// was written anew, it need not say that integers are integers.
+// isType reports whether values of a type mean what those of another do: where a mapping
+// was written anew, it need not say that integers are integers, or bytes text.
 func isType(t, want parquet.Type) bool {
-	return t.String() == want.String() || t == parquet.Int32Type && want.Kind() == parquet.Int32 || t == parquet.Int64Type && want.Kind() == parquet.Int64
+	plain := t == parquet.Int32Type || t == parquet.Int64Type || t == parquet.ByteArrayType
+	return t.Kind() == want.Kind() && (plain || t.String() == want.String())
 }
 
 func (p *parquetRowReader) readInto(b *MappingBlock) error {

@@ -196,8 +196,9 @@ func TestReadParquetLies(t *testing.T) {
 		"rows of all":         {func(m *format.FileMetaData) { m.NumRows++ }, "its row groups have 4 rows, and all of it 5"},
 		"date":                {typed(saltColumn, new(format.DateType)), "its column salt has the type"},
 		"unsigned":            {typed(rowColumn, &format.IntType{BitWidth: 64}), "its column row has the type"},
-		"no text":             {typed(sourceColumn, nil), "its column source has the type"},
-		"text":                {typed(originalColumn, new(format.StringType)), "its column original_url has the type"},
+		"no text":             {typed(sourceColumn, nil), "EOF"},
+		"text":                {typed(originalColumn, new(format.StringType)), "EOF"},
+		"json":                {typed(outcomeColumn, new(format.JsonType)), "its column outcome has the type"},
 		"null":                {func(m *format.FileMetaData) { m.Schema[1+rowColumn].RepetitionType.V = format.Optional }, `row 1: column row: "null" is none of its values`},
 	} {
 		var out bytes.Buffer
