@@ -231,7 +231,7 @@ func (f *Folder) owned() error {
 		return err
 	}
 	if userOf(made) != userOf(info) {
-		return fmt.Errorf("%w: %s, where it is written, belongs to another user", ErrNotOurs, filepath.Base(f.partial))
+		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", ErrNotOurs, filepath.Base(f.partial))
 	}
 	return nil
 }
@@ -272,16 +272,15 @@ func (f *Folder) tryExchange() error {
 	if err := f.fs.Writable(f.target); err != nil {
 		return fmt.Errorf("cannot overwrite it: %w", err)
 	}
-	a, b := filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b")
-	for _, dir := range []string{a, b} {
-		if err := f.held.RemoveAll(filepath.Base(dir)); err != nil {
+	for _, name := range []string{"a", "b"} {
+		if err := f.held.RemoveAll(name); err != nil {
 			return err
 		}
-		if err := f.fs.Mkdir(dir); err != nil {
+		if err := f.fs.Mkdir(filepath.Join(f.partial, name)); err != nil {
 			return err
 		}
 	}
-	err := f.fs.Exchange(a, b)
+	err := f.fs.Exchange(filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b"))
 	if err != nil {
 		err = fmt.Errorf("cannot overwrite it, for lack of a way to exchange two folders here; name another folder: %w", err)
 	}

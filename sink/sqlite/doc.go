@@ -49,7 +49,8 @@
 // files for the sort.
 //
 // A link whose code or key another writer has taken is passed over alone: its
-// neighbours stay, so that a run gets through however often that happens.
+// neighbours stay, so that a run gets through however often that happens. (What a BEFORE
+// INSERT trigger of somebody did for it stays, too.)
 //
 // # Memory
 //
