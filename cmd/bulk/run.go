@@ -70,7 +70,7 @@ the old one stored count as existing; bulk undo, before that, takes those back.
 	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
 	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
-	f.StringVar(&o.order, "report-order", "sort", "rows of the mapping in the order of the sort (workspace, code at salt 0) or of the input (source by name, row)")
+	f.StringVar(&o.order, "report-order", "sort", "rows of the mapping in the order of the sort (workspace, code of salt 0) or of the input (source by name, row)")
 	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")
 	f.BoolVar(&o.NoCarry, "no-carry", false, "leave the other columns of the input out of the mapping (they still decide which row of a URL is the link)")
 	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
