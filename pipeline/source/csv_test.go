@@ -62,6 +62,17 @@ func TestCSVRecords(t *testing.T) {
 			`2@3 malformed_row (NUL byte in field 1) "\",b\x00"`,
 			`3@8 malformed_row (quote inside unquoted field 2, on a later line) "\"a"`,
 			`4@11 malformed_row (1 field where there should be 2) "\",b\""`}},
+		{"and one that is too long, or never closed", "\"a\n\"," + long + "x\n\"a\n\",\"" + long + "x\"\n\"a\n\",\"b\"\"\n", 2, []string{
+			`1@0 field_too_long (field 2 is longer than 16 bytes, on a later line) "\"a"`,
+			fmt.Sprintf(`2@3 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "\",%s"`, long[2:]),
+			`3@23 field_too_long (field 2 is longer than 16 bytes, on a later line) "\"a"`,
+			fmt.Sprintf(`4@26 field_too_long (text after the closing quote of field 1; raw has the first 16 of the line's 21 bytes) "\",\"%s"`, long[3:]),
+			`5@48 malformed_row (the quote of field 2 is never closed, on a later line) "\"a"`,
+			`6@51 malformed_row (text after the closing quote of field 1) "\",\"b\"\""`}},
+		{"but not of one that begins on the first", "a,\"b\n" + long + "\"\nc,\"d\n\n", 2, []string{
+			`1@0 field_too_long (field 2 is longer than 16 bytes) "a,\"b"`,
+			fmt.Sprintf(`2@5 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 17 bytes) "%s"`, long),
+			`3@23 malformed_row (the quote of field 2 is never closed) "c,\"d"`}},
 		{"long field", long + "," + long + "\n" + long + "x,b\nc,d\n", 2, []string{
 			fmt.Sprintf(`1@0 "%s|%s"`, long, long),
 			fmt.Sprintf(`2@34 field_too_long (field 1 is longer than 16 bytes; raw has the first 16 of the line's 19 bytes) "%s"`, long),

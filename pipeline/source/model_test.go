@@ -47,6 +47,7 @@ func model(data []byte, ncols, maxField int) (recs []rec) {
 type modelRecord struct {
 	data      []byte
 	start, at int
+	field     int // where the field begins
 	maxField  int
 	fields    [][]byte
 }
@@ -71,6 +72,7 @@ func (m *modelRecord) record() (f *fault) {
 		}
 	}()
 	for {
+		m.field = m.at
 		if m.peek(0) == '"' {
 			m.quoted()
 		} else {
@@ -90,8 +92,12 @@ func (m *modelRecord) record() (f *fault) {
 
 // malformed is a fault at the next byte.
 func (m *modelRecord) malformed(format string) *fault {
-	f := malformed(format, len(m.fields)+1)
-	if bytes.IndexByte(m.data[m.start:m.at], '\n') >= 0 {
+	return m.found(m.at, malformed(format, len(m.fields)+1))
+}
+
+// found is a fault at a byte of the record.
+func (m *modelRecord) found(at int, f *fault) *fault {
+	if bytes.IndexByte(m.data[m.start:at], '\n') >= 0 {
 		f.detail += ", on a later line"
 	}
 	return f
@@ -99,7 +105,7 @@ func (m *modelRecord) malformed(format string) *fault {
 
 func (m *modelRecord) put(cell []byte, c int) []byte {
 	if len(cell) == m.maxField {
-		panic(&fault{FieldTooLong, fmt.Sprintf("field %d is longer than %d bytes", len(m.fields)+1, m.maxField)})
+		panic(m.found(m.field, &fault{FieldTooLong, fmt.Sprintf("field %d is longer than %d bytes", len(m.fields)+1, m.maxField)}))
 	}
 	if c == 0 {
 		panic(m.malformed("NUL byte in field %d"))
@@ -133,7 +139,7 @@ func (m *modelRecord) quoted() {
 	for {
 		c := m.peek(0)
 		if c == eof {
-			panic(malformed("the quote of field %d is never closed", len(m.fields)+1))
+			panic(m.found(m.field, malformed("the quote of field %d is never closed", len(m.fields)+1)))
 		}
 		if c == '"' {
 			if m.peek(1) != '"' {

@@ -138,7 +138,7 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 }
 
 // bare splits off the unquoted field at p, and returns what follows it, or where its
-// fault is; 0: anywhere.
+// fault is: p, if that is the whole of it.
 func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
 	stop := min(s.lf.from(buf, p), end)
 	if !s.plain {
@@ -161,7 +161,7 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *f
 		if stop == end && !eof && text == limit+1 && buf[text-1] == '\r' {
 			return nil, more, false, nil // that may belong to the line ending
 		}
-		return nil, 0, false, s.long()
+		return nil, p, false, s.long()
 	case stop < end:
 		return buf[p:text], stop + 1, buf[stop] == '\n', nil
 	case eof:
@@ -179,13 +179,13 @@ func (s *splitter) quoted(buf []byte, p, end int, eof bool) ([]byte, int, bool, 
 			return nil, nul, false, malformed("NUL byte in field %d", s.count)
 		}
 		if size += q - from; size > s.maxField {
-			return nil, 0, false, s.long()
+			return nil, p, false, s.long()
 		}
 		if q >= end-1 && !eof {
 			return nil, more, false, nil // the quote may be doubled
 		}
 		if q == end {
-			return nil, 0, false, malformed("the quote of field %d is never closed", s.count)
+			return nil, p, false, malformed("the quote of field %d is never closed", s.count)
 		}
 		if q+1 < end && buf[q+1] == s.quote.c {
 			s.scratch = append(s.scratch, buf[from:q+1]...)
