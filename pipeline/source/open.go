@@ -164,15 +164,18 @@ func (in *Input) settle() error {
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
 		return fmt.Errorf("is empty, which no whole %s file is", ext)
 	}
-	again := w.compression + " -dc FILE | bulk run -" // they are called as their commands are
+	again, first := w.compression+" -dc FILE | bulk run -", "" // they are called as their commands are
+	if w.compression != "" {
+		first = "decompress it with " + w.compression + ", then: " // the commands below read what is in it
+	}
 	for magic, f := range map[string]struct{ is, do string }{
-		"PK\x03\x04":          {"a ZIP archive (or a spreadsheet)", "save it as CSV, or: unzip -p FILE | bulk run -"},
-		"BZh":                 {"bzip2", "bzip2 -dc FILE | bulk run -"},
-		"\xfd7zXZ\x00":        {"xz", "xz -dc FILE | bulk run -"},
-		"\x04\x22\x4d\x18":    {"LZ4", "lz4 -dc FILE | bulk run -"},
+		"PK\x03\x04":          {"a ZIP archive (or a spreadsheet)", "save it as CSV, or: " + first + "unzip -p FILE | bulk run -"},
+		"BZh":                 {"bzip2", first + "bzip2 -dc FILE | bulk run -"},
+		"\xfd7zXZ\x00":        {"xz", first + "xz -dc FILE | bulk run -"},
+		"\x04\x22\x4d\x18":    {"LZ4", first + "lz4 -dc FILE | bulk run -"},
 		"\x1f\x8b":            {"compressed twice", again},
 		"\x28\xb5\x2f\xfd":    {"compressed twice", again},
-		"SQLite format 3\x00": {"a SQLite database", "sqlite3 -csv -header FILE 'SELECT ...' | bulk run -"},
+		"SQLite format 3\x00": {"a SQLite database", first + "sqlite3 -csv -header FILE 'SELECT ...' | bulk run -"},
 		"PARE":                {"an encrypted Parquet file", "write it without encryption"},
 		"FEA1":                {"Feather of version 1", "write it as version 2, or as Parquet"},
 	} {
