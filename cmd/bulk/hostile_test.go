@@ -178,10 +178,10 @@ var hostile = map[string]struct {
 	"body-negative.arrows":    {1, `record batch 1: a message with a body of -64 bytes`, 0},
 	"metadata-long.arrows":    {1, `it is no Arrow message`, 0},
 	"metadata-missing.arrows": {1, `it ends too early: it is not whole`, 0},
-	"names.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
-	"pairs.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
-	"unions.arrows":           {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
-	"zones.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes`, 0},
+	"names.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes more than its description`, 0},
+	"pairs.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes more than its description`, 0},
+	"unions.arrows":           {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes more than its description`, 0},
+	"zones.arrows":            {1, `the names and metadata of its columns, some of which share theirs, take over 16777216 bytes more than its description`, 0},
 	"cut.arrows":              {1, `record batch 1: it ends too early: it is not whole`, 0},
 }
 

@@ -230,7 +230,7 @@ func checkSchema(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 // place, or lie within themselves, as names and metadata may.
 type description struct {
 	fields int
-	left   int // bytes that names and metadata may take
+	left   int // bytes that names, metadata, zones and unions may take: mostNames more than describe them
 }
 
 // children checks the fields in a slot of t, whose path has so many bytes.
@@ -288,7 +288,7 @@ func (d *description) metadata(t flatbuffers.Table, slot flatbuffers.VOffsetT) e
 
 func (d *description) take(n int) error {
 	if d.left -= n; d.left < 0 {
-		return fmt.Errorf("the names and metadata of its columns, some of which share theirs, take over %d bytes", mostNames)
+		return fmt.Errorf("the names and metadata of its columns, some of which share theirs, take over %d bytes more than its description", mostNames)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const (
 	MostMetadata = 256 << 20 // bytes of the description of a file, and of an Arrow message
 	mostPage     = 256 << 20 // bytes of a Parquet page, decompressed
 	mostValues   = 1 << 26   // values of a Parquet page
-	mostNames    = 16 << 20  // bytes of the names of columns, each with those it lies in
+	mostNames    = 16 << 20  // bytes of the names of columns, each with those it lies in; for Arrow, see description
 	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
 )
 
