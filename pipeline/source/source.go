@@ -36,7 +36,8 @@
 //   - of the columnar formats, a batch; and for every four workers of a Parquet
 //     input a row group under way, of which each column has its dictionary and
 //     one page in memory, decoded and as text: at most 4 GiB and 16 times the size of
-//     the file, and the page that exceeds that, which is an error; of an Arrow input, one record batch, of at most 4 GiB.
+//     the file, and the page that exceeds that, which is an error; of an Arrow input,
+//     one record batch, of at most 4 GiB.
 //
 // A batch takes at most 1 MiB of cells and the record that exceeds it, 4 bytes a
 // cell and 16 a record.
