@@ -102,7 +102,12 @@ sorted order, stores the links and writes a mapping report.
 	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
-		return usage(errors.Join(noneEmpty(cmd.Flags()), inRange(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format)))
+		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
+		ui.beyond = inRange(cmd.Flags())
+		if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
+			return nil // they tell it with all else that is wrong
+		}
+		return usage(errors.Join(wrong, ui.beyond))
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -244,7 +249,8 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 }
 
 // inRange refuses numbers that are out of range, in one form for all verbs, and of some 0,
-// which in the configuration is the default.
+// which in the configuration is the default. They become the default, so that nothing that
+// looks at them later tells of them again.
 func inRange(flags *pflag.FlagSet) (err error) {
 	ranges := map[string][2]int64{
 		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {0, math.MaxInt64},
@@ -256,11 +262,13 @@ func inRange(flags *pflag.FlagSet) (err error) {
 		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
 		switch {
 		case !ok || r[0] <= n && n <= r[1]:
+			return
 		case r[1] == math.MaxInt64:
 			err = errors.Join(err, fmt.Errorf("--%s: %d is below %d", f.Name, n, r[0]))
 		default:
 			err = errors.Join(err, fmt.Errorf("--%s: %d is not within %d to %d", f.Name, n, r[0], r[1]))
 		}
+		err = errors.Join(err, f.Value.Set(f.DefValue))
 	})
 	return err
 }

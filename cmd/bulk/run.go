@@ -102,7 +102,7 @@ const outsideHeap = 56 << 20
 
 // run does bulk run.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
-	if err := o.settle(); err != nil {
+	if err := errors.Join(ui.beyond, o.settle()); err != nil {
 		return usage(err)
 	}
 	store, err := o.store.open(ctx, ui.log)

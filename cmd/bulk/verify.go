@@ -84,7 +84,7 @@ DIR that the manifest does not know.
 
 // verify does bulk verify.
 func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
-	if err := o.settle(); err != nil {
+	if err := errors.Join(ui.beyond, o.settle()); err != nil {
 		return usage(err)
 	}
 	if withStore {
