@@ -63,7 +63,11 @@ func isTerminal(w io.Writer) bool {
 func (u *ui) logAs(format string) error {
 	u.lines = u.lines || format == "text" || format == "json"
 	if format == "json" {
-		u.log = slog.New(slog.NewJSONHandler(u.stderr, &slog.HandlerOptions{ReplaceAttr: durationAsText}))
+		w := u.stderr
+		if isTerminal(w) { // JSON leaves it more to obey than quoted text does
+			w = &shown{Writer: w}
+		}
+		u.log = slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: durationAsText}))
 	} else if u.lines {
 		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
 	}
@@ -144,9 +148,9 @@ func visible(text string) string {
 	for i, r := range text {
 		_, size := utf8.DecodeRuneInString(text[i:])
 		switch {
-		case r == utf8.RuneError && size == 1 || r < ' ' && r != '\n' && r != '\t' || r == 0x7f:
+		case r == utf8.RuneError && size == 1 || r < ' ' && r != '\n' && r != '\t':
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r > 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
+		case r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteString(text[i : i+size])

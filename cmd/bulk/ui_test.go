@@ -16,7 +16,7 @@ func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain\n\ttext, ä\ufffd": "plain\n\ttext, ä\ufffd",
 		"\x1b]0;title\a":         `\x1b]0;title\x07`,
-		"a\rb\x7f\u009b":         `a\x0db\x7f\u009b`,
+		"a\rb\x7f\u009b":         `a\x0db\u007f\u009b`,
 		"\x00\xff":               `\x00\xff`,
 		"\u202egpj.exe\u2066":    `\u202egpj.exe\u2066`,
 		"\x9b2J\xe2\x80":         `\x9b2J\xe2\x80`,
