@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os/signal"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -89,17 +88,17 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 // warnOfLater tells of runs that may have counted links of an undone run as existing.
 func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) error {
 	runs, err := store.Runs(ctx)
-	var later []string
+	var later []int32
 	existing := int64(0)
 	for _, r := range runs {
 		if r.ID > undone && (r.State == sink.Loaded || r.State == sink.Finished) && r.Counts.Existing > 0 {
-			later = append(later, strconv.Itoa(int(r.ID)))
+			later = append(later, r.ID)
 			existing += r.Counts.Existing
 		}
 	}
 	if len(later) > 0 {
 		ui.log.Warn("later runs counted existing links: if links of this run were among them, their mappings name links that are gone",
-			"runs", strings.Join(later, " "), "existing", existing)
+			"runs", later, "existing", existing)
 	}
 	return err
 }
