@@ -44,10 +44,11 @@ of an earlier run, a quoted pattern such as 'links-*.csv', or - for standard inp
 gzip and zstd are recognised. The output folder holds mapping, rejects.csv,
 collisions.csv, manifest.json and timings.json.
 
-The same command again finishes a run that was interrupted or killed. Until then the
-output folder of one that was killed is refused to a run of other inputs, options or
-version. With --new-run it is discarded and a new run starts, to which the links that
-the old one stored count as existing; bulk undo, before that, takes those back.
+The same command of the same user finishes a run that was interrupted or killed. Until
+then the output folder of one that was killed is refused to a run of other inputs,
+options or version. With --new-run it is discarded and a new run starts, to which the
+links that the old one stored count as existing; bulk undo, before that, takes those
+back.
 
 ` + exitCodes,
 		Example: `  bulk run links.csv --workspace demo
@@ -84,7 +85,7 @@ the old one stored count as existing; bulk undo, before that, takes those back.
 	f.StringVar(&o.delimiter, "delimiter", "", `CSV delimiter, one character or "tab" (default: detected)`)
 	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one character")
 	f.StringVar(&o.header, "header", "auto", "CSV header: yes, no or auto")
-	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "longest field of CSV and text in bytes")
+	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "longest field of CSV and text in bytes, 1 to 1073741824 (1GiB)")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that hash and format (default: one a core)")
 	f.StringVar(&o.memory, "memory", "", "memory that the run may use, such as 512MiB (default: half of the machine's)")
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
