@@ -120,7 +120,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 		}
 	}
 	if first && len(others) > 0 {
-		r.cfg.Logger.Warn("the store has unfinished runs of other inputs or options: one that is not at work is finished by its command, and taken back by bulk undo, also from under later runs",
+		r.cfg.Logger.Warn("the store has unfinished runs of other inputs or options: one that is not at work is finished by its command; bulk undo takes it back, even if later runs count its links as existing",
 			"runs", others)
 	}
 	if first && len(left) > 0 {
