@@ -361,26 +361,39 @@ func TestLocksOfManyWorkspaces(t *testing.T) {
 	}
 }
 
-// A statement that waits for a lock holds up VACUUM in the whole database: it waits a
-// turn at a time.
-func TestWaitingTakesTurns(t *testing.T) {
-	ctx, dsn := context.Background(), server.Database(t)
+// waits has a store wait, turns of a millisecond at a time, for locks that a run of
+// workspace demo of another store holds. It returns that store, and what ends both.
+func waits(t *testing.T, dsn string, lock func(waiter *Store) (*session, error)) (holder *Store, end func()) {
+	t.Helper()
 	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-	defer holder.Close()
-	defer waiter.Close()
 	waiter.lockTurn = time.Millisecond
-	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+	held, err := holder.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var g errgroup.Group
 	g.Go(func() error {
-		session, err := waiter.Lock(ctx, []string{"demo"}, sink.LockOptions{})
+		session, err := lock(waiter)
 		if err != nil {
 			return err
 		}
 		return session.Close()
 	})
+	return holder, func() {
+		if err := errors.Join(held.Close(), g.Wait(), holder.Close(), waiter.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A statement that waits for a lock holds up VACUUM in the whole database: it waits a
+// turn at a time.
+func TestWaitingTakesTurns(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	_, end := waits(t, dsn, func(waiter *Store) (*session, error) {
+		return waiter.lock(ctx, waiter.locks([]string{"demo"}), sink.LockOptions{})
+	})
+	defer end()
 	const turn = `SELECT coalesce(max(xact_start)::text, '') FROM pg_stat_activity JOIN pg_locks USING (pid)
 		WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`
 	seen := map[string]bool{"": true}
@@ -392,30 +405,15 @@ func TestWaitingTakesTurns(t *testing.T) {
 	if len(seen) < 4 {
 		t.Error("one statement waits without end")
 	}
-	if err := errors.Join(held.Close(), g.Wait()); err != nil {
-		t.Error(err)
-	}
 }
 
 // Who waits for all runs is overtaken by none.
 func TestWaitingForAllIsNotOvertaken(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
-	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-	defer holder.Close()
-	defer waiter.Close()
-	waiter.lockTurn = time.Millisecond
-	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var g errgroup.Group
-	g.Go(func() error {
-		session, err := waiter.lock(ctx, []lock{{waiter.lockKey("store", ""), false}}, sink.LockOptions{})
-		if err != nil {
-			return err
-		}
-		return session.Close()
+	holder, end := waits(t, dsn, func(waiter *Store) (*session, error) {
+		return waiter.lock(ctx, []lock{{waiter.lockKey("store", ""), false}}, sink.LockOptions{})
 	})
+	defer end()
 	if err := eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
 		t.Fatal(err)
 	}
@@ -423,8 +421,5 @@ func TestWaitingForAllIsNotOvertaken(t *testing.T) {
 		if _, err := holder.Lock(ctx, []string{"other"}, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
 			t.Fatalf("try %d: error %v", i, err)
 		}
-	}
-	if err := errors.Join(held.Close(), g.Wait()); err != nil {
-		t.Error(err)
 	}
 }
