@@ -201,15 +201,8 @@ func TestLostLocksUnderABatch(t *testing.T) {
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	defer s.Close()
 	defer other.Close()
-	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	session, run := startedWith(t, s, "demo", sink.LockOptions{NoWait: true})
 	defer session.Close()
-	run, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
-	if err != nil {
-		t.Fatal(err)
-	}
 	gate := connect(t, dsn)
 	defer gate.Close(ctx)
 	if err := execAll(ctx, gate, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS

@@ -191,7 +191,12 @@ func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 // started opens a session on a workspace and begins a run, the same as wholeRun does.
 func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) {
 	t.Helper()
-	session, err := s.Lock(context.Background(), []string{workspace}, sink.LockOptions{})
+	return startedWith(t, s, workspace, sink.LockOptions{})
+}
+
+func startedWith(t testing.TB, s *Store, workspace string, opts sink.LockOptions) (sink.Session, sink.Run) {
+	t.Helper()
+	session, err := s.Lock(context.Background(), []string{workspace}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
