@@ -103,11 +103,10 @@ sorted order, stores the links and writes a mapping report.
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
-		ui.beyond = inRange(cmd.Flags())
 		if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
-			return nil // they tell it with all else that is wrong
+			return nil // these two report what is out of range together with all else
 		}
-		return usage(errors.Join(wrong, ui.beyond))
+		return usage(errors.Join(wrong, inRange(cmd.Flags())))
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -248,9 +247,9 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// inRange refuses numbers that are out of range, in one form for all verbs, and of some 0,
-// which in the configuration is the default. They become the default, so that nothing that
-// looks at them later tells of them again.
+// inRange refuses numbers that are out of range, in one form for all verbs; for some flags
+// 0 is, too, since in the configuration it stands for the default. Such a flag is set to its
+// default, so that no later check reports it again.
 func inRange(flags *pflag.FlagSet) (err error) {
 	ranges := map[string][2]int64{
 		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {0, math.MaxInt64},

@@ -57,6 +57,9 @@ back.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
 			o.Source.Stdin = cmd.InOrStdin()
+			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+				return usage(err)
+			}
 			return run(cmd.Context(), ui, &o)
 		},
 	}
@@ -101,11 +104,8 @@ back.
 // cache and buffers of SQLite.
 const outsideHeap = 56 << 20
 
-// run does bulk run.
+// run does bulk run, with options that are settled.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
-	if err := errors.Join(ui.beyond, o.settle()); err != nil {
-		return usage(err)
-	}
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
 		return err

@@ -35,7 +35,6 @@ type ui struct {
 	stdout io.Writer
 	stderr io.Writer
 	named  []string // arguments and BULK_DB: an error shows none of their passwords
-	beyond error    // flags that are out of range, for run and verify to tell
 	format string   // of log lines; "": by the terminal
 	lines  bool     // log lines rather than messages
 	log    *slog.Logger

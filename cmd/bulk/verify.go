@@ -62,6 +62,9 @@ DIR that the manifest does not know.
 			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
+			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+				return usage(err)
+			}
 			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
 		},
 	}
@@ -82,11 +85,8 @@ DIR that the manifest does not know.
 	return cmd
 }
 
-// verify does bulk verify.
+// verify does bulk verify, with options that are settled.
 func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
-	if err := errors.Join(ui.beyond, o.settle()); err != nil {
-		return usage(err)
-	}
 	if withStore {
 		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
 			return err

@@ -22,8 +22,8 @@ func TestVerifyLosesStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, ".", "a.csv", "url\nhttp://a.example/\n")
 	command(t, exitDone, "run", "a.csv", "--workspace", "w", "--out", "a", "--db", "sqlite:links.db")
-	o := verifyOptions{format: "csv", memory: "1MiB"}
-	o.Dir, o.MaxFindings, o.Store = "a", 1, lost{}
+	var o verifyOptions
+	o.Dir, o.MaxFindings, o.Memory, o.Store = "a", 1, 1<<20, lost{}
 	if err := verify(t.Context(), &ui{stdout: io.Discard}, &o, false); exitCode(err) != exitStore {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
