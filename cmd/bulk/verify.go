@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -148,9 +149,14 @@ type verifySummary struct {
 func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	b := bufio.NewWriter(w)
 	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
-	list := append(v.Findings[:len(v.Findings):len(v.Findings)], v.Unexplained...)
+	list := slices.Concat(v.Findings, v.Unexplained)
 	if asJSON {
-		return cmp.Or(printFindingsJSON(b, &s, list), b.Flush()) // b keeps its error
+		j := newJSON(b)
+		err := j.Encode(s)
+		for _, f := range list {
+			err = cmp.Or(err, j.Encode(f))
+		}
+		return cmp.Or(err, b.Flush())
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
@@ -176,17 +182,4 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	}
 	c.Flush()
 	return b.Flush() // b keeps the error of c
-}
-
-func printFindingsJSON(w io.Writer, s *verifySummary, list []audit.Finding) error {
-	j := newJSON(w)
-	if err := j.Encode(s); err != nil {
-		return err
-	}
-	for _, f := range list {
-		if err := j.Encode(f); err != nil {
-			return err
-		}
-	}
-	return nil
 }
