@@ -119,9 +119,9 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 		return errors.Join(err, store.Close())
 	}
 	signal.Ignore(syscall.SIGPIPE) // a log whose reader is gone is no reason to end
-	watch := ui.watch(o.Status)
+	stopWatching := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
-	watch.stop()
+	stopWatching()
 	err = errors.Join(err, stop(), store.Close())
 	ui.summary(o, result, err)
 	if err == nil && result.Counts.Rejected > 0 {

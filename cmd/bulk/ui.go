@@ -191,11 +191,12 @@ func newJSON(w io.Writer) *json.Encoder {
 // fail reports the error that ends the command, and what to do, if there is a hint.
 func (u *ui) fail(err error, hint string) {
 	text := hideAddresses(err.Error(), u.named)
-	if _, message := u.log.Handler().(*messages); message {
+	switch {
+	case !u.lines:
 		u.print("bulk: " + strings.ReplaceAll(strings.TrimSpace(text+"\n"+hint), "\n", "\nbulk: "))
-	} else if hint == "" {
+	case hint == "":
 		u.log.Error(text)
-	} else {
+	default:
 		u.log.Error(text, "hint", hint)
 	}
 }
@@ -205,47 +206,57 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if r.ManifestSHA256 == "" {
 		return
 	}
-	c := r.Counts
-	var tooMany *pipeline.TooManyRejectsError
-	whole := !o.DryRun && !errors.As(err, &tooMany)
-	stored := whole || tooMany != nil && tooMany.Stored > 0
+	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
+	loaded := !o.DryRun && !refused
+	stored := loaded || refused && tooMany.Stored > 0
 	if u.lines {
-		u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
-			"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
-			"manifest_sha256", r.ManifestSHA256)
+		u.logSummary(r, o.DryRun, stored)
 	} else {
-		run, created := "", "created"
-		switch {
-		case r.Resumed && r.RunID != 0:
-			run = fmt.Sprintf("run %d, resumed: ", r.RunID)
-		case r.RunID != 0:
-			run = fmt.Sprintf("run %d: ", r.RunID)
-		}
-		if !whole {
-			created = "would be created"
-		}
-		u.print(fmt.Sprintf("bulk: %s%s: %d %s, %d existing, %d duplicate, %d rejected",
-			run, rows(c.Read), c.Created, created, c.Existing, c.Duplicate, c.Rejected))
-		switch {
-		case o.DryRun:
-			u.print("bulk: a dry run: nothing was stored")
-		case !stored:
-			u.print("bulk: nothing was stored")
-		}
-		u.print(fmt.Sprintf("bulk: wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
+		u.printSummary(r, o.DryRun, loaded, stored)
 	}
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		if u.lines {
-			u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
-		} else {
-			u.print(fmt.Sprintf("bulk: %s rejected: %s", rows(r.Reasons[reason]), reason))
-		}
-	}
-	if c.Rejected > 0 && !u.lines {
-		u.print("bulk: rejects are in " + filepath.Join(r.Out, report.RejectsName))
-	}
-	if c.Read == 0 {
+	if r.Counts.Read == 0 {
 		u.log.Warn("the inputs have no rows")
+	}
+}
+
+// logSummary writes log lines: one for the run, and one for each reason of its rejects.
+func (u *ui) logSummary(r *pipeline.Result, dry, stored bool) {
+	c := r.Counts
+	u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", dry, "stored", stored,
+		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
+		"manifest_sha256", r.ManifestSHA256)
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
+	}
+}
+
+// printSummary writes the same for people.
+func (u *ui) printSummary(r *pipeline.Result, dry, loaded, stored bool) {
+	say := func(format string, args ...any) { u.print("bulk: " + fmt.Sprintf(format, args...)) }
+	run, created := "", "created"
+	switch {
+	case r.Resumed && r.RunID != 0:
+		run = fmt.Sprintf("run %d, resumed: ", r.RunID)
+	case r.RunID != 0:
+		run = fmt.Sprintf("run %d: ", r.RunID)
+	}
+	if !loaded {
+		created = "would be created"
+	}
+	c := r.Counts
+	say("%s%s: %d %s, %d existing, %d duplicate, %d rejected", run, rows(c.Read), c.Created, created, c.Existing, c.Duplicate, c.Rejected)
+	switch {
+	case dry:
+		say("a dry run: nothing was stored")
+	case !stored:
+		say("nothing was stored")
+	}
+	say("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256)
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		say("%s rejected: %s", rows(r.Reasons[reason]), reason)
+	}
+	if c.Rejected > 0 {
+		say("rejects are in %s", filepath.Join(r.Out, report.RejectsName))
 	}
 }
 
@@ -254,135 +265,4 @@ func rows(n int64) string {
 		return "1 row"
 	}
 	return fmt.Sprintf("%d rows", n)
-}
-
-// A watch draws the progress line, or logs at times how far a run is, until it is stopped.
-type watch struct {
-	ui   *ui
-	quit chan struct{}
-	done sync.WaitGroup
-}
-
-func (u *ui) watch(status *pipeline.Status) *watch {
-	w := &watch{ui: u, quit: make(chan struct{})}
-	if u.lines {
-		w.done.Go(func() { w.tell(status) })
-	} else {
-		w.done.Go(func() { w.draw(status) })
-	}
-	return w
-}
-
-func (w *watch) stop() {
-	close(w.quit)
-	w.done.Wait()
-}
-
-// tell is for who looks at the log of a run of many minutes.
-func (w *watch) tell(status *pipeline.Status) {
-	tick := time.NewTicker(w.ui.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-w.quit:
-			return
-		case <-tick.C:
-			w.ui.logProgress(status, status.Stage())
-		}
-	}
-}
-
-func (u *ui) logProgress(status *pipeline.Status, stage pipeline.Stage) {
-	attrs := []any{"stage", stage.String(), "read", status.Read.Load()}
-	if total, at := progress(status, stage); total > 0 {
-		attrs = append(attrs, "percent", 100*at/total)
-	}
-	u.log.Info("progress", attrs...)
-}
-
-func (w *watch) draw(status *pipeline.Status) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	stage := pipeline.Stage(-1)
-	for {
-		select {
-		case <-w.quit:
-			w.ui.setBar(nil)
-			return
-		case <-tick.C:
-		}
-		if now := status.Stage(); now != stage {
-			stage = now
-			w.ui.setBar(newBar(w.ui.stderr, status, stage, narrow(w.ui.stderr)))
-			continue // nothing has a rate yet
-		}
-		w.ui.moveBar(status, stage)
-	}
-}
-
-// moveBar draws the progress line and leaves the cursor at its beginning: at its end, the ^C
-// that a terminal shows would go on in the next line, and that alone be cleared.
-func (u *ui) moveBar(status *pipeline.Status, stage pipeline.Stage) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, at := progress(status, stage)
-	u.bar.Set64(at)
-	u.bar.RenderBlank() // Set64 leaves a spinner as it is where nothing has moved
-	io.WriteString(u.stderr, "\r")
-}
-
-func (u *ui) setBar(bar *progressbar.ProgressBar) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.bar != nil {
-		u.bar.Clear()
-	}
-	u.bar = bar
-}
-
-// progress returns how far a stage is, and of how much; -1: unknown.
-func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
-	rows := s.Read.Load() - s.Rejected.Load()
-	switch stage {
-	case pipeline.StageRead:
-		return s.TotalBytes.Load(), s.Bytes.Load()
-	case pipeline.StageSettle:
-		return rows, s.Settled.Load()
-	case pipeline.StageOrder, pipeline.StageWrite:
-		return rows, s.Written.Load()
-	}
-	return -1, 0
-}
-
-// narrow says whether a terminal has no room for a rate: the line would go on in the
-// next one, where it is not cleared.
-func narrow(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	width, _, err := term.GetSize(int(file.Fd()))
-	return err == nil && width > 0 && width < 50 // 0: not known
-}
-
-func newBar(w io.Writer, s *pipeline.Status, stage pipeline.Stage, narrow bool) *progressbar.ProgressBar {
-	total, _ := progress(s, stage)
-	if total == 0 {
-		total = -1
-	}
-	opts := []progressbar.Option{
-		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(stage.String()),
-		progressbar.OptionFullWidth(), progressbar.OptionThrottle(100 * time.Millisecond),
-		progressbar.OptionSetSpinnerChangeInterval(0), // or it would draw by itself, also when it was replaced
-	}
-	switch {
-	case narrow && total > 0:
-	case stage == pipeline.StageRead:
-		opts = append(opts, progressbar.OptionShowBytes(true))
-	case total > 0:
-		opts = append(opts, progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"))
-	}
-	bar := progressbar.NewOptions64(total, opts...)
-	bar.StartWithoutRender()
-	return bar
 }

@@ -134,10 +134,10 @@ func TestProgressInLog(t *testing.T) {
 	u := newUI(nil, w)
 	must(t, u.logAs("text"))
 	u.every = time.Millisecond
-	watch := u.watch(status)
+	stop := u.watch(status)
 	line, err := bufio.NewReader(r).ReadString('\n')
 	r.Close() // lines that nobody reads hold up nothing
-	if watch.stop(); err != nil || !strings.HasSuffix(line, " level=INFO msg=progress stage=opening read=1000\n") {
+	if stop(); err != nil || !strings.HasSuffix(line, " level=INFO msg=progress stage=opening read=1000\n") {
 		t.Errorf("%q, %v", line, err)
 	}
 	var said strings.Builder
