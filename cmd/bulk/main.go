@@ -85,6 +85,30 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer stop()
 	ui := newUI(stdout, stderr)
 	ui.named = append(slices.Clone(args), os.Getenv("BULK_DB"))
+	root := rootCommand(ui)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	help := &firstError{Writer: stdout}
+	root.SetOut(help)
+	root.SetErr(stderr)
+	refuseHelp(root)
+	refuseCompletion(root) // which goes by where root writes to
+	err := root.ExecuteContext(ctx)
+	err = cmp.Or(err, help.err)
+	code := exitCode(err)
+	if code != exitDone && code != exitRejected && code != exitDiffers {
+		hint := ""
+		if code == exitInterrupted {
+			hint = "the same command finishes the job"
+		}
+		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
+		ui.fail(err, hint)
+	}
+	return code
+}
+
+// rootCommand returns the command with its verbs.
+func rootCommand(ui *ui) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bulk",
 		Short: "Turn URL lists into deterministic short links",
@@ -94,7 +118,7 @@ sorted order, stores the links and writes a mapping report.
 
 ` + exitCodes,
 		Args:          noVerb,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return usage(errors.New("no command; see bulk --help")) },
+		RunE:          func(*cobra.Command, []string) error { return usage(errors.New("no command; see bulk --help")) },
 		Version:       toolVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -108,29 +132,11 @@ sorted order, stores the links and writes a mapping report.
 		}
 		return usage(errors.Join(wrong, inRange(cmd.Flags())))
 	}
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	help := &firstError{Writer: stdout}
-	root.SetOut(help)
-	root.SetErr(stderr)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
 	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
-	refuseHelp(root)
-	refuseCompletion(root)
-	err := root.ExecuteContext(ctx)
-	err = cmp.Or(err, help.err)
-	code := exitCode(err)
-	if code != exitDone && code != exitRejected && code != exitDiffers {
-		hint := ""
-		if code == exitInterrupted {
-			hint = "the same command finishes the job"
-		}
-		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
-		ui.fail(err, hint)
-	}
-	return code
+	return root
 }
 
 // firstError keeps the first error of a Writer, which cobra does not look at when it
@@ -146,7 +152,7 @@ func (w *firstError) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// refuseHelp makes help about a verb that there is none of an error.
+// refuseHelp makes help about a verb that does not exist an error.
 func refuseHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
@@ -156,8 +162,8 @@ func refuseHelp(root *cobra.Command) {
 	}
 }
 
-// refuseCompletion makes completion for a shell that it does not know, or of none, wrong
-// usage, as are arguments behind the shell.
+// refuseCompletion makes completion wrong usage for no shell or an unknown one, and with
+// arguments after the shell.
 func refuseCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"})
@@ -177,9 +183,9 @@ func offer(cmd *cobra.Command, flag string, words ...string) {
 	}
 }
 
-// noVerb is the error of arguments that begin with no verb of root. It names those
-// that are spelled alike: to nothing, as a variable may be, all would be, and what
-// stands behind -- may be one.
+// noVerb is the error of arguments that begin with no verb of root. It suggests verbs that
+// are spelled alike, but not for an empty argument, which resembles all of them, nor for a
+// verb that stands behind --.
 func noVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -292,15 +298,14 @@ func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// flagError marks an error of a flag, says of one that there is not where they stand,
-// and words that of a value without the functions that could not read it.
+// flagError marks an error of a flag. For a flag that does not exist it adds where to find
+// those that do; for a value that cannot be read it says what is wanted, without the name
+// of the function that failed.
 func flagError(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) {
+	if errors.As(err, new(*pflag.NotExistError)) {
 		err = fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	}
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		want := map[string]string{"bool": "true or false", "duration": "a time such as 30s or 2m", "intSlice": "a list of whole numbers such as 0,1,2"}
 		flag := invalid.GetFlag()
 		err = fmt.Errorf("--%s: %q is not %s", flag.Name, invalid.GetValue(), cmp.Or(want[flag.Value.Type()], "a whole number of at most 18 digits"))
@@ -315,22 +320,19 @@ var errRejected = errors.New("rows were rejected")
 var errDiffers = errors.New("there are differences")
 
 func exitCode(err error) int {
-	var wrong *pipeline.UsageError
-	var input *source.UsageError
-	var tooMany *pipeline.TooManyRejectsError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
-	case errors.As(err, &wrong), errors.As(err, &input), errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs),
-		errors.Is(err, report.ErrUnfinished):
+	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
+		errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs), errors.Is(err, report.ErrUnfinished):
 		return exitUsage
 	case errors.Is(err, errRejected):
 		return exitRejected
 	case errors.Is(err, errDiffers):
 		return exitDiffers
-	case errors.As(err, &tooMany):
+	case errors.As(err, new(*pipeline.TooManyRejectsError)):
 		return exitTooMany
 	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrConflict), errors.Is(err, sink.ErrLocked), errors.Is(err, report.ErrBusy):
 		return exitStore
