@@ -77,13 +77,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		}
 	}()
 	if r.cfg.ReportOrder != report.InputOrder {
-		r.cfg.Status.enter(StageWrite)
-		err := r.timings.time("write", func(s *report.Stage) error {
-			err := r.emitSorted(ctx, out, nil, session, row)
-			s.Rows = r.cfg.Status.Written.Load()
-			return err
-		})
-		return out, err
+		return out, r.timeWriting(func() error { return r.emitSorted(ctx, out, nil, session, row) })
 	}
 	if size := r.records.Size(); r.budget.placed > 0 && size > r.budget.placed {
 		if err := r.needRoom(size); err != nil {
@@ -102,13 +96,19 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	err = r.timings.time("write", func(s *report.Stage) error {
-		err := r.emitPlaced(ctx, out, placed)
+	err = r.timeWriting(func() error { return r.emitPlaced(ctx, out, placed) })
+	r.sorted, r.spilled = r.sorted+placed.Size(), r.spilled+placed.Spilled()
+	return out, err
+}
+
+// timeWriting does the stage that writes the mapping.
+func (r *run) timeWriting(write func() error) error {
+	r.cfg.Status.enter(StageWrite)
+	return r.timings.time("write", func(s *report.Stage) error {
+		err := write()
 		s.Rows = r.cfg.Status.Written.Load()
 		return err
 	})
-	r.sorted, r.spilled = r.sorted+placed.Size(), r.spilled+placed.Spilled()
-	return out, err
 }
 
 // emitSorted goes over the records: their rows are written, or placed if they are

@@ -40,7 +40,6 @@ func (f *formatter) decodePlaced(placed []byte) record {
 
 // emitPlaced writes the mapping in the order of the input.
 func (r *run) emitPlaced(ctx context.Context, out *written, placed *extsort.Sorter) error {
-	r.cfg.Status.enter(StageWrite)
 	g, ctx := errgroup.WithContext(ctx)
 	order := r.inPieces(ctx, g, placed, func(pieces <-chan *piece) error {
 		f := formatter{run: r}
