@@ -29,7 +29,7 @@ type inputs struct {
 type input struct {
 	*source.Input
 	carried []int // for each carried column of the run, its column here, or absent
-	cells   []int // for each column of the run: a carried column of the run, or a marker
+	cells   []int // for each column of the run: the number of a carried column of the run, or one of the constants below
 	opened  bool  // it was read, be it in part
 
 	counting sync.Mutex
@@ -40,8 +40,6 @@ const (
 	absent    = -1
 	cellOfURL = -2
 	cellOfWS  = -3
-
-	maxInputs = report.MaxInputs
 )
 
 // nameInputs lists the inputs, none of which may lie where the output goes.
@@ -50,7 +48,7 @@ func nameInputs(cfg *Config) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > maxInputs {
+	if len(names) > report.MaxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
 	files := names
@@ -196,6 +194,7 @@ func (in *inputs) unite() {
 // isKey reports whether column c is one that the URL or the workspace is taken from.
 func (i *input) isKey(c int) bool { return c == i.Workspace || slices.Contains(i.URLs, c) }
 
+// cellOf returns the entry of cells for a column of the run.
 func (i *input) cellOf(at map[string]int, name string, carried map[string]int) int {
 	switch c, ok := at[name]; {
 	case !ok:
