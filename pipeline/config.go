@@ -59,11 +59,10 @@ type Config struct {
 	// whenever the mapping is about to be written.
 	DiskBound func()
 
-	// Of tests: budget.records, rejects and placed, whatever Memory says; the file
-	// system and the room in a folder, nil: as the system has them.
-	spillAt  int64
-	fs       fsys.FS
-	freeRoom func(dir string) (bytes int64, err error)
+	// For tests.
+	spillAt  int64                                     // of budget: records, rejects and placed, whatever Memory says; 0: by Memory
+	fs       fsys.FS                                   // nil: that of the system
+	freeRoom func(dir string) (bytes int64, err error) // nil: as the system tells
 
 	Logger *slog.Logger // nil: silent
 	Status *Status      // nil: nobody watches

@@ -34,13 +34,13 @@ type run struct {
 	workspace  []byte // the default
 	started    time.Time
 	folder     *report.Folder
-	killed     *sink.Run // whose output has its name, but which the store does not know as finished
-	asked      bool      // the store was asked for unfinished runs
-	superseded int32     // with NewRun, the last of those that there were then
+	killed     *sink.Run // run whose output is in the folder, but which the store does not know as finished
+	asked      bool      // adopt has seen the unfinished runs of the store once
+	superseded int32     // with NewRun, the highest id among those: it goes on with none of them
 	timings    timings
-	finishing  time.Time // since when the last stage runs
-	sorted     int64     // bytes, by sorters that are closed
-	spilled    int64     // of these
+	finishing  time.Time // when the last stage began
+	sorted     int64     // bytes that went through sorters which are closed by now
+	spilled    int64     // those of them that went to disk
 	budget     budget
 
 	inputs     *inputs
@@ -51,7 +51,7 @@ type run struct {
 	nextRoom   atomic.Int64 // spilled bytes past which the room is looked at
 	settled    *settlement
 	freeLinks  sync.Pool // *linked
-	named      *sink.Run // once the folder has its name: what the store is still to be told
+	named      *sink.Run // once the folder has its name: what session.Finish is to be told
 	result     Result
 }
 

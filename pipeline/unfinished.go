@@ -82,9 +82,9 @@ func (r *run) description() *report.Manifest {
 	return m
 }
 
-// adopt returns the unfinished run that this one goes on with, under its id and
-// its as_of, or a new one. With NewRun it goes on with none that there was
-// before; without, of those of one fingerprint with the last.
+// adopt returns the run that this one is to the store: an unfinished one of the same
+// fingerprint, the last of several, under its id and its as_of, or a new one. With NewRun,
+// those that were there when it first asked are left alone.
 func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
 	fingerprint, err := r.fingerprint()
 	if err != nil {

@@ -80,8 +80,8 @@ type Proposer func(u *URL, salt int) Code
 // no better claimant wants. (0 is salt 0 only, unlike in pipeline.Config; less is an
 // error.) URLs must be distinct; together they must include all that contest a slot
 // with each other at salt 0. The result has the given URLs first, in their order,
-// then those that Holders drew in. Any other error is the first that who returned, or
-// the cause that ended ctx.
+// then those that Holders drew in. Any other error is the first one of who, or the cause
+// that ended ctx.
 func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
 	if maxRetries < 0 {
 		return nil, errors.New("the highest salt is negative")
