@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,17 +14,10 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// lossyStore takes all links, and then fails.
-type lossyStore struct{ sink.Store }
-
+// lossySession takes all links, and then fails.
 type lossySession struct{ sink.Session }
 
 var errLost = errors.New("the links are lost")
-
-func (l lossyStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	s, err := l.Store.Lock(ctx, workspaces, opts)
-	return lossySession{s}, err
-}
 
 func (lossySession) Load(_ context.Context, _ sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	for _, err := range chunks {
@@ -45,11 +37,9 @@ func TestFailedMapping(t *testing.T) {
 		fmt.Fprintf(&list, "http://example.com/%d/%x\n", i, i*i*i*i)
 	}
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("links.csv", []byte(list.String()), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "links.csv", list.String())
 	cfg := pipeline.Config{Workspace: "demo", Workers: 1, ReportFormat: report.Parquet, Inputs: []string{"links.csv"}, Out: "out",
-		Store: lossyStore{openStore(t, ".")}}
+		Store: sessions{openStore(t, "."), func(s sink.Session) sink.Session { return lossySession{s} }}}
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, errLost) {
 		t.Fatal(err)
 	}

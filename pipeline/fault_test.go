@@ -39,6 +39,26 @@ func (c *countdown) call(operation string) error {
 	return nil
 }
 
+// A sessions is a store whose sessions are what wrap makes of them.
+type sessions struct {
+	sink.Store
+	wrap func(sink.Session) sink.Session
+}
+
+func (s sessions) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
+	session, err := s.Store.Lock(ctx, workspaces, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s.wrap(session), nil
+}
+
+// hooked returns a store that calls hit at each operation of that name, and returns its
+// error.
+func hooked(store sink.Store, operation string, hit func() error) *faultyStore {
+	return &faultyStore{Store: store, countdown: &countdown{at: operation, hit: hit}}
+}
+
 // faultyStore counts its calls. A chunk that is given to Load is one.
 type faultyStore struct {
 	sink.Store
@@ -136,22 +156,16 @@ func faultJob(t *testing.T) (cfg pipeline.Config, want map[string]string, links 
 func faultJobOn(t *testing.T, name string, data []byte, cfg pipeline.Config, filled string) (_ pipeline.Config, want map[string]string, links []string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(name, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, name, string(data))
 	cfg.Inputs, cfg.Out, cfg.AsOf, cfg.Workers, cfg.MaxRetries = []string{name}, "out", asOf, 2, 2
 	dir := copyStore(t, filled)
 	cfg.Store = openStore(t, dir)
 	if _, err := pipeline.Run(context.Background(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if err := cfg.Store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cfg.Store.Close())
 	want, links = readReports(t), dump(t, dir)
-	if err := os.RemoveAll("out"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll("out"))
 	return cfg, want, links
 }
 
@@ -162,9 +176,7 @@ func checkRun(t *testing.T, dir string, want map[string]string, links []string) 
 		t.Fatalf("the store has %d links, want %d", len(got), len(links))
 	}
 	clean(t)
-	if err := os.RemoveAll("out"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll("out"))
 }
 
 // clean checks that nothing but input and output, and what TestKill has beside
@@ -172,9 +184,7 @@ func checkRun(t *testing.T, dir string, want map[string]string, links []string) 
 func clean(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if name := e.Name(); !strings.HasPrefix(name, "a.") && !slices.Contains([]string{"out", "tmp", "calls", "urls.txt"}, name) {
 			t.Fatalf("%s was left behind", name)
@@ -212,9 +222,7 @@ func TestStoreFaults(t *testing.T) {
 func copyStore(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(to, os.DirFS(from)))
 	return to
 }
 

@@ -145,19 +145,13 @@ func dumpPostgres(t *testing.T, dsn string) []string {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(ctx)
 	rows, err := conn.Query(ctx, `SELECT concat_ws('|', workspace_id, short_code, url_key, canonical_url, original_url, run_id,
 		created_at, updated_at) FROM links UNION ALL SELECT concat('ledger ', l) FROM links_ledger l ORDER BY 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lines
 }
 
@@ -165,13 +159,9 @@ func dumpPostgres(t *testing.T, dsn string) []string {
 func (k killableStore) content(t *testing.T, dsn string) []string {
 	t.Helper()
 	store, err := openKillable(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runs, err := store.Runs(context.Background())
-	if err = errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, store.Close()))
 	lines := k.links(t, dsn)
 	for _, r := range runs {
 		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256))
@@ -211,9 +201,7 @@ func testKill(t *testing.T, store killableStore, filled bool, points int) {
 	fill := func() string {
 		dsn := store.fresh(t)
 		for _, rows := range []int{2000, 9000} {
-			if err := errors.Join(os.RemoveAll("out"), os.MkdirAll("tmp", 0o777)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.RemoveAll("out"), os.MkdirAll("tmp", 0o777)))
 			killInput(t, rows)
 			if rows == 2000 && filled {
 				execKilled(t, "before 0", dsn)
@@ -262,19 +250,14 @@ func killInput(t *testing.T, n int) {
 	for i := range n {
 		list = append(list, fmt.Sprintf("http://example.com/%d,%s,", i*7919%(n*8/9), []string{"", "red"}[i%2]))
 	}
-	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "a.csv", csvFile(list))
 }
 
 // readCalls returns the number of calls of each kind.
 func readCalls(t *testing.T) (calls []int) {
 	t.Helper()
-	data, err := os.ReadFile("calls")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Fields(string(data)) {
+	data := read(t, "calls")
+	for _, line := range strings.Fields(data) {
 		n, err := strconv.Atoi(line)
 		if err != nil || n < 2 {
 			t.Fatalf("calls %q", data)
@@ -289,9 +272,7 @@ func readCalls(t *testing.T) (calls []int) {
 func execKilled(t *testing.T, point, dsn string) bool {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), killAt+"="+point, killDB+"="+dsn)
 	output, err := cmd.CombinedOutput()

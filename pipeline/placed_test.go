@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -66,38 +65,23 @@ func TestReportOrder(t *testing.T) {
 func mappingRows(t *testing.T, path string) (rows, places []string) {
 	t.Helper()
 	m, err := report.OpenMapping(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	for {
 		r, err := m.Next()
 		if err == io.EOF {
 			return rows, places
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		places = append(places, fmt.Sprintf("%s %08d", r.Source, r.Row.Row))
 		rows = append(rows, fmt.Sprintf("%s %q %q %q %q %q %v %d %q", places[len(places)-1], r.Workspace, r.Original,
 			r.Canonical, r.Code, r.ShortURL, r.Outcome, r.Salt, r.Carried))
 	}
 }
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 func manifest(t *testing.T) *report.Manifest {
 	t.Helper()
 	m, err := report.ReadManifest([]byte(read(t, "out/manifest.json")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }

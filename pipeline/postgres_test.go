@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
@@ -54,13 +55,9 @@ func testOnlineWriter(t *testing.T, length int) {
 	ctx := context.Background()
 	dsn := server.Database(t)
 	store, err := postgres.Open(ctx, dsn, postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer store.Close()
-	if err := store.Init(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Init(ctx))
 	var urls []string
 	for i := range 5_000 {
 		urls = append(urls, fmt.Sprintf("http://example.com/%d", i))
@@ -83,21 +80,16 @@ func testOnlineWriter(t *testing.T, length int) {
 		}
 		return nil
 	}
-	if err := reach(takenBefore); err != nil {
-		t.Fatal(err)
-	}
+	must(t, reach(takenBefore))
 	meanwhile := sync.OnceValue(func() error { close(loading); return reach(takenBefore + takenURLs) })
-	cfg := pipeline.Config{Workspace: "ws", CodeLength: length,
-		Store: &faultyStore{Store: store, countdown: &countdown{at: "chunk", hit: meanwhile}}}
+	cfg := pipeline.Config{Workspace: "ws", CodeLength: length, Store: hooked(store, "chunk", meanwhile)}
 	files, _ := job(t, cfg, map[string]string{"urls.txt": strings.Join(urls, "\n")})
 	close(stop)
 	<-done
 
 	owners, links := map[string]string{}, map[string]string{}
 	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(ctx)
 	rows, _ := conn.Query(ctx, "SELECT short_code, canonical_url FROM links")
 	var code, url string
@@ -180,26 +172,14 @@ func hammer(ctx context.Context, dsn string, urls []string, length int, loading,
 
 // The result in PostgreSQL is that in SQLite, byte for byte.
 func TestStoresAgree(t *testing.T) {
+	inPostgres, err := postgres.Open(t.Context(), server.Database(t), postgres.Options{})
+	must(t, err)
+	defer inPostgres.Close()
 	inputs := map[string]string{"a.csv": csvFile(rows(9, 3000))}
 	var want [2]map[string]string
-	for i, open := range []func(t *testing.T) pipeline.Config{
-		func(t *testing.T) pipeline.Config {
-			cfg := base(2)
-			cfg.Store = openStore(t, t.TempDir())
-			return cfg
-		},
-		func(t *testing.T) pipeline.Config {
-			cfg := base(2)
-			store, err := postgres.Open(context.Background(), server.Database(t), postgres.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { store.Close() })
-			cfg.Store = store
-			return cfg
-		},
-	} {
-		cfg := open(t)
+	for i, store := range []sink.Store{openStore(t, t.TempDir()), inPostgres} {
+		cfg := base(2)
+		cfg.Store = store
 		first, _ := job(t, cfg, inputs)
 		second, _ := job(t, cfg, inputs)
 		if i == 0 {

@@ -67,9 +67,7 @@ func TestRetryFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			input := filepath.Join(dir, "a.txt")
-			if err := os.WriteFile(input, []byte("http://example.com/1\n"), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			write(t, input, "http://example.com/1\n")
 			synctest.Test(t, func(t *testing.T) {
 				store := &lockFails{takes: test.takes, with: test.with}
 				begun := time.Now()
@@ -90,9 +88,7 @@ func TestRetryFor(t *testing.T) {
 // What a run waits for the store, for a lock and between attempts, is a stage of its own.
 func TestWaitIsTimed(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a.txt", []byte("http://example.com/1\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "a.txt", "http://example.com/1\n")
 	synctest.Test(t, func(t *testing.T) {
 		store := &lockFails{Store: openStore(t, "."), takes: time.Minute, with: func(try int) error {
 			if try < 3 {
@@ -106,9 +102,7 @@ func TestWaitIsTimed(t *testing.T) {
 		}
 	})
 	var got report.Timings
-	if err := json.Unmarshal([]byte(read(t, "out/timings.json")), &got); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
 	var names []string
 	waited := 0.0
 	for _, s := range got.Stages {
@@ -122,28 +116,18 @@ func TestWaitIsTimed(t *testing.T) {
 	}
 }
 
-// overtaken is a store that, at the first load, takes one link and then one of
-// another writer, who has the code of the next.
-type overtaken struct {
-	sink.Store
-	over bool
-}
-
-func (s *overtaken) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	session, err := s.Store.Lock(ctx, workspaces, opts)
-	return &overtakenSession{session, s}, err
-}
-
+// overtakenSession takes one link at the first load, and then one of another writer, who
+// has the code of the next.
 type overtakenSession struct {
 	sink.Session
-	store *overtaken
+	over *bool
 }
 
 func (s *overtakenSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	if s.store.over {
+	if *s.over {
 		return s.Session.Load(ctx, run, chunks)
 	}
-	s.store.over = true
+	*s.over = true
 	one := func(run sink.Run, l sink.Link) error {
 		return s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) { yield([]sink.Link{l}, nil) })
 	}
@@ -164,11 +148,10 @@ func (s *overtakenSession) Load(ctx context.Context, run sink.Run, chunks iter.S
 // are allowed does not say that it stored none, but how to take them back.
 func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a.txt", []byte("http://example.com/1\nhttp://example.com/2\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	store := openStore(t, t.TempDir())
-	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries, Store: &overtaken{Store: store}}
+	write(t, "a.txt", "http://example.com/1\nhttp://example.com/2\n")
+	store, over := openStore(t, t.TempDir()), false
+	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries,
+		Store: sessions{store, func(s sink.Session) sink.Session { return &overtakenSession{s, &over} }}}
 	cfg.MaxRejects, _ = report.ParseMaxRejects("0")
 	result, err := pipeline.Run(t.Context(), cfg)
 	var tooMany *pipeline.TooManyRejectsError
@@ -219,9 +202,7 @@ func (s *spoiledSession) Close() error {
 func TestDryRunOfAChangingStore(t *testing.T) {
 	for _, url := range []string{"http://example.com/1", "refused"} {
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile("a.txt", []byte(url+"\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, "a.txt", url+"\n")
 		store := &spoiled{Store: openStore(t, t.TempDir())}
 		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: store, DryRun: true}
 		cfg.MaxRejects, _ = report.ParseMaxRejects("0")

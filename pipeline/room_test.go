@@ -64,14 +64,12 @@ func TestRoom(t *testing.T) {
 			cfg.Inputs = []string{"a.csv"}
 			if c.stream {
 				cfg.Inputs, cfg.Source.Stdin = []string{"-"}, strings.NewReader(input)
-			} else if err := os.WriteFile("a.csv", []byte(input), 0o666); err != nil {
-				t.Fatal(err)
+			} else {
+				write(t, "a.csv", input)
 			}
 			_, err := pipeline.Run(context.Background(), cfg)
 			if !c.fails {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), cfg.TempDir+" is too small") || !strings.Contains(err.Error(), " MiB are free; name another folder with --tmp") {

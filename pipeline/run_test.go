@@ -40,9 +40,7 @@ var reports = []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest
 func openStore(t *testing.T, dir string) sink.Store {
 	t.Helper()
 	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -65,9 +63,7 @@ func run(t *testing.T, cfg pipeline.Config, inputs map[string]string) *pipeline.
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, content := range inputs {
-		if err := os.WriteFile(name, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, content)
 		cfg.Inputs = append(cfg.Inputs, name)
 	}
 	cfg.Out = "out"
@@ -75,21 +71,34 @@ func run(t *testing.T, cfg pipeline.Config, inputs map[string]string) *pipeline.
 		cfg.AsOf = asOf
 	}
 	result, err := pipeline.Run(context.Background(), cfg)
+	must(t, err)
+	return result
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(content), 0o666))
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	must(t, err)
+	return string(data)
 }
 
 func readReports(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, name := range reports {
-		data, err := os.ReadFile(filepath.Join("out", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = string(data)
+		files[name] = read(t, filepath.Join("out", name))
 	}
 	return files
 }
@@ -325,9 +334,7 @@ func TestTooContested(t *testing.T) {
 	for i := range 200_000 {
 		list = append(list, fmt.Sprintf("http://example.com/%d", i))
 	}
-	if err := os.WriteFile("urls.txt", []byte(strings.Join(list, "\n")), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "urls.txt", strings.Join(list, "\n"))
 	dir := t.TempDir()
 	cfg := pipeline.Config{Inputs: []string{"urls.txt"}, Out: "out", Workspace: "ws", CodeLength: 2, Workers: 1, Memory: 168 << 20, Store: openStore(t, dir)}
 	_, err := pipeline.Run(context.Background(), cfg)
@@ -340,14 +347,7 @@ func TestTooContested(t *testing.T) {
 	clean(t)
 }
 
-// fullStore is a store in which somebody else has every code.
-type fullStore struct{ sink.Store }
-
-func (f fullStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	s, err := f.Store.Lock(ctx, workspaces, opts)
-	return fullSession{s}, err
-}
-
+// fullSession is that of a store in which somebody else has every code.
 type fullSession struct{ sink.Session }
 
 func (fullSession) Populated(_ context.Context, workspaces []string) ([]bool, error) {
@@ -366,29 +366,17 @@ func (fullSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sin
 // So do few URLs that ask for very many codes.
 func TestTooManyCodesAskedFor(t *testing.T) {
 	cfg := base(10)
-	cfg.Store, cfg.Memory, cfg.Workers, cfg.MaxRetries = fullStore{openStore(t, t.TempDir())}, 168<<20, 1, 300
+	cfg.Store = sessions{openStore(t, t.TempDir()), func(s sink.Session) sink.Session { return fullSession{s} }}
+	cfg.Memory, cfg.Workers, cfg.MaxRetries = 168<<20, 1, 300
 	for urls, want := range map[int]string{100: "", 2000: "use a larger --code-length or more --memory"} {
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile("a.csv", []byte(csvFile(rows(1, urls))), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, "a.csv", csvFile(rows(1, urls)))
 		cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"
 		result, err := pipeline.Run(context.Background(), cfg)
 		if want == "" && (err != nil || result.Counts.Created > 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%d URLs: %+v, %v", urls, result, err)
 		}
 	}
-}
-
-// brokenStore is a store whose sessions are what broken makes of them.
-type brokenStore struct {
-	sink.Store
-	broken func(sink.Session) sink.Session
-}
-
-func (b brokenStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	s, err := b.Store.Lock(ctx, workspaces, opts)
-	return b.broken(s), err
 }
 
 // brokenSession answers for fewer workspaces or for more probes than it was asked for.
@@ -414,10 +402,8 @@ func TestBrokenStore(t *testing.T) {
 		"a link for probe -1 of 2":     func(s sink.Session) sink.Session { return brokenSession{s, []bool{true}, -1} },
 	} {
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile("a.txt", []byte("http://example.com/1\nhttp://example.com/2\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: brokenStore{openStore(t, "."), broken}}
+		write(t, "a.txt", "http://example.com/1\nhttp://example.com/2\n")
+		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: sessions{openStore(t, "."), broken}}
 		_, err := pipeline.Run(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), "the store broke its contract: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -434,9 +420,7 @@ func TestNearlyFull(t *testing.T) {
 		list = append(list, fmt.Sprintf("http://example.com/%d,,", i))
 	}
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("urls.csv", []byte(csvFile(list)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "urls.csv", csvFile(list))
 	cfg := base(2)
 	cfg.Inputs, cfg.Out, cfg.MaxRetries, cfg.Workers, cfg.DryRun = []string{"urls.csv"}, "out", 1000, 1, true
 	var before, after runtime.MemStats
@@ -445,11 +429,7 @@ func TestNearlyFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	collisions, err := os.ReadFile("out/collisions.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := uint64(bytes.Count(collisions, []byte("\n")))
+	lines := uint64(strings.Count(read(t, "out/collisions.csv"), "\n"))
 	if n := (after.TotalAlloc - before.TotalAlloc) / lines; n > mostALine {
 		t.Errorf("%d bytes for each of %d lower codes", n, lines)
 	}
@@ -495,9 +475,7 @@ func TestAnyOrder(t *testing.T) {
 func without(t *testing.T, text string, columns ...string) []string {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var lines []string
 	for _, record := range records {
 		var kept []string
@@ -571,9 +549,7 @@ func TestLinksStay(t *testing.T) {
 func records(t *testing.T, text string) []map[string]string {
 	t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var list []map[string]string
 	for _, line := range lines[1:] {
 		r := map[string]string{}
@@ -697,9 +673,7 @@ func TestListColumn(t *testing.T) {
 		URL  string   `parquet:"url"`
 		Tags []string `parquet:"tags"`
 	}](&file)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	cfg := pipeline.Config{Workspace: "demo", Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	files, _ := job(t, cfg, map[string]string{"a.parquet": file.String()})
 	if strings.Contains(files["mapping.csv"], "tags") || !strings.Contains(log.String(), "input=a.parquet columns=1 first=tags") {
@@ -716,28 +690,20 @@ func dump(t *testing.T, dir string) []string {
 		return nil
 	}
 	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	rows, err := db.Query(`SELECT workspace_id || '|' || short_code || '|' || hex(url_key) || '|' || canonical_url || '|' ||
 		coalesce(original_url, '(same)') || '|' || run_id || '|' || created_at || '|' || updated_at
 		FROM links ORDER BY workspace_id, short_code`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	var lines []string
 	for rows.Next() {
 		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&line))
 		lines = append(lines, line)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return lines
 }
 
@@ -762,9 +728,7 @@ func TestRefused(t *testing.T) {
 		dir := t.TempDir()
 		cfg := base(10)
 		cfg.Inputs, cfg.Out, cfg.Store = []string{filepath.Join(dir, "links.csv")}, filepath.Join(dir, "out"), openStore(t, dir)
-		if err := os.WriteFile(cfg.Inputs[0], []byte(csvFile(rows(1, 10))), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, cfg.Inputs[0], csvFile(rows(1, 10)))
 		change(&cfg)
 		_, err := pipeline.Run(context.Background(), cfg)
 		var usage *pipeline.UsageError
@@ -786,9 +750,7 @@ func TestTooManyColumns(t *testing.T) {
 		for n := range source.MaxColumns / 2 {
 			header += fmt.Sprintf(",%s %d", name, n)
 		}
-		if err := os.WriteFile(name, []byte(header+"\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, name, header+"\n")
 	}
 	_, err := pipeline.Run(context.Background(), cfg)
 	if !errors.As(err, new(*pipeline.UsageError)) || !strings.Contains(err.Error(), "the inputs have 16385 columns in all, more than 16384") {
@@ -810,13 +772,9 @@ func TestBaseURLPassword(t *testing.T) {
 func TestInputInTheOutput(t *testing.T) {
 	out := t.TempDir()
 	deep := filepath.Join(out, "a", "b")
-	if err := os.MkdirAll(deep, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(deep, 0o777))
 	t.Chdir(deep)
-	if err := os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "links.csv", csvFile(rows(1, 10)))
 	cfg := base(10)
 	cfg.Inputs, cfg.Out = []string{"links.csv"}, out
 	_, err := pipeline.Run(context.Background(), cfg)
@@ -830,9 +788,7 @@ func TestInputInTheOutput(t *testing.T) {
 // there.
 func TestOutputNamedAsTheStore(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := errors.Join(os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666), os.Symlink(".", "here")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666), os.Symlink(".", "here")))
 	cfg := base(10)
 	cfg.Inputs, cfg.Store = []string{"links.csv"}, openStore(t, ".")
 	file := filepath.Base(cfg.Store.(*sqlite.Store).Files()[0])
@@ -849,13 +805,9 @@ func TestOutputNamedAsTheStore(t *testing.T) {
 func TestWorkingFolderBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o777), os.Symlink(filepath.Join(dir, "work"), link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o777), os.Symlink(filepath.Join(dir, "work"), link)))
 	t.Chdir(link)
-	if err := os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "links.csv", csvFile(rows(1, 10)))
 	cfg := base(10)
 	cfg.Inputs, cfg.Out, cfg.Store = []string{"links.csv"}, "../out", openStore(t, "..")
 	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
@@ -866,9 +818,7 @@ func TestWorkingFolderBehindALink(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := os.Symlink(t.TempDir(), "elsewhere"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), "elsewhere"))
 	cfg.Inputs, cfg.Overwrite = []string{"../out/mapping.csv"}, true
 	for _, cfg.Out = range []string{"../out", "elsewhere/../../out"} {
 		if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
@@ -882,9 +832,7 @@ var update = flag.Bool("update", false, "write the golden file")
 // The manifest has all that a run was given and what came of it.
 func TestManifest(t *testing.T) {
 	golden, err := filepath.Abs("testdata/manifest.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := base(10)
 	got, _ := job(t, cfg, map[string]string{
 		"a.csv":     "\ufeffurl;team;note\nHTTP://example.com/1;red;\"x;y\"\nhttp://example.com/1;;\nftp://example.com/;;\nragged\n",
@@ -893,55 +841,43 @@ func TestManifest(t *testing.T) {
 	// That of the tables comes with Go's version.
 	text := strings.Replace(got["manifest.json"], `version": "`+canon.UnicodeVersion+`"`, `version": "15.0.0"`, 1)
 	if *update {
-		if err := os.WriteFile(golden, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, golden, text)
 	}
 	if want := read(t, golden); text != want {
 		t.Errorf("%s: %s", golden, firstDifference(text, want))
 	}
 }
 
-// askedStore counts what is looked up, by workspace.
-type askedStore struct {
-	sink.Store
+// askedSession counts what is looked up, by workspace.
+type askedSession struct {
+	sink.Session
 	mu    sync.Mutex
 	asked map[string]int
 }
 
-type askedSession struct {
-	sink.Session
-	store *askedStore
-}
-
-func (s *askedStore) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
-	session, err := s.Store.Lock(ctx, workspaces, opts)
-	return askedSession{session, s}, err
-}
-
-func (s askedSession) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
-	s.store.mu.Lock()
+func (s *askedSession) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	s.mu.Lock()
 	for _, p := range probes {
-		s.store.asked[string(p.Workspace)]++
+		s.asked[string(p.Workspace)]++
 	}
-	s.store.mu.Unlock()
+	s.mu.Unlock()
 	return s.Session.Lookup(ctx, probes, visit)
 }
 
 // The store is not asked for a workspace that has no links, neither for URLs nor for the
 // codes that these contest.
 func TestLookupsOfAnEmptyWorkspace(t *testing.T) {
-	store := &askedStore{Store: openStore(t, t.TempDir()), asked: map[string]int{}}
+	asked := map[string]int{}
 	cfg := base(1)
-	cfg.Store = store
+	cfg.Store = sessions{openStore(t, t.TempDir()), func(s sink.Session) sink.Session { return &askedSession{Session: s, asked: asked} }}
 	job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://example.com/1,demo\n"})
 	var list strings.Builder
 	for i := range 50 {
 		fmt.Fprintf(&list, "http://example.com/%d,demo\nhttp://example.com/%d,red\n", i, i)
 	}
 	got, _ := job(t, cfg, map[string]string{"a.csv": "url,team\n" + list.String()})
-	if !strings.Contains(got["collisions.csv"], "\nred,") || store.asked["demo"] <= 50 || len(store.asked) != 1 {
-		t.Errorf("looked up: %v; collisions: %s", store.asked, got["collisions.csv"])
+	if !strings.Contains(got["collisions.csv"], "\nred,") || asked["demo"] <= 50 || len(asked) != 1 {
+		t.Errorf("looked up: %v; collisions: %s", asked, got["collisions.csv"])
 	}
 }
 
@@ -950,9 +886,7 @@ func TestLookupsOfAnEmptyWorkspace(t *testing.T) {
 func TestOutputIsRefusedFirst(t *testing.T) {
 	cfg := base(10)
 	job(t, cfg, map[string]string{"a.csv": csvFile(rows(1, 10))})
-	if err := errors.Join(syscall.Mkfifo("fifo", 0o666), os.Mkdir("other", 0o777), os.WriteFile("other/notes.txt", nil, 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(syscall.Mkfifo("fifo", 0o666), os.Mkdir("other", 0o777), os.WriteFile("other/notes.txt", nil, 0o666)))
 	opened := errors.New("the pipe was opened")
 	refused := func(out string, want error) {
 		t.Helper()
@@ -967,12 +901,8 @@ func TestOutputIsRefusedFirst(t *testing.T) {
 	refused("other", report.ErrNotOurs)
 	refused("new", opened)
 	f, err := report.Claim("out", report.ClaimOptions{Overwrite: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refused("out", report.ErrBusy)
-	if err := f.Abandon(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Abandon())
 	refused("out", report.ErrExists)
 }

@@ -132,23 +132,17 @@ func plant(t *testing.T, cfg pipeline.Config, links []sink.Link) {
 	slices.SortFunc(links, func(a, b sink.Link) int { return slices.Compare(a.Code, b.Code) })
 	ctx := context.Background()
 	session, err := cfg.Store.Lock(ctx, []string{cfg.Workspace}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer session.Close()
 	run, err := session.Start(ctx, sink.Run{Fingerprint: "planted", AsOf: asOf, Started: asOf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var chunks iter.Seq2[[]sink.Link, error] = func(yield func([]sink.Link, error) bool) { yield(links, nil) }
 	for _, step := range []func() error{
 		func() error { return session.Load(ctx, run, chunks) },
 		func() error { return session.Loaded(ctx, run) },
 		func() error { return session.Finish(ctx, run) },
 	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, step())
 	}
 }
 
@@ -156,9 +150,7 @@ func plant(t *testing.T, cfg pipeline.Config, links []sink.Link) {
 func TestConcurrentRuns(t *testing.T) {
 	dir := t.TempDir()
 	input := filepath.Join(dir, "urls.txt")
-	if err := os.WriteFile(input, []byte("http://example.com/\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, input, "http://example.com/\n")
 	var wg sync.WaitGroup
 	codes, created := make([]string, 100), make([]int64, 100)
 	for i := range codes {
@@ -192,9 +184,7 @@ func TestConcurrentRuns(t *testing.T) {
 // The worked cases of the assignment, through the whole pipeline and a store.
 func TestAssignmentVectors(t *testing.T) {
 	file, err := os.Open("../testdata/assign.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
@@ -210,9 +200,7 @@ func TestAssignmentVectors(t *testing.T) {
 				Salt                             *int
 			}
 		}
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &v))
 		t.Run(v.Workspace, func(t *testing.T) {
 			cfg := pipeline.Config{Workspace: v.Workspace, CodeLength: v.CodeLength, MaxRetries: v.MaxRetries, Store: openStore(t, t.TempDir())}
 			if v.MaxRetries == 0 {
@@ -252,7 +240,5 @@ func TestAssignmentVectors(t *testing.T) {
 			}
 		})
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lines.Err())
 }

@@ -53,9 +53,7 @@ func asParquet(t *testing.T, list []inputRow) []byte {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[inputRow](&b, parquet.MaxRowsPerRowGroup(int64(len(list)/2)))
 	_, err := w.Write(list)
-	if err = errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Close()))
 	return b.Bytes()
 }
 
@@ -72,13 +70,9 @@ func asArrow(t *testing.T, list []inputRow) []byte {
 				b.Field(i).(*array.BinaryBuilder).AppendString(cell)
 			}
 		}
-		if err := w.Write(b.NewRecord()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(b.NewRecord()))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -126,9 +120,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 			filled := t.TempDir()
 			cfg.Store = openStore(t, filled)
 			job(t, cfg, map[string]string{"before.csv": string(asCSV(t, inputRows(30)))})
-			if err := cfg.Store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cfg.Store.Close())
 			cfg, want, links := faultJobOn(t, scene.name, scene.data(t, inputRows(450)), cfg, filled)
 			cfg.TempDir = t.TempDir()
 			goroutines := runtime.NumGoroutine()
@@ -184,9 +176,7 @@ func TestTempDir(t *testing.T) {
 		cfg.ReportOrder, cfg.TempDir, cfg.DryRun = scene.order, t.TempDir(), true
 		cfg.SpillAt(1)
 		t.Chdir(t.TempDir())
-		if err := os.WriteFile(scene.name, scene.data(t, inputRows(450)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		write(t, scene.name, string(scene.data(t, inputRows(450))))
 		cfg.Inputs, cfg.Out = []string{scene.name}, "out"
 		system := os.Getenv("TMPDIR")
 		t.Setenv("TMPDIR", "nowhere")
@@ -248,9 +238,7 @@ func TestLateRejectsFail(t *testing.T) {
 	for i := range 200 { // of which most find no code
 		list = append(list, fmt.Sprintf("http://example.com/%d,,%s", i, strings.Repeat("x", 100_000)))
 	}
-	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "a.csv", csvFile(list))
 	cfg := base(1)
 	cfg.Inputs, cfg.Out, cfg.Status = []string{"a.csv"}, "out", new(pipeline.Status)
 	cfg.SpillAt(1)
@@ -317,9 +305,7 @@ func TestCancelIsHeeded(t *testing.T) {
 		url := []string{"http://example.com/%d", "ftp://example.com/%d"}[i%2]
 		list = append(list, fmt.Sprintf(url+",,%s", i/2%900, strings.Repeat("x", 1000)))
 	}
-	if err := os.WriteFile("a.csv", []byte(csvFile(list)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "a.csv", csvFile(list))
 	cfg := base(1)
 	cfg.Inputs, cfg.Out, cfg.Workers, cfg.MaxRetries = []string{"a.csv"}, "out", 1, 1
 	cfg.SpillAt(1)
@@ -340,9 +326,7 @@ func TestCancelIsHeeded(t *testing.T) {
 		return -c.left.Load()
 	}
 	all := reads(0)
-	if err := os.RemoveAll("out"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll("out"))
 	for n := int64(1); n < all; n += all / 8 {
 		if after := reads(n); after > 100 {
 			t.Errorf("cancelled at read %d of %d: %d more", n, all, after)

@@ -42,15 +42,11 @@ func TestTimings(t *testing.T) {
 		cfg.SpillAt(1)
 		_, result := job(t, cfg, map[string]string{"a.csv": input})
 		var got report.Timings
-		if err := json.Unmarshal([]byte(read(t, "out/timings.json")), &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
 		size := func(names ...string) (n int64) {
 			for _, name := range names {
 				info, err := os.Stat("out/" + name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				n += info.Size()
 			}
 			return n

@@ -21,9 +21,7 @@ import (
 func interrupted(t *testing.T, dir, operation string) pipeline.Config {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a.csv", []byte(csvFile(rows(8, 500))), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	write(t, "a.csv", csvFile(rows(8, 500)))
 	cfg := base(2)
 	cfg.Inputs, cfg.Out, cfg.Store = []string{"a.csv"}, "out", openStore(t, dir)
 	interrupt(t, cfg, operation)
@@ -34,8 +32,7 @@ func interrupted(t *testing.T, dir, operation string) pipeline.Config {
 func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
 	t.Helper()
 	fault := errors.New("fault")
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
-	store.at, store.hit, cfg.Store = operation, func() error { return fault }, store
+	cfg.Store = hooked(cfg.Store, operation, func() error { return fault })
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
 		t.Fatal(err)
 	}
@@ -51,15 +48,11 @@ func TestNewRun(t *testing.T) {
 	fresh.NewRun = true
 	for id := int32(2); id < 4; id++ {
 		result, err := pipeline.Run(context.Background(), fresh)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if result.Resumed || result.RunID != id || result.Counts.Created != 0 || result.Counts.Existing != int64(len(links)) {
 			t.Errorf("new run: %+v", result)
 		}
-		if err := os.RemoveAll("out"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll("out"))
 	}
 	interrupt(t, fresh, "loaded")
 	for _, want := range []struct {
@@ -67,15 +60,11 @@ func TestNewRun(t *testing.T) {
 		created int
 	}{{4, 0}, {1, len(links)}} {
 		result, err := pipeline.Run(context.Background(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !result.Resumed || result.RunID != want.id || result.Counts.Created != int64(want.created) {
 			t.Errorf("the run that goes on: %+v, want %+v", result, want)
 		}
-		if err := os.RemoveAll("out"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll("out"))
 	}
 }
 
@@ -83,13 +72,11 @@ func TestNewRun(t *testing.T) {
 func TestNewRunRetries(t *testing.T) {
 	dir := t.TempDir()
 	cfg := interrupted(t, dir, "start")
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, nil)}
-	store.at, store.hit = "loaded", func() error { store.at = ""; return sink.ErrRetryable }
+	store := hooked(cfg.Store, "loaded", nil)
+	store.hit = func() error { store.at = ""; return sink.ErrRetryable }
 	cfg.Store, cfg.NewRun = store, true
 	result, err := pipeline.Run(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runs, err := cfg.Store.Runs(context.Background())
 	if err != nil || len(runs) != 1 || runs[0].State != sink.Finished || result.Counts.Created == 0 || result.Resumed {
 		t.Errorf("%+v, %v, %v", result, runs, err)
@@ -109,13 +96,8 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 		"new run":   {func(cfg *pipeline.Config) { cfg.BaseURL, cfg.NewRun = "", true }, ""},
 		"overwrite": {func(cfg *pipeline.Config) { cfg.BaseURL, cfg.Overwrite = "", true }, ""},
 		"content": {func(*pipeline.Config) {
-			data, err := os.ReadFile("a.csv")
-			if err == nil {
-				err = os.WriteFile("a.csv", append(data[:len(data)-3], "x\n"...), 0o666)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := read(t, "a.csv")
+			write(t, "a.csv", data[:len(data)-3]+"x\n")
 		}, "input a.csv: other content"},
 	}
 	for name, test := range tests {
@@ -127,9 +109,7 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 			_, err := pipeline.Run(context.Background(), cfg)
 			clean(t)
 			if test.want == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if name == "same" {
 					sameReports(t, readReports(t), before, reports...)
 				} else if now := fmt.Sprint(manifest(t).Options["base_url"]); now != "" {
@@ -155,7 +135,7 @@ func TestLoadedRunFinishesMeanwhile(t *testing.T) {
 		dir := t.TempDir()
 		cfg := interrupted(t, dir, "finish")
 		before, links, open := readReports(t), dump(t, dir), cfg.Store
-		store := &faultyStore{Store: open, countdown: newCountdown(0, func() error {
+		cfg.Store, cfg.NewRun = hooked(open, "lock", func() error {
 			runs, err := open.Runs(t.Context())
 			if err != nil {
 				return err
@@ -165,8 +145,7 @@ func TestLoadedRunFinishesMeanwhile(t *testing.T) {
 				return err
 			}
 			return errors.Join(session.Finish(t.Context(), runs[0]), session.Close())
-		})}
-		store.at, cfg.Store, cfg.NewRun = "lock", store, newRun
+		}), newRun
 		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, report.ErrExists) || !strings.Contains(err.Error(), "output folder out") {
 			t.Errorf("error %v", err)
 		}
@@ -182,8 +161,8 @@ func TestLoadedRunFinishesMeanwhile(t *testing.T) {
 // the store is down, the same run again is no wrong usage.
 func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
 	cfg := interrupted(t, t.TempDir(), "finish")
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, func() error { return sink.ErrRetryable })}
-	store.at, cfg.Store = "runs", store
+	store := hooked(cfg.Store, "runs", func() error { return sink.ErrRetryable })
+	cfg.Store = store
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrRetryable) || errors.Is(err, report.ErrExists) {
 		t.Errorf("error %v", err)
 	}
@@ -204,13 +183,12 @@ func TestUnfinishedRunOfAnother(t *testing.T) {
 	cfg := interrupted(t, t.TempDir(), "loaded")
 	var log strings.Builder
 	tries := 0
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, func() error {
+	cfg.Store = hooked(cfg.Store, "start", func() error {
 		if tries++; tries == 1 {
 			return sink.ErrConflict
 		}
 		return nil
-	})}
-	store.at, cfg.Store = "start", store
+	})
 	cfg.BaseURL, cfg.Logger = "", slog.New(slog.NewTextHandler(&log, nil))
 	if result, err := pipeline.Run(context.Background(), cfg); err != nil || result.Resumed || result.RunID != 2 {
 		t.Errorf("%+v, %v", result, err)
@@ -224,17 +202,15 @@ func TestUnfinishedRunOfAnother(t *testing.T) {
 // wrong usage either: the links are stored. Without it the same run again finishes.
 func TestOutputIsTakenMeanwhile(t *testing.T) {
 	cfg := interrupted(t, t.TempDir(), "start")
-	store := &faultyStore{Store: cfg.Store, countdown: newCountdown(0, func() error {
+	store := hooked(cfg.Store, "loaded", func() error {
 		return errors.Join(os.Mkdir("out", 0o777), os.WriteFile("out/notes.txt", nil, 0o666))
-	})}
-	store.at, cfg.Store = "loaded", store
+	})
+	cfg.Store = store
 	_, err := pipeline.Run(context.Background(), cfg)
 	if err == nil || errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), "no manifest.json; move it away and run again") {
 		t.Errorf("error %v", err)
 	}
-	if err := errors.Join(os.Remove("out/notes.txt"), os.Remove("out")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove("out/notes.txt"), os.Remove("out")))
 	store.at = ""
 	if result, err := pipeline.Run(context.Background(), cfg); err != nil || !result.Resumed || result.Counts.Created == 0 {
 		t.Errorf("%+v, %v", result, err)
@@ -244,12 +220,9 @@ func TestOutputIsTakenMeanwhile(t *testing.T) {
 // A given as_of is part of what was asked for.
 func TestLoadedRunWithAsOf(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("a.csv", []byte("url\nhttp://example.com/\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	store := &faultyStore{Store: openStore(t, t.TempDir()), countdown: newCountdown(0, nil)}
+	write(t, "a.csv", "url\nhttp://example.com/\n")
 	fault := errors.New("fault")
-	store.at, store.hit = "finish", func() error { return fault }
+	store := hooked(openStore(t, t.TempDir()), "finish", func() error { return fault })
 	cfg := pipeline.Config{Workspace: "demo", Inputs: []string{"a.csv"}, Out: "out", AsOf: asOf, Store: store}
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
 		t.Fatal(err)
