@@ -3,6 +3,7 @@ package codegen_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -131,7 +132,7 @@ func checkDefinition(t interface{ Fatalf(string, ...any) }, a, b codegen.Hash, l
 	}
 	rankA, rankB := scheme.Rank(a), scheme.Rank(b)
 	n := min(10, scheme.Length())
-	if got, want := strings.Compare(codeA[:n], codeB[:n]), compare(rankA, rankB); got != want {
+	if got, want := strings.Compare(codeA[:n], codeB[:n]), cmp.Compare(rankA, rankB); got != want {
 		t.Fatalf("codes %s %s compare as %d, ranks %d %d as %d", codeA, codeB, got, rankA, rankB, want)
 	}
 	if got := scheme.RankOf([]byte(codeA)); got != rankA {
@@ -153,16 +154,6 @@ func FuzzInput(f *testing.F) {
 			t.Errorf("%q and %q", a, b)
 		}
 	})
-}
-
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func TestNew(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,11 +109,8 @@ func (s Section) table(b *strings.Builder) {
 		of := Of(s.Samples, name)
 		totals := Values(of, Sample.Total)
 		rss := Median(Values(of, func(s Sample) float64 { return float64(s.RSS) }))
-		rows, lo, hi := float64(of[0].Rows), math.Inf(1), 0.0
-		for _, t := range totals {
-			lo, hi = min(lo, t), max(hi, t)
-		}
-		fmt.Fprintf(b, "| %s | %.3f (%.3f–%.3f) | %s | %.3f | %.1f | %.0f | %.1f | %.3f |", name, Median(totals), lo, hi, fsync(of),
+		rows := float64(of[0].Rows)
+		fmt.Fprintf(b, "| %s | %.3f (%.3f–%.3f) | %s | %.3f | %.1f | %.0f | %.1f | %.3f |", name, Median(totals), slices.Min(totals), slices.Max(totals), fsync(of),
 			Median(Values(of, func(s Sample) float64 { return s.CPU })), rss/(1<<20), rss/rows,
 			Median(Values(of, func(s Sample) float64 { return float64(s.Bytes) }))/1e6, rows/Median(totals)/1e6)
 		if ratios {
