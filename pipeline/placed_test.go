@@ -78,10 +78,3 @@ func mappingRows(t *testing.T, path string) (rows, places []string) {
 			r.Canonical, r.Code, r.ShortURL, r.Outcome, r.Salt, r.Carried))
 	}
 }
-
-func manifest(t *testing.T) *report.Manifest {
-	t.Helper()
-	m, err := report.ReadManifest([]byte(read(t, "out/manifest.json")))
-	must(t, err)
-	return m
-}

@@ -3,163 +3,24 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
-	"encoding/csv"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/sqlite"
 	"github.com/parquet-go/parquet-go"
-	_ "modernc.org/sqlite"
 )
-
-var asOf = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
-
-// reports are what must be the same between equal runs.
-var reports = []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest.json"}
-
-// openStore opens the SQLite store in a folder.
-func openStore(t *testing.T, dir string) sink.Store {
-	t.Helper()
-	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
-	must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// job runs a configuration on inputs that are written to a new folder, which is
-// the working folder while it runs, so that the names of the inputs are equal
-// between runs. It returns the reports by name.
-func job(t *testing.T, cfg pipeline.Config, inputs map[string]string) (map[string]string, *pipeline.Result) {
-	t.Helper()
-	result := run(t, cfg, inputs)
-	return readReports(t), result
-}
-
-// run is job for a mapping of any format.
-func run(t *testing.T, cfg pipeline.Config, inputs map[string]string) *pipeline.Result {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	for name, content := range inputs {
-		write(t, name, content)
-		cfg.Inputs = append(cfg.Inputs, name)
-	}
-	cfg.Out = "out"
-	if cfg.AsOf.IsZero() {
-		cfg.AsOf = asOf
-	}
-	result, err := pipeline.Run(context.Background(), cfg)
-	must(t, err)
-	return result
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func write(t *testing.T, path, content string) {
-	t.Helper()
-	must(t, os.WriteFile(path, []byte(content), 0o666))
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	must(t, err)
-	return string(data)
-}
-
-func readReports(t *testing.T) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	for _, name := range reports {
-		files[name] = read(t, filepath.Join("out", name))
-	}
-	return files
-}
-
-func sameReports(t *testing.T, got, want map[string]string, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if got[name] != want[name] {
-			t.Fatalf("%s differs:\n%s\n--- from\n%s", name, firstDifference(got[name], want[name]), firstDifference(want[name], got[name]))
-		}
-	}
-}
-
-// firstDifference returns the first line of a that is not that of b.
-func firstDifference(a, b string) string {
-	linesA, linesB := strings.Split(a, "\n"), strings.Split(b, "\n")
-	for i, line := range linesA {
-		if i >= len(linesB) || line != linesB[i] {
-			return fmt.Sprintf("line %d: %s", i+1, line)
-		}
-	}
-	return "(nothing more)"
-}
-
-// spellings of one URL and of what is refused; %d is a number.
-var spellings = []string{
-	"http://example.com/p/%d?a=1&b=2", "HTTP://Example.com:80/p//%d/?b=2&a=1#x", " http://example.com/./p/%d?b=2&a=1",
-	"http://example.com/p/%d?b=2&a=1", "https://example.org/%d", "https://EXAMPLE.org/q/../%d", "ftp://example.com/%d",
-	"http://example.com:99999/%d", "http://bücher.example/%d", "https://example.org/caf\xe9/%d",
-}
-
-// rows makes n rows "url,team,note" with duplicates, bad rows and blank cells.
-func rows(seed uint64, n int) []string {
-	rnd := rand.New(rand.NewPCG(seed, 7))
-	list := make([]string, n)
-	for i := range list {
-		url := fmt.Sprintf(spellings[rnd.IntN(len(spellings))], rnd.IntN(n/3+1))
-		team := []string{"red", "blue", "", "grün", "a|b"}[min(rnd.IntN(30), 4*rnd.IntN(20)%5)]
-		note := []string{"", "x", `"two` + "\n" + `lines"`, `"say ""hi"""`}[rnd.IntN(4)]
-		list[i] = url + "," + team + "," + note
-		switch rnd.IntN(100) {
-		case 0:
-			list[i] = "ragged"
-		case 1:
-			list[i] = "," + team + ","
-		case 2:
-			list[i] = `bare"quote,x,y`
-		}
-	}
-	return list
-}
-
-func csvFile(rows []string) string { return "url,team,note\n" + strings.Join(rows, "\n") + "\n" }
-
-// base is the configuration of the tests of equality.
-func base(codeLength int) pipeline.Config {
-	return pipeline.Config{
-		Workspace: "demo", Source: source.Options{WorkspaceColumn: "team"}, CodeLength: codeLength,
-		BaseURL: "https://sho.rt", Version: "test",
-	}
-}
 
 // Neither workers nor batches nor blocks nor the size of arenas show in any output.
 // (So few rows do not spill: TestSpilledDuplicates.)
@@ -471,24 +332,6 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// without returns the records of a CSV without some columns.
-func without(t *testing.T, text string, columns ...string) []string {
-	t.Helper()
-	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(t, err)
-	var lines []string
-	for _, record := range records {
-		var kept []string
-		for i, cell := range record {
-			if !slices.Contains(columns, records[0][i]) {
-				kept = append(kept, fmt.Sprintf("%q", cell))
-			}
-		}
-		lines = append(lines, strings.Join(kept, ","))
-	}
-	return lines
-}
-
 // What was created is existing the next time; nothing else changes, nor does the mapping
 // with fewer retries than the links were made with.
 func TestAgain(t *testing.T) {
@@ -543,22 +386,6 @@ func TestLinksStay(t *testing.T) {
 		}
 		owners[slot] = key
 	}
-}
-
-// records returns the records of a CSV by column name.
-func records(t *testing.T, text string) []map[string]string {
-	t.Helper()
-	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(t, err)
-	var list []map[string]string
-	for _, line := range lines[1:] {
-		r := map[string]string{}
-		for i, cell := range line {
-			r[lines[0][i]] = cell
-		}
-		list = append(list, r)
-	}
-	return list
 }
 
 // Rejects hold all that the input had, and can be fed back in.
@@ -681,152 +508,6 @@ func TestListColumn(t *testing.T) {
 	}
 }
 
-// dump returns the links of the store in a folder, a line each. No session may
-// be open.
-func dump(t *testing.T, dir string) []string {
-	t.Helper()
-	path := filepath.Join(dir, "links.db")
-	if _, err := os.Stat(path); err != nil {
-		return nil
-	}
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
-	defer db.Close()
-	rows, err := db.Query(`SELECT workspace_id || '|' || short_code || '|' || hex(url_key) || '|' || canonical_url || '|' ||
-		coalesce(original_url, '(same)') || '|' || run_id || '|' || created_at || '|' || updated_at
-		FROM links ORDER BY workspace_id, short_code`)
-	must(t, err)
-	defer rows.Close()
-	var lines []string
-	for rows.Next() {
-		var line string
-		must(t, rows.Scan(&line))
-		lines = append(lines, line)
-	}
-	must(t, rows.Err())
-	return lines
-}
-
-// A run that cannot start as it was asked for ends before it does anything.
-func TestRefused(t *testing.T) {
-	for want, change := range map[string]func(*pipeline.Config){
-		"no input":                                       func(cfg *pipeline.Config) { cfg.Inputs = nil },
-		"delimiter and quote must be two":                func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
-		"the field limit must be":                        func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
-		"UniqueNames of the source":                      func(cfg *pipeline.Config) { cfg.Source.UniqueNames = true },
-		"no output folder":                               func(cfg *pipeline.Config) { cfg.Out = "" },
-		`--report-format: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
-		`--report-order: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
-		"--workers -1 is negative":                       func(cfg *pipeline.Config) { cfg.Workers = -1 },
-		"--max-retries 1048577 is not ":                  func(cfg *pipeline.Config) { cfg.MaxRetries = 1<<20 + 1 },
-		"--as-of 10000-01-01":                            func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		`--base-url: base URL "https://:8080" is not of`: func(cfg *pipeline.Config) { cfg.BaseURL = "https://:8080" },
-		"--code-length: code length 25":                  func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
-		"--max-url-length: maximal length ":              func(cfg *pipeline.Config) { cfg.Profile.MaxLength = -1 },
-		`--workspace: workspace contains '|': "a|b"`:     func(cfg *pipeline.Config) { cfg.Workspace = "a|b" },
-	} {
-		dir := t.TempDir()
-		cfg := base(10)
-		cfg.Inputs, cfg.Out, cfg.Store = []string{filepath.Join(dir, "links.csv")}, filepath.Join(dir, "out"), openStore(t, dir)
-		write(t, cfg.Inputs[0], csvFile(rows(1, 10)))
-		change(&cfg)
-		_, err := pipeline.Run(context.Background(), cfg)
-		var usage *pipeline.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "links.csv") {
-			t.Errorf("%v, want %s", err, want)
-		}
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-			t.Errorf("%s: %v was left, %v", want, entries, err)
-		}
-	}
-}
-
-// Inputs that have more columns together than can be read back are refused.
-func TestTooManyColumns(t *testing.T) {
-	t.Chdir(t.TempDir())
-	cfg := pipeline.Config{Workspace: "demo", Out: "out", Inputs: []string{"a.csv", "b.csv"}}
-	for _, name := range cfg.Inputs {
-		header := "url"
-		for n := range source.MaxColumns / 2 {
-			header += fmt.Sprintf(",%s %d", name, n)
-		}
-		write(t, name, header+"\n")
-	}
-	_, err := pipeline.Run(context.Background(), cfg)
-	if !errors.As(err, new(*pipeline.UsageError)) || !strings.Contains(err.Error(), "the inputs have 16385 columns in all, more than 16384") {
-		t.Error(err)
-	}
-}
-
-// A base URL that is refused is not shown if it may have a password.
-func TestBaseURLPassword(t *testing.T) {
-	for _, base := range []string{"https://me:secret@sho.rt", "https://me:secret@sho.rt:port", "https:/me:secret@sho.rt", "me:secret@sho.rt", "https://sho.rt/@me?secret", "https://me:secret%40sho.rt", "https://me%3Asecret%40sho.rt"} {
-		_, err := pipeline.Run(t.Context(), pipeline.Config{Inputs: []string{"a.csv"}, Out: "out", Workspace: "ws", BaseURL: base})
-		if err == nil || !strings.Contains(err.Error(), "base URL") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", base, err)
-		}
-	}
-}
-
-// An input that lies deep in the output folder is refused, however it is named.
-func TestInputInTheOutput(t *testing.T) {
-	out := t.TempDir()
-	deep := filepath.Join(out, "a", "b")
-	must(t, os.MkdirAll(deep, 0o777))
-	t.Chdir(deep)
-	write(t, "links.csv", csvFile(rows(1, 10)))
-	cfg := base(10)
-	cfg.Inputs, cfg.Out = []string{"links.csv"}, out
-	_, err := pipeline.Run(context.Background(), cfg)
-	var usage *source.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
-		t.Errorf("%v", err)
-	}
-}
-
-// Nor may the output take the name of the store, or of a file beside it, before these are
-// there.
-func TestOutputNamedAsTheStore(t *testing.T) {
-	t.Chdir(t.TempDir())
-	must(t, errors.Join(os.WriteFile("links.csv", []byte(csvFile(rows(1, 10))), 0o666), os.Symlink(".", "here")))
-	cfg := base(10)
-	cfg.Inputs, cfg.Store = []string{"links.csv"}, openStore(t, ".")
-	file := filepath.Base(cfg.Store.(*sqlite.Store).Files()[0])
-	for _, out := range []string{file, file + "/", "here/" + file, file + ".lock", file + "-wal", file + "-shm", file + "-journal"} {
-		cfg.Out = out
-		var usage *pipeline.UsageError
-		if _, err := pipeline.Run(t.Context(), cfg); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a file of the store") {
-			t.Errorf("%s: %v", out, err)
-		}
-	}
-}
-
-// Where a symbolic link led to the working folder, .. is where the system has it.
-func TestWorkingFolderBehindALink(t *testing.T) {
-	dir := t.TempDir()
-	link := filepath.Join(t.TempDir(), "link")
-	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o777), os.Symlink(filepath.Join(dir, "work"), link)))
-	t.Chdir(link)
-	write(t, "links.csv", csvFile(rows(1, 10)))
-	cfg := base(10)
-	cfg.Inputs, cfg.Out, cfg.Store = []string{"links.csv"}, "../out", openStore(t, "..")
-	if _, err := pipeline.Run(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"../out/manifest.json", filepath.Join("..", filepath.Base(cfg.Store.(*sqlite.Store).Files()[0]))} {
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
-		}
-	}
-	must(t, os.Symlink(t.TempDir(), "elsewhere"))
-	cfg.Inputs, cfg.Overwrite = []string{"../out/mapping.csv"}, true
-	for _, cfg.Out = range []string{"../out", "elsewhere/../../out"} {
-		if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
-			t.Errorf("an input in the output: %v", err)
-		}
-	}
-}
-
 var update = flag.Bool("update", false, "write the golden file")
 
 // The manifest has all that a run was given and what came of it.
@@ -879,30 +560,4 @@ func TestLookupsOfAnEmptyWorkspace(t *testing.T) {
 	if !strings.Contains(got["collisions.csv"], "\nred,") || asked["demo"] <= 50 || len(asked) != 1 {
 		t.Errorf("looked up: %v; collisions: %s", asked, got["collisions.csv"])
 	}
-}
-
-// An output folder that may not be replaced is refused before an input is opened, which
-// may be a pipe that nobody writes.
-func TestOutputIsRefusedFirst(t *testing.T) {
-	cfg := base(10)
-	job(t, cfg, map[string]string{"a.csv": csvFile(rows(1, 10))})
-	must(t, errors.Join(syscall.Mkfifo("fifo", 0o666), os.Mkdir("other", 0o777), os.WriteFile("other/notes.txt", nil, 0o666)))
-	opened := errors.New("the pipe was opened")
-	refused := func(out string, want error) {
-		t.Helper()
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(opened) // which ends the wait for a writer
-		cfg.Inputs, cfg.Out = []string{"fifo"}, out
-		if _, err := pipeline.Run(ctx, cfg); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", out, err, want)
-		}
-	}
-	refused("out", report.ErrExists)
-	refused("other", report.ErrNotOurs)
-	refused("new", opened)
-	f, err := report.Claim("out", report.ClaimOptions{Overwrite: true})
-	must(t, err)
-	refused("out", report.ErrBusy)
-	must(t, f.Abandon())
-	refused("out", report.ErrExists)
 }
