@@ -22,6 +22,19 @@ import (
 func (r *run) intake(ctx context.Context) error {
 	r.cfg.Status.TotalBytes.Store(r.inputs.size)
 	r.cfg.Status.enter(StageRead)
+	if err := r.readAll(ctx); err != nil {
+		return err
+	}
+	r.workspaces.freeze()
+	if err := r.records.Finish(ctx); err != nil {
+		return err
+	}
+	return r.rejects.Finish(ctx)
+}
+
+// readAll has the workers read the inputs in their order, several at a time. The error is
+// that of the first input that has one.
+func (r *run) readAll(ctx context.Context) error {
 	free := make(chan *worker, r.cfg.Workers)
 	for range r.cfg.Workers {
 		free <- r.newWorker()
@@ -59,14 +72,7 @@ func (r *run) intake(ctx context.Context) error {
 		}
 	}
 	reading.Wait()
-	if err := cmp.Or(errs...); err != nil {
-		return err
-	}
-	r.workspaces.freeze()
-	if err := r.records.Finish(ctx); err != nil {
-		return err
-	}
-	return r.rejects.Finish(ctx)
+	return cmp.Or(errs...)
 }
 
 // read has workers read an input.
