@@ -104,12 +104,8 @@ func number(t *testing.T, dsn, sql string) (n int64) {
 	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close(ctx)
-	if err := conn.QueryRow(ctx, sql).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.QueryRow(ctx, sql).Scan(&n))
 	return n
 }

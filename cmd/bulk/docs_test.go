@@ -165,9 +165,7 @@ func TestNamedTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+|\\w+\\.txtar)`")
 	for _, name := range []string{readme, auditPage} {
 		for _, m := range named.FindAllSubmatch(read(t, name), -1) {

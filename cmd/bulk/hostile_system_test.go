@@ -90,13 +90,6 @@ func TestHostileLinks(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func link(t *testing.T, to, at string) {
 	t.Helper()
 	must(t, os.Symlink(to, at))

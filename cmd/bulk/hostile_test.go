@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -44,20 +42,6 @@ func newChild(t *testing.T, dir string, args ...string) *child {
 	// more than this one has now.
 	os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	return c
-}
-
-// process is the command as another process, which ends with the test.
-func process(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it hangs
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Args[0] = "bulk" // which testscript.Main goes by
-	cmd.Env = os.Environ()
-	cmd.SysProcAttr = mortal()
-	return cmd
 }
 
 // ends waits for the child, which must exit with a code, print something, and
@@ -230,11 +214,6 @@ func TestHostile(t *testing.T) {
 	if runs := does(t, refused, exitDone, "\n1,finished,", "runs", "--db", "sqlite:links.db"); strings.Count(runs, "\n") != 2 {
 		t.Errorf("runs of the store:\n%s", runs)
 	}
-}
-
-func write(t *testing.T, dir, name, text string) {
-	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 }
 
 // The files of a run that somebody spoilt are findings of verify, and no reason

@@ -91,9 +91,7 @@ func checkImports(t *testing.T, path, pkg string) {
 		t.Errorf("%s: package %s is not in the layers", path, pkg)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	others, isPure := pure[pkg]
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n.(type) {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -86,9 +85,7 @@ func scan(t *testing.T, rows scanner) (lines []string) {
 		must(t, rows.Scan(&c[0], &c[1], &c[2], &c[3], &c[4], &c[5]))
 		lines = append(lines, fmt.Sprint(c))
 	}
-	if rows.Err() != nil {
-		t.Fatal(rows.Err())
-	}
+	must(t, rows.Err())
 	return lines
 }
 
@@ -199,45 +196,4 @@ func finish(t *testing.T, args []string) {
 	if code != exitRejected && !(code == exitUsage && bytes.Contains(output, []byte(report.ErrExists.Error()))) {
 		t.Fatalf("exit code %d: %s", code, output)
 	}
-}
-
-func list(t *testing.T, name string, o gen.Options) {
-	t.Helper()
-	f, err := os.Create(name)
-	must(t, err)
-	defer f.Close()
-	must(t, gen.Write(f, o))
-}
-
-func read(t *testing.T, elem ...string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(elem...))
-	must(t, err)
-	return data
-}
-
-// command runs bulk in a process of its own, which must end with the exit code.
-func command(t *testing.T, want int, args ...string) {
-	t.Helper()
-	if code, output := execute(t, nil, args...); code != want {
-		t.Fatalf("exit code %d, want %d: %s", code, want, output)
-	}
-}
-
-// execute runs bulk in a process of its own, and kills it after a while if there is
-// one; the exit code is -1 then.
-func execute(t *testing.T, kill *time.Duration, args ...string) (int, []byte) {
-	t.Helper()
-	cmd := process(t, args...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	must(t, cmd.Start())
-	if kill != nil {
-		defer time.AfterFunc(*kill, func() { cmd.Process.Kill() }).Stop()
-	}
-	cmd.Wait()
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() != syscall.SIGKILL {
-		t.Fatalf("%v: %s", status.Signal(), output.Bytes())
-	}
-	return cmd.ProcessState.ExitCode(), output.Bytes()
 }

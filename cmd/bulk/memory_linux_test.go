@@ -23,12 +23,8 @@ func TestMachineMemory(t *testing.T) {
 		root := t.TempDir()
 		write := func(name, text string) {
 			path := filepath.Join(root, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+			must(t, os.WriteFile(path, []byte(text), 0o666))
 		}
 		write("proc/meminfo", "MemTotal:        8388608 kB\nMemFree:         1 kB\n")
 		for name, text := range c.files {
