@@ -43,12 +43,12 @@ func toolVersion() string {
 }
 
 func main() {
-	// A panic ends with exit code 2 otherwise, which says that nothing was done. A dump of
-	// the memory would have the passwords.
+	// Otherwise a panic ends with exit code 2, which says that nothing was done. But a dump
+	// of the memory, which comes with the other way to end, would hold the passwords.
 	debug.SetTraceback("crash")
 	var core unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err == nil {
-		core.Cur = min(1, core.Max) // too little for a file; of 0, Linux would dump to a program
+		core.Cur = min(1, core.Max) // too little for a file, and unlike 0 it keeps Linux from piping the dump to a program
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
 	}
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
@@ -201,7 +201,7 @@ func noVerb(root *cobra.Command, args []string) error {
 var errInterrupted = errors.New("interrupted")
 
 // onSignal returns a context that the first SIGINT or SIGTERM ends. The second
-// one kills, as it would have without us.
+// one kills the process, as the first does by default.
 func onSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -278,10 +278,9 @@ func inRange(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// noneMisplaced refuses the address of a server that does not stand behind --db, most
-// likely because that was forgotten: as the name of a file or of a workspace it would be
-// shown and stored, whole or in parts, with its password. What explain is given are URLs
-// of whatever kind.
+// noneMisplaced refuses the address of a server anywhere but after --db, where it most
+// likely was meant to be: as the name of a file or a workspace it would be shown and stored,
+// whole or in part, with its password. The arguments of explain are URLs, of whatever kind.
 func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Name() != "explain" && slices.ContainsFunc(args, isPostgres) {
 		err = errors.New("the address of a store comes after --db")

@@ -21,8 +21,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are the flags of bulk run: the configuration, and what is not, or
-// only after settle, a field of it.
+// runOptions are the flags of bulk run: the configuration, and those that are no field of
+// it, or become one in settle.
 type runOptions struct {
 	pipeline.Config
 
@@ -166,7 +166,7 @@ func (o *runOptions) settle() (err error) {
 	problems = append(problems, o.store.settle()) // which names the store for the next check
 	problems = append(problems, o.profiles.check(o.Inputs, o.store.db))
 	rest := o.Config
-	rest.Out = cmp.Or(rest.Out, ".") // that there is none was told with its reason
+	rest.Out = cmp.Or(rest.Out, ".") // why there is none is among the problems
 	return errors.Join(append(problems, rest.Validate())...)
 }
 

@@ -19,7 +19,7 @@ import (
 // storeOptions are the flags that name a store.
 type storeOptions struct {
 	db       string
-	unnamed  bool // db is the default: it need not be there to be listed, since it is empty before the first run
+	unnamed  bool // db is the default, which bulk runs lists as empty as long as it does not exist
 	postgres postgres.Options
 }
 

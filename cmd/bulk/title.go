@@ -8,9 +8,9 @@ import (
 	"github.com/linkforge/bulk/sink/postgres"
 )
 
-// hidePasswords returns a copy of the arguments of the process and overwrites
-// those that hold the password of a store with what may be seen: the runtime's
-// strings lie where the system reads the process list from.
+// hidePasswords returns a copy of the arguments of the process, and overwrites those that
+// hold the password of a store with what others may see: the strings of os.Args lie in the
+// memory that the system shows in the process list.
 func hidePasswords(args []string) []string {
 	own := make([]string, len(args))
 	for i, arg := range args {
@@ -42,8 +42,8 @@ func address(arg string) string {
 	return ""
 }
 
-// hideAddresses returns what is said about arguments or BULK_DB, which may be quoted in
-// it, without the passwords of their addresses.
+// hideAddresses takes the passwords out of a message in which arguments that are addresses
+// may occur, as they are or quoted.
 func hideAddresses(text string, args []string) string {
 	for _, arg := range args {
 		if dsn := address(arg); dsn != "" {

@@ -97,7 +97,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	if missing && !errors.Is(err, sink.ErrRetryable) { // the socket of a server may be missing, too
+	if missing && !errors.Is(err, sink.ErrRetryable) { // which a missing socket of a server is
 		return usage(err)
 	}
 	if err != nil {
