@@ -69,11 +69,15 @@ func (b *bench) list(ctx context.Context, name, format string) error {
 	return b.Generate(ctx, name, "-rows", strconv.FormatInt(b.Rows, 10), "-rejects", "0", "-format", format)
 }
 
-// dryRun is a run of a bulk without a store. Its output folder is name.bulk.
+// dryRun is a run of a bulk without a store.
 func (b *bench) dryRun(program, name string, rows int64, input string, flags ...string) harness.Step {
+	return b.run(program, name, rows, input, append(flags, "--db", "sqlite:none", "--dry-run")...)
+}
+
+// run is a run of a bulk. Its output folder is name.bulk.
+func (b *bench) run(program, name string, rows int64, input string, flags ...string) harness.Step {
 	out := b.Path(name + ".bulk")
-	args := []string{program, "run", input, "--workspace", "demo", "--db", "sqlite:none", "--dry-run", "--out", out,
-		"--as-of", harness.AsOf, "--workers", strconv.Itoa(workers)}
+	args := []string{program, "run", input, "--workspace", "demo", "--out", out, "--as-of", harness.AsOf, "--workers", strconv.Itoa(workers)}
 	return harness.Step{
 		Name: name, Rows: rows, Prepare: harness.Remove(out),
 		Command: func() harness.Command { return harness.Command{Args: append(args, flags...), Dir: b.Work} },

@@ -165,7 +165,7 @@ func (b *bench) alphagov(ctx context.Context) error {
 	}
 	_, err = b.Section(ctx, harness.Section{Title: name + " by old_url", Note: "Real URLs, compressed with gzip; some are rejected."}, b.Count,
 		accept(b.dryRun(b.Bulk, "bulk, no store", 0, name, "--url-column", "old_url")),
-		accept(b.stored(b.Bulk, "bulk, new SQLite file", 0, name, "--url-column", "old_url", "--workspace", "demo")))
+		accept(b.stored(b.Bulk, "bulk, new SQLite file", 0, name, "--url-column", "old_url")))
 	return err
 }
 

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
@@ -15,9 +15,7 @@ func (b *bench) sqlite(ctx context.Context) error {
 	if err := b.list(ctx, "list.csv", "csv"); err != nil {
 		return err
 	}
-	step := func(program, name string) harness.Step {
-		return b.stored(program, name, b.Rows, "list.csv", "--workspace", "demo")
-	}
+	step := func(program, name string) harness.Step { return b.stored(program, name, b.Rows, "list.csv") }
 	groups := append([]harness.Group{{step(b.Bulk, "bulk")}}, b.old(step)...)
 	groups = append(groups, harness.Group{b.dryRun(b.Bulk, "bulk without a store", b.Rows, "list.csv")})
 	_, err := b.Section(ctx, harness.Section{
@@ -30,26 +28,20 @@ func (b *bench) sqlite(ctx context.Context) error {
 
 // stored is a run into a new SQLite file.
 func (b *bench) stored(program, name string, rows int64, input string, flags ...string) harness.Step {
-	out, db := b.Path(name+".bulk"), b.Path(name+".db")
-	args := append([]string{program, "run", input, "--db", "sqlite:" + db, "--out", out,
-		"--as-of", harness.AsOf, "--workers", strconv.Itoa(workers)}, flags...)
-	remove := func(ctx context.Context) error {
+	db := b.Path(name + ".db")
+	step := b.run(program, name, rows, input, append(flags, "--db", "sqlite:"+db)...)
+	prepare, done := step.Prepare, step.Done
+	step.Prepare = func(ctx context.Context) error {
 		files, err := filepath.Glob(db + "*") // also its journal and lock
+		return errors.Join(err, harness.Remove(files...)(ctx), prepare(ctx))
+	}
+	step.Done = func(ctx context.Context, s *harness.Sample) error {
+		info, err := os.Stat(db)
 		if err != nil {
 			return err
 		}
-		return harness.Remove(append(files, out)...)(ctx)
+		s.Bytes = info.Size()
+		return done(ctx, s)
 	}
-	return harness.Step{
-		Name: name, Rows: rows, Prepare: remove,
-		Command: func() harness.Command { return harness.Command{Args: args, Dir: b.Work} },
-		Done: func(_ context.Context, s *harness.Sample) error {
-			info, err := os.Stat(db)
-			if err != nil {
-				return err
-			}
-			s.Bytes = info.Size()
-			return s.BulkOutput(out)
-		},
-	}
+	return step
 }

@@ -67,7 +67,7 @@ func (b *bench) checkStored(ctx context.Context) error {
 		Note:      "verify with the store, whose links are all listed and checked.",
 		Reference: run,
 	}, b.Count, harness.Group{
-		b.stored(b.Bulk, run, b.Rows, "list.csv", "--workspace", "demo"),
+		b.stored(b.Bulk, run, b.Rows, "list.csv"),
 		b.reader(b.Bulk, "verify --db", "verify", b.Path(run+".bulk"), "--db", db),
 	})
 	if err != nil {
