@@ -44,18 +44,15 @@ func (r *run) readAll(ctx context.Context) error {
 	errs := make([]error, len(r.inputs.list))
 	left := r.cfg.Limit
 	for i, in := range r.inputs.list {
-		if r.cfg.Limit > 0 {
-			if left == 0 {
-				break
-			}
-			in.Limit = left
+		if in.Limit = left; r.cfg.Limit > 0 && left == 0 {
+			break
 		}
 		workers := make([]*worker, in.Workers(r.cfg.Workers))
 		for n := range workers {
 			workers[n] = <-free
 		}
 		if failed.Load() {
-			break // what follows is not the first error
+			break // no error of an input that follows would be the first
 		}
 		in.opened = true
 		reading.Go(func() {
