@@ -85,7 +85,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 		}
 	}
 	placed := r.newPlaceSorter(r.budget.placed, r.budget.loads)
-	defer func() { err = errors.Join(err, placed.Close()) }()
+	defer func() { err = errors.Join(err, r.closeSorter(placed)) }()
 	r.cfg.Status.enter(StageOrder)
 	if err := r.timings.time("order", func(s *report.Stage) error {
 		s.Rows = r.records.Len()
@@ -96,9 +96,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	err = r.timeWriting(func() error { return r.emitPlaced(ctx, out, placed) })
-	r.sorted, r.spilled = r.sorted+placed.Size(), r.spilled+placed.Spilled()
-	return out, err
+	return out, r.timeWriting(func() error { return r.emitPlaced(ctx, out, placed) })
 }
 
 // timeWriting does the stage that writes the mapping.

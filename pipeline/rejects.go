@@ -61,7 +61,7 @@ func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
 	}
 	w := report.NewRejects(file, r.inputs.columns)
 	late := r.newRejectSorter()
-	defer func() { err = errors.Join(err, late.Close()) }()
+	defer func() { err = errors.Join(err, r.closeSorter(late)) }()
 	if err := r.rejectExhausted(ctx, late); err != nil {
 		return report.FileSum{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
@@ -42,6 +43,12 @@ func (t *timings) waited(since time.Time) {
 
 // worked notes that a worker was busy since then. Safe for concurrent use.
 func (t *timings) worked(since time.Time) { t.busy.Add(int64(time.Since(since))) }
+
+// closeSorter closes a sorter that the run needs no more, and notes what went through it.
+func (r *run) closeSorter(s *extsort.Sorter) error {
+	r.sorted, r.spilled = r.sorted+s.Size(), r.spilled+s.Spilled()
+	return s.Close()
+}
 
 // writeTimings writes all that may differ between two equal runs.
 func (r *run) writeTimings(row sink.Run) error {

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -26,6 +27,24 @@ func TestFewRows(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
 		t.Errorf("%d bytes were allocated", n)
+	}
+}
+
+// What is sorted to reject rows whose URLs find no code counts, too: their cells are the
+// most of it here, and are in the sort of all rows before.
+func TestTimingsOfLateRejects(t *testing.T) {
+	const urls, cell = 200, 20_000
+	var list []string
+	for i := range urls {
+		list = append(list, fmt.Sprintf("http://example.com/%d,,%s", i, strings.Repeat("x", cell)))
+	}
+	cfg := base(1)
+	cfg.SpillAt(1)
+	_, result := job(t, cfg, map[string]string{"a.csv": csvFile(list)})
+	var got report.Timings
+	must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
+	if least := (urls + result.Counts.Rejected) * cell; result.Counts.Rejected < 100 || got.Sorted < least || got.Spilled < least {
+		t.Errorf("%d rows were rejected, %d bytes sorted and %d spilled, want %d", result.Counts.Rejected, got.Sorted, got.Spilled, least)
 	}
 }
 
