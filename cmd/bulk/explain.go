@@ -207,7 +207,11 @@ func eachLine(ctx context.Context, name string, r io.Reader, f func(line []byte)
 				return
 			}
 		}
-		if err := scanner.Err(); err != nil {
+		err := scanner.Err()
+		if errors.Is(err, bufio.ErrTooLong) {
+			err = errors.New("is longer than 1 MiB")
+		}
+		if err != nil {
 			ended <- fmt.Errorf("%s: line %d: %w", name, n, err)
 		}
 	}()
