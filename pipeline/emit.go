@@ -259,7 +259,7 @@ type formatter struct {
 
 	digest report.RowDigest
 
-	touched byte // of no meaning
+	touched byte // what Touch returned: it is kept lest its reads be left out
 }
 
 // touchAhead is the number of records whose memory is asked for at once.

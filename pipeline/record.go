@@ -79,8 +79,8 @@ func appendShort(rec []byte, v uint64) ([]byte, int) {
 	return binary.LittleEndian.AppendUint64(rec, v)[:len(rec)+n], n
 }
 
-// placeOf returns where the row of a record comes from. There are always eight bytes to
-// read, since those of others stand before what is short.
+// placeOf returns where the row of a record comes from. Eight bytes can be read for either
+// number, however short it is: there are always more of the record before it.
 func placeOf(rec []byte) place {
 	end := len(rec) - 1
 	lengths := uint(rec[end])

@@ -50,11 +50,11 @@ type settlement struct {
 	mu         sync.Mutex // guards what follows while buckets are visited in parallel
 	special    map[sink.Key]decision
 	claims     []assign.URL
-	rows       []int64 // of each claim, and then of each that assign draws in
-	urls       int64   // distinct
-	existing   int64
-	ours       int64
-	failed     int64                  // URLs without a code
+	rows       []int64                // of each claim, and then of each that assign draws in
+	urls       int64                  // distinct
+	existing   int64                  // of these in the store, from before this run
+	ours       int64                  // of these in the store, from an earlier attempt of this run
+	failed     int64                  // of these without a code
 	rejected   int64                  // their rows
 	contested  int64                  // bytes of claims and of codes that they ask for
 	lowerOwner map[assign.Slot][]byte // of the lower codes of links with a salt; nil: nobody known
@@ -180,8 +180,8 @@ func (s *settlement) mark(bucket, first int, as outcome) {
 	s.outcomes[bucket][first] = as
 }
 
-// outcome returns that of a URL by its first record in a bucket, be its very first
-// in an earlier one.
+// outcome returns that of the URL whose first record in a bucket is given; its very first
+// may be in an earlier bucket.
 func (s *settlement) outcome(bucket, first int) outcome {
 	if h := &s.heads[bucket]; first == 0 && h.known {
 		bucket, first = h.bucket, h.first
@@ -192,7 +192,7 @@ func (s *settlement) outcome(bucket, first int) outcome {
 	return s.outcomes[bucket][first]
 }
 
-// decision returns what became of a URL, whose first record in a bucket is given.
+// decision returns what became of a URL, given as for outcome.
 func (s *settlement) decision(bucket, first int, h codegen.Hash) decision {
 	if as := s.outcome(bucket, first); as != special {
 		return decision{outcome: as}

@@ -14,8 +14,9 @@ import (
 // maxProbes is the most URLs that the store is asked about at once.
 const maxProbes = 1 << 14
 
-// A visit is the work of one goroutine on one bucket, or on several joined ones,
-// in which URLs and slots may go on from one bucket to the next; then on others.
+// A visit settles one bucket, or several joined ones, where URLs and slots may go on from
+// one bucket to the next. It belongs to one goroutine at a time, and is used again for
+// other buckets.
 type visit struct {
 	*settlement
 	bucket  int
@@ -35,7 +36,7 @@ type visit struct {
 	slotTaken bool    // by an owner in the store, or by rivals that contest it already
 }
 
-// A spot is where a URL is in the order, and which one it is.
+// A spot identifies a URL, and says where it is in the order.
 type spot struct {
 	group uint32
 	key   uint64
@@ -49,7 +50,7 @@ type slot struct {
 	code  assign.Code // if the key does not tell
 }
 
-// A rival is a fresh URL that may have to share its slot.
+// A rival is a fresh URL whose slot others may want, too.
 type rival struct {
 	head
 	canonical []byte // nil: its bucket is at hand
@@ -87,9 +88,9 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 	return nil
 }
 
-// alone reports whether no URL of a bucket has anything to do with another one, where
-// the store has none of them. Then they are settled, and of a bucket on disk only the
-// heads were read.
+// alone reports whether each URL of a bucket has a rank of its own. Where no workspace has
+// links in the store, all of them are settled by that. Of a bucket on disk only the heads
+// are read.
 func (v *visit) alone(bucket int) (bool, error) {
 	b, err := v.run.records.LoadHeads(bucket)
 	if err != nil {
@@ -237,8 +238,8 @@ func (v *visit) findContests(more bool) {
 	}
 }
 
-// addRows counts the rows of a URL that its bucket did not hold, if it is the rival
-// that is left of the buckets before.
+// addRows adds rows of a URL that begins in an earlier bucket, if it is the rival that is
+// left over from there.
 func (v *visit) addRows(of head, rows int64) {
 	if len(v.rivals) > 0 && v.rivals[0].head == of {
 		v.rivals[0].rows += rows

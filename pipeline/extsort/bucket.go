@@ -101,9 +101,9 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 	return loaded, err
 }
 
-// InOrder visits all buckets in order, while others are loaded, at most ahead of them.
-// The visitor releases the bucket. Its error ends the visits, and so does that of the
-// spill file or the end of the context, whose cause it then is.
+// InOrder visits all buckets in order. While one is visited, up to ahead of those that
+// follow are loaded. The visitor releases the bucket. The visits end with the first error,
+// which is that of the visitor, that of the spill file, or the cause that ended ctx.
 func (s *Sorter) InOrder(ctx context.Context, ahead int, visit func(i int, b *Bucket) error) error {
 	if !s.finished {
 		panic("extsort: InOrder before Finish")
@@ -219,8 +219,8 @@ func (r *room) bytes(n int) []byte {
 }
 
 // scan visits the records of a bucket on disk, each valid during the call. It ends with
-// the context, and with an error of the spill file, also if that is in writing what the
-// visits make of them.
+// the context, or with the first error of the spill file, be it of reading these records or
+// of writing what the visits make of them.
 func (b *Bucket) scan(ctx context.Context, visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
 		if ctx.Err() != nil {

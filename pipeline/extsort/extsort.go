@@ -43,8 +43,8 @@ type Config struct {
 	// TempDir is the folder of the spill file; "": that of the system.
 	TempDir string
 	FS      fsys.FS // nil: that of the system
-	// Room, which may be nil, is asked for so many bytes there before all of them are
-	// written anew; its error is that of Finish.
+	// Room, which may be nil, is asked whether there is room for so many bytes in TempDir
+	// before Finish writes them a second time, in smaller buckets; its error is that of Finish.
 	Room func(need int64) error
 }
 

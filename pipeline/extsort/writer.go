@@ -62,7 +62,8 @@ func (w *Writer) add(h header, content []byte) {
 	copy(w.parts[i].reserve(w, h, len(content)), content)
 }
 
-// end has a writer ask for splitters for its next record, and so meet the end.
+// end makes the next Reserve ask the sorter for splitters, and so panic once the sorter is
+// finished.
 func (w *Writer) end() { w.size = sampleBytes }
 
 // share returns the sorter's splitters, which this writer makes if it is the first.
