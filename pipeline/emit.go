@@ -135,7 +135,7 @@ func (r *run) emitSorted(ctx context.Context, out *written, placed *extsort.Sort
 		out.digested(&f.digest)
 		return nil
 	})
-	g.Go(func() error { return ended(loads, r.write(ctx, out, order, loads)) })
+	g.Go(func() error { return ended(loads, r.writePieces(ctx, out, order, loads)) })
 	if load {
 		g.Go(func() error { return session.Load(ctx, row, chunks(ctx, loads, &r.freeLinks)) })
 	}
@@ -178,8 +178,8 @@ func cut(ctx context.Context, b *sharedBucket, tasks, order chan<- *piece) error
 	return nil
 }
 
-// write takes the pieces in order as they are formatted, and sends on those with links.
-func (r *run) write(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece) error {
+// writePieces takes the pieces in order as they are formatted, and sends on those with links.
+func (r *run) writePieces(ctx context.Context, out *written, order <-chan *piece, loads chan<- *piece) error {
 	r.cfg.Status.Written.Store(0)
 	for {
 		p, ok, err := receive(ctx, order)

@@ -56,7 +56,7 @@ func (r *run) readAll(ctx context.Context) error {
 		}
 		in.opened = true
 		reading.Go(func() {
-			if errs[i] = r.read(ctx, i, workers); errs[i] != nil {
+			if errs[i] = r.readInput(ctx, i, workers); errs[i] != nil {
 				failed.Store(true)
 			}
 			for _, w := range workers {
@@ -72,8 +72,8 @@ func (r *run) readAll(ctx context.Context) error {
 	return cmp.Or(errs...)
 }
 
-// read has workers read an input.
-func (r *run) read(ctx context.Context, i int, workers []*worker) error {
+// readInput has workers read an input.
+func (r *run) readInput(ctx context.Context, i int, workers []*worker) error {
 	in := r.inputs.list[i]
 	err := in.Read(ctx, len(workers), func(n int, b *source.Batch) error {
 		r.cfg.Status.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))

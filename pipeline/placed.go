@@ -57,6 +57,6 @@ func (r *run) emitPlaced(ctx context.Context, out *written, placed *extsort.Sort
 		out.digested(&f.digest)
 		return nil
 	})
-	g.Go(func() error { return r.write(ctx, out, order, nil) })
+	g.Go(func() error { return r.writePieces(ctx, out, order, nil) })
 	return g.Wait()
 }

@@ -124,7 +124,7 @@ func (r *run) do(ctx context.Context) (err error) {
 	if r.records.Spilled() > 0 {
 		r.cfg.DiskBound()
 	}
-	return r.store(ctx)
+	return r.retry(ctx)
 }
 
 const (
@@ -136,9 +136,9 @@ const (
 	maxLong = 3
 )
 
-// store settles, loads and reports, as often as other writers or a store that
+// retry settles, loads and reports, as often as other writers or a store that
 // fails for a while make it necessary.
-func (r *run) store(ctx context.Context) error {
+func (r *run) retry(ctx context.Context) error {
 	var failing time.Time // since when the store does nothing but fail; zero: it does not
 	pause := 100 * time.Millisecond
 	for resettled, long := 0, 0; ; {
@@ -182,7 +182,7 @@ func (r *run) store(ctx context.Context) error {
 // attempt opens a session and does everything from there. What an earlier
 // attempt left in the store counts as done.
 func (r *run) attempt(ctx context.Context) (err error) {
-	session, err := r.open(ctx)
+	session, err := r.openSession(ctx)
 	if err != nil {
 		return err
 	}
@@ -212,15 +212,15 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
 		return r.refuse(ctx, row)
 	}
-	return r.finish(ctx, session, row)
+	return r.deliver(ctx, session, row)
 }
 
 // errBroken is what a store did that the contract rules out.
 var errBroken = errors.New("the store broke its contract")
 
-// open takes the locks, or opens a session that can only look. It returns nil
+// openSession takes the locks, or opens a session that can only look. It returns nil
 // where there is no store, or a dry run would create it.
-func (r *run) open(ctx context.Context) (session sink.Session, err error) {
+func (r *run) openSession(ctx context.Context) (session sink.Session, err error) {
 	if r.cfg.Store == nil {
 		return nil, nil
 	}
@@ -274,9 +274,9 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 	return tooMany
 }
 
-// finish loads the links and writes the reports, then gives both their names:
+// deliver loads the links and writes the reports, then gives both their names:
 // the run is loaded in the store before its folder appears, and finished after.
-func (r *run) finish(ctx context.Context, session sink.Session, row sink.Run) (err error) {
+func (r *run) deliver(ctx context.Context, session sink.Session, row sink.Run) (err error) {
 	stored := session != nil && !r.cfg.DryRun
 	if stored {
 		started, err := session.Start(ctx, row)
