@@ -131,14 +131,18 @@ func TestCases(t *testing.T) {
 		{"http://" + strings.Repeat("㌖", 2_700) + "\U0003134a/", "too_long"},  // as well, once ㌖ is six characters
 	}
 	for _, test := range tests {
-		got, err := Profile{}.Append(nil, []byte(test.input))
-		if err != nil {
-			got = []byte(err.Error())
-		}
-		if string(got) != test.want {
+		if got := formOrReason(Profile{}, test.input); got != test.want {
 			t.Errorf("Append(%.80q) = %.80q, want %q", test.input, got, test.want)
 		}
 	}
+}
+
+func formOrReason(p Profile, input string) string {
+	form, err := p.Append(nil, []byte(input))
+	if err != nil {
+		return err.Error()
+	}
+	return string(form)
 }
 
 func TestKeepUserinfo(t *testing.T) {
@@ -154,13 +158,8 @@ func TestKeepUserinfo(t *testing.T) {
 		{"http://%7e%3a;=!$&'()*+,é%@example.com:80/", "http://~%3A%3B%3D!$&'()*+,%C3%A9%25@example.com/"},
 		{"http://user@/", "empty_host"},
 	}
-	p := Profile{KeepUserinfo: true}
 	for _, test := range tests {
-		got, err := p.Append(nil, []byte(test.input))
-		if err != nil {
-			got = []byte(err.Error())
-		}
-		if string(got) != test.want {
+		if got := formOrReason(Profile{KeepUserinfo: true}, test.input); got != test.want {
 			t.Errorf("Append(%q) = %q, want %q", test.input, got, test.want)
 		}
 	}
