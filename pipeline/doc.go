@@ -37,22 +37,29 @@
 // # Memory
 //
 // Config.Memory bounds what a run holds; budget says how it is divided. The garbage
-// of the process is beside that unless the caller has it collected in time: bulk calls
-// debug.SetMemoryLimit with Memory less 56 MiB for what lies outside of the heap. A row is
-// about r + 60 bytes in the sort: r of canonical URL, original URL (where it
-// differs) and carried cells, 16 of its entry, the rest of its head and padding.
-// Rows past the bound lie in a spill file without a name in Config.TempDir, which
-// needs as much room and 32 bytes a row, the heads that settling reads; for rejects,
-// and for a list with few URLs and very many rows, twice that, and for a mapping in the
-// order of the input as much again.
-// URLs that contest a code stay in memory, at 300 bytes each, their canonical form and
-// 100 bytes for each code that they ask for: if that is too much the run ends before
-// it has stored anything. Outside of the bound are the URLs that the store has under
-// another code than that of salt 0; the inputs, at some 6 KB each; the names of
-// workspaces, at some 100 bytes each and for each worker; the window of each zstd input
-// that is being read, which may be 128 MiB if it was made with --long; a record batch of
-// an Arrow input, of at most 4 GiB; of a Parquet input, for every four workers, a page and
-// the dictionary of each column of a row group, decoded and as text, of which more than
-// 4 GiB and 16 times the size of the file are an error; what a single row has, at most
-// 1 GiB, or 3 of rejects, a few times; and a byte for each row that the store had.
+// of the process comes on top unless the caller has it collected in time: bulk calls
+// debug.SetMemoryLimit with Memory less 56 MiB for what lies outside of the heap.
+//
+// In the sort a row takes about r + 60 bytes: r of canonical URL, original URL (where
+// it differs) and carried cells, 16 of its entry, the rest of its head and padding.
+// Rows past the bound lie in a spill file without a name in Config.TempDir. It needs as
+// much room, and 32 bytes a row for the heads that settling reads; twice that for rejects,
+// and for a list of few URLs with very many rows each; and as much again for a mapping in
+// the order of the input. URLs that contest a code stay in memory: 300 bytes each, their
+// canonical form, and 100 bytes for each code that they ask for. If that is too much the
+// run ends before it has stored anything.
+//
+// Outside of the bound are
+//
+//   - the inputs, at some 6 KB each;
+//   - the names of workspaces, at some 100 bytes each and for each worker;
+//   - the URLs that the store has under another code than that of salt 0;
+//   - a byte for each row that the store had;
+//   - the window of each zstd input that is being read, which may be 128 MiB if it was
+//     made with --long;
+//   - a record batch of an Arrow input, of at most 4 GiB;
+//   - for every four workers a page and the dictionary of each column of a row group of a
+//     Parquet input, decoded and as text; where this is more than 4 GiB plus 16 times the
+//     size of the file it is an error;
+//   - what a single row has, at most 1 GiB, or 3 of rejects, a few times.
 package pipeline
