@@ -29,7 +29,7 @@ type runOptions struct {
 	store    storeOptions
 	profiles profiles
 
-	header, delimiter, quote, format, order, asOf, maxRejects, memory string
+	header, delimiter, quote, asOf, maxRejects, memory string
 }
 
 func runCommand(ui *ui) *cobra.Command {
@@ -73,8 +73,8 @@ back.
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the run in the output folder, even by one with too many rejects")
 	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
-	f.StringVar(&o.format, "report-format", "csv", "mapping as csv, parquet or arrow")
-	f.StringVar(&o.order, "report-order", "sort", "rows of the mapping in the order of the sort (workspace, code of salt 0) or of the input (source by name, row)")
+	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "mapping as csv, parquet or arrow")
+	f.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "rows of the mapping in the order of the sort (workspace, code of salt 0) or of the input (source by name, row)")
 	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")
 	f.BoolVar(&o.NoCarry, "no-carry", false, "leave the other columns of the input out of the mapping (they still decide which row of a URL is the link)")
 	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
@@ -138,10 +138,6 @@ func (o *runOptions) settle() (err error) {
 			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
-	o.ReportFormat, err = report.ParseFormat(o.format)
-	check("report-format", err)
-	o.ReportOrder, err = report.ParseOrder(o.order)
-	check("report-order", err)
 	o.Source.Delimiter, err = character(o.delimiter)
 	check("delimiter", err)
 	o.Source.Quote, err = character(o.quote)
