@@ -22,12 +22,12 @@ demo: build ## run the main job on testdata/ and show the result
 test: postgres ## run all tests
 	$(GO) test -timeout 40m ./...
 
-# SQLite itself is C translated to Go. The detector would take most of the time for
-# it, and has nothing to find there: bulk and the driver, which use it, are checked.
-# -short: tests that try every place, size, format or order one after the other try
-# some. halt_on_error: a process that the tests start and that ends with another code
-# than 0 would not tell of a race by its code. atexit_sleep_ms: one that ends with 0
-# would wait for a second before.
+# SQLite itself is C translated to Go: the detector would spend most of the time on it
+# and has nothing to find there; bulk and the driver, which use it, are checked.
+# -short: tests that try every place, size, format or order one after the other try only
+# some. halt_on_error: otherwise the exit code of a process that a test starts shows no
+# race unless the code would be 0. atexit_sleep_ms: otherwise each such process waits for
+# a second before it ends with 0.
 race: postgres ## run the tests, the long ones in part, under the race detector
 	GORACE='halt_on_error=1 atexit_sleep_ms=0' $(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
