@@ -87,6 +87,17 @@ const (
 	ownColumns
 )
 
+// nullable reports whether a column, by its number, may have nulls.
+func nullable(column int) bool {
+	return column == originalColumn || column == shortURLColumn || column == saltColumn || column >= ownColumns
+}
+
+// isText reports whether a column, by its number, is text in UTF-8. The others are
+// numbers, or bytes of the input.
+func isText(column int) bool {
+	return column < ownColumns && column != rowColumn && column != originalColumn && column != saltColumn
+}
+
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.
 func NewMapping(w io.Writer, f Format, opts MappingOptions) (Mapping, error) {

@@ -35,25 +35,19 @@ func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 }
 
 func arrowSchema(names []string) *arrow.Schema {
-	types := map[string]arrow.Field{
-		"source":        {Type: arrow.BinaryTypes.String},
-		"row":           {Type: arrow.PrimitiveTypes.Int64},
-		"workspace_id":  {Type: arrow.BinaryTypes.String},
-		"original_url":  {Type: arrow.BinaryTypes.Binary, Nullable: true},
-		"canonical_url": {Type: arrow.BinaryTypes.String},
-		"short_code":    {Type: arrow.BinaryTypes.String},
-		"short_url":     {Type: arrow.BinaryTypes.String, Nullable: true},
-		"outcome":       {Type: outcomeType()},
-		"salt":          {Type: arrow.PrimitiveTypes.Int32, Nullable: true},
-	}
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
-		field, own := types[name]
-		if !own {
-			field = arrow.Field{Type: arrow.BinaryTypes.Binary, Nullable: true}
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: nullable(i)}
+		switch {
+		case i == rowColumn:
+			fields[i].Type = arrow.PrimitiveTypes.Int64
+		case i == outcomeColumn:
+			fields[i].Type = outcomeType()
+		case i == saltColumn:
+			fields[i].Type = arrow.PrimitiveTypes.Int32
+		case isText(i):
+			fields[i].Type = arrow.BinaryTypes.String
 		}
-		field.Name = name
-		fields[i] = field
 	}
 	return arrow.NewSchema(fields, nil)
 }

@@ -102,7 +102,7 @@ func parquetSchema(names []string) []format.SchemaElement {
 	elements := []format.SchemaElement{{Name: "mapping", NumChildren: thrift.New(int32(len(names)))}}
 	for i, name := range names {
 		e := format.SchemaElement{Name: name, Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Required)}
-		if i == originalColumn || i == shortURLColumn || i == saltColumn || i >= ownColumns {
+		if nullable(i) {
 			e.RepetitionType.V = format.Optional
 		}
 		switch {
@@ -112,7 +112,7 @@ func parquetSchema(names []string) []format.SchemaElement {
 		case i == saltColumn:
 			e.Type.V, e.ConvertedType = format.Int32, thrift.New(deprecated.Int32)
 			e.LogicalType.Value = &format.IntType{BitWidth: 32, IsSigned: true}
-		case i != originalColumn && i < ownColumns:
+		case isText(i):
 			e.ConvertedType, e.LogicalType.Value = thrift.New(deprecated.UTF8), new(format.StringType)
 		}
 		elements = append(elements, e)

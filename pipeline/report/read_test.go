@@ -146,15 +146,7 @@ func TestReadNulls(t *testing.T) {
 		t.Helper()
 		columns := slices.Clone(record.Columns())
 		columns[c] = column
-		var out bytes.Buffer
-		w, err := ipc.NewFileWriter(&counter{Writer: &out}, ipc.WithSchema(good.Schema()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(w.Write(array.NewRecord(good.Schema(), columns, 1)), w.Close()); err != nil {
-			t.Fatal(err)
-		}
-		m, err := OpenMapping(write(t, "mapping", out.Bytes()))
+		m, err := OpenMapping(write(t, "mapping", arrowFile(t, array.NewRecord(good.Schema(), columns, 1))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,6 +166,43 @@ func TestReadNulls(t *testing.T) {
 		none.AppendNull()
 	}
 	read(outcomeColumn, null(record.Column(outcomeColumn).Data(), none.NewArray().Data()))
+}
+
+// What follows the mapping's own columns is carried, whatever its name: of a second row or
+// salt, a block would have more numbers than rows.
+func TestReadArrowNameTwice(t *testing.T) {
+	data := mapping(t, Arrow, MappingOptions{}, exampleRows(), 4)
+	good, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := good.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c, field := range good.Schema().Fields() {
+		schema := arrow.NewSchema(append(good.Schema().Fields(), field), nil)
+		twice := array.NewRecord(schema, append(slices.Clone(record.Columns()), record.Column(c)), record.NumRows())
+		_, _, err := readAll(t, write(t, "mapping", arrowFile(t, twice)))
+		if want := "its column " + field.Name + " has the type"; c != originalColumn && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%v, want %s", err, want)
+		} else if c == originalColumn && err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func arrowFile(t *testing.T, record arrow.Record) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := ipc.NewFileWriter(&counter{Writer: &out}, ipc.WithSchema(record.Schema()))
+	if err == nil {
+		err = errors.Join(w.Write(record), w.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // What the metadata of a Parquet mapping says against its rows is damage; so is a null
