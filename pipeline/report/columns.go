@@ -23,17 +23,6 @@ const (
 	maxCells = math.MaxInt32 - groupBytes
 )
 
-// The columns of a table that hold bytes; the carried ones follow.
-const (
-	sourceCells = iota
-	workspaceCells
-	originalCells
-	canonicalCells
-	codeCells
-	shortURLCells
-	carriedCells
-)
-
 // cells is a column of byte strings.
 type cells struct {
 	data  []byte
@@ -77,44 +66,44 @@ func (c *cells) reset() {
 
 // A table holds rows of the mapping, column by column.
 type table struct {
-	cells   []cells
+	cells   []cells // by number of the column; those of row, outcome and salt stay empty
 	row     []int64
 	outcome []byte
 	salt    []int32 // -1: null
-	bytes   []int64 // of all cells up to the end of each row
+	bytes   []int64 // of all cells of the rows before row i; one more than there are rows
 }
 
 func newTable(carried int) table {
-	t := table{cells: make([]cells, carriedCells+carried)}
+	t := table{cells: make([]cells, ownColumns+carried)}
 	t.reset()
 	return t
 }
 
+// validSalt returns 0 for the salt that is null, else 1.
+func validSalt(salt int32) byte { return byte(^uint32(salt) >> 31) }
+
 func (t *table) len() int { return len(t.row) }
 
-// appendNumbers appends what is not in cells of the rows [from, to) of another table.
-func (t *table) appendNumbers(o *table, from, to int) {
-	t.row = append(t.row, o.row[from:to]...)
-	t.outcome = append(t.outcome, o.outcome[from:to]...)
-	t.salt = append(t.salt, o.salt[from:to]...)
-}
-
-func (t *table) resetNumbers() {
-	t.row, t.outcome, t.salt, t.bytes = t.row[:0], t.outcome[:0], t.salt[:0], t.bytes[:0]
-}
-
-func (t *table) sizeBefore(row int) int64 {
-	if row == 0 {
-		return 0
+// appendColumn appends a column of the rows [from, to) of another table.
+func (t *table) appendColumn(column int, o *table, from, to int) {
+	switch column {
+	case rowColumn:
+		t.row = append(t.row, o.row[from:to]...)
+	case outcomeColumn:
+		t.outcome = append(t.outcome, o.outcome[from:to]...)
+	case saltColumn:
+		t.salt = append(t.salt, o.salt[from:to]...)
+	default:
+		t.cells[column].appendFrom(&o.cells[column], from, to)
 	}
-	return t.bytes[row-1]
 }
 
 func (t *table) reset() {
 	for i := range t.cells {
 		t.cells[i].reset()
 	}
-	t.resetNumbers()
+	t.row, t.outcome, t.salt = t.row[:0], t.outcome[:0], t.salt[:0]
+	t.bytes = append(t.bytes[:0], 0)
 }
 
 // A columnBlock gathers the rows of one goroutine.
@@ -123,7 +112,6 @@ type columnBlock struct {
 	base   []byte
 	source string // of the row before
 	text   []byte // the same as UTF-8
-	err    error
 }
 
 func (b *columnBlock) Append(r *Row) {
@@ -131,36 +119,36 @@ func (b *columnBlock) Append(r *Row) {
 		b.source, b.text = r.Source, []byte(validUTF8(r.Source))
 	}
 	c := b.cells
-	c[sourceCells].add(b.text)
-	c[workspaceCells].add(r.Workspace)
-	c[originalCells].addNullable(r.Original)
-	c[canonicalCells].add(r.Canonical)
-	c[codeCells].add(r.Code)
-	if short := &c[shortURLCells]; b.base == nil {
+	c[sourceColumn].add(b.text)
+	c[workspaceColumn].add(r.Workspace)
+	c[originalColumn].addNullable(r.Original)
+	c[canonicalColumn].add(r.Canonical)
+	c[codeColumn].add(r.Code)
+	if short := &c[shortURLColumn]; b.base == nil {
 		short.addNullable(nil)
 	} else {
 		short.data = append(short.data, b.base...)
 		short.addNullable(r.Code)
 	}
-	for i := range len(c) - carriedCells {
-		c[carriedCells+i].addNullable(r.Carried[i])
+	for i := range c[ownColumns:] {
+		c[ownColumns+i].addNullable(r.Carried[i])
 	}
 	b.row = append(b.row, r.Row)
 	b.outcome = append(b.outcome, byte(r.Outcome))
 	b.salt = append(b.salt, int32(r.Salt))
-	b.bytes = append(b.bytes, b.check())
+	size := 0
+	for i := range c {
+		size += len(c[i].data)
+	}
+	b.bytes = append(b.bytes, int64(size))
 }
 
-// check returns the bytes of all cells, and notes a column that is too large.
-func (b *columnBlock) check() (n int64) {
-	for i := range b.cells {
-		size := len(b.cells[i].data)
-		if size > maxCells && b.err == nil {
-			b.err = fmt.Errorf("a column of a block of %d rows holds more than %d bytes", b.len(), maxCells)
-		}
-		n += int64(size)
+// check finds a column that is too large.
+func (b *columnBlock) check() error {
+	if slices.ContainsFunc(b.cells, func(c cells) bool { return len(c.data) > maxCells }) {
+		return fmt.Errorf("a column of a block of %d rows holds more than %d bytes", b.len(), maxCells)
 	}
-	return n
+	return nil
 }
 
 // A group is the rows of a row group or a batch, where they lie.
@@ -179,7 +167,7 @@ type part struct {
 func (g *group) add(p part) {
 	g.parts = append(g.parts, p)
 	g.rows += p.to - p.from
-	g.bytes += p.block.sizeBefore(p.to) - p.block.sizeBefore(p.from)
+	g.bytes += p.block.bytes[p.to] - p.block.bytes[p.from]
 }
 
 // each visits the rows [from, to) of the group, in order.
@@ -227,8 +215,9 @@ func (t *table) blockSize() *blockSize {
 // grow makes room for s.
 func (t *table) grow(s *blockSize) {
 	for i := range t.cells {
-		c := &t.cells[i]
-		c.data, c.ends = slices.Grow(c.data, s.cells[i]), slices.Grow(c.ends, s.rows)
+		if c := &t.cells[i]; s.cells[i] > 0 {
+			c.data, c.ends = slices.Grow(c.data, s.cells[i]), slices.Grow(c.ends, s.rows)
+		}
 	}
 	t.row, t.outcome = slices.Grow(t.row, s.rows), slices.Grow(t.outcome, s.rows)
 	t.salt, t.bytes = slices.Grow(t.salt, s.rows), slices.Grow(t.bytes, s.rows)
@@ -269,7 +258,10 @@ func (m *columnMapping) Block() Block { return m.blocks.Get().(*columnBlock) }
 
 func (m *columnMapping) Write(b Block) error {
 	block := b.(*columnBlock)
-	if m.err = errors.Join(m.err, block.err); block.len() == 0 {
+	if m.err == nil {
+		m.err = block.check()
+	}
+	if block.len() == 0 {
 		m.free(block)
 		return m.err
 	}
@@ -289,8 +281,8 @@ func (m *columnMapping) Write(b Block) error {
 // fits returns the end of the rows of t from from on that the group takes.
 func (m *columnMapping) fits(t *table, from int) int {
 	most := min(t.len()-from, m.rows-m.gathered.rows)
-	limit := groupBytes - m.gathered.bytes + t.sizeBefore(from)
-	last := sort.Search(most, func(i int) bool { return t.bytes[from+i] >= limit })
+	limit := groupBytes - m.gathered.bytes + t.bytes[from]
+	last := sort.Search(most, func(i int) bool { return t.bytes[from+i+1] >= limit })
 	return from + min(most, last+1)
 }
 

@@ -56,60 +56,55 @@ func outcomeType() arrow.DataType {
 	return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint8, ValueType: arrow.BinaryTypes.String}
 }
 
-// encode makes a piece of each column, which puts its cells together.
+// encode makes a piece of each column, which puts its values together.
 func (e *arrowEncoder) encode(g *group) (pieces []func() error, write func() error) {
-	piece := func(reset func(), add func(t *table, from, to int)) {
+	e.batch.reset()
+	for i := range e.batch.cells {
 		pieces = append(pieces, func() error {
-			reset()
-			g.each(0, g.rows, add)
+			g.each(0, g.rows, func(t *table, from, to int) { e.batch.appendColumn(i, t, from, to) })
 			return nil
 		})
 	}
-	t := &e.batch
-	for i := range t.cells {
-		c := &t.cells[i]
-		piece(c.reset, func(o *table, from, to int) { c.appendFrom(&o.cells[i], from, to) })
-	}
-	piece(t.resetNumbers, t.appendNumbers)
 	return pieces, e.write
 }
 
 // write wraps the memory of the batch; the writer copies nothing and keeps nothing.
 func (e *arrowEncoder) write() error {
-	t := &e.batch
-	n := t.len()
-	dictionary := array.NewDataWithDictionary(outcomeType(), n,
-		[]*memory.Buffer{nil, memory.NewBufferBytes(t.outcome)}, 0, 0, e.outcomes.Data().(*array.Data))
-	bitmap, nulls := saltBitmap(t.salt)
-	columns := []arrow.Array{
-		e.cells(t, sourceCells, sourceColumn),
-		fixed(arrow.PrimitiveTypes.Int64, n, nil, arrow.Int64Traits.CastToBytes(t.row), 0),
-		e.cells(t, workspaceCells, workspaceColumn),
-		e.cells(t, originalCells, originalColumn),
-		e.cells(t, canonicalCells, canonicalColumn),
-		e.cells(t, codeCells, codeColumn),
-		e.cells(t, shortURLCells, shortURLColumn),
-		array.MakeFromData(dictionary),
-		fixed(arrow.PrimitiveTypes.Int32, n, bitmap, arrow.Int32Traits.CastToBytes(t.salt), nulls),
+	columns := make([]arrow.Array, len(e.batch.cells))
+	for i := range columns {
+		columns[i] = e.column(i)
 	}
-	for i := carriedCells; i < len(t.cells); i++ {
-		columns = append(columns, e.cells(t, i, len(columns)))
-	}
-	record := array.NewRecord(e.schema, columns, int64(n))
+	record := array.NewRecord(e.schema, columns, int64(e.batch.len()))
 	defer record.Release()
 	return e.w.Write(record)
 }
 
-func (e *arrowEncoder) cells(t *table, i, column int) arrow.Array {
-	c := &t.cells[i]
-	bitmap, nulls := bitmapOf(c.valid)
-	return array.MakeFromData(array.NewData(e.schema.Field(column).Type, t.len(), []*memory.Buffer{
-		bitmap, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.ends)), memory.NewBufferBytes(c.data)},
-		nil, nulls, 0))
-}
-
-func fixed(typ arrow.DataType, n int, bitmap *memory.Buffer, values []byte, nulls int) arrow.Array {
-	return array.MakeFromData(array.NewData(typ, n, []*memory.Buffer{bitmap, memory.NewBufferBytes(values)}, nil, nulls, 0))
+func (e *arrowEncoder) column(i int) arrow.Array {
+	t := &e.batch
+	var valid, ends, values []byte
+	var dictionary *array.Data
+	switch i {
+	case rowColumn:
+		values = arrow.Int64Traits.CastToBytes(t.row)
+	case outcomeColumn:
+		values, dictionary = t.outcome, e.outcomes.Data().(*array.Data)
+	case saltColumn:
+		valid = make([]byte, t.len())
+		for i, salt := range t.salt {
+			valid[i] = validSalt(salt)
+		}
+		values = arrow.Int32Traits.CastToBytes(t.salt)
+	default:
+		c := &t.cells[i]
+		valid, ends, values = c.valid, arrow.Int32Traits.CastToBytes(c.ends), c.data
+	}
+	bitmap, nulls := bitmapOf(valid)
+	buffers := []*memory.Buffer{bitmap}
+	if ends != nil {
+		buffers = append(buffers, memory.NewBufferBytes(ends))
+	}
+	buffers = append(buffers, memory.NewBufferBytes(values))
+	return array.MakeFromData(array.NewDataWithDictionary(e.schema.Field(i).Type, t.len(), buffers, nulls, 0, dictionary))
 }
 
 // bitmapOf packs one byte a cell into one bit a cell.
@@ -123,14 +118,6 @@ func bitmapOf(valid []byte) (_ *memory.Buffer, nulls int) {
 		return nil, 0
 	}
 	return memory.NewBufferBytes(bits), nulls
-}
-
-func saltBitmap(salts []int32) (*memory.Buffer, int) {
-	valid := make([]byte, len(salts))
-	for i, salt := range salts {
-		valid[i] = byte(^uint32(salt) >> 31)
-	}
-	return bitmapOf(valid)
 }
 
 func (e *arrowEncoder) close() error { return e.w.Close() }

@@ -114,7 +114,7 @@ func (b *pageBuffer) lengths(c *cells, from, to int) {
 func (b *pageBuffer) text(g *group, column, from, to int) error {
 	g.each(from, to, func(t *table, from, to int) {
 		b.lengths(&t.cells[column], from, to)
-		for i := from; column == codeCells && i < to; i++ {
+		for i := from; column == codeColumn && i < to; i++ {
 			b.bound(t.cells[column].cell(i))
 		}
 	})
@@ -200,7 +200,7 @@ func (b *pageBuffer) rowNumbers(g *group) error {
 func (b *pageBuffer) salts(g *group) error {
 	g.each(0, g.rows, func(t *table, from, to int) {
 		for _, salt := range t.salt[from:to] {
-			valid := byte(^uint32(salt) >> 31)
+			valid := validSalt(salt)
 			b.valid = append(b.valid, valid)
 			if valid > 0 {
 				b.int32s = append(b.int32s, salt)

@@ -63,11 +63,11 @@ func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
 
 // columnEncoders returns those of all columns.
 func columnEncoders(names []string) []columnEncoder {
-	text := func(cells int) columnEncoder {
+	text := func(column int) columnEncoder {
 		return columnEncoder{
 			encodings: []format.Encoding{format.RLE, format.DeltaLengthByteArray},
-			ends:      func(g *group) []int { return g.pageEnds(cells) },
-			fill:      func(b *pageBuffer, g *group, from, to int) error { return b.text(g, cells, from, to) },
+			ends:      func(g *group) []int { return g.pageEnds(column) },
+			fill:      func(b *pageBuffer, g *group, from, to int) error { return b.text(g, column, from, to) },
 		}
 	}
 	whole := func(fill func(b *pageBuffer, g *group) error, encodings ...format.Encoding) columnEncoder {
@@ -81,15 +81,15 @@ func columnEncoders(names []string) []columnEncoder {
 		return whole(fill, format.Plain, format.RLEDictionary)
 	}
 	columns := []columnEncoder{
-		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, sourceCells) }),
+		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, sourceColumn) }),
 		whole((*pageBuffer).rowNumbers, format.DeltaBinaryPacked),
-		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, workspaceCells) }),
-		text(originalCells), text(canonicalCells), text(codeCells), text(shortURLCells),
+		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, workspaceColumn) }),
+		text(originalColumn), text(canonicalColumn), text(codeColumn), text(shortURLColumn),
 		repeating((*pageBuffer).outcomes),
 		whole((*pageBuffer).salts, format.DeltaBinaryPacked),
 	}
-	for i := len(columns); i < len(names); i++ {
-		columns = append(columns, text(carriedCells+i-ownColumns))
+	for i := ownColumns; i < len(names); i++ {
+		columns = append(columns, text(i))
 	}
 	for i, name := range names {
 		columns[i].name = name

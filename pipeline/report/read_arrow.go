@@ -67,7 +67,7 @@ func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {
 
 // appendRow adds the row in hand and returns its size.
 func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
-	i, next := a.at, 0 // the next of the cells of b
+	i := a.at
 	for c, column := range a.record.Columns() {
 		switch column := column.(type) {
 		case *array.Int64:
@@ -83,11 +83,9 @@ func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
 			}
 			size += b.setOutcome(bytesOf(outcome))
 		case *array.String:
-			size += b.addCell(next, c, bytesOf(column.Value(i)), column.IsValid(i))
-			next++
+			size += b.addCell(c, bytesOf(column.Value(i)), column.IsValid(i))
 		case *array.Binary:
-			size += b.addCell(next, c, column.Value(i), column.IsValid(i))
-			next++
+			size += b.addCell(c, column.Value(i), column.IsValid(i))
 		}
 	}
 	return size

@@ -34,7 +34,7 @@ type MappingBlock struct {
 
 // Reset empties a block for rows with so many carried cells.
 func (b *MappingBlock) Reset(carried int) {
-	if len(b.cells) != carriedCells+carried {
+	if len(b.cells) != ownColumns+carried {
 		b.table = newTable(carried)
 	}
 	b.table.reset()
@@ -45,12 +45,12 @@ func (b *MappingBlock) Reset(carried int) {
 // rows of a block are appended or none.
 func (b *MappingBlock) Append(r *MappingRow) {
 	c := b.cells
-	c[sourceCells].add(bytesOf(r.Source))
+	c[sourceColumn].add(bytesOf(r.Source))
 	for i, cell := range [...][]byte{r.Workspace, r.Original, r.Canonical, r.Code, r.ShortURL} {
-		c[workspaceCells+i].addNullable(cell)
+		c[workspaceColumn+i].addNullable(cell)
 	}
 	for i, cell := range r.Carried {
-		c[carriedCells+i].addNullable(cell)
+		c[ownColumns+i].addNullable(cell)
 	}
 	b.row = append(b.row, r.Row.Row)
 	b.outcome = append(b.outcome, byte(r.Outcome))
@@ -65,23 +65,23 @@ func (b *MappingBlock) Len() int { return b.len() }
 // block and are valid until the block is read into again. Null is nil, but CSV
 // has no null: there it is empty.
 func (b *MappingBlock) Row(i int, r *MappingRow) {
-	source := b.cells[sourceCells].cell(i)
+	source := b.cells[sourceColumn].cell(i)
 	r.Number = b.First + int64(i)
 	if len(b.numbers) > 0 {
 		r.Number = b.numbers[i]
 	}
 	r.Source, r.Row.Row = unsafe.String(unsafe.SliceData(source), len(source)), b.row[i]
-	r.Workspace = b.cells[workspaceCells].nullable(i)
-	r.Original = b.cells[originalCells].nullable(i)
-	r.Canonical = b.cells[canonicalCells].nullable(i)
-	r.Code = b.cells[codeCells].nullable(i)
+	r.Workspace = b.cells[workspaceColumn].nullable(i)
+	r.Original = b.cells[originalColumn].nullable(i)
+	r.Canonical = b.cells[canonicalColumn].nullable(i)
+	r.Code = b.cells[codeColumn].nullable(i)
 	r.Outcome, r.Salt = Outcome(b.outcome[i]), int(b.salt[i])
-	if r.ShortURL = b.cells[shortURLCells].nullable(i); len(r.ShortURL) == 0 {
+	if r.ShortURL = b.cells[shortURLColumn].nullable(i); len(r.ShortURL) == 0 {
 		r.ShortURL = nil
 	}
 	r.Carried = r.Carried[:0]
-	for c := carriedCells; c < len(b.cells); c++ {
-		r.Carried = append(r.Carried, b.cells[c].nullable(i))
+	for c := range b.cells[ownColumns:] {
+		r.Carried = append(r.Carried, b.cells[ownColumns+c].nullable(i))
 	}
 }
 
@@ -273,12 +273,12 @@ func (b *MappingBlock) addSalt(salt int32, valid bool) {
 	b.salt = append(b.salt, salt)
 }
 
-// addCell adds a cell, of the column number c of the mapping, and returns its
-// size. Where the column has no nulls a null is a fault.
-func (b *MappingBlock) addCell(at, c int, cell []byte, valid bool) int {
-	column := &b.cells[at]
+// addCell adds a cell of a column, by its number, and returns its size. Where the
+// column has no nulls a null is a fault.
+func (b *MappingBlock) addCell(c int, cell []byte, valid bool) int {
+	column := &b.cells[c]
 	switch {
-	case at == originalCells || at >= shortURLCells:
+	case nullable(c):
 		if !valid {
 			cell = nil
 		} else if cell == nil {
@@ -317,14 +317,14 @@ func (c csvRows) readInto(b *MappingBlock) error {
 // appendTo adds the record in hand and returns its size.
 func (c csvRows) appendTo(b *MappingBlock) (size int) {
 	f, i := c.fields, b.len()
-	b.cells[sourceCells].add(f[sourceColumn])
+	b.cells[sourceColumn].add(f[sourceColumn])
 	row, ok := parseNumber(f[rowColumn])
 	if !ok {
 		b.fault(i, "row", f[rowColumn])
 	}
 	b.row = append(b.row, row)
 	for c, cell := range f[workspaceColumn:outcomeColumn] {
-		b.cells[workspaceCells+c].add(cell)
+		b.cells[workspaceColumn+c].add(cell)
 	}
 	b.setOutcome(f[outcomeColumn])
 	salt, ok := int64(-1), true
@@ -337,7 +337,7 @@ func (c csvRows) appendTo(b *MappingBlock) (size int) {
 	}
 	b.salt = append(b.salt, int32(salt))
 	for c, cell := range f[ownColumns:] {
-		b.cells[carriedCells+c].add(cell)
+		b.cells[ownColumns+c].add(cell)
 	}
 	for _, cell := range f {
 		size += len(cell) + 1

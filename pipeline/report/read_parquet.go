@@ -108,7 +108,6 @@ func (p *parquetRowReader) readInto(b *MappingBlock) error {
 
 // appendRow adds the next row and returns its size.
 func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
-	next := 0 // of the cells of b
 	for c, column := range p.columns {
 		v, err := column.next()
 		if err == io.EOF {
@@ -125,8 +124,7 @@ func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
 		case saltColumn:
 			b.addSalt(v.Int32(), !v.IsNull())
 		default:
-			size += b.addCell(next, c, v.ByteArray(), !v.IsNull())
-			next++
+			size += b.addCell(c, v.ByteArray(), !v.IsNull())
 		}
 	}
 	return size, nil
