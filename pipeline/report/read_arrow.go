@@ -29,7 +29,7 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 	for _, field := range r.Schema().Fields() {
 		names = append(names, field.Name)
 	}
-	carried, err := carriedAfter(names)
+	carried, err := columnsAfter(MappingColumns(), names)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,16 +40,6 @@ func openArrowRows(f *os.File) (rowReader, []string, error) {
 		}
 	}
 	return &arrowRowReader{r: r}, carried, nil
-}
-
-// carriedAfter returns the names that follow the mapping's own columns.
-func carriedAfter(names []string) ([]string, error) {
-	for i, name := range MappingColumns() {
-		if i >= len(names) || names[i] != name {
-			return nil, fmt.Errorf("it has no column %s in its place", name)
-		}
-	}
-	return names[ownColumns:], nil
 }
 
 func (a *arrowRowReader) readInto(b *MappingBlock) (err error) {

@@ -54,6 +54,7 @@ type csvReader struct {
 	data   []byte // what was read and not yet used, in buf
 	eof    bool
 	fields [][]byte // in buf
+	after  []string // names of the columns after those that were wanted
 }
 
 // openCSV opens a file as newCSVReader does.
@@ -69,35 +70,33 @@ func openCSV(path string, want []string) (*csvReader, error) {
 	return c, nil
 }
 
-// newCSVReader reads the header too, which begins with want.
+// newCSVReader reads the header too, which must begin with want.
 func newCSVReader(f *os.File, path string, want []string) (*csvReader, error) {
 	c := &csvReader{file: f, name: path, row: -1, buf: make([]byte, 1<<20)}
-	return c, c.header(want)
+	if err := c.next(); err == io.EOF {
+		return nil, c.damage(errors.New("it is empty"))
+	} else if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(c.fields))
+	for i, name := range c.fields {
+		names[i] = string(name)
+	}
+	var err error
+	if c.after, err = columnsAfter(want, names); err != nil {
+		return nil, c.damage(err)
+	}
+	return c, nil
 }
 
-func (c *csvReader) header(want []string) error {
-	err := c.next()
-	if err == io.EOF {
-		err = c.damage(errors.New("it is empty"))
-	}
-	if err != nil {
-		return err
-	}
+// columnsAfter returns the names that follow those that are wanted first.
+func columnsAfter(want, names []string) ([]string, error) {
 	for i, name := range want {
-		if i >= len(c.fields) || string(c.fields[i]) != name {
-			return c.damage(fmt.Errorf("it has no column %s in its place", name))
+		if i >= len(names) || names[i] != name {
+			return nil, fmt.Errorf("it has no column %s in its place", name)
 		}
 	}
-	return nil
-}
-
-// names returns the header's names of the columns [from, to).
-func (c *csvReader) names(from, to int) []string {
-	var names []string
-	for _, name := range c.fields[from:to] {
-		names = append(names, string(name))
-	}
-	return names
+	return names[len(want):], nil
 }
 
 func (c *csvReader) damage(err error) error { return &DamageError{c.name, c.row, err} }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"syscall"
 	"unsafe"
@@ -156,7 +157,7 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 		default:
 			var c *csvReader
 			if c, err = newCSVReader(f, path, MappingColumns()); err == nil {
-				m.rows, m.Carried = csvRows{c}, c.names(ownColumns, len(c.fields))
+				m.rows, m.Carried = csvRows{c}, c.after
 			}
 		}
 		return err
@@ -234,9 +235,9 @@ func (m *MappingReader) safely(f func() error) (err error) {
 		}
 	}()
 	err = f()
-	var damage *DamageError
-	var system syscall.Errno
-	if err != nil && err != io.EOF && !errors.As(err, &damage) && !errors.As(err, &system) {
+	_, damage := errors.AsType[*DamageError](err)
+	_, system := errors.AsType[syscall.Errno](err)
+	if err != nil && err != io.EOF && !damage && !system {
 		err = &DamageError{m.name, row, err}
 	}
 	return err
@@ -331,7 +332,7 @@ func (c csvRows) appendTo(b *MappingBlock) (size int) {
 	if len(f[saltColumn]) > 0 {
 		salt, ok = parseNumber(f[saltColumn])
 	}
-	if !ok || salt > 1<<31-1 {
+	if !ok || salt > math.MaxInt32 {
 		b.fault(i, "salt", f[saltColumn])
 		salt = 0
 	}

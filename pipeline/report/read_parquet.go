@@ -42,7 +42,7 @@ func openParquetRows(f *os.File) (rowReader, []string, error) {
 	for _, field := range file.Schema().Fields() {
 		names = append(names, field.Name())
 	}
-	carried, err := carriedAfter(names)
+	carried, err := columnsAfter(MappingColumns(), names)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,18 +11,15 @@ type RejectsReader struct {
 
 // OpenRejects opens a rejects file. The caller closes the reader.
 func OpenRejects(path string) (*RejectsReader, error) {
-	own := rejectColumns(nil)
-	lead := len(own) - 1
-	csv, err := openCSV(path, own[:lead])
+	csv, err := openCSV(path, RejectColumns()[:5])
 	if err != nil {
 		return nil, err
 	}
-	r := &RejectsReader{csvReader: csv}
-	if last := len(csv.fields) - 1; last >= lead && string(csv.fields[last]) == own[lead] {
-		r.Columns = csv.names(lead, last)
-		return r, nil
+	last := len(csv.after) - 1
+	if last < 0 || csv.after[last] != "raw" {
+		return nil, errors.Join(csv.damage(errors.New("its last column is not raw")), csv.Close())
 	}
-	return nil, errors.Join(csv.damage(errors.New("its last column is not raw")), csv.Close())
+	return &RejectsReader{Columns: csv.after[:last], csvReader: csv}, nil
 }
 
 // Next returns the next reject, valid until the one after: null cells are empty.
