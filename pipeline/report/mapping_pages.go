@@ -118,7 +118,6 @@ func (b *pageBuffer) text(g *group, column, from, to int) error {
 			b.bound(t.cells[column].cell(i))
 		}
 	})
-	b.least, b.most = bytes.Clone(b.least), bytes.Clone(b.most)
 	if len(b.valid) > 0 {
 		if err := b.levels(); err != nil {
 			return err
@@ -163,7 +162,6 @@ func (b *pageBuffer) repeating(g *group, column int) error {
 			b.int32s = append(b.int32s, number)
 		}
 	})
-	b.least, b.most = bytes.Clone(b.least), bytes.Clone(b.most)
 	return b.pack(new(rle.DictionaryEncoding).EncodeInt32(b.packed, b.int32s))
 }
 

@@ -162,7 +162,7 @@ func (e *parquetEncoder) encodePage(chunk *columnChunk, n int, c *columnEncoder,
 		DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
 		Statistics: format.Statistics{NullCount: int64(b.nulls)}})} // that is written in any case, and readers go by it
 	p := &chunk.pages[n]
-	p.nulls, p.least, p.most = b.nulls, b.least, b.most
+	p.nulls, p.least, p.most = b.nulls, bytes.Clone(b.least), bytes.Clone(b.most)
 	return p.encode(&e.zstd, b.raw, header)
 }
 
