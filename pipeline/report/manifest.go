@@ -63,7 +63,7 @@ func readList[L ~[]T, T any](list *L, data []byte, most int) error {
 	if begin, err := d.Token(); err != nil || begin == nil {
 		return err
 	} else if begin != json.Delim('[') {
-		return errors.New("no list where there is to be one")
+		return errors.New("not a list")
 	}
 	*list = L{}
 	for d.More() {

@@ -78,7 +78,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"profile":"p","options":{"a":1.5}}`:  "option a",
 		`{"profile":"p","options":{"a":null}}`: "option a",
 		`{"profile":"p","options":{"a":{"b":1}}}`:                                              "neither a string nor base64",
-		`{"profile":"p","inputs":{}}`:                                                          "no list",
+		`{"profile":"p","inputs":{}}`:                                                          "not a list",
 		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`:                "more than 1048576 elements",
 		`{"profile":"p","inputs":[{"columns":[` + strings.Repeat(`"",`, maxColumns) + `""]}]}`: "more than 16384 elements",
 		`{"profile":"p","files":[` + strings.Repeat("{},", maxFiles) + `{}]}`:                  "more than 16 elements",
