@@ -238,8 +238,7 @@ func Abs(path string) (string, error) {
 // Cause strips the operation and the path that package os puts before an error,
 // for callers that name the file as their user did.
 func Cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -46,12 +46,11 @@ func (m *csvMapping) Close() error { return m.writeHeader() }
 func (m *csvMapping) Abandon() {}
 
 func (m *csvMapping) writeHeader() error {
-	header := m.header
-	m.header = nil
-	if header == nil {
+	if m.header == nil {
 		return nil
 	}
-	_, err := m.w.Write(header)
+	_, err := m.w.Write(m.header)
+	m.header = nil
 	return err
 }
 

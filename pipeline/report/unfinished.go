@@ -209,8 +209,10 @@ func inputDifference(then, now []Input) string {
 		}
 		delete(byName, in.Name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		return fmt.Sprintf("input %s: not there now", name)
+	for _, in := range then {
+		if byName[in.Name] != nil {
+			return fmt.Sprintf("input %s: not there now", in.Name)
+		}
 	}
 	return ""
 }
