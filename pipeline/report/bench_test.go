@@ -38,10 +38,7 @@ func BenchmarkBlockAppend(b *testing.B) {
 	rows := benchRows(1_000)
 	for _, format := range []Format{CSV, Parquet, Arrow} {
 		b.Run("format="+string(format), func(b *testing.B) {
-			m, err := NewMapping(io.Discard, format, MappingOptions{BaseURL: "https://sho.rt"})
-			if err != nil {
-				b.Fatal(err)
-			}
+			m := newMapping(b, io.Discard, format, MappingOptions{BaseURL: "https://sho.rt"})
 			block := m.Block()
 			b.ReportAllocs()
 			n := 0
@@ -62,15 +59,9 @@ func BenchmarkBlockAppend(b *testing.B) {
 func BenchmarkFile(b *testing.B) {
 	for _, size := range []int{100, 1 << 20} {
 		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
-			f, err := Claim(filepath.Join(b.TempDir(), "out"), ClaimOptions{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			f := claim(b, filepath.Join(b.TempDir(), "out"), ClaimOptions{})
 			defer f.Abandon()
-			file, err := f.Create("mapping.csv")
-			if err != nil {
-				b.Fatal(err)
-			}
+			file := create(b, f, "mapping.csv")
 			p := make([]byte, size)
 			b.SetBytes(int64(size))
 			for b.Loop() {
@@ -107,10 +98,7 @@ func BenchmarkMapping(b *testing.B) {
 			var size counter
 			for b.Loop() {
 				size = counter{Writer: io.Discard}
-				m, err := NewMapping(&size, test.format, MappingOptions{BaseURL: "https://sho.rt", Workers: test.workers})
-				if err != nil {
-					b.Fatal(err)
-				}
+				m := newMapping(b, &size, test.format, MappingOptions{BaseURL: "https://sho.rt", Workers: test.workers})
 				for i := 0; i < len(rows); i += 5000 {
 					block := m.Block()
 					for j := range rows[i : i+5000] {

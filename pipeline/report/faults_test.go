@@ -92,10 +92,7 @@ func TestAnotherFolderInItsPlace(t *testing.T) {
 func TestPutIntoAClaimedFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	leaveBehind(t, out, true)
-	f, err := Claim(out, ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{})
 	notes := filepath.Join(f.partial, "notes.txt")
 	if err := os.WriteFile(notes, nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -183,7 +180,7 @@ func faultyRun(t *testing.T, out string, n int) (operation string) {
 // checkPartial wants no partial folder, or that of the killed run with its mark.
 func checkPartial(t *testing.T, out string, leftover, marked bool, operation string) {
 	t.Helper()
-	partial := filepath.Join(filepath.Dir(out), ".out.partial")
+	partial := PartialOf(out)
 	if _, err := os.Stat(partial); errors.Is(err, os.ErrNotExist) {
 		return
 	}
@@ -232,10 +229,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := f.Create("mapping.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := create(t, f, "mapping.csv")
 	left = 3 // create, write, write
 	want := "write " + filepath.Join(out, "mapping.csv") + ": no space left on device"
 	big := make([]byte, fileBlock)
@@ -296,13 +290,10 @@ func TestUnfinishedRunIsOthers(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		leaveBehind(t, out, true)
 		before := tree(t, filepath.Dir(out))
-		f, err := Claim(out, ClaimOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := claim(t, out, ClaimOptions{})
 		m := exampleManifest()
 		change(m)
-		err = f.Own(m)
+		err := f.Own(m)
 		if !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--new-run") || !strings.Contains(err.Error(), out) {
 			t.Errorf("%s: got %v", want, err)
 		}
@@ -338,13 +329,10 @@ func TestMarkOfAnUnreadRun(t *testing.T) {
 	for _, then := range []int64{1 << 40, 0} { // 0: not known, as of a pipe
 		out := filepath.Join(t.TempDir(), "out")
 		for _, size := range []int64{then, 7, 0} {
-			f, err := Claim(out, ClaimOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := claim(t, out, ClaimOptions{})
 			m := unread(exampleManifest())
 			m.Inputs[0].Size = size
-			err = f.Own(m)
+			err := f.Own(m)
 			if refused := then != 0 && size == 7; errors.Is(err, ErrUnfinished) != refused {
 				t.Fatalf("size %d, then %d: %v", size, then, err)
 			}
@@ -361,14 +349,11 @@ func TestMarkOfAnUnreadRun(t *testing.T) {
 func TestMarkWithoutOptions(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	leaveBehind(t, out, true)
-	mark := filepath.Join(filepath.Dir(out), ".out.partial", markName)
+	mark := filepath.Join(PartialOf(out), markName)
 	if err := os.WriteFile(mark, []byte(`{"profile": "linkforge-1"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Claim(out, ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{})
 	if err := f.Own(unread(exampleManifest())); !errors.Is(err, ErrUnfinished) {
 		t.Error(err)
 	}
@@ -381,7 +366,7 @@ func TestMarkWithoutOptions(t *testing.T) {
 func TestDamagedMark(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	leaveBehind(t, out, true)
-	mark := filepath.Join(filepath.Dir(out), ".out.partial", markName)
+	mark := filepath.Join(PartialOf(out), markName)
 	for _, damage := range []func() error{
 		func() error { return os.WriteFile(mark, []byte("{"), 0o666) },
 		func() error { return errors.Join(os.Remove(mark), syscall.Mkfifo(mark, 0o666)) },
@@ -393,10 +378,7 @@ func TestDamagedMark(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	f, err := Claim(out, ClaimOptions{NewRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{NewRun: true})
 	if err := f.Abandon(); err != nil {
 		t.Fatal(err)
 	}
@@ -410,13 +392,10 @@ func TestDamagedMark(t *testing.T) {
 func TestOutputOfAnUnfinishedRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for i, length := range []int{10, 10, 11} {
-		f, err := Claim(out, ClaimOptions{Unfinished: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := claim(t, out, ClaimOptions{Unfinished: true})
 		m := exampleManifest()
 		m.AsOf, m.Scheme.CodeLength = time.Time{}, length
-		err = f.Own(m)
+		err := f.Own(m)
 		if errors.Is(err, ErrUnfinished) != (length == 11) {
 			t.Fatal(err)
 		}

@@ -54,12 +54,27 @@ func writeRun(f *Folder, content string) error {
 	return f.Commit()
 }
 
-// What would leave the folder is no name of a file in it.
-func TestCreateStaysInTheFolder(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
+func claim(t testing.TB, out string, opts ClaimOptions) *Folder {
+	t.Helper()
+	f, err := Claim(out, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+func create(t testing.TB, f *Folder, name string) *File {
+	t.Helper()
+	file, err := f.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// What would leave the folder is no name of a file in it.
+func TestCreateStaysInTheFolder(t *testing.T) {
+	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	defer f.Abandon()
 	for _, name := range []string{"../x", "..", ".", "", "/x", "a/x", "x/"} {
 		if _, err := f.Create(name); err == nil {
@@ -87,10 +102,7 @@ func list(t *testing.T, dir string) (names []string, mapping string) {
 
 func run(t *testing.T, out string, overwrite bool, content string) {
 	t.Helper()
-	f, err := Claim(out, ClaimOptions{Overwrite: overwrite})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{Overwrite: overwrite})
 	if err := writeRun(f, content); err != nil {
 		t.Fatal(err)
 	}
@@ -112,10 +124,7 @@ func wantRun(t *testing.T, out, content string) {
 
 func TestFolderLife(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "links.bulk")
-	f, err := Claim(out+"/", ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out+"/", ClaimOptions{})
 	if names, _ := list(t, filepath.Dir(out)); !slices.Equal(names, []string{".links.bulk.partial"}) {
 		t.Errorf("while it is written: %q", names)
 	}
@@ -127,7 +136,7 @@ func TestFolderLife(t *testing.T) {
 		t.Errorf("second commit: %v", err)
 	}
 
-	_, err = Claim(out, ClaimOptions{})
+	_, err := Claim(out, ClaimOptions{})
 	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--overwrite") || !strings.Contains(err.Error(), out) {
 		t.Errorf("claim of a finished run: %v", err)
 	}
@@ -187,14 +196,8 @@ func TestFolderTakesAnEmptyOne(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	run(t, out, false, "old")
-	f, err := Claim(out, ClaimOptions{Overwrite: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := f.Create("mapping.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{Overwrite: true})
+	file := create(t, f, "mapping.csv")
 	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
@@ -344,10 +347,7 @@ func TestStickyFolder(t *testing.T) {
 
 // Files are written to no folder that somebody else made.
 func TestFilesOfSomebodyElse(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	defer f.Abandon()
 	if err := os.Mkdir(f.inner, 0o777); err != nil {
 		t.Fatal(err)
@@ -381,14 +381,11 @@ func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
 	}
 	for name, test := range tests {
 		out := filepath.Join(t.TempDir(), "out")
-		f, err := Claim(out, ClaimOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := claim(t, out, ClaimOptions{})
 		if err := test.meanwhile(out); err != nil {
 			t.Fatal(err)
 		}
-		err = writeRun(f, "x")
+		err := writeRun(f, "x")
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "run again") ||
 			errors.Is(err, ErrExists) || errors.Is(err, ErrNotOurs) {
 			t.Errorf("%s: got %v", name, err)
@@ -516,7 +513,7 @@ func TestKilledRun(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Fatal("child was not killed")
 	}
-	if names, _ := list(t, filepath.Join(filepath.Dir(out), ".out.partial", "files")); !slices.Equal(names, []string{"leftover.csv"}) {
+	if names, _ := list(t, filepath.Join(PartialOf(out), "files")); !slices.Equal(names, []string{"leftover.csv"}) {
 		t.Errorf("the child left %q", names)
 	}
 	run(t, out, false, "new")
@@ -528,14 +525,8 @@ func TestHelperWrites(t *testing.T) {
 	if out == "" {
 		t.Skip("is run by TestKilledRun")
 	}
-	f, err := Claim(out, ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := f.Create("leftover.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{})
+	file := create(t, f, "leftover.csv")
 	// The last block waits until the first is written.
 	if _, err := file.Write(make([]byte, (maxPending+1)*fileBlock)); err != nil {
 		t.Fatal(err)
@@ -637,12 +628,8 @@ func killedAt(t *testing.T, before string, d *dyingFS) (out string) {
 	if before != "" {
 		run(t, out, false, before)
 	}
-	f, err := Claim(out, ClaimOptions{FS: d, Overwrite: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = writeRun(f, "old")
-	if err = errors.Join(err, f.Abandon()); !errors.Is(err, errDead) {
+	f := claim(t, out, ClaimOptions{FS: d, Overwrite: true})
+	if err := errors.Join(writeRun(f, "old"), f.Abandon()); !errors.Is(err, errDead) {
 		t.Fatalf("killed: %v", err)
 	}
 	return out
@@ -681,17 +668,11 @@ func (f *directFile) Write(p []byte) (int, error) {
 
 func TestFile(t *testing.T) {
 	files := &directFS{}
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{FS: files})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{FS: files})
 	defer f.Abandon()
 	files.cached = 0
 	var want bytes.Buffer
-	file, err := f.Create("x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := create(t, f, "x")
 	for i, size := range []int{0, 1, 100, fileBlock - 101, fileBlock, 3, 2*fileBlock + 5, 40_000, 40_000, 7} {
 		piece := bytes.Repeat([]byte{byte(i)}, size)
 		want.Write(piece)
@@ -727,15 +708,9 @@ func TestFile(t *testing.T) {
 
 func TestFileWithoutBytesIsNotCreated(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	f, err := Claim(out, ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, out, ClaimOptions{})
 	for _, name := range []string{"closed", "forgotten"} {
-		file, err := f.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := create(t, f, name)
 		if name == "closed" && file.Close() != nil {
 			t.Error("close")
 		}
@@ -747,15 +722,9 @@ func TestFileWithoutBytesIsNotCreated(t *testing.T) {
 }
 
 func TestCommitWantsClosedFiles(t *testing.T) {
-	f, err := Claim(filepath.Join(t.TempDir(), "out"), ClaimOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	defer f.Abandon()
-	file, err := f.Create("open.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := create(t, f, "open.csv")
 	if _, err := file.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}

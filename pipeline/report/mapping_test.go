@@ -36,14 +36,20 @@ func (w *failingWriter) Write(p []byte) (int, error) {
 
 func formats() []Format { return []Format{CSV, Parquet, Arrow} }
 
+func newMapping(t testing.TB, w io.Writer, f Format, opts MappingOptions) Mapping {
+	t.Helper()
+	m, err := NewMapping(w, f, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // mapping writes rows in blocks of a size.
 func mapping(t testing.TB, f Format, opts MappingOptions, rows []Row, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	m, err := NewMapping(&out, f, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMapping(t, &out, f, opts)
 	for part := range slices.Chunk(rows, size) {
 		b := m.Block()
 		for i := range part {
@@ -425,10 +431,7 @@ func TestBlocksAreFilledByMany(t *testing.T) {
 	opts := MappingOptions{Carried: []string{"x", "y"}, Workers: 4}
 	for _, f := range formats() {
 		var out bytes.Buffer
-		m, err := NewMapping(&out, f, opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newMapping(t, &out, f, opts)
 		blocks := make([]Block, 8)
 		var wg sync.WaitGroup
 		for i := range blocks {
@@ -461,10 +464,7 @@ func TestEmptyBlocks(t *testing.T) {
 	row := randomRows(1)[0]
 	for _, f := range formats() {
 		var out bytes.Buffer
-		m, err := NewMapping(&out, f, MappingOptions{Carried: []string{"x", "y"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := newMapping(t, &out, f, MappingOptions{Carried: []string{"x", "y"}})
 		blocks := make(chan Block, 4)
 		var filling sync.WaitGroup
 		for range 3 {
@@ -500,15 +500,13 @@ func TestMappingTellsOfWriteErrors(t *testing.T) {
 	rows := randomRows(2000)
 	for _, f := range formats() {
 		for n := 0; ; n++ {
-			m, err := NewMapping(&failingWriter{after: n}, f, MappingOptions{Carried: []string{"x", "y"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := newMapping(t, &failingWriter{after: n}, f, MappingOptions{Carried: []string{"x", "y"}})
 			b := m.Block()
 			for i := range rows {
 				b.Append(&rows[i])
 			}
-			if err = m.Write(b); err == nil {
+			err := m.Write(b)
+			if err == nil {
 				err = m.Close()
 			}
 			if err == nil {
@@ -539,10 +537,7 @@ func TestClosedReports(t *testing.T) {
 			func() error { return rejects.Append(&Reject{}) }, func() error { return collisions.Append(&Collision{}) },
 		}
 		for _, f := range formats() {
-			m, err := NewMapping(w, f, MappingOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := newMapping(t, w, f, MappingOptions{})
 			b := m.Block()
 			b.Append(&exampleRows()[0])
 			reports, appends = append(reports, m), append(appends, func() error { return m.Write(b) })

@@ -34,6 +34,17 @@ func write(t testing.TB, name string, data []byte) string {
 	return path
 }
 
+// openMapping opens a mapping, which is closed when the test ends.
+func openMapping(t *testing.T, path string) *MappingReader {
+	t.Helper()
+	m, err := OpenMapping(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
 // asRead returns a row as a format gives it back.
 func asRead(f Format, r Row, number int64) MappingRow {
 	got := MappingRow{Row: r, Number: number, ShortURL: []byte("https://sho.rt/" + string(r.Code))}
@@ -69,11 +80,7 @@ func TestReadMapping(t *testing.T) {
 	for _, format := range formats() {
 		t.Run(string(format), func(t *testing.T) {
 			opts := MappingOptions{Carried: []string{"note", "=b,\"c"}, BaseURL: "https://sho.rt"}
-			m, err := OpenMapping(write(t, "mapping", mapping(t, format, opts, rows, 999)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
+			m := openMapping(t, write(t, "mapping", mapping(t, format, opts, rows, 999)))
 			if m.Format != format || fmt.Sprint(m.Carried) != fmt.Sprint(opts.Carried) {
 				t.Errorf("format %s, carried %q", m.Format, m.Carried)
 			}
@@ -126,15 +133,7 @@ func TestReadDamage(t *testing.T) {
 // A null of Arrow where no run writes one is found, in whatever column, and in a
 // dictionary too.
 func TestReadNulls(t *testing.T) {
-	data := mapping(t, Arrow, MappingOptions{}, exampleRows()[:1], 1)
-	good, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := good.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := arrowRecord(t, exampleRows()[:1])
 	null := func(a, dictionary arrow.ArrayData) arrow.Array { // in the dictionary, if there is one
 		buffers, nulls := slices.Clone(a.Buffers()), 0
 		if dictionary == nil {
@@ -146,15 +145,11 @@ func TestReadNulls(t *testing.T) {
 		t.Helper()
 		columns := slices.Clone(record.Columns())
 		columns[c] = column
-		m, err := OpenMapping(write(t, "mapping", arrowFile(t, array.NewRecord(good.Schema(), columns, 1))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		_, err = m.Next()
+		m := openMapping(t, write(t, "mapping", arrowFile(t, array.NewRecord(record.Schema(), columns, 1))))
+		_, err := m.Next()
 		var cell *CellError
 		found := errors.As(err, &cell) && cell.Row == 1 && cell.Column == MappingColumns()[c] && cell.Found == "null"
-		if nullable := good.Schema().Field(c).Nullable; found == nullable || nullable && err != nil {
+		if nullable := record.Schema().Field(c).Nullable; found == nullable || nullable && err != nil {
 			t.Errorf("column %s: %v", MappingColumns()[c], err)
 		}
 	}
@@ -171,17 +166,9 @@ func TestReadNulls(t *testing.T) {
 // What follows the mapping's own columns is carried, whatever its name: of a second row or
 // salt, a block would have more numbers than rows.
 func TestReadArrowNameTwice(t *testing.T) {
-	data := mapping(t, Arrow, MappingOptions{}, exampleRows(), 4)
-	good, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	record, err := good.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for c, field := range good.Schema().Fields() {
-		schema := arrow.NewSchema(append(good.Schema().Fields(), field), nil)
+	record := arrowRecord(t, exampleRows())
+	for c, field := range record.Schema().Fields() {
+		schema := arrow.NewSchema(append(record.Schema().Fields(), field), nil)
 		twice := array.NewRecord(schema, append(slices.Clone(record.Columns()), record.Column(c)), record.NumRows())
 		_, _, err := readAll(t, write(t, "mapping", arrowFile(t, twice)))
 		if want := "its column " + field.Name + " has the type"; c != originalColumn && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -190,6 +177,21 @@ func TestReadArrowNameTwice(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// arrowRecord is the batch of an Arrow mapping of a few rows.
+func arrowRecord(t *testing.T, rows []Row) arrow.Record {
+	t.Helper()
+	data := mapping(t, Arrow, MappingOptions{}, rows, len(rows))
+	r, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return record
 }
 
 func arrowFile(t *testing.T, record arrow.Record) []byte {
@@ -275,11 +277,7 @@ func TestReadError(t *testing.T) {
 	row.Carried = [][]byte{bytes.Repeat([]byte{'a'}, 2<<20)} // more than is read on opening
 	for _, format := range formats() {
 		path := write(t, "mapping", mapping(t, format, MappingOptions{Carried: []string{"a"}}, []Row{row}, 1))
-		m, err := OpenMapping(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
+		m := openMapping(t, path)
 		folder, err := os.Open(filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
@@ -366,10 +364,7 @@ func TestReadRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			format, _, _ := strings.Cut(name, ",")
 			var out bytes.Buffer
-			m, err := NewMapping(&out, Format(format), MappingOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := newMapping(t, &out, Format(format), MappingOptions{})
 			e, b := m.(*closable).Mapping.(*columnMapping).encoder, m.Block().(*columnBlock)
 			r := Row{Row: 1, Original: []byte{}, Outcome: Created}
 			lie(e, &r)
@@ -395,11 +390,8 @@ func TestReadRepeated(t *testing.T) {
 // than size bytes.
 func readsBounded(t *testing.T, path string, rows, size int) {
 	t.Helper()
-	m, err := OpenMapping(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := openMapping(t, path)
+	var err error
 	n := 0
 	for b := new(MappingBlock); err == nil; err = m.Read(b) {
 		n += b.Len()
