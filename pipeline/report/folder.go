@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"golang.org/x/sys/unix"
@@ -20,6 +19,8 @@ var (
 	ErrNotOurs    = errors.New("not the output of a run")
 	ErrUnfinished = errors.New("belongs to an unfinished run")
 )
+
+const filesName = "files" // of the folder inside the partial one
 
 // A Folder is the output of one run. It is written under another name beside
 // its own and takes its name whole: whoever looks finds the old output, or none,
@@ -102,7 +103,7 @@ func unclaimed(out string, opts ClaimOptions) (*Folder, error) {
 	}
 	partial := PartialOf(target)
 	f := &Folder{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
-		partial: partial, inner: filepath.Join(partial, "files")}
+		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
 		return nil, f.named(fmt.Errorf("the folder around it: %w", err))
 	}
@@ -179,14 +180,7 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 	if err := f.owned(); err != nil {
 		return err
 	}
-	entries, err := f.fs.ReadDir(f.partial)
-	if err != nil {
-		return err
-	}
-	if err := f.onlyOurs(entries); err != nil {
-		return err
-	}
-	if err := f.lookLast(entries); err != nil {
+	if err := f.lookLast(); err != nil {
 		return err
 	}
 	finished, err := f.inspect()
@@ -215,46 +209,10 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 	return nil
 }
 
-// owned checks that no other user made the partial folder, who could change the output.
-// Where a file system gives all files to one user, that is whom a new file belongs to.
-func (f *Folder) owned() error {
-	info, err := f.held.Stat()
-	if err != nil || userOf(info) == uint32(os.Geteuid()) {
-		return err
-	}
-	h, err := f.fs.Temp(filepath.Dir(f.partial))
-	if err != nil {
-		return err
-	}
-	made, err := h.Stat()
-	if err = errors.Join(err, h.Close()); err != nil {
-		return err
-	}
-	if userOf(made) != userOf(info) {
-		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", ErrNotOurs, filepath.Base(f.partial))
-	}
-	return nil
-}
-
-// onlyOurs checks that the partial folder has nothing that no run writes there.
-func (f *Folder) onlyOurs(entries []fs.DirEntry) error {
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case name == filepath.Base(f.inner), name == markName, name == markName+".new", strings.HasPrefix(name, lastPrefix), name == "a", name == "b":
-		default:
-			return fmt.Errorf("%w: %s, where it is written, also holds %s", ErrNotOurs, filepath.Base(f.partial), name)
-		}
-	}
-	return nil
-}
-
 // clear removes what a killed run left but its mark, if that counts, and the
 // folder, whose lock keeps others away.
 func (f *Folder) clear() error {
-	entries, err := f.fs.ReadDir(f.partial)
-	if err == nil {
-		err = f.onlyOurs(entries)
-	}
+	entries, err := f.entries()
 	for _, e := range entries {
 		if err == nil && (e.Name() != markName || !f.marked) {
 			err = f.held.RemoveAll(e.Name())
@@ -299,7 +257,7 @@ func (f *Folder) Create(name string) (*File, error) {
 	}
 	if !f.made {
 		if err := f.fs.Mkdir(f.inner); err != nil {
-			return nil, f.named(fmt.Errorf("make %s: %w", filepath.Base(f.inner), fsys.Cause(err)))
+			return nil, f.named(fmt.Errorf("make %s: %w", filesName, fsys.Cause(err)))
 		}
 		f.made = true
 	}
@@ -320,7 +278,7 @@ func (f *Folder) Discard(name string) error {
 	}
 	file := f.files[i]
 	f.files = slices.Delete(f.files, i, i+1)
-	if err := errors.Join(file.discard(), f.held.RemoveAll(filepath.Join(filepath.Base(f.inner), name))); err != nil {
+	if err := errors.Join(file.discard(), f.held.RemoveAll(filepath.Join(filesName, name))); err != nil {
 		return fmt.Errorf("remove %s: %w", file.path, fsys.Cause(err))
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -79,6 +80,46 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 		}
 	}
 	return nil
+}
+
+// owned checks that no other user made the partial folder, who could change the output.
+// Where a file system gives all files to one user, that is whom a new file belongs to.
+func (f *Folder) owned() error {
+	info, err := f.held.Stat()
+	if err != nil || userOf(info) == uint32(os.Geteuid()) {
+		return err
+	}
+	h, err := f.fs.Temp(filepath.Dir(f.partial))
+	if err != nil {
+		return err
+	}
+	made, err := h.Stat()
+	if err = errors.Join(err, h.Close()); err != nil {
+		return err
+	}
+	if userOf(made) != userOf(info) {
+		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", ErrNotOurs, filepath.Base(f.partial))
+	}
+	return nil
+}
+
+// entries returns what lies in the partial folder. If any of it is nothing that a run
+// writes there, the error is ErrNotOurs.
+func (f *Folder) entries() ([]fs.DirEntry, error) {
+	entries, err := f.fs.ReadDir(f.partial)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		switch name := e.Name(); name {
+		case filesName, markName, markName + ".new", "a", "b":
+		default:
+			if !strings.HasPrefix(name, lastPrefix) {
+				return nil, fmt.Errorf("%w: %s, where it is written, also holds %s", ErrNotOurs, filepath.Base(f.partial), name)
+			}
+		}
+	}
+	return entries, nil
 }
 
 // stuck reports whether a user may not rename what lies in a folder, since that is sticky.

@@ -52,7 +52,11 @@ func (f *Folder) readMark() error {
 
 // lookLast gives the mark of a killed run that has its last name the other back, or,
 // where the files became the output, takes the folder for nobody's.
-func (f *Folder) lookLast(entries []fs.DirEntry) error {
+func (f *Folder) lookLast() error {
+	entries, err := f.entries()
+	if err != nil {
+		return err
+	}
 	i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), lastPrefix) })
 	if i < 0 {
 		return nil
