@@ -68,6 +68,25 @@ func formula(cell []byte) bool {
 	return false
 }
 
+// Defuse returns a cell as CSV holds it with MappingOptions.ExcelSafe.
+func Defuse(cell []byte) []byte {
+	if formula(cell) {
+		return append([]byte{'\''}, cell...)
+	}
+	return cell
+}
+
+// IsFormula reports whether a spreadsheet would run a cell, which Defuse never leaves.
+func IsFormula(cell []byte) bool { return formula(cell[:min(1, len(cell))]) }
+
+// Undefuse returns the cell that Defuse made another of.
+func Undefuse(cell []byte) []byte {
+	if len(cell) > 1 && cell[0] == '\'' && formula(cell[1:]) {
+		return cell[1:]
+	}
+	return cell
+}
+
 // needsQuotes reports whether a cell has a comma, a quote, CR or LF. It looks
 // closer only where eight bytes at a time may have one.
 func needsQuotes(cell []byte) bool {
@@ -110,24 +129,6 @@ func (c csvCells) appendHeader(dst []byte, columns []string) []byte {
 		dst = c.append(dst, []byte(name))
 	}
 	return append(dst, '\n')
-}
-
-// CarriedNames makes the input's column names unique beside those that are
-// taken: a name that is taken, or that an earlier column has, gets the prefix
-// in_ until it is free.
-func CarriedNames(taken, columns []string) []string {
-	used := make(map[string]bool, len(taken)+len(columns)) // there may be very many
-	for _, name := range taken {
-		used[name] = true
-	}
-	names := make([]string, len(columns))
-	for i, name := range columns {
-		for used[name] {
-			name = "in_" + name
-		}
-		names[i], used[name] = name, true
-	}
-	return names
 }
 
 // csvStep is from how many bytes on lines are written.

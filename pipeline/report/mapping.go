@@ -87,6 +87,24 @@ const (
 	ownColumns
 )
 
+// CarriedNames makes the input's column names unique beside those that are
+// taken: a name that is taken, or that an earlier column has, gets the prefix
+// in_ until it is free.
+func CarriedNames(taken, columns []string) []string {
+	used := make(map[string]bool, len(taken)+len(columns)) // there may be very many
+	for _, name := range taken {
+		used[name] = true
+	}
+	names := make([]string, len(columns))
+	for i, name := range columns {
+		for used[name] {
+			name = "in_" + name
+		}
+		names[i], used[name] = name, true
+	}
+	return names
+}
+
 // nullable reports whether a column, by its number, may have nulls.
 func nullable(column int) bool {
 	return column == originalColumn || column == shortURLColumn || column == saltColumn || column >= ownColumns

@@ -11,35 +11,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// A CellError is a cell of a report that no run writes, such as a row number
-// that is no number. The rows after it can be read.
-type CellError struct {
-	File   string // as it was named
-	Row    int64  // of the file, from 1, the header not counted
-	Column string
-	Found  string
-}
-
-func (e *CellError) Error() string {
-	return fmt.Sprintf("%s: row %d: column %s: %.100q is none of its values", e.File, e.Row, e.Column, e.Found)
-}
-
-// A DamageError is a report that cannot be read on.
-type DamageError struct {
-	File string // as it was named
-	Row  int64  // the first that could not be read, from 1; 0: the header, or the file as a whole
-	Err  error
-}
-
-func (e *DamageError) Error() string {
-	if e.Row == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
-	}
-	return fmt.Sprintf("%s: row %d: %v", e.File, e.Row, e.Err)
-}
-
-func (e *DamageError) Unwrap() error { return e.Err }
-
 // mostRecord bounds what one record, and so a reader, may hold: a quote that
 // somebody put in would otherwise make a record of the rest of the file.
 const mostRecord = 256 << 20
@@ -245,22 +216,3 @@ func parseNumber(f []byte) (int64, bool) {
 
 // Close closes the file.
 func (c *csvReader) Close() error { return c.file.Close() }
-
-// Defuse returns a cell as CSV holds it with MappingOptions.ExcelSafe.
-func Defuse(cell []byte) []byte {
-	if formula(cell) {
-		return append([]byte{'\''}, cell...)
-	}
-	return cell
-}
-
-// IsFormula reports whether a spreadsheet would run a cell, which Defuse never leaves.
-func IsFormula(cell []byte) bool { return formula(cell[:min(1, len(cell))]) }
-
-// Undefuse returns the cell that Defuse made another of.
-func Undefuse(cell []byte) []byte {
-	if len(cell) > 1 && cell[0] == '\'' && formula(cell[1:]) {
-		return cell[1:]
-	}
-	return cell
-}

@@ -72,28 +72,18 @@ func (b *MappingBlock) Row(i int, r *MappingRow) {
 		r.Number = b.numbers[i]
 	}
 	r.Source, r.Row.Row = unsafe.String(unsafe.SliceData(source), len(source)), b.row[i]
-	r.Workspace = b.cells[workspaceColumn].nullable(i)
-	r.Original = b.cells[originalColumn].nullable(i)
-	r.Canonical = b.cells[canonicalColumn].nullable(i)
-	r.Code = b.cells[codeColumn].nullable(i)
+	r.Workspace = b.cells[workspaceColumn].cellOrNil(i)
+	r.Original = b.cells[originalColumn].cellOrNil(i)
+	r.Canonical = b.cells[canonicalColumn].cellOrNil(i)
+	r.Code = b.cells[codeColumn].cellOrNil(i)
 	r.Outcome, r.Salt = Outcome(b.outcome[i]), int(b.salt[i])
-	if r.ShortURL = b.cells[shortURLColumn].nullable(i); len(r.ShortURL) == 0 {
+	if r.ShortURL = b.cells[shortURLColumn].cellOrNil(i); len(r.ShortURL) == 0 {
 		r.ShortURL = nil
 	}
 	r.Carried = r.Carried[:0]
 	for c := range b.cells[ownColumns:] {
-		r.Carried = append(r.Carried, b.cells[ownColumns+c].nullable(i))
+		r.Carried = append(r.Carried, b.cells[ownColumns+c].cellOrNil(i))
 	}
-}
-
-func (c *cells) nullable(i int) []byte {
-	if len(c.valid) > 0 && c.valid[i] == 0 {
-		return nil
-	}
-	if cell := c.data[c.ends[i]:c.ends[i+1]:c.ends[i+1]]; cell != nil {
-		return cell
-	}
-	return []byte{}
 }
 
 // The size of a block that Read fills, in rows and, past the row with which it

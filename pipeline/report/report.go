@@ -8,6 +8,8 @@
 // constant number of rows (fewer only where their cells reach 32 MiB).
 package report
 
+import "fmt"
+
 // The names of the files that a run leaves beside the mapping, whose name is
 // Format.FileName. One that had too many rejects leaves no collisions.
 const (
@@ -86,3 +88,32 @@ type Collision struct {
 	Code      []byte
 	Owner     []byte // canonical URL; nil: nobody holds it any more
 }
+
+// A CellError is a cell of a report that no run writes, such as a row number
+// that is no number. The rows after it can be read.
+type CellError struct {
+	File   string // as it was named
+	Row    int64  // of the file, from 1, the header not counted
+	Column string
+	Found  string
+}
+
+func (e *CellError) Error() string {
+	return fmt.Sprintf("%s: row %d: column %s: %.100q is none of its values", e.File, e.Row, e.Column, e.Found)
+}
+
+// A DamageError is a report that cannot be read on.
+type DamageError struct {
+	File string // as it was named
+	Row  int64  // the first that could not be read, from 1; 0: the header, or the file as a whole
+	Err  error
+}
+
+func (e *DamageError) Error() string {
+	if e.Row == 0 {
+		return fmt.Sprintf("%s: %v", e.File, e.Err)
+	}
+	return fmt.Sprintf("%s: row %d: %v", e.File, e.Row, e.Err)
+}
+
+func (e *DamageError) Unwrap() error { return e.Err }

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"time"
 )
@@ -60,19 +58,3 @@ type GC struct {
 
 // WriteTimings writes t as indented JSON with a newline at the end.
 func WriteTimings(w io.Writer, t *Timings) error { return writeJSON(w, t) }
-
-// marshal is json.Marshal, but leaves the & of a URL alone.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
