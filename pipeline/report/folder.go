@@ -240,7 +240,7 @@ func (f *Folder) tryExchange() error {
 	}
 	err := f.fs.Exchange(filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b"))
 	if err != nil {
-		err = fmt.Errorf("cannot overwrite it, for lack of a way to exchange two folders here; name another folder: %w", err)
+		err = fmt.Errorf("cannot overwrite it, since two folders cannot be exchanged here; name another folder: %w", err)
 	}
 	return errors.Join(err, f.held.RemoveAll("a"), f.held.RemoveAll("b"))
 }

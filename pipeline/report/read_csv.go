@@ -64,7 +64,7 @@ func newCSVReader(f *os.File, path string, want []string) (*csvReader, error) {
 func columnsAfter(want, names []string) ([]string, error) {
 	for i, name := range want {
 		if i >= len(names) || names[i] != name {
-			return nil, fmt.Errorf("it has no column %s in its place", name)
+			return nil, fmt.Errorf("its column %d is not named %s", i+1, name)
 		}
 	}
 	return names[len(want):], nil
@@ -91,7 +91,7 @@ func (c *csvReader) next() error {
 		}
 		c.data = c.data[line+1:]
 		if c.row > 0 && len(c.fields) != columns {
-			return c.damage(fmt.Errorf("%d rather than %d cells", len(c.fields), columns))
+			return c.damage(fmt.Errorf("it has %d cells rather than %d", len(c.fields), columns))
 		}
 		return nil
 	}

@@ -17,7 +17,7 @@ func OpenRejects(path string) (*RejectsReader, error) {
 	}
 	last := len(csv.after) - 1
 	if last < 0 || csv.after[last] != "raw" {
-		return nil, errors.Join(csv.damage(errors.New("its last column is not raw")), csv.Close())
+		return nil, errors.Join(csv.damage(errors.New("its last column is not named raw")), csv.Close())
 	}
 	return &RejectsReader{Columns: csv.after[:last], csvReader: csv}, nil
 }

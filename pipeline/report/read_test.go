@@ -106,15 +106,15 @@ func TestReadDamage(t *testing.T) {
 	row := "a,1,w,o,c,s,,created,0\n"
 	for text, want := range map[string]string{
 		"":                              "it is empty",
-		"source,row,workspace_id\n":     "it has no column original_url in its place",
-		header + row + "a,1\n":          "row 2: 2 rather than 9 cells",
+		"source,row,workspace_id\n":     "its column 4 is not named original_url",
+		header + row + "a,1\n":          "row 2: it has 2 cells rather than 9",
 		header + strings.TrimSpace(row): "row 1: the file ends within it",
 		header + `"a`:                   "row 1: the file ends within it",
 		header + `a"b",1` + "\n":        "row 1: a quote in a cell without quotes",
 		header + `"a"b,1` + "\n":        "row 1: something follows a closing quote",
-		header + strings.Replace(row, ",1,", ",01,", 1):              `row 1: column row: "01" is none of its values`,
-		header + row + strings.Replace(row, "created", "creates", 1): `row 2: column outcome: "creates" is none of its values`,
-		header + strings.Replace(row, ",0\n", ",-1\n", 1):            `row 1: column salt: "-1" is none of its values`,
+		header + strings.Replace(row, ",1,", ",01,", 1):              `row 1: column row: "01" is not a valid value`,
+		header + row + strings.Replace(row, "created", "creates", 1): `row 2: column outcome: "creates" is not a valid value`,
+		header + strings.Replace(row, ",0\n", ",-1\n", 1):            `row 1: column salt: "-1" is not a valid value`,
 		"PAR1PAR1":       "mapping: the file is too short to be whole",
 		"ARROW1\x00\x00": "mapping: the file is too short to be whole",
 	} {
@@ -230,7 +230,7 @@ func TestReadParquetLies(t *testing.T) {
 		"no text":             {typed(sourceColumn, nil), "EOF"},
 		"text":                {typed(originalColumn, new(format.StringType)), "EOF"},
 		"json":                {typed(outcomeColumn, new(format.JsonType)), "its column outcome has the type"},
-		"null":                {func(m *format.FileMetaData) { m.Schema[1+rowColumn].RepetitionType.V = format.Optional }, `row 1: column row: "null" is none of its values`},
+		"null":                {func(m *format.FileMetaData) { m.Schema[1+rowColumn].RepetitionType.V = format.Optional }, `row 1: column row: "null" is not a valid value`},
 	} {
 		var out bytes.Buffer
 		m := newParquetMapping(&out, MappingOptions{Carried: []string{"a", "b"}}).(*columnMapping)

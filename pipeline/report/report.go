@@ -99,7 +99,7 @@ type CellError struct {
 }
 
 func (e *CellError) Error() string {
-	return fmt.Sprintf("%s: row %d: column %s: %.100q is none of its values", e.File, e.Row, e.Column, e.Found)
+	return fmt.Sprintf("%s: row %d: column %s: %.100q is not a valid value", e.File, e.Row, e.Column, e.Found)
 }
 
 // A DamageError is a report that cannot be read on.
