@@ -1,7 +1,6 @@
-// Package fsys is what a run does with files: inputs, spill files and the output
-// folder go through it, so that a test can make the n-th call fail, or be the last
-// one of the process. Only looks at names that were given, to tell wrong usage,
-// go past it.
+// Package fsys is the file system as a run uses it. Inputs, spill files and the output
+// folder go through it, so that a test can make the n-th call fail, or be the last one
+// of the process. Only checks of arguments, for wrong usage, bypass it.
 package fsys
 
 import (
@@ -24,8 +23,9 @@ import (
 type FS interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
-	// ReadFile is ErrNotRegular for what is no regular file, or one of more bytes, and
-	// waits for no FIFO.
+	// ReadFile reads a regular file of at most so many bytes. The error is
+	// ErrNotRegular for a larger one and for anything else, such as a FIFO, for which
+	// it does not wait.
 	ReadFile(path string, most int64) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Open(path string) (File, error)    // for reading
@@ -41,7 +41,7 @@ type FS interface {
 	Writable(path string) error   // why this process may not write it; nil: it may
 }
 
-// ErrNotRegular: what FS.ReadFile was to read.
+// ErrNotRegular is the error of FS.ReadFile for what it does not read.
 var ErrNotRegular = errors.New("not a regular file")
 
 // A File is an open file or folder.
@@ -55,20 +55,19 @@ type File interface {
 	// has it, it fails with EWOULDBLOCK.
 	Lock() error
 	Sync() error
-	// RemoveAll removes what lies under a name in a folder. It is an error if another one
-	// has taken the folder's path by now, and no link leads out of it.
+	// RemoveAll removes an entry of a folder and all that is in it. It fails if another
+	// folder has taken this one's path by now, and follows no link out of it.
 	RemoveAll(name string) error
-	// Direct asks that reads and writes go past the page cache, or through it again.
-	// Past it they need a place, a length and memory that are multiples of
-	// BlockAlign. Where the file system cannot, they go through it.
+	// Direct makes reads and writes bypass the page cache, or go through it again. They
+	// bypass it only if offset, length and address of the memory are multiples of
+	// BlockAlign and the file system can do it; otherwise they go through it.
 	Direct(on bool)
 }
 
-// BlockAlign suits every file system that can go past the page cache.
+// BlockAlign suits every file system that can bypass the page cache.
 const BlockAlign = 4096
 
-// NewBlock returns a block of no bytes that has room for n, aligned for
-// File.Direct.
+// NewBlock returns a slice of length 0 and capacity n, aligned for File.Direct.
 func NewBlock(n int) []byte {
 	b := make([]byte, n+BlockAlign)
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (BlockAlign - 1)
@@ -191,8 +190,6 @@ func (f file) RemoveAll(name string) error {
 
 func (f file) Direct(on bool) { _ = direct(int(f.Fd()), on) }
 
-// Write goes through the page cache if the file system tells only now that it
-// needs that, and so do WriteAt and ReadAt.
 func (f file) Write(p []byte) (int, error) {
 	return f.cached(func() (int, error) { return f.File.Write(p) })
 }
@@ -205,7 +202,8 @@ func (f file) ReadAt(p []byte, off int64) (int, error) {
 	return f.cached(func() (int, error) { return f.File.ReadAt(p, off) })
 }
 
-// cached makes a call again through the page cache, if it cannot be made past it.
+// cached makes a call again through the page cache if that cannot be bypassed: some file
+// systems say so only when they are to read or write.
 func (f file) cached(call func() (int, error)) (int, error) {
 	n, err := call()
 	if n == 0 && errors.Is(err, unix.EINVAL) && direct(int(f.Fd()), false) == nil {
@@ -214,6 +212,7 @@ func (f file) cached(call func() (int, error)) (int, error) {
 	return n, err
 }
 
+// retry repeats a call as long as a signal interrupts it.
 func retry(call func() error) error {
 	for {
 		if err := call(); err != unix.EINTR {
@@ -222,8 +221,8 @@ func retry(call func() error) error {
 	}
 }
 
-// Abs is filepath.Abs, but by where the working folder lies rather than by a symbolic
-// link that led there, beside which .. is another folder.
+// Abs is filepath.Abs without symbolic links in the path of the working folder: after
+// such a link, .. is not what the system takes it for.
 func Abs(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path), nil

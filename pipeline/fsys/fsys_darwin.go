@@ -15,5 +15,5 @@ func direct(int, bool) error { return errors.ErrUnsupported }
 
 func unnamed(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// IsMount returns false: the system does not tell.
+// IsMount is always false: the system does not tell.
 func IsMount(string) bool { return false }

@@ -27,8 +27,8 @@ func unnamed(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE, 0o600)
 }
 
-// IsMount reports whether something is mounted at path, be it of the same file system. A
-// kernel before 5.8 does not tell.
+// IsMount reports whether something is mounted at path, even if it is of the same file
+// system. Before Linux 5.8 it is always false: the kernel does not tell.
 func IsMount(path string) bool {
 	var s unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &s)
