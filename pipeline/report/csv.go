@@ -131,7 +131,7 @@ func (c csvCells) appendHeader(dst []byte, columns []string) []byte {
 	return append(dst, '\n')
 }
 
-// csvStep is from how many bytes on lines are written.
+// csvStep is how many bytes of lines are gathered before they are written.
 const csvStep = 64 << 10
 
 // csvWriter gathers the lines of a file that one goroutine writes.
@@ -143,7 +143,7 @@ type csvWriter struct {
 	closed bool
 }
 
-// newCSVWriter returns a writer that has the header to write.
+// newCSVWriter returns a writer that has gathered the header.
 func newCSVWriter(w io.Writer, excelSafe bool, columns []string) csvWriter {
 	cells := csvCells{excelSafe}
 	return csvWriter{csvCells: cells, w: w, buf: cells.appendHeader(nil, columns)}
@@ -178,7 +178,8 @@ func (c *csvWriter) flush() {
 }
 
 // Close writes what is left, the header too. It does not close the underlying
-// writer. Further calls return what the first did; Append then is an fs.ErrClosed.
+// writer. Further calls return what the first did; the error of Append is then
+// fs.ErrClosed.
 func (c *csvWriter) Close() error {
 	if !c.closed {
 		c.closed = true

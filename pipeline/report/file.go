@@ -41,7 +41,7 @@ type File struct {
 	spare   [][]byte   // for the next blocks
 	err     error
 
-	// Of the goroutines of the pending blocks, one after the other.
+	// For the goroutines of the pending blocks, one after the other.
 	h      fsys.File // nil before the first byte and after the last
 	direct bool      // past the page cache
 	digest hash.Hash

@@ -40,11 +40,11 @@ type Folder struct {
 	inner     string // that becomes target
 	overwrite bool
 
-	around fsys.File // the folder that it lies in
+	around fsys.File // the folder that target lies in
 	held   fsys.File // the locked partial folder; nil when nothing of ours is there any more
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
-	made   bool      // inner is there, and of this claim
+	made   bool      // inner is there, made by this claim
 	owners []owner   // unfinished runs that the folder belongs to
 	files  []*File
 }
@@ -53,16 +53,17 @@ type Folder struct {
 type ClaimOptions struct {
 	FS        fsys.FS // nil: that of the system
 	Overwrite bool    // a finished run may be replaced
-	// Unfinished: what looks like a finished run is one that was killed before
-	// the store knew; it may be replaced by its like.
+	// Unfinished: the run that lies there was killed before the store knew that it had
+	// finished. The same run may replace it.
 	Unfinished bool
-	NewRun     bool // an unfinished run is discarded, whatever it was given
+	NewRun     bool // an unfinished run is discarded, whatever its inputs and options
 }
 
-// Claim locks the output folder out for this run. Its parent must exist; out
-// itself must not, or be empty, or, if it may be replaced, hold a finished run
-// and nothing else. An output that another process is writing is ErrBusy, a
-// finished run ErrExists, anything else, which is never touched, ErrNotOurs.
+// Claim locks the output folder out for this run. Its parent must exist. Where out
+// itself exists it must be empty, or hold a finished run that may be replaced and
+// nothing else. The error is ErrBusy if another process is writing it, ErrExists for a
+// finished run that may not be replaced, and ErrNotOurs for anything else, which is
+// never touched.
 func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	f, err := unclaimed(out, opts)
 	if err != nil {
@@ -77,8 +78,8 @@ func Claim(out string, opts ClaimOptions) (*Folder, error) {
 	return f, nil
 }
 
-// Look is ErrBusy, ErrExists or ErrNotOurs where Claim would be, as far as can be said
-// without the partial folder, and changes nothing.
+// Look returns the ErrBusy, ErrExists or ErrNotOurs that Claim would, as far as that shows
+// without a partial folder of its own. It changes nothing.
 func Look(out string, opts ClaimOptions) error {
 	f, err := unclaimed(out, opts)
 	if err != nil {
@@ -95,7 +96,7 @@ func Look(out string, opts ClaimOptions) error {
 	return f.named(errors.Join(err, f.around.Close()))
 }
 
-// unclaimed returns the folder before it is locked, with that around it open.
+// unclaimed returns the folder before it is locked, with the folder around it open.
 func unclaimed(out string, opts ClaimOptions) (*Folder, error) {
 	target, err := fsys.Abs(out)
 	if err != nil {
@@ -209,8 +210,8 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 	return nil
 }
 
-// clear removes what a killed run left but its mark, if that counts, and the
-// folder, whose lock keeps others away.
+// clear removes what a killed run left, but for its mark, if that counts. The partial
+// folder itself stays: its lock keeps others away.
 func (f *Folder) clear() error {
 	entries, err := f.entries()
 	for _, e := range entries {
@@ -245,9 +246,9 @@ func (f *Folder) tryExchange() error {
 	return errors.Join(err, f.held.RemoveAll("a"), f.held.RemoveAll("b"))
 }
 
-// Create returns a new file of the folder, which comes into being with its
-// first byte. One that it returned under this name before is discarded. The name is one
-// within the folder, without a separator.
+// Create returns a new file of the folder, which appears there with its first byte. A
+// file that Create returned for the same name before is discarded. The name has no
+// separator.
 func (f *Folder) Create(name string) (*File, error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
 		return nil, f.named(fmt.Errorf("%q cannot be the name of a file in it", name))
@@ -352,10 +353,10 @@ func (f *Folder) syncInner() error {
 	return errors.Join(h.Sync(), h.Close())
 }
 
-// Abandon removes the partial folder and everything in it, unless that still
-// belongs to an unfinished run, and gives up the lock, also after an error: the next
-// claim removes what is left then. It does nothing after Commit, and may be called
-// again. Nobody may be writing a file.
+// Abandon removes the partial folder and everything in it, unless that still belongs to
+// an unfinished run, and gives up the lock. After an error it has given it up too, and the
+// next claim removes what is left. It does nothing after Commit, and may be called again.
+// Nobody may be writing a file.
 func (f *Folder) Abandon() error {
 	if f.held == nil {
 		return nil

@@ -45,7 +45,7 @@ type Scheme struct {
 	MaxRetries int    `json:"max_retries"`
 }
 
-// The lists of a manifest. Of more elements than a run can make none are read: a
+// The lists of a manifest. A list that is longer than any run can make it is refused: a
 // manifest may come from anybody.
 type (
 	Inputs  []Input // by name
@@ -104,7 +104,7 @@ type Dialect struct {
 	Encoding  string `json:"encoding"`
 	BOM       bool   `json:"bom"`
 
-	// Of the raw lines of a rejects file: what was given rather than detected.
+	// Of the raw lines of a rejects file, if it was given rather than detected.
 	RawDelimiter string `json:"raw_delimiter,omitempty"`
 	RawQuote     string `json:"raw_quote,omitempty"`
 }
@@ -207,9 +207,9 @@ func ReadManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ManifestFile returns the bytes of a manifest, which may come from anybody: of what is
-// no regular file, or one of more than MaxManifest bytes, the error is ErrNotOurs. A files
-// of nil is the file system of the system.
+// ManifestFile returns the bytes of a manifest, which may come from anybody: for one of
+// more than MaxManifest bytes, or what is not a regular file, the error is ErrNotOurs.
+// Without files it reads from the file system of the operating system.
 func ManifestFile(files fsys.FS, path string) ([]byte, error) {
 	data, err := fsys.Or(files).ReadFile(path, MaxManifest)
 	if errors.Is(err, fsys.ErrNotRegular) {

@@ -55,7 +55,9 @@ type MappingOptions struct {
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
 
-	Worked func(since time.Time) // is told when a piece of that was begun, at its end; safe for concurrent use; may be nil
+	// Worked is called at the end of each piece of that work with the time when it
+	// began, by several goroutines at once; may be nil.
+	Worked func(since time.Time)
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.

@@ -29,7 +29,7 @@ func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 		b.Append(o.String())
 	}
 	e.outcomes = b.NewArray()
-	var err error // of asking the counter where it is
+	var err error // if the counter could not tell where it is
 	e.w, err = ipc.NewFileWriter(&counter{Writer: w}, ipc.WithSchema(e.schema))
 	return newColumnMapping(e, arrowRows, opts), err
 }
@@ -122,7 +122,8 @@ func bitmapOf(valid []byte) (_ *memory.Buffer, nulls int) {
 
 func (e *arrowEncoder) close() error { return e.w.Close() }
 
-// counter is all the seeking that an IPC writer does: asking where it is.
+// counter is an io.WriteSeeker that can only tell where it is. An IPC writer asks for no
+// more.
 type counter struct {
 	io.Writer
 	n int64

@@ -22,8 +22,8 @@ const (
 	maxCells = math.MaxInt32 - groupBytes
 )
 
-// columnNames are the names of all columns as UTF-8, which Parquet and Arrow
-// demand, and unique.
+// columnNames are the names of all columns, unique and in UTF-8, as Parquet and Arrow
+// demand.
 func columnNames(opts MappingOptions) []string {
 	names := MappingColumns()
 	carried := make([]string, len(opts.Carried))
@@ -63,10 +63,10 @@ func (g *group) each(from, to int, visit func(t *table, from, to int)) {
 	}
 }
 
-// A columnMapping cuts the rows of blocks into groups of a constant size. While
-// one group is gathered, goroutines encode the one before, so that two groups and
-// what they are encoded to are held, however many goroutines there are. What is
-// written depends on the rows alone.
+// A columnMapping cuts the rows of blocks into groups of a constant size. While one group
+// is gathered, goroutines encode the one before, so memory holds two groups and what they
+// are encoded to, however many goroutines there are. What is written depends on the rows
+// alone.
 type columnMapping struct {
 	encoder  groupEncoder
 	rows     int // of a group
@@ -79,8 +79,8 @@ type columnMapping struct {
 	err      error
 }
 
-// A blockSize is how many rows a block has, and how many bytes of each column of
-// cells: with room for as many, a new block need not grow.
+// A blockSize is how many rows a block has, and how many bytes each of its columns of
+// cells. A new block with room for as many need not grow.
 type blockSize struct {
 	rows  int
 	cells []int
@@ -168,7 +168,7 @@ func (m *columnMapping) fits(t *table, from int) int {
 	return from + min(most, last+1)
 }
 
-// flush has the group encoded that is gathered.
+// flush begins to encode the group that was gathered.
 func (m *columnMapping) flush() {
 	m.finish()
 	if m.gathered.rows == 0 || m.err != nil {

@@ -81,14 +81,14 @@ func (b *pageBuffer) reset() {
 	b.entries, b.nulls, b.least, b.most = 0, 0, nil, nil
 }
 
-// pack adds what an encoder makes, which begins anew at the start of its buffer.
+// pack adds what an encoder made of packed, its buffer, which it wrote over from the start.
 func (b *pageBuffer) pack(packed []byte, err error) error {
 	b.packed = packed
 	b.raw = append(b.raw, packed...)
 	return err
 }
 
-// levels begins the page with which of its values are null.
+// levels begins the page with its definition levels, which tell what is null.
 func (b *pageBuffer) levels() error {
 	b.nulls = bytes.Count(b.valid, []byte{0})
 	b.raw = append(b.raw, 0, 0, 0, 0)
@@ -97,7 +97,7 @@ func (b *pageBuffer) levels() error {
 	return err
 }
 
-// lengths adds those of the cells that are not null.
+// lengths adds the lengths of the cells that are not null, and which are.
 func (b *pageBuffer) lengths(c *cells, from, to int) {
 	if len(c.valid) > 0 {
 		b.valid = append(b.valid, c.valid[from:to]...)
@@ -141,8 +141,8 @@ func (b *pageBuffer) bound(value []byte) {
 	}
 }
 
-// repeating makes a page of numbers of a dictionary, whose entries are in the order
-// in which they come first.
+// repeating makes a page of indexes into a dictionary, whose entries are in the order in
+// which they first occur.
 func (b *pageBuffer) repeating(g *group, column int) error {
 	numbers := map[string]int32{}
 	var last []byte
@@ -165,7 +165,7 @@ func (b *pageBuffer) repeating(g *group, column int) error {
 	return b.pack(new(rle.DictionaryEncoding).EncodeInt32(b.packed, b.int32s))
 }
 
-// entry adds one to the dictionary.
+// entry adds a value to the dictionary.
 func (b *pageBuffer) entry(value []byte) {
 	b.bound(value)
 	b.dictionary = binary.LittleEndian.AppendUint32(b.dictionary, uint32(len(value)))

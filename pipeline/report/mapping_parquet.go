@@ -160,7 +160,7 @@ func (e *parquetEncoder) encodePage(chunk *columnChunk, n int, c *columnEncoder,
 	header := format.PageHeader{Type: format.DataPage, DataPageHeader: thrift.New(format.DataPageHeader{
 		NumValues: int32(to - from), Encoding: c.encodings[len(c.encodings)-1],
 		DefinitionLevelEncoding: format.RLE, RepetitionLevelEncoding: format.RLE,
-		Statistics: format.Statistics{NullCount: int64(b.nulls)}})} // that is written in any case, and readers go by it
+		Statistics: format.Statistics{NullCount: int64(b.nulls)}})} // written even if it is 0, and readers rely on it
 	p := &chunk.pages[n]
 	p.nulls, p.least, p.most = b.nulls, bytes.Clone(b.least), bytes.Clone(b.most)
 	return p.encode(&e.zstd, b.raw, header)

@@ -82,8 +82,8 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 	return nil
 }
 
-// owned checks that no other user made the partial folder, who could change the output.
-// Where a file system gives all files to one user, that is whom a new file belongs to.
+// owned checks that the partial folder belongs to this user: another one could change the
+// output. Some file systems give all files to one user, so a new file tells who it must be.
 func (f *Folder) owned() error {
 	info, err := f.held.Stat()
 	if err != nil || userOf(info) == uint32(os.Geteuid()) {
@@ -103,7 +103,7 @@ func (f *Folder) owned() error {
 	return nil
 }
 
-// entries returns what lies in the partial folder. If any of it is nothing that a run
+// entries returns what lies in the partial folder. If that includes anything that no run
 // writes there, the error is ErrNotOurs.
 func (f *Folder) entries() ([]fs.DirEntry, error) {
 	entries, err := f.fs.ReadDir(f.partial)
@@ -122,7 +122,8 @@ func (f *Folder) entries() ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// stuck reports whether a user may not rename what lies in a folder, since that is sticky.
+// stuck reports whether a user may not rename what lies in a folder because the folder is
+// sticky.
 func stuck(user uint32, parent, info fs.FileInfo) bool {
 	return parent.Mode()&fs.ModeSticky != 0 && user != 0 && user != userOf(parent) && user != userOf(info)
 }

@@ -26,8 +26,8 @@ type MappingRow struct {
 type MappingBlock struct {
 	table
 	First int64 // number of its first row, from 1
-	// Faults are cells that no run writes, by row. What Row says of their
-	// columns is meaningless.
+	// Faults are the cells that no run writes, in the order of their rows. Row gives them
+	// meaningless values.
 	Faults []*CellError
 
 	numbers []int64 // of rows that were appended; empty: First and those after it
@@ -118,9 +118,9 @@ type rowReader interface {
 	readInto(b *MappingBlock) error
 }
 
-// OpenMapping opens a mapping, whose format shows in its first bytes. A file that
-// is no mapping is a *DamageError; one that the system cannot read is not, here and
-// later. The caller closes the reader.
+// OpenMapping opens a mapping, whose format shows in its first bytes. The error is a
+// *DamageError if the file is no mapping, but not, here or later, if the system cannot
+// read it. The caller closes the reader.
 func OpenMapping(path string) (_ *MappingReader, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -211,8 +211,8 @@ func (m *MappingReader) Text(name string) string {
 // Close closes the file.
 func (m *MappingReader) Close() error { return m.file.Close() }
 
-// safely names the file in what goes wrong, and makes errors of panics: the
-// decoders of Parquet and Arrow panic on some damage. What the system says is no
+// safely makes a *DamageError, which names the file, of whatever goes wrong but for errors
+// of the system. That includes panics: the decoders of Parquet and Arrow panic on some
 // damage.
 func (m *MappingReader) safely(f func() error) (err error) {
 	row := m.read + 1

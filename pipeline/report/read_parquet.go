@@ -72,8 +72,9 @@ func parquetType(i int) parquet.Type {
 	return parquet.String().Type()
 }
 
-// isType reports whether values of a type mean what those of another do: where a mapping
-// was written anew, it need not say that integers are integers, or bytes text.
+// isType reports whether values of type t mean what those of want do. A mapping that
+// another program rewrote may have lost what says that its integers are signed, and that
+// its bytes are text.
 func isType(t, want parquet.Type) bool {
 	plain := t == parquet.Int32Type || t == parquet.Int64Type || t == parquet.ByteArrayType
 	return t.Kind() == want.Kind() && (plain || t.String() == want.String())

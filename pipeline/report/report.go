@@ -11,7 +11,7 @@ package report
 import "fmt"
 
 // The names of the files that a run leaves beside the mapping, whose name is
-// Format.FileName. One that had too many rejects leaves no collisions.
+// Format.FileName. A run that had too many rejects leaves neither mapping nor collisions.
 const (
 	ManifestName   = "manifest.json"
 	TimingsName    = "timings.json"
@@ -51,13 +51,13 @@ type Mapping interface {
 	// Block returns an empty block. Safe for concurrent use.
 	Block() Block
 	// Write appends the rows of a block to the file and takes the block back. After
-	// Close it is an fs.ErrClosed.
+	// Close the error is fs.ErrClosed.
 	Write(b Block) error
 	// Close writes what is left, the footer too, and does not close the
 	// underlying writer. Further calls return what the first did.
 	Close() error
-	// Abandon is for a mapping that is not closed: nobody works on it when it
-	// returns.
+	// Abandon gives up a mapping that will not be closed. When it returns, no goroutine
+	// works on the mapping any more.
 	Abandon()
 }
 

@@ -23,9 +23,10 @@ const markName = "run.json"
 
 const lastPrefix = "last-"
 
-// lastName is the mark's once the files are about to become the output, with the
-// number of their folder. Where that is gone, or the one that it was exchanged for
-// lies there, they did, and the run that was killed then left nothing to finish here.
+// lastName is the name that the mark gets just before the files become the output. It has
+// the inode number of their folder: if that folder is gone, or another one lies in its
+// place (the old output, for which it was exchanged), the files did become the output,
+// and the run that was killed then left nothing to finish here.
 func lastName(files fs.FileInfo) string {
 	return fmt.Sprintf("%s%d.json", lastPrefix, files.Sys().(*syscall.Stat_t).Ino)
 }
@@ -33,7 +34,7 @@ func lastName(files fs.FileInfo) string {
 // An owner is an unfinished run that a folder belongs to.
 type owner struct {
 	manifest *Manifest
-	output   bool // the manifest is that of the output, so as_of need not have been asked for
+	output   bool // the manifest is that of the output: whether its as_of was asked for is not known
 }
 
 // readMark reads the mark of a killed run, if there is one.
@@ -50,8 +51,9 @@ func (f *Folder) readMark() error {
 	return nil
 }
 
-// lookLast gives the mark of a killed run that has its last name the other back, or,
-// where the files became the output, takes the folder for nobody's.
+// lookLast looks for a mark that has its last name. If the files became the output, the
+// partial folder is nobody's any more and this run's to remove; otherwise the mark gets its
+// first name back.
 func (f *Folder) lookLast() error {
 	entries, err := f.entries()
 	if err != nil {
@@ -73,7 +75,7 @@ func (f *Folder) lookLast() error {
 	return err
 }
 
-// ownedByOutput makes an owner of the run whose output has its name already.
+// ownedByOutput adds the run whose output lies under the final name to the owners.
 func (f *Folder) ownedByOutput() error {
 	m, err := f.readManifest(filepath.Join(f.target, ManifestName))
 	if err == nil {
@@ -90,11 +92,10 @@ func (f *Folder) readManifest(path string) (*Manifest, error) {
 	return ReadManifest(data)
 }
 
-// Own makes the folder that of a run: m is its manifest as far as it is known
-// before the inputs are read, with as_of if it was asked for, and in a second
-// call after that, when the inputs have their digests. If the folder belongs to
-// an unfinished run of something else the error is ErrUnfinished and names what
-// differs; that folder is left as it is.
+// Own makes the folder that of a run. It is called twice, with the manifest as far as it
+// is known: before the inputs are read, and then with their digests. Both times as_of is
+// there only if it was asked for. If the folder belongs to an unfinished run of something
+// else, it is left as it is; the error is ErrUnfinished and names what differs.
 func (f *Folder) Own(m *Manifest) error {
 	for _, o := range f.owners {
 		then := *o.manifest
