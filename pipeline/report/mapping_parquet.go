@@ -43,7 +43,6 @@ type parquetEncoder struct {
 
 // A columnEncoder makes the pages of a column of a row group.
 type columnEncoder struct {
-	name      string
 	encodings []format.Encoding // the last one is that of the values
 	ends      func(g *group) []int
 	fill      func(b *pageBuffer, g *group, from, to int) error
@@ -51,7 +50,7 @@ type columnEncoder struct {
 
 func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
 	names := columnNames(opts)
-	e := &parquetEncoder{w: w, columns: columnEncoders(names), chunks: make([]columnChunk, len(names))}
+	e := &parquetEncoder{w: w, columns: columnEncoders(len(names)), chunks: make([]columnChunk, len(names))}
 	e.zstd.Level = zstd.SpeedFastest
 	e.buffers.New = func() any { return new(pageBuffer) }
 	e.meta = format.FileMetaData{Version: 2, CreatedBy: "bulk version 1", Schema: parquetSchema(names)}
@@ -61,8 +60,8 @@ func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
 	return newColumnMapping(e, parquetRows, opts)
 }
 
-// columnEncoders returns those of all columns.
-func columnEncoders(names []string) []columnEncoder {
+// columnEncoders returns those of all columns, which are so many.
+func columnEncoders(n int) []columnEncoder {
 	text := func(column int) columnEncoder {
 		return columnEncoder{
 			encodings: []format.Encoding{format.RLE, format.DeltaLengthByteArray},
@@ -88,11 +87,8 @@ func columnEncoders(names []string) []columnEncoder {
 		repeating((*pageBuffer).outcomes),
 		whole((*pageBuffer).salts, format.DeltaBinaryPacked),
 	}
-	for i := ownColumns; i < len(names); i++ {
+	for i := ownColumns; i < n; i++ {
 		columns = append(columns, text(i))
-	}
-	for i, name := range names {
-		columns[i].name = name
 	}
 	return columns
 }
@@ -176,9 +172,9 @@ func (e *parquetEncoder) writeGroup(rows int) error {
 	}
 	group := format.RowGroup{NumRows: int64(rows), FileOffset: e.offset, Ordinal: int16(len(e.meta.RowGroups))}
 	for i := range e.chunks {
-		c := &e.chunks[i]
+		c, schema := &e.chunks[i], &e.meta.Schema[1+i]
 		m := format.ColumnMetaData{
-			Type: e.meta.Schema[1+i].Type.V, Encoding: e.columns[i].encodings, PathInSchema: []string{e.columns[i].name},
+			Type: schema.Type.V, Encoding: e.columns[i].encodings, PathInSchema: []string{schema.Name},
 			Codec: format.Zstd, NumValues: int64(rows),
 		}
 		if len(c.dictionary.content) > 0 {

@@ -2,7 +2,7 @@ package report
 
 import (
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -16,12 +16,9 @@ type arrowRowReader struct {
 	at     int // in record
 }
 
-func openArrowRows(f *os.File) (rowReader, []string, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := columnar.OpenArrow(f, info.Size())
+// openArrowRows also returns the names of the carried columns.
+func openArrowRows(f io.ReaderAt, size int64) (rowReader, []string, error) {
+	r, err := columnar.OpenArrow(f, size)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,7 +68,7 @@ func (a *arrowRowReader) appendRow(b *MappingBlock) (size int) {
 					outcome = values.Value(at)
 				}
 			}
-			size += b.setOutcome(bytesOf(outcome))
+			size += b.addOutcome(bytesOf(outcome))
 		case *array.String:
 			size += b.addCell(c, bytesOf(column.Value(i)), column.IsValid(i))
 		case *array.Binary:

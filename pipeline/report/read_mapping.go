@@ -136,14 +136,18 @@ func OpenMapping(path string) (_ *MappingReader, err error) {
 	if _, err := f.ReadAt(magic, 0); err != nil && err != io.EOF {
 		return nil, fmt.Errorf("read %s: %w", path, fsys.Cause(err))
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
 	err = m.safely(func() (err error) {
 		switch {
 		case bytes.HasPrefix(magic, []byte("PAR1")):
 			m.Format = Parquet
-			m.rows, m.Carried, err = openParquetRows(f)
+			m.rows, m.Carried, err = openParquetRows(f, info.Size())
 		case bytes.HasPrefix(magic, []byte("ARROW1")):
 			m.Format = Arrow
-			m.rows, m.Carried, err = openArrowRows(f)
+			m.rows, m.Carried, err = openArrowRows(f, info.Size())
 		default:
 			var c *csvReader
 			if c, err = newCSVReader(f, path, MappingColumns()); err == nil {
@@ -241,8 +245,8 @@ func (b *MappingBlock) addRow(row int64, valid bool) {
 	b.row = append(b.row, row)
 }
 
-// setOutcome adds what a cell of the column outcome says, and returns its size.
-func (b *MappingBlock) setOutcome(cell []byte) int {
+// addOutcome adds what a cell of the column outcome says, and returns its size.
+func (b *MappingBlock) addOutcome(cell []byte) int {
 	for o := Created; o <= Duplicate; o++ {
 		if string(cell) == o.String() {
 			b.outcome = append(b.outcome, byte(o))
@@ -317,7 +321,7 @@ func (c csvRows) appendTo(b *MappingBlock) (size int) {
 	for c, cell := range f[workspaceColumn:outcomeColumn] {
 		b.cells[workspaceColumn+c].add(cell)
 	}
-	b.setOutcome(f[outcomeColumn])
+	b.addOutcome(f[outcomeColumn])
 	salt, ok := int64(-1), true
 	if len(f[saltColumn]) > 0 {
 		salt, ok = parseNumber(f[saltColumn])

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/parquet-go/parquet-go"
@@ -29,12 +28,9 @@ type parquetColumn struct {
 	got    []parquet.Value // of buf, and not used yet
 }
 
-func openParquetRows(f *os.File) (rowReader, []string, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	file, err := columnar.OpenParquet(f, info.Size())
+// openParquetRows also returns the names of the carried columns.
+func openParquetRows(f io.ReaderAt, size int64) (rowReader, []string, error) {
+	file, err := columnar.OpenParquet(f, size)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +117,7 @@ func (p *parquetRowReader) appendRow(b *MappingBlock) (size int, _ error) {
 		case rowColumn:
 			b.addRow(v.Int64(), !v.IsNull())
 		case outcomeColumn:
-			size += b.setOutcome(v.ByteArray())
+			size += b.addOutcome(v.ByteArray())
 		case saltColumn:
 			b.addSalt(v.Int32(), !v.IsNull())
 		default:
