@@ -96,12 +96,7 @@ func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 		slot flatbuffers.VOffsetT
 		what string
 	}{{footerDictionaries, "dictionary"}, {footerBatches, "record batch"}} {
-		at := flatbuffers.UOffsetT(t.Offset(list.slot))
-		if at == 0 {
-			continue
-		}
-		for i := range t.VectorLen(at) {
-			block := t.Vector(at) + flatbuffers.UOffsetT(24*i)
+		for i, block := range elements(t, list.slot, 24) {
 			if err := checkBlock(r, end, t.GetInt64(block), t.GetInt32(block+8), t.GetInt64(block+16)); err != nil {
 				return fmt.Errorf("%s %d: %w", list.what, i+1, err)
 			}
@@ -175,42 +170,24 @@ func checkBatch(t flatbuffers.Table, slot flatbuffers.VOffsetT, body int64) erro
 	if err := errors.Join(listFits(batch, batchNodes, 16), listFits(batch, batchBuffers, 16), listFits(batch, batchVariadic, 8)); err != nil {
 		return err
 	}
-	for values := range pairs(batch, batchNodes) {
-		if values < 0 || values > mostRows {
+	for _, node := range elements(batch, batchNodes, 16) {
+		if values := batch.GetInt64(node); values < 0 || values > mostRows {
 			return fmt.Errorf("an array of %d values", values)
 		}
 	}
-	buffers := int64(0)
-	for offset, length := range pairs(batch, batchBuffers) {
-		if buffers++; length != 0 && (offset < 0 || length < 0 || offset > body || length > body-offset) {
-			return fmt.Errorf("a buffer of %d bytes from byte %d on, in a body of %d", length, offset, body)
+	for _, buffer := range elements(batch, batchBuffers, 16) {
+		offset, size := batch.GetInt64(buffer), batch.GetInt64(buffer+8)
+		if size != 0 && (offset < 0 || size < 0 || offset > body || size > body-offset) {
+			return fmt.Errorf("a buffer of %d bytes from byte %d on, in a body of %d", size, offset, body)
 		}
 	}
-	if at := flatbuffers.UOffsetT(batch.Offset(batchVariadic)); at != 0 {
-		for i := range batch.VectorLen(at) {
-			n := batch.GetInt64(batch.Vector(at) + flatbuffers.UOffsetT(8*i))
-			if n < 0 || n > buffers {
-				return fmt.Errorf("an array of %d buffers, where there are %d", n, buffers)
-			}
+	buffers := int64(length(batch, batchBuffers))
+	for _, variadic := range elements(batch, batchVariadic, 8) {
+		if n := batch.GetInt64(variadic); n < 0 || n > buffers {
+			return fmt.Errorf("an array of %d buffers, where there are %d", n, buffers)
 		}
 	}
 	return nil
-}
-
-// pairs visits a vector of structs of two 64-bit integers.
-func pairs(t flatbuffers.Table, slot flatbuffers.VOffsetT) iter.Seq2[int64, int64] {
-	return func(yield func(a, b int64) bool) {
-		at := flatbuffers.UOffsetT(t.Offset(slot))
-		if at == 0 {
-			return
-		}
-		for i := range t.VectorLen(at) {
-			p := t.Vector(at) + flatbuffers.UOffsetT(16*i)
-			if !yield(t.GetInt64(p), t.GetInt64(p+8)) {
-				return
-			}
-		}
-	}
 }
 
 // checkSchema checks the schema in a slot of t: its fields and theirs.
@@ -241,12 +218,11 @@ func (d *description) children(t flatbuffers.Table, slot flatbuffers.VOffsetT, p
 	if depth > mostNesting {
 		return fmt.Errorf("the schema has fields in fields, more than %d deep", mostNesting)
 	}
-	at := flatbuffers.UOffsetT(t.Offset(slot))
-	for i := range t.VectorLen(at) {
+	for _, at := range elements(t, slot, 4) {
 		if d.fields++; d.fields > mostFields {
 			return fmt.Errorf("the schema has more than %d fields", mostFields)
 		}
-		if err := d.field(element(t, at, i), path, depth); err != nil {
+		if err := d.field(table(t, at), path, depth); err != nil {
 			return err
 		}
 	}
@@ -276,9 +252,8 @@ func (d *description) field(field flatbuffers.Table, path, depth int) error {
 
 // metadata checks the pairs of texts in a slot of t.
 func (d *description) metadata(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
-	at := flatbuffers.UOffsetT(t.Offset(slot))
-	for i := range length(t, slot) {
-		pair := element(t, at, i)
+	for _, at := range elements(t, slot, 4) {
+		pair := table(t, at)
 		if err := d.take(16 + length(pair, pairKey) + length(pair, pairValue)); err != nil {
 			return err
 		}
@@ -303,12 +278,24 @@ func member(t flatbuffers.Table, slot flatbuffers.VOffsetT) (flatbuffers.Table, 
 	if at == 0 {
 		return t, false
 	}
-	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Pos + flatbuffers.UOffsetT(at))}, true
+	return table(t, t.Pos+flatbuffers.UOffsetT(at)), true
 }
 
-// element returns the i-th table of the vector that the member at a place of t is.
-func element(t flatbuffers.Table, at flatbuffers.UOffsetT, i int) flatbuffers.Table {
-	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(t.Vector(at) + flatbuffers.UOffsetT(4*i))}
+// table returns the table whose offset stands at a position of t's bytes.
+func table(t flatbuffers.Table, at flatbuffers.UOffsetT) flatbuffers.Table {
+	return flatbuffers.Table{Bytes: t.Bytes, Pos: t.Indirect(at)}
+}
+
+// elements yields the position in t's bytes of each element of the vector in a slot,
+// which takes size bytes.
+func elements(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) iter.Seq2[int, flatbuffers.UOffsetT] {
+	return func(yield func(int, flatbuffers.UOffsetT) bool) {
+		for i := range length(t, slot) {
+			if !yield(i, t.Vector(flatbuffers.UOffsetT(t.Offset(slot)))+flatbuffers.UOffsetT(size*i)) {
+				return
+			}
+		}
+	}
 }
 
 // length returns how many elements, or bytes, the vector in a slot of t has.
