@@ -64,61 +64,56 @@ func (p *pages) check(h *format.PageHeader, page []byte) error {
 
 func (p *pages) checkDataPage(h *format.DataPageHeader, page []byte) error {
 	n := int(h.NumValues)
-	values := n
-	if p.repeated > 0 {
-		levels, rest, err := prefixed(page)
-		if err == nil {
-			_, err = p.checkLevels(levels, h.RepetitionLevelEncoding, p.repeated, n)
-		}
-		if err != nil {
-			return fmt.Errorf("its repetition levels: %w", err)
-		}
-		page = rest
+	page, _, err := prefixedLevels(page, h.RepetitionLevelEncoding, p.repeated, n)
+	if err != nil {
+		return fmt.Errorf("its repetition levels: %w", err)
 	}
-	if p.defined > 0 {
-		levels, rest, err := prefixed(page)
-		if err == nil {
-			values, err = p.checkLevels(levels, h.DefinitionLevelEncoding, p.defined, n)
-		}
-		if err != nil {
-			return fmt.Errorf("its definition levels: %w", err)
-		}
-		page = rest
+	page, values, err := prefixedLevels(page, h.DefinitionLevelEncoding, p.defined, n)
+	if err != nil {
+		return fmt.Errorf("its definition levels: %w", err)
 	}
 	return p.checkValues(h.Encoding, page, values)
 }
 
 func (p *pages) checkDataPageV2(h *format.DataPageHeaderV2, page []byte) error {
 	n := int(h.NumValues)
-	values := n
 	repeated, page := page[:h.RepetitionLevelsByteLength], page[h.RepetitionLevelsByteLength:]
 	defined, page := page[:h.DefinitionLevelsByteLength], page[h.DefinitionLevelsByteLength:]
-	if p.repeated > 0 {
-		if _, err := p.checkLevels(repeated, format.RLE, p.repeated, n); err != nil {
-			return fmt.Errorf("its repetition levels: %w", err)
-		}
+	if _, err := checkLevels(repeated, p.repeated, n); err != nil {
+		return fmt.Errorf("its repetition levels: %w", err)
 	}
-	if p.defined > 0 {
-		var err error
-		if values, err = p.checkLevels(defined, format.RLE, p.defined, n); err != nil {
-			return fmt.Errorf("its definition levels: %w", err)
-		}
+	values, err := checkLevels(defined, p.defined, n)
+	if err != nil {
+		return fmt.Errorf("its definition levels: %w", err)
 	}
 	h.NumNulls = int32(n - values) // the decoder goes by it, where others go by the levels
 	return p.checkValues(h.Encoding, page, values)
 }
 
-// checkLevels checks levels of n values and returns how many have the highest:
-// of definition levels, those that are not null.
-func (p *pages) checkLevels(levels []byte, encoding format.Encoding, highest, n int) (int, error) {
-	if encoding != format.RLE {
-		return 0, fmt.Errorf("%s is not supported", encoding)
+// prefixedLevels is checkLevels of the levels that a page of version 1 begins with, after
+// their length. It returns what follows them; there are none if the highest is 0.
+func prefixedLevels(page []byte, encoding format.Encoding, highest, n int) (rest []byte, there int, err error) {
+	if highest == 0 {
+		return page, n, nil
 	}
-	seen, there, err := checkRuns(levels, bits.Len(uint(highest)), n, uint32(highest))
-	if err == nil && seen < n {
-		err = fmt.Errorf("%d, where there should be %d", seen, n)
+	levels, rest, err := prefixed(page)
+	switch {
+	case err != nil:
+	case encoding != format.RLE:
+		err = fmt.Errorf("%s is not supported", encoding)
+	default:
+		there, err = checkLevels(levels, highest, n)
 	}
-	return there, err
+	return rest, there, err
+}
+
+// checkLevels checks levels of n values and returns how many have the highest: of
+// definition levels, those that are not null.
+func checkLevels(levels []byte, highest, n int) (int, error) {
+	if highest == 0 {
+		return n, nil
+	}
+	return checkRuns(levels, bits.Len(uint(highest)), n, uint32(highest))
 }
 
 // checkPlain checks that there are n values.
@@ -173,15 +168,12 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 		if len(values) == 0 {
 			return nil
 		}
-		seen, _, err := checkRuns(values[1:], int(values[0]), n, 0)
-		if err == nil && seen < n {
-			err = fmt.Errorf("%d, where there should be %d", seen, n)
-		}
+		_, err := checkRuns(values[1:], int(values[0]), n, 0)
 		return err
 	case encoding == format.RLE && p.kind == parquet.Boolean:
 		runs, _, err := prefixed(values)
 		if err == nil {
-			_, _, err = checkRuns(runs, 1, n, 0)
+			_, err = checkRuns(runs, 1, n, 0)
 		}
 		return err
 	case encoding == format.DeltaBinaryPacked && integer:
@@ -240,17 +232,18 @@ func prefixed(b []byte) (part, rest []byte, err error) {
 	return b[:n], b[n:], nil
 }
 
-// checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand
-// for no more than n values of so many bits. It returns for how many, and how many
-// of the first n are wanted; 0: it does not look.
-func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err error) {
+// checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand for
+// n values of so many bits, and hardly more. It returns how many of the n are wanted;
+// with wanted 0 it does not look.
+func checkRuns(runs []byte, width, n int, wanted uint32) (found int, err error) {
 	if width > 32 {
-		return 0, 0, fmt.Errorf("values of %d bits", width)
+		return 0, fmt.Errorf("values of %d bits", width)
 	}
+	seen := 0
 	for left := uint64(n) + runSlack; len(runs) > 0; {
 		head, size := binary.Uvarint(runs)
 		if size <= 0 {
-			return seen, found, io.ErrUnexpectedEOF
+			return 0, io.ErrUnexpectedEOF
 		}
 		runs = runs[size:]
 		values, length, packed := head>>1, uint64(width+7)/8, head&1 == 1
@@ -261,10 +254,10 @@ func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err e
 			values, length = 8*values, values*uint64(width)
 		}
 		if values > left {
-			return seen, found, fmt.Errorf("a run of %d values, where there should be %d", values, n-seen)
+			return 0, fmt.Errorf("a run of %d values, where there should be %d", values, n-seen)
 		}
 		if length > uint64(len(runs)) {
-			return seen, found, io.ErrUnexpectedEOF
+			return 0, io.ErrUnexpectedEOF
 		}
 		left -= values
 		here := min(int(values), n-seen)
@@ -278,7 +271,10 @@ func checkRuns(runs []byte, width, n int, wanted uint32) (seen, found int, err e
 		seen += here
 		runs = runs[length:]
 	}
-	return seen, found, nil
+	if seen < n {
+		return 0, fmt.Errorf("%d, where there should be %d", seen, n)
+	}
+	return found, nil
 }
 
 // countPacked counts the wanted among n values of width bits, at most 8.
