@@ -10,6 +10,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
+	"github.com/parquet-go/parquet-go/encoding/rle"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -175,11 +176,12 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 		if err == nil {
 			_, err = checkRuns(runs, 1, n, 0)
 		}
+		p.misread = values
 		return err
 	case encoding == format.DeltaBinaryPacked && integer:
 		_, wide, err := skipDelta(values, n)
 		if wide && p.kind == parquet.Int32 {
-			p.wide = values
+			p.misread = values
 		}
 		return err
 	case encoding == format.DeltaLengthByteArray && bytes:
@@ -202,21 +204,34 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 	return fmt.Errorf("%s as %s is not supported", p.kind, encoding)
 }
 
-// narrow returns the page with its values plain if they are integers of 32 bits
-// that are written as if they had 64: DuckDB does so where their differences do not
-// fit, and the decoder gets them wrong.
-func (p *pages) narrow(h *format.PageHeader, page []byte) ([]byte, error) {
-	if p.wide == nil {
+// plain returns the page with its values plain if the decoder would get them wrong:
+// integers of 32 bits that are written as if they had 64, as DuckDB does where their
+// differences do not fit, and runs of Booleans, which it takes for as many bytes as they
+// have bits.
+func (p *pages) plain(h *format.PageHeader, page []byte) ([]byte, error) {
+	if p.misread == nil {
 		return page, nil
 	}
-	levels := page[:len(page)-len(p.wide)]
-	values, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, p.wide)
-	p.wide = nil
-	page = append(p.hold(len(levels) + 4*len(values))[:0], levels...)
-	for _, v := range values {
+	levels, values := page[:len(page)-len(p.misread)], p.misread
+	p.misread = nil
+	h.DataPageHeader.V.Encoding, h.DataPageHeaderV2.V.Encoding = format.Plain, format.Plain
+	if p.kind == parquet.Boolean {
+		runs, _, _ := prefixed(values) // they were checked
+		bools, err := (&rle.Encoding{BitWidth: 1}).DecodeLevels(nil, runs)
+		page = append(p.hold(len(levels) + (len(bools)+7)/8)[:0], levels...)
+		for i, v := range bools {
+			if i%8 == 0 {
+				page = append(page, 0)
+			}
+			page[len(page)-1] |= (v & 1) << (i % 8)
+		}
+		return page, err
+	}
+	integers, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, values)
+	page = append(p.hold(len(levels) + 4*len(integers))[:0], levels...)
+	for _, v := range integers {
 		page = binary.LittleEndian.AppendUint32(page, uint32(v))
 	}
-	h.DataPageHeader.V.Encoding, h.DataPageHeaderV2.V.Encoding = format.Plain, format.Plain
 	return page, err
 }
 

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // FuzzRuns compares checkRuns with the decoder, which takes the memory that it is
@@ -55,6 +57,44 @@ func TestPackedRuns(t *testing.T) {
 		}
 		if _, err := checkRuns(append(runs, 1), 1, mostValues, 1); err == nil {
 			t.Errorf("%d eights in a byte: no error", n)
+		}
+	}
+}
+
+// Booleans that are written as runs are handed to the decoder as bits: it takes a run of
+// so many bits for one of whole bytes.
+func TestBooleanRuns(t *testing.T) {
+	const (
+		levels = "\x02\x00\x2c\x01"                 // a null, 22 values
+		runs   = "\x06\x01\x04\x00\x03\xa5\x12\xff" // 3 that are true, 2 that are not, 8 bits, 9 true
+		bits   = "\xa7\xf4\x3f"
+	)
+	for _, tt := range []struct {
+		name         string
+		header       format.PageHeader
+		before, runs string
+		good         bool
+	}{
+		{"version 1", format.PageHeader{Type: format.DataPage}, "\x04\x00\x00\x00" + levels, runs, true},
+		{"version 2", format.PageHeader{Type: format.DataPageV2}, levels, runs, true},
+		{"too few", format.PageHeader{Type: format.DataPageV2}, levels, runs[:len(runs)-2] + "\x10\xff", false},
+	} {
+		h := &tt.header
+		v1, v2 := &h.DataPageHeader.V, &h.DataPageHeaderV2.V
+		v1.NumValues, v1.Encoding, v1.DefinitionLevelEncoding = 23, format.RLE, format.RLE
+		v2.NumValues, v2.Encoding, v2.DefinitionLevelsByteLength = 23, format.RLE, int32(len(levels))
+		p := &pages{leaf: &leaf{kind: parquet.Boolean, defined: 1}, inflaters: &inflaters{}}
+		body := tt.before + "\x08\x00\x00\x00" + tt.runs
+		h.UncompressedPageSize = int32(len(body))
+		page, err := p.decompress(h, []byte(body))
+		if !tt.good {
+			if err == nil || err.Error() != "its values: 21, where there should be 22" {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			continue
+		}
+		if err != nil || string(page) != tt.before+bits || h.Type == format.DataPage && v1.Encoding != format.Plain || h.Type == format.DataPageV2 && v2.Encoding != format.Plain {
+			t.Errorf("%s: %x, %v", tt.name, page, err)
 		}
 	}
 }

@@ -21,12 +21,12 @@ const (
 type pages struct {
 	*inflaters
 	*leaf
-	codec format.CompressionCodec
-	file  *bufio.Reader
-	left  int64  // bytes of the chunk that are not read
-	n     int    // pages so far
-	dict  bool   // there was a dictionary
-	wide  []byte // values of the page, where it is to be narrowed
+	codec   format.CompressionCodec
+	file    *bufio.Reader
+	left    int64  // bytes of the chunk that are not read
+	n       int    // pages so far
+	dict    bool   // there was a dictionary
+	misread []byte // values of the page, if the decoder would get them wrong
 
 	at           int64  // bytes that were given to the decoder
 	header, page []byte // what is left of a page
@@ -195,5 +195,5 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	if err := p.check(h, page); err != nil {
 		return nil, err
 	}
-	return p.narrow(h, page)
+	return p.plain(h, page)
 }

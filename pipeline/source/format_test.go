@@ -696,7 +696,7 @@ func TestForeignFiles(t *testing.T) {
 		"duckdb-v1.parquet": row, "duckdb-v2.parquet": row,
 		"js.arrow": "http://example.com/2|red|∅|∅", "js.arrows": "http://example.com/2|red|∅|∅",
 		"js-old.arrows": "http://example.com/2|red|∅|∅",
-		"polars.arrow":  "http://example.com/2|red|-2",
+		"polars.arrow":  "http://example.com/2|red|-2", "rust-v2.parquet": "http://example.com/2|true",
 	} {
 		name = "../../testdata/source/" + name
 		t.Run(name, func(t *testing.T) {

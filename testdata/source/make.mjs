@@ -2,6 +2,7 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import * as arrow from 'apache-arrow';
 import pl from 'nodejs-polars';
+import parquet from 'parquet-wasm/node';
 import { writeFileSync } from 'node:fs';
 const out = process.argv[2];
 const db = await (await DuckDBInstance.create(':memory:')).connect();
@@ -29,3 +30,7 @@ old.writeAll(table);
 writeFileSync(`${out}/js-old.arrows`, old.toUint8Array(true));
 const frame = pl.DataFrame({ url: ['http://example.com/0', 'http://example.com/1', 'http://example.com/2'], team: ['red', null, 'red'], n: [0, -1, -2] });
 frame.writeIPC(`${out}/polars.arrow`, { compression: 'lz4' });
+const even = [...Array(40).keys()].map((i) => (i === 1 ? null : i < 20 || i % 2 === 0)); // true as a run, then bits
+const flags = new arrow.Table({ url: arrow.vectorFromArray(even.map((_, i) => `http://example.com/${i}`), new arrow.Utf8()), even: arrow.vectorFromArray(even, new arrow.Bool()) });
+writeFileSync(`${out}/rust-v2.parquet`, parquet.writeParquet(parquet.Table.fromIPCStream(arrow.tableToIPC(flags, 'stream')),
+  new parquet.WriterPropertiesBuilder().setWriterVersion(parquet.WriterVersion.V2).build()));
