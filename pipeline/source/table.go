@@ -3,7 +3,6 @@ package source
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,27 +17,43 @@ type cells func() ([]byte, bool, error)
 // A table is a part of an input that has its rows in columns: a row group or a
 // record batch. One worker at a time takes the rows that follow.
 type table struct {
-	mu     sync.Mutex
-	name   string
-	rows   int64
-	cols   []cells
-	close  func()
-	first  int64        // records before it
-	left   atomic.Int64 // rows that nobody took
-	broken bool         // it cannot be read any further
+	mu    sync.Mutex
+	name  string
+	rows  int64
+	cols  []cells
+	close func()
+	first int64        // records before it
+	left  atomic.Int64 // rows that nobody took; 0 after an error
 }
 
-// read takes rows, as many as b holds.
+// read takes rows, as many as b holds. If one of them cannot be read, b has those before
+// it, and nobody gets the rest.
 func (t *table) read(b *batcher) error {
 	start := time.Now()
 	t.mu.Lock()
 	b.in.waited(start)
 	defer t.mu.Unlock()
-	n := t.left.Load()
-	if b.base = t.first + t.rows - n; n == 0 || t.broken {
+	left := t.left.Load()
+	if b.base = t.first + t.rows - left; left == 0 {
 		return nil // another worker was first
 	}
-	t.broken = true // unless we get to the end
+	if err := b.in.safely(func() error { return t.take(b, left) }); err != nil {
+		t.left.Store(0)
+		return err
+	}
+	left -= b.n
+	t.left.Store(left)
+	switch {
+	case left == 0:
+		t.close()
+	case b.limited():
+		b.in.cut = true
+	}
+	return nil
+}
+
+// take appends up to n rows to b, as many as it holds.
+func (t *table) take(b *batcher, n int64) error {
 	at := 0
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,14 +78,6 @@ func (t *table) read(b *batcher) error {
 			}
 		}
 		b.row(-1, size+8*len(t.cols)) // rows of nulls have a size too
-	}
-	if n > 0 && b.limited() {
-		b.in.cut = true
-	}
-	t.broken = false
-	t.left.Store(n)
-	if n == 0 {
-		t.close()
 	}
 	return nil
 }
@@ -108,11 +115,11 @@ func (r *reading) readTables(most int, next func() (*table, error)) error {
 
 func (s *tables) work(b *batcher) error {
 	for !s.in.cut {
-		t := s.take(b.worker)
+		t := s.choose(b.worker)
 		if t == nil {
 			return nil
 		}
-		if err := s.in.safely(func() error { return t.read(b) }); err != nil {
+		if err := t.read(b); err != nil {
 			s.mu.Lock()
 			s.failed(t, b.base+b.n, err)
 			s.mu.Unlock()
@@ -125,9 +132,9 @@ func (s *tables) work(b *batcher) error {
 	return nil
 }
 
-// take returns a table that has rows left, be it another worker's; nil: there is
-// none. What follows the first error is not read.
-func (s *tables) take(worker int) *table {
+// choose returns a table that has rows left, be it another worker's; nil: there is
+// none. Tables behind the first error known are not read.
+func (s *tables) choose(worker int) *table {
 	start := time.Now()
 	s.mu.Lock()
 	s.in.waited(start)
@@ -165,9 +172,6 @@ func (s *tables) failed(t *table, after int64, err error) {
 	s.next = nil
 	if s.err == nil || after < s.err.after {
 		s.err = &inputError{after, fmt.Errorf("%s: %w", t.name, err)}
-	}
-	if i := slices.Index(s.open, t); i >= 0 {
-		s.open[i] = nil
 	}
 }
 
