@@ -211,8 +211,8 @@ func (in *Input) close() error {
 	if in.src != nil {
 		in.src.Close()
 	}
-	if in.drained != nil {
-		<-in.drained
+	if in.drain != nil && in.direct() {
+		in.drain() // it may be under way
 	}
 	if in.file != nil {
 		err = in.file.Close()

@@ -42,12 +42,9 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 		}
 	}
 	in.src.ctx = ctx
+	in.drain = sync.OnceValue(in.src.drain)
 	if in.direct() {
-		in.drained = make(chan struct{})
-		go func(w *window) {
-			defer close(in.drained)
-			in.drain = w.drain()
-		}(in.src)
+		go in.drain()
 	}
 	if in.Limit > 0 {
 		in.sums = sha256.New()
@@ -136,12 +133,7 @@ func (in *Input) finish() error {
 		in.sums.Sum(in.sum[:0])
 		return nil
 	}
-	if in.drained == nil {
-		in.drain = in.src.drain()
-	} else {
-		<-in.drained
-	}
-	err := in.drain
+	err := in.drain()
 	if err == nil && in.info != nil {
 		err = in.unchanged(in.file)
 	}

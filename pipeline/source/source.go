@@ -201,8 +201,7 @@ type Input struct {
 	file         fsys.File            // below src; nil: standard input
 	spool        fsys.File            // the decompressed bytes, where a format needs them at random
 	randomAccess bool                 // it does need them so
-	drained      chan struct{}        // closed when src, which is only hashed, is at its end
-	drain        error                // what stopped that
+	drain        func() error         // reads src to its end, once; nil: not before Read
 	read         func(*reading) error // the records of the format; set by Open
 	started      bool                 // Read or Close was called
 	others       bool                 // Among is other than Columns
