@@ -211,12 +211,14 @@ func validity(n int, nulls []int32) []byte {
 // each a 0 and its cells, or a 1 and its raw line; each with its length, which
 // is all ones for a null, as 8 bytes, big-endian.
 func (b *batcher) digest() {
-	nulls := make([]int, len(b.cols))
-	errs := b.errs
-	for i, row := range b.rows {
-		for ; len(errs) > 0 && errs[0].Row < row; errs = errs[1:] {
+	nulls := make([]int, len(b.cols)) // those of each column that were added
+	i, errs := 0, b.errs
+	for row := b.base + 1; row <= b.base+b.n; row++ {
+		if len(errs) > 0 && errs[0].Row == row {
 			b.in.sums.Write([]byte{1})
 			b.hash(errs[0].Raw)
+			errs = errs[1:]
+			continue
 		}
 		b.in.sums.Write([]byte{0})
 		for j := range b.cols {
@@ -228,10 +230,7 @@ func (b *batcher) digest() {
 			}
 			b.hash(c.data[c.ends[i]:c.ends[i+1]])
 		}
-	}
-	for _, e := range errs {
-		b.in.sums.Write([]byte{1})
-		b.hash(e.Raw)
+		i++
 	}
 }
 
