@@ -48,6 +48,8 @@ type block struct {
 const (
 	someBlocks = 3  // of a stream that one goroutine reads
 	mostBlocks = 64 // of any
+
+	codedBuffer = 64 << 10 // bytes of compressed input read at a time: decoders ask for a few
 )
 
 // errCut is the error of a stream that ends within something.
@@ -129,47 +131,46 @@ func (s *stream) run() {
 
 // open settles compression and encoding by the first bytes.
 func (s *stream) open() (io.Reader, func(), error) {
-	magic, r, err := peek(s.digest, 4)
+	r, closer, err := s.decompress()
 	if err != nil {
 		return nil, nil, err
 	}
-	if isGzip(magic) || isZstd(magic) { // decoders ask for some bytes of each frame and each block
-		r = bufio.NewReaderSize(r, 64<<10)
-	}
-	var closer func()
-	switch {
-	case isGzip(magic):
-		s.compression = "gzip"
-		r, err = gzip.NewReader(r)
-	case isZstd(magic):
-		s.compression = "zstd"
-		var z *zstd.Decoder
-		// One goroutine is enough beside the parsing; 128 MiB is the window
-		// that the zstd tool accepts.
-		z, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
-		if err == nil {
-			r, closer = z, z.Close
-		}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.compression != "" {
-		if magic, r, err = peek(r, 4); err != nil {
-			return nil, closer, err
-		}
-	}
+	start, r, err := peek(r)
 	s.encoding = "utf-8"
 	endian := unicode.LittleEndian
 	switch {
-	case bytes.HasPrefix(magic, []byte{0xff, 0xfe}):
+	case bytes.HasPrefix(start, []byte{0xff, 0xfe}):
 		s.encoding = "utf-16le"
-	case bytes.HasPrefix(magic, []byte{0xfe, 0xff}):
+	case bytes.HasPrefix(start, []byte{0xfe, 0xff}):
 		s.encoding, endian = "utf-16be", unicode.BigEndian
 	default:
-		return r, closer, nil
+		return r, closer, err
 	}
-	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, nil
+	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, err
+}
+
+// decompress settles the compression by the first bytes. The function that it returns,
+// if any, gives back what the decoder holds.
+func (s *stream) decompress() (io.Reader, func(), error) {
+	start, r, err := peek(s.digest)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case isGzip(start):
+		s.compression = "gzip"
+		z, err := gzip.NewReader(bufio.NewReaderSize(r, codedBuffer))
+		return z, nil, err
+	case isZstd(start):
+		s.compression = "zstd"
+		// One goroutine is enough beside the parsing; 128 MiB is the window
+		// that the zstd tool accepts.
+		z, err := zstd.NewReader(bufio.NewReaderSize(r, codedBuffer), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			return nil, nil, err
+		}
+		return z, z.Close, nil
+	}
+	return r, nil, nil
 }
 
 func isGzip(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
@@ -181,14 +182,14 @@ func isZstd(b []byte) bool {
 		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte{0x2a, 0x4d, 0x18})
 }
 
-// peek returns the first n bytes of r, fewer at its end, and a reader of all.
-func peek(r io.Reader, n int) ([]byte, io.Reader, error) {
-	b := make([]byte, n)
-	n, err := io.ReadFull(r, b)
-	if err != nil && err != io.EOF && (err != io.ErrUnexpectedEOF || n == 0) {
-		return nil, nil, err
+// peek returns the first 4 bytes of r, fewer at its end, and a reader of all.
+func peek(r io.Reader) ([]byte, io.Reader, error) {
+	b := bufio.NewReaderSize(r, 16) // little, as larger reads go past it
+	start, err := b.Peek(4)
+	if err == io.EOF {
+		err = nil
 	}
-	return b[:n], io.MultiReader(bytes.NewReader(b[:n]), r), nil
+	return start, b, err
 }
 
 // following returns the next block, or nil after the last.
