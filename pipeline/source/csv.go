@@ -110,7 +110,7 @@ func (l *lines) slow(b *batcher) bool {
 	w := l.w
 	next, f := l.record(w.buf, w.pos, w.eof())
 	switch {
-	case f == nil && next == more:
+	case next == more:
 		return false
 	case f == nil && l.restore != nil && l.count > rejectsLead && l.count < l.ncols && w.buf[next-1] == '\n':
 		// Spreadsheets leave out the last delimiters of rows where nothing stands between them.

@@ -228,7 +228,7 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 			continue
 		}
 		next, f := sp.record(buf, p, eof)
-		if f == nil && next == more {
+		if next == more {
 			break
 		}
 		s.records++

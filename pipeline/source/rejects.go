@@ -29,25 +29,14 @@ type restorer []*splitter
 
 // openRejects settles the columns if the text is a rejects file.
 func (in *Input) openRejects(w *window, start int) (bool, error) {
-	buf := w.buf[w.pos:]
-	delim := rejectsDelimiter(buf[start:])
+	delim := rejectsDelimiter(w.buf[w.pos+start:])
 	if delim == 0 {
 		return false, nil
 	}
 	s := in.rejectsSplitter(delim)
-	next, f := s.record(buf, start, w.eof())
-	for f == nil && next == more {
-		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
-			return false, err
-		}
-		s.moved()
-		buf = w.buf[w.pos:]
-		next, f = s.record(buf, start, w.eof())
-	}
-	header := texts(s.fields)
-	if f != nil || len(header) < rejectsLead+2 || s.count > s.keep || header[len(header)-1] != rejectsTail ||
-		strings.Join(header[:rejectsLead], ",") != rejectsHead {
-		return false, nil
+	header, end, err := rejectsHeader(s, w, start)
+	if header == nil {
+		return false, err
 	}
 	in.Format = "rejects"
 	in.Dialect = &Dialect{Delimiter: string([]byte{delim}), Quote: `"`, Header: true, Encoding: w.encoding, BOM: start > 0}
@@ -58,7 +47,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		in.Dialect.RawQuote = string([]byte{in.opts.Quote})
 	}
 	in.nameColumns(restored(header))
-	in.openLines(next, func() *lines {
+	in.openLines(end, func() *lines {
 		var r restorer
 		for _, delim := range []byte(in.candidates()) {
 			r = append(r, newSplitter(delim, in.opts.Quote, in.opts.MaxField, true))
@@ -68,16 +57,43 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	if err := in.settleColumns(); err != nil {
 		return false, err
 	}
-	for n := int64(1); next < len(buf); n++ { // what else is in sight
-		next, f = s.record(buf, next, w.eof())
-		if f != nil || next == more || s.count != len(header) {
-			break
+	return true, in.checkSight(s, w, end, len(header))
+}
+
+// rejectsHeader returns the cells of the record at start and where it ends, or nil if
+// that is not the header of a rejects file.
+func rejectsHeader(s *splitter, w *window, start int) (header []string, end int, err error) {
+	end, fault := s.record(w.buf[w.pos:], start, w.eof())
+	for end == more {
+		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
+			return nil, 0, err
 		}
-		if err := in.oneURL(n, s.fields[rejectsLead:len(header)-1]); err != nil {
-			return false, err
-		}
+		s.moved()
+		end, fault = s.record(w.buf[w.pos:], start, w.eof())
 	}
-	return true, nil
+	header = texts(s.fields)
+	if fault != nil || len(header) < rejectsLead+2 || s.count > s.keep || header[len(header)-1] != rejectsTail ||
+		strings.Join(header[:rejectsLead], ",") != rejectsHead {
+		return nil, 0, nil
+	}
+	return header, end, nil
+}
+
+// checkSight is oneURL of the rows from p on that the window holds, of ncols cells each,
+// up to the first that has other ones.
+func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
+	buf := w.buf[w.pos:]
+	for n := int64(1); p < len(buf); n++ {
+		next, fault := s.record(buf, p, w.eof())
+		if fault != nil || next == more || s.count != ncols {
+			return nil
+		}
+		if err := in.oneURL(n, s.fields[rejectsLead:ncols-1]); err != nil {
+			return err
+		}
+		p = next
+	}
+	return nil
 }
 
 // oneURL checks that a row has one of the cells that may hold its URL, or none. The rows

@@ -101,8 +101,8 @@ func malformed(format string, args ...any) *fault {
 const more = -1
 
 // record splits the record at buf[p:], which is not empty, into s.fields. It
-// returns the position after its line ending, or more if buf ends before that
-// is known.
+// returns the position after its line ending, more if buf ends before that is
+// known, or a fault and 0.
 func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	s.fields, s.count, s.scratch = s.fields[:0], 0, s.scratch[:0]
 	start, end := p, len(buf)
