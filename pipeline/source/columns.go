@@ -20,17 +20,11 @@ func isURLName(name string) bool {
 	return false
 }
 
+var separators = strings.NewReplacer(" ", "", "_", "", "-", "")
+
 // fold makes names comparable that differ in case, spaces, underscores and
 // hyphens alone.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case ' ', '_', '-':
-			return -1
-		}
-		return r
-	}, strings.ToLower(name))
-}
+func fold(name string) string { return separators.Replace(strings.ToLower(name)) }
 
 // nameColumns takes the cells of a header.
 func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }

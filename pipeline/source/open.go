@@ -41,8 +41,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	if err == nil {
 		return in, nil
 	}
-	var usage *UsageError
-	if ctx.Err() == nil && !errors.As(err, &usage) {
+	if _, usage := errors.AsType[*UsageError](err); !usage && ctx.Err() == nil {
 		err = fmt.Errorf("open %s: %w", name, err)
 	}
 	return nil, err

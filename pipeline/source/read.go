@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -100,23 +101,22 @@ func (r *reading) share(work func(*batcher) error) error {
 	}
 	do(0)
 	others.Wait()
-	var first *inputError
-	for _, err := range errs {
-		var e *inputError
-		switch {
-		case err == nil:
-		case r.ctx.Err() != nil:
-			return context.Cause(r.ctx)
-		case !errors.As(err, &e):
-			return err
-		case first == nil || e.after < first.after:
-			first = e
-		}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 0 {
+		return nil
 	}
-	if first != nil {
-		return first
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
 	}
-	return nil
+	return slices.MinFunc(errs, func(a, b error) int { return cmp.Compare(place(a), place(b)) })
+}
+
+// place is how many records of the input stand before an error; -1: that is in none.
+func place(err error) int64 {
+	if e, ok := errors.AsType[*inputError](err); ok {
+		return e.after
+	}
+	return -1
 }
 
 // An inputError is what is wrong with an input, after so many records.
@@ -148,14 +148,15 @@ func (in *Input) finish() error {
 
 // explain names the input and the place.
 func (in *Input) explain(ctx context.Context, err error) error {
-	var e *inputError
-	var usage *UsageError
-	switch {
-	case !errors.As(err, &e):
+	e, ok := errors.AsType[*inputError](err)
+	if !ok {
 		return err
+	}
+	usage, _ := errors.AsType[*UsageError](e.err)
+	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(e.err, &usage):
+	case usage != nil:
 		return usage
 	case in.Format != "parquet" && in.Format != "arrow":
 		return fmt.Errorf("read %s after record %d (near byte %d): %w", in.Name, e.after, in.src.offset(), e.err)
