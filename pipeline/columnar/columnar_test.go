@@ -76,6 +76,18 @@ func readParquet(data []byte) (rows int, err error) {
 	return rows, nil
 }
 
+// parquetOf returns a Parquet file of row groups with so many rows each.
+func parquetOf[T any](t *testing.T, rows []T, group int64) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w := parquet.NewGenericWriter[T](&file, parquet.MaxRowsPerRowGroup(group))
+	_, err := w.Write(rows)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
 // changed returns a Parquet file of two row groups, three rows in all, in a column
 // with a dictionary and one of lists, with other metadata.
 func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
@@ -84,15 +96,8 @@ func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
 		A string `parquet:",dict"`
 		L []string
 	}
-	var file bytes.Buffer
-	w := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(2))
-	if _, err := w.Write([]row{{A: "a"}, {A: "b"}, {A: "a"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	file := parquetOf(t, []row{{A: "a"}, {A: "b"}, {A: "a"}}, 2)
+	f, err := parquet.OpenFile(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +107,7 @@ func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(file.Bytes(), footer...)
+	return append(file, footer...)
 }
 
 // What cannot be read whatever its pages hold is told when the file is opened, before
@@ -173,17 +178,10 @@ func TestDictionaryOffset(t *testing.T) {
 func TestSmallChunks(t *testing.T) {
 	type row struct{ A, B string }
 	const groups = 200
-	var file bytes.Buffer
-	w := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(1))
-	if _, err := w.Write(make([]row, groups)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	file := parquetOf(t, make([]row, groups), 1)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if rows, err := readParquet(file.Bytes()); rows != 2*groups || err != nil {
+	if rows, err := readParquet(file); rows != 2*groups || err != nil {
 		t.Fatal(rows, err)
 	}
 	runtime.ReadMemStats(&after)
