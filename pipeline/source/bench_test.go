@@ -15,9 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// count reads data as CSV with ncols columns and counts the rows.
-func count(data []byte, ncols int) (n int64, err error) { return countBy(1, data, ncols) }
-
+// countBy reads data as CSV with ncols columns and counts the rows.
 func countBy(workers int, data []byte, ncols int) (n int64, err error) {
 	in, err := openBytes(data, Options{Header: HeaderNo, URLColumn: "1", Delimiter: ','})
 	if err != nil {
@@ -138,13 +136,12 @@ func BenchmarkSplit(b *testing.B) {
 	for cols := 1; cols <= 3; cols++ {
 		data := benchData(cols, false, rows)
 		b.Run(fmt.Sprintf("cols=%d", cols), func(b *testing.B) {
-			opts, _ := Options{}.settled()
-			in := &Input{Columns: make([]string, cols), opts: opts}
-			ctx, cancel := context.WithCancelCause(context.Background())
-			batches := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: func(int, *Batch) error { return nil }}, 0)
+			in := testInput(nil, cols, Options{})
+			defer in.Close()
+			batches := testBatcher(in, func(int, *Batch) error { return nil })
 			b.SetBytes(int64(len(data)))
 			for b.Loop() {
-				l := newLines(',', cols, opts)
+				l := newLines(',', cols, in.opts)
 				if err := l.finish(&window{buf: data, err: io.EOF, turn: make(chan *window, 1)}, batches); err != nil {
 					b.Fatal(err)
 				}

@@ -15,22 +15,16 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
-	"pgregory.net/rapid"
 )
 
 // guessed reads data as split does, with every block but the first guessed
 // before the window comes, and counts the guesses that were right.
 func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, blocks, right int, err error) {
-	if opts, err = opts.settled(); err != nil {
-		return nil, 0, 0, err
-	}
-	in := &Input{Columns: make([]string, ncols), opts: opts}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	w := newWindow(ctx, newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
+	in := testInput(data, ncols, opts)
+	w := in.src
 	defer w.Close()
 	w.lines.Store(true)
-	l := newLines(delim, ncols, opts)
+	l := newLines(delim, ncols, in.opts)
 	from := 0 // 1: g
 	emit := func(worker int, b *Batch) error {
 		recs = append(recs, records(b)...)
@@ -43,11 +37,11 @@ func guessed(data []byte, delim byte, ncols int, opts Options) (recs []rec, bloc
 	if err := w.look(1); err != nil { // as for the header
 		return nil, 0, 0, err
 	}
-	b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: emit}, 0)
+	b := testBatcher(in, emit)
 	err = l.finish(w, b)
 	g := newBatcher(b.reading, 1)
 	for ; err == nil; blocks++ {
-		blk, e := w.following(ctx)
+		blk, e := w.following(w.ctx)
 		if blk == nil {
 			err = e
 			break
@@ -77,23 +71,6 @@ func checkWorkers(t failer, data []byte, delim byte, ncols int, opts Options) {
 			t.Fatalf("input %q, %d columns, %+v, %d workers: %v\n got %v\nwant %v", data, ncols, opts, workers, err, strs(got), strs(want))
 		}
 	}
-}
-
-// Neither workers nor blocks nor batches show in what is read.
-func TestWorkers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		data := generated(t)
-		delim := rapid.SampledFrom([]byte{',', ',', 0}).Draw(t, "delimiter")
-		ncols := 1
-		if delim != 0 {
-			ncols = rapid.IntRange(1, 3).Draw(t, "ncols")
-		}
-		checkWorkers(t, data, delim, ncols, Options{
-			MaxField:  rapid.SampledFrom([]int{1, 3, 8, 1000}).Draw(t, "maxField"),
-			BatchRows: rapid.SampledFrom([]int{1, 7, 65536}).Draw(t, "batch"),
-			Block:     rapid.IntRange(1, 80).Draw(t, "block"),
-		})
-	})
 }
 
 // What was guessed and what was read before it share no memory: errors and full
@@ -180,14 +157,11 @@ func TestLongRecordIsLinear(t *testing.T) {
 		"never ends": "\"" + strings.Repeat("http://example.com/a\n", 10_000),
 		"one line":   strings.Repeat("x,", 50_000) + "\n",
 	} {
-		opts, _ := Options{Block: 64}.settled()
-		in := &Input{Columns: make([]string, 1), opts: opts}
-		ctx, cancel := context.WithCancelCause(context.Background())
-		w := newWindow(ctx, newStream(newDigest(strings.NewReader(data), &in.done), opts.Block))
-		l := newLines(',', 1, opts)
-		b := newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: func(int, *Batch) error { return nil }}, 0)
+		in := testInput([]byte(data), 1, Options{Block: 64})
+		w, l := in.src, newLines(',', 1, in.opts)
+		b := testBatcher(in, func(int, *Batch) error { return nil })
 		looked := 0
-		for blk, err := w.following(ctx); blk != nil; blk, err = w.following(ctx) {
+		for blk, err := w.following(w.ctx); blk != nil; blk, err = w.following(w.ctx) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +179,6 @@ func TestLongRecordIsLinear(t *testing.T) {
 			t.Errorf("%s: looked at %d bytes of %d", name, looked, len(data))
 		}
 		w.Close()
-		cancel(nil)
 	}
 }
 

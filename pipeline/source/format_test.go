@@ -186,6 +186,20 @@ func checkBytes(t *testing.T, data []byte, want []string) {
 	checkInput(t, in, data, want)
 }
 
+// checkParts is checkBytes in batches of several sizes, by several workers.
+func checkParts(t *testing.T, data []byte, want []string) {
+	t.Helper()
+	for _, batch := range []int{1, 7, 65536} {
+		for _, workers := range []int{1, 2, 9} {
+			in, err := openBytes(data, Options{BatchRows: batch})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkInputBy(t, workers, in, data, want)
+		}
+	}
+}
+
 // There is at least one worker, and it may be asked how far it has come.
 func TestProgressWhileReading(t *testing.T) {
 	in, err := Open(t.Context(), write(t, "a.csv", []byte("url\n"+strings.Repeat("http://a/\n", 100_000))), Options{})
@@ -509,15 +523,7 @@ func TestParquetPages(t *testing.T) {
 		rows, want = append(rows, r), append(want, cells)
 	}
 	data := parquetOf(t, rows, parquet.PageBufferSize(500), parquet.MaxRowsPerRowGroup(700))
-	for _, batch := range []int{1, 7, 65536} {
-		for _, workers := range []int{1, 2, 9} {
-			in, err := openBytes(data, Options{BatchRows: batch})
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkInputBy(t, workers, in, data, want)
-		}
-	}
+	checkParts(t, data, want)
 }
 
 // Of nulls the levels tell; what the header of a page says of their number does not
@@ -554,16 +560,7 @@ func TestArrowBatches(t *testing.T) {
 		recs = append(recs, fromJSON(t, "["+strings.Join(rows, ",")+"]", arrow.Field{Name: "url", Type: arrow.BinaryTypes.String}))
 	}
 	for _, file := range []bool{true, false} {
-		data := arrowOf(t, file, recs)
-		for _, batch := range []int{1, 7, 65536} {
-			for _, workers := range []int{1, 2, 9} {
-				in, err := openBytes(data, Options{BatchRows: batch})
-				if err != nil {
-					t.Fatal(err)
-				}
-				checkInputBy(t, workers, in, data, want)
-			}
-		}
+		checkParts(t, arrowOf(t, file, recs), want)
 	}
 }
 

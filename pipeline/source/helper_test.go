@@ -147,13 +147,8 @@ func split(data []byte, delim byte, ncols int, opts Options) ([]rec, error) {
 }
 
 func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]rec, error) {
-	opts, err := opts.settled()
-	if err != nil {
-		return nil, err
-	}
-	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
-	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
-	in.openLines(0, func() *lines { return newLines(delim, ncols, opts) })
+	in := testInput(data, ncols, opts)
+	in.openLines(0, func() *lines { return newLines(delim, ncols, in.opts) })
 	recs, err := collectBy(in, workers)
 	if err == nil && in.Records() != int64(len(recs)) {
 		err = fmt.Errorf("%d records counted, %d seen", in.Records(), len(recs))
@@ -162,6 +157,23 @@ func splitBy(workers int, data []byte, delim byte, ncols int, opts Options) ([]r
 		err = fmt.Errorf("wrong digest or size %d", in.Size())
 	}
 	return recs, err
+}
+
+// testInput is an input of ncols columns, before its first record.
+func testInput(data []byte, ncols int, opts Options) *Input {
+	opts, err := opts.settled()
+	if err != nil {
+		panic(err)
+	}
+	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
+	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done), opts.Block))
+	return in
+}
+
+// testBatcher is that of the only worker of a Read.
+func testBatcher(in *Input, emit func(int, *Batch) error) *batcher {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return newBatcher(&reading{in: in, ctx: ctx, cancel: cancel, schema: in.schema(), emit: emit}, 0)
 }
 
 func newLines(delim byte, ncols int, opts Options) *lines {

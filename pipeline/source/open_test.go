@@ -370,10 +370,7 @@ func TestEmit(t *testing.T) {
 
 // What was closed is not read, be it a stream or a file.
 func TestReadAfterClose(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.csv")
-	if err := os.WriteFile(path, []byte("url\nhttp://a/\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	path := write(t, "a.csv", []byte("url\nhttp://a/\n"))
 	for _, name := range []string{path, "-"} {
 		in, err := Open(t.Context(), name, Options{Stdin: strings.NewReader("url\nhttp://a/\n")})
 		if err != nil {
