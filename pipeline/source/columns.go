@@ -153,28 +153,23 @@ func (in *Input) column(want, option string) (int, error) {
 // usage makes a usage error that lists the columns, or the first record.
 func (in *Input) usage(msg string) error {
 	const most = 50
-	names, list := in.Columns, strings.Builder{}
-	list.WriteString("columns: ")
+	names, what := in.Columns, "columns"
 	if in.first != nil && !in.Dialect.Header {
-		names = in.first
-		list.Reset()
-		list.WriteString("first record: ")
+		names, what = in.first, "first record"
 		if in.before != "" {
 			msg += "; the first line cannot be split: " + in.before
 		}
 	}
-	for i, name := range names {
-		if i == most {
-			fmt.Fprintf(&list, ", and %d more", len(names)-most)
-			break
-		}
-		if i > 0 {
-			list.WriteString(", ")
-		}
-		fmt.Fprintf(&list, "%d %q", i+1, escaped(name))
+	var list []string
+	for i, name := range names[:min(most, len(names))] {
+		list = append(list, fmt.Sprintf("%d %q", i+1, escaped(name)))
 	}
+	if more := len(names) - most; more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	msg += "; " + what + ": " + strings.Join(list, ", ")
 	if len(in.Skipped) > 0 {
-		fmt.Fprintf(&list, "; repeated, so no use: %q", in.Skipped[:min(most, len(in.Skipped))])
+		msg += fmt.Sprintf("; repeated, so no use: %q", in.Skipped[:min(most, len(in.Skipped))])
 	}
-	return &UsageError{in.Name, msg + "; " + list.String()}
+	return &UsageError{in.Name, msg}
 }
