@@ -103,30 +103,39 @@ func (s *stream) run() {
 		}
 		b.buf = b.buf[:s.head+s.size]
 		copy(b.buf[b.start:], rest)
-		n := s.head
-		for n < len(b.buf) && b.err == nil {
-			select {
-			case <-s.stop: // what the input has left may be another reader's
-				return
-			default:
-			}
-			var m int
-			m, b.err = r.Read(b.buf[n:])
-			n += m
+		if !s.fill(b, r) {
+			return
 		}
-		end := n
-		if near := max(n-s.head/2, b.start); s.lines.Load() && b.err == nil {
-			if i := bytes.LastIndexByte(b.buf[near:n], '\n'); i >= 0 {
+		end := len(b.buf)
+		if near := max(end-s.head/2, b.start); s.lines.Load() && b.err == nil {
+			if i := bytes.LastIndexByte(b.buf[near:], '\n'); i >= 0 {
 				end = near + i + 1
 			}
 		}
-		if errors.Is(b.err, io.ErrUnexpectedEOF) { // gzip and zstd say no more
-			b.err = errCut
-		}
-		rest = append(rest[:0], b.buf[end:n]...)
+		rest = append(rest[:0], b.buf[end:]...)
 		b.buf = b.buf[:end]
 		s.full <- b // has room for all blocks that exist
 	}
+}
+
+// fill reads a block from r, be it cut short by an error, or says that it was stopped.
+func (s *stream) fill(b *block, r io.Reader) bool {
+	n := s.head
+	for n < len(b.buf) && b.err == nil {
+		select {
+		case <-s.stop: // what the input has left may be another reader's
+			return false
+		default:
+		}
+		var m int
+		m, b.err = r.Read(b.buf[n:])
+		n += m
+	}
+	b.buf = b.buf[:n]
+	if errors.Is(b.err, io.ErrUnexpectedEOF) { // gzip and zstd say no more
+		b.err = errCut
+	}
+	return true
 }
 
 // open settles compression and encoding by the first bytes.
