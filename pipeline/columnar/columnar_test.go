@@ -133,14 +133,14 @@ func TestNames(t *testing.T) {
 	const leaves, path = 1 << 10, mostNames >> 10
 	for _, more := range []int{0, 1} {
 		group := strings.Repeat("g", path-len("..a")+more)
-		meta := &format.FileMetaData{Schema: []format.SchemaElement{
+		schema := []format.SchemaElement{
 			{Name: "root", NumChildren: thrift.New[int32](2)}, {Name: group, NumChildren: thrift.New[int32](leaves)},
-		}}
-		for range leaves {
-			meta.Schema = append(meta.Schema, format.SchemaElement{Name: "a", Type: thrift.New(format.ByteArray)})
 		}
-		meta.Schema = append(meta.Schema, format.SchemaElement{Name: "", NumChildren: thrift.New[int32](0)})
-		if n, err := checkTree(meta); (err == nil) != (more == 0) {
+		for range leaves {
+			schema = append(schema, format.SchemaElement{Name: "a", Type: thrift.New(format.ByteArray)})
+		}
+		schema = append(schema, format.SchemaElement{Name: "", NumChildren: thrift.New[int32](0)})
+		if n, err := checkTree(schema); (err == nil) != (more == 0) {
 			t.Errorf("%d columns, with a group of %d: %v", n, len(group), err)
 		}
 	}

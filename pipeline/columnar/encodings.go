@@ -162,13 +162,11 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 	switch {
 	case encoding == format.Plain, encoding == format.ByteStreamSplit && !bytes && p.width > 0:
 		return p.checkPlain(values, n)
+	case dictionary(encoding) && !p.dict:
+		return errors.New("there is no dictionary before them")
+	case dictionary(encoding) && len(values) == 0: // of nulls alone
+		return nil
 	case dictionary(encoding):
-		if !p.dict {
-			return errors.New("there is no dictionary before them")
-		}
-		if len(values) == 0 {
-			return nil
-		}
 		_, err := checkRuns(values[1:], int(values[0]), n, 0)
 		return err
 	case encoding == format.RLE && p.kind == parquet.Boolean:

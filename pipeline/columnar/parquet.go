@@ -39,7 +39,10 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), raw, &meta); err != nil {
 		return nil, err
 	}
-	columns, err := checkTree(&meta)
+	columns, err := checkTree(meta.Schema)
+	if err == nil {
+		err = checkGroups(meta.RowGroups, columns)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -64,16 +67,16 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	return f, nil
 }
 
-// checkTree checks that the schema is a tree, of the elements there are, and that
-// each row group has a chunk for each leaf, of which it returns the number.
-func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
+// checkTree checks that a schema is a tree, of the elements there are, and returns the
+// number of its leaves.
+func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
 	type group struct {
 		left int32 // columns in it that are still to come
 		path int   // bytes of its name, after those of what it lies in
 	}
 	open, names := make([]group, 0, mostDepth), 0
-	for i := range meta.Schema {
-		e, path := &meta.Schema[i], 0
+	for i := range schema {
+		e, path := &schema[i], 0
 		if len(open) > 0 {
 			path = open[len(open)-1].path + len(e.Name) + len(".")
 		}
@@ -89,8 +92,8 @@ func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
 				return 0, fmt.Errorf("the names of its columns, each with those that it lies in, take over %d bytes", mostNames)
 			}
 		} else if n.Valid && n.V != 0 {
-			if n.V < 0 || int(n.V) > len(meta.Schema) || len(open) == mostDepth {
-				return 0, fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(meta.Schema))
+			if n.V < 0 || int(n.V) > len(schema) || len(open) == mostDepth {
+				return 0, fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(schema))
 			}
 			open = append(open, group{n.V, path})
 			continue
@@ -103,15 +106,20 @@ func checkTree(meta *format.FileMetaData) (leaves int, _ error) {
 			open = open[:last]
 		}
 	}
-	if len(open) > 0 || len(meta.Schema) == 0 {
+	if len(open) > 0 || len(schema) == 0 {
 		return 0, errors.New("its schema is cut off")
 	}
-	for i, group := range meta.RowGroups {
-		if len(group.Columns) != leaves || group.NumRows < 0 {
-			return 0, fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), leaves)
+	return leaves, nil
+}
+
+// checkGroups checks that each row group has a chunk for each column.
+func checkGroups(groups []format.RowGroup, columns int) error {
+	for i, group := range groups {
+		if len(group.Columns) != columns || group.NumRows < 0 {
+			return fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), columns)
 		}
 	}
-	return leaves, nil
+	return nil
 }
 
 // inflated is the file that the decoder sees: the magic word, then a range of
