@@ -73,8 +73,8 @@ func (in *Input) arrowStream() (*columnar.ArrowReader, error) {
 }
 
 // isOldStream says whether a stream begins as those did before version 0.15 of Arrow:
-// with the length of a schema, and where in it its table is. Both are small enough for
-// zero bytes, in places where no text has them.
+// with the length of a schema, and the place of its table within it. Both numbers are so
+// small that they have zero bytes, which a text does not have there.
 func isOldStream(start []byte) bool {
 	if len(start) < 8 {
 		return false
@@ -83,9 +83,9 @@ func isOldStream(start []byte) bool {
 	return n < 1<<24 && table < 1<<16 && table > 0 && table < n
 }
 
-// messages reads the messages of a stream for the library, which would take
-// memory for what a message only says that it has, and every EOF for the end: a
-// stream may end without a mark, but not inside a message.
+// messages reads the messages of a stream in place of the library, which would take as
+// much memory as a message claims to need, and any EOF for the end: a stream may end
+// without a mark, but not inside a message.
 type messages struct {
 	w    *window
 	old  bool // there are no ones before a length
@@ -153,7 +153,7 @@ func (m *messages) end() error {
 	}
 }
 
-// take appends the next n bytes to b. It takes memory for what there is.
+// take appends the next n bytes to b. It takes memory as they come, not for all of n.
 func (m *messages) take(b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, max(16<<20, len(b)))

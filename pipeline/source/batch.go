@@ -82,7 +82,7 @@ func (b *batcher) full() bool {
 	return b.n >= int64(b.in.opts.BatchRows) || b.size >= batchBytes || b.limited()
 }
 
-// limited says that no record may follow.
+// limited says that Input.Limit allows no further record.
 func (b *batcher) limited() bool { return b.in.Limit > 0 && b.base+b.n >= b.in.Limit }
 
 // row completes a record whose cells, of size bytes, are in the columns.
@@ -133,8 +133,8 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	b.errs = append(b.errs, RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)]})
 }
 
-// dropBefore drops the records before the one that starts at offset, or says that
-// there is none.
+// dropBefore drops the records before the one that starts at offset. If none starts
+// there it returns false.
 func (b *batcher) dropBefore(offset int64) bool {
 	row, good := slices.BinarySearch(b.offs, offset)
 	e, bad := slices.BinarySearchFunc(b.errs, offset, func(e RowError, at int64) int { return cmp.Compare(e.Offset, at) })

@@ -15,8 +15,8 @@ import (
 //
 // Whoever has the window already, as a single worker always has, guesses nothing.
 
-// openLines makes newLines, for each worker, the reader of the input from offset
-// start on.
+// openLines has the input read from offset start on, by the lines that newLines makes
+// for each worker.
 func (in *Input) openLines(start int, newLines func() *lines) {
 	in.read = func(r *reading) error {
 		w := in.src
@@ -77,8 +77,8 @@ func (l *lines) guess(blk *block, g *batcher) *window {
 	return l.w
 }
 
-// take reads on in the window, with blk, as far as it was not guessed, and hands
-// on what b and g have then.
+// take adds blk to the window and reads on in it, but for what was guessed right. It
+// hands on what b and g have then.
 func (l *lines) take(w *window, blk *block, b *batcher, guess *window, g *batcher) error {
 	b.base = w.records
 	if !w.add(blk) {
@@ -97,14 +97,15 @@ func (l *lines) take(w *window, blk *block, b *batcher, guess *window, g *batche
 	return b.flush()
 }
 
-// enter makes w what l reads.
+// enter makes w the window that l reads.
 func (l *lines) enter(w *window) {
 	l.w = w
 	l.moved()
 }
 
-// adopt reads the records before start into b, and moves on behind those that
-// were guessed from there on, into g, if they are right.
+// adopt reads the records that begin before start into b. If one of those guessed, in
+// g, begins where these end, it drops the ones before that, moves on behind the others
+// and returns true.
 func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
 	w := l.w
 	for w.line.fault != nil || w.offset() < start {
@@ -123,8 +124,8 @@ func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
 	return true
 }
 
-// finish reads the records that end in the window, passes it on and hands on
-// what is in b, and before that what b cannot hold.
+// finish reads the records that end in the window into b, which it hands on each time
+// it is full. It then passes the window on, and hands on what b has.
 func (l *lines) finish(w *window, b *batcher) error {
 	l.enter(w)
 	for l.read(b) {

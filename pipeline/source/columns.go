@@ -97,8 +97,8 @@ func (in *Input) settleColumns() (err error) {
 	return in.usage("no column has a known name for URLs; choose one with --url-column NAME or N")
 }
 
-// unnamed says what to do where no name of a column tells the URLs, by what looks like
-// one in the first record.
+// unnamed says how to choose the URL column where no header names it, by which cells of
+// the first record look like URLs.
 func (in *Input) unnamed() string {
 	url, urls := 0, 0
 	for i, cell := range in.first {
@@ -117,8 +117,8 @@ func (in *Input) unnamed() string {
 	return "the first record has no known name for URLs; choose a column with --url-column NAME if it is a header, or else with --url-column N"
 }
 
-// column finds the column that an option names: by its name in the header, as it is
-// or as it was made unique, by that without case and such, or by number.
+// column finds the column that an option names: by its name in the header, by its
+// unique name, by a name in the header that is alike (see fold), or by its number.
 func (in *Input) column(want, option string) (int, error) {
 	same := func(name string) bool { return name == want }
 	alike := func(name string) bool { return fold(name) == fold(want) }

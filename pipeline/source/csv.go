@@ -13,8 +13,8 @@ type lines struct {
 	restore restorer // of the input of a rejects file; nil: it is none
 }
 
-// read reads records into b until that is full, and otherwise all that end in
-// the window. What is left of the window then is where it started to look.
+// read reads records into b until b is full, or else all that end in the window. The
+// window is left at the start of the next record.
 func (l *lines) read(b *batcher) (full bool) {
 	for !b.full() {
 		if l.restore == nil && l.w.line.fault == nil {
@@ -105,7 +105,7 @@ func (l *lines) cut(cols []column, line []byte) bool {
 	return true
 }
 
-// slow reads the record that starts in the window, whatever it is.
+// slow reads the record at the window's start, whatever it is, if it ends in the window.
 func (l *lines) slow(b *batcher) bool {
 	w := l.w
 	next, f := l.record(w.buf, w.pos, w.eof())
@@ -141,8 +141,8 @@ func (s *splitter) ragged(want int) *fault {
 	return malformed("%d fields where there should be %d", s.count, want)
 }
 
-// A badLine is the physical line of a record that cannot be split. Where it is
-// longer than a field may be, the window moves on in the midst of it.
+// A badLine is the physical line of a record that cannot be split. If it is longer
+// than a field may be, the window moves on before the end of the line is in sight.
 type badLine struct {
 	*fault
 	offset int64
@@ -151,8 +151,8 @@ type badLine struct {
 	cr     bool   // that ends with a CR
 }
 
-// reject makes the physical line at the window's start a row error, if its end
-// or more of it than will be kept is in sight.
+// reject makes the physical line at the window's start a bad line, if its end is in
+// sight or more of it than will be kept.
 func (l *lines) reject(b *batcher, f *fault) bool {
 	w := l.w
 	lf := l.lf.from(w.buf, w.pos)
@@ -168,8 +168,8 @@ func (l *lines) reject(b *batcher, f *fault) bool {
 	return l.leave(b)
 }
 
-// leave moves on to the end of the window's line, if that is in the window, or
-// else to the end of the window.
+// leave moves on behind the bad line and makes it a row error, if it ends in the
+// window. Otherwise it moves on to the end of the window.
 func (l *lines) leave(b *batcher) bool {
 	w, line := l.w, &l.w.line
 	lf := l.lf.from(w.buf, w.pos)

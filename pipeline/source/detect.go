@@ -94,8 +94,8 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	return length, in.settleColumns()
 }
 
-// hasLoneCR says whether a CR parts what a cell has. (Those at its end may be of a
-// line ending that was converted twice.)
+// hasLoneCR says whether a cell has a CR that no LF follows, other than at its end:
+// there it may be of a line ending that was converted twice.
 func hasLoneCR(cell string) bool {
 	cell = strings.TrimRight(cell, "\r")
 	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
@@ -134,21 +134,22 @@ type sample struct {
 	urls    int    // cells that start as a URL does
 	named   bool   // first has the name of a URL column
 
-	late      int // the record that has such a name, if only ones without URLs stand before it; 0: none
+	late      int // number of the first later record with such a name, if no URL stands before it; 0: none
 	lateWidth int // its fields, two or more
 	lateSame  int // records after it with as many
 }
 
-// sample looks at the first records and chooses the delimiter, unless it is
-// given: the one whose first record names a URL column and no URL, or else the
-// one under which most of the records have as many fields as the first, two or
-// more, if it is more than half of them. Of equals, it is the one under which
-// more cells start as a URL does; without a header it must be the only one. Where
-// none qualifies there is one column, and the delimiter is the tab, which no URL
-// has; so a list of URLs of which some have commas is read as such, and one where
-// each has the same number of them is taken for columns. It is no such list if a
-// header stands further down, after lines without URLs, and most of the records
-// after that have its columns: then the rows would be stored as URLs.
+// sample looks at the first records and chooses the delimiter, unless it is given:
+// the one under which the first record is a header (see isHeader), or else the one
+// under which the most records, and more than half, have as many fields as the first,
+// two or more. Of equals, it is the one under which more cells start as a URL does; if
+// that leaves two, and no header, it is an error.
+//
+// If none qualifies there is one column, and the delimiter is the tab, which no URL
+// has. So a list of URLs of which some have commas is read as such, and one where each
+// has the same number of commas is taken for columns. But if a header stands further
+// down, after lines without URLs, and most records after it have its columns, it is an
+// error: whole rows would be stored as URLs.
 func (in *Input) sample(w *window, start int) (*sample, error) {
 	candidates := in.candidates()
 	for most := peekBytes; ; most *= 2 {

@@ -91,7 +91,7 @@ func (in *Input) readParquet(r *reading) error {
 	})
 }
 
-// columns adds those of a row group to its table, whose pages may be held.
+// columns adds the columns of a row group to its table; h counts what they hold.
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
@@ -126,8 +126,8 @@ func parquetHalves(f *parquet.File) (halves []bool) {
 	return halves
 }
 
-// isNull says that a column has no values, whatever is written of it: nobody gave it
-// one, nor a type.
+// isNull says that the type of a column is Null: it has no values, whatever physical
+// type it is said to have.
 func isNull(t parquet.Type) bool {
 	l := t.LogicalType()
 	if l == nil {
@@ -140,9 +140,9 @@ func isNull(t parquet.Type) bool {
 func nulls() ([]byte, bool, error) { return nil, false, nil }
 
 // held counts what the chunks of a row group have in memory, a page and a dictionary
-// each. As a few bytes may stand for a page of any size, it has the limit of a record
-// batch of Arrow; and some times what the file has, since of thousands of columns
-// honest pages can take more.
+// each. It is limited, as a few bytes of a file may stand for a page of any size: to what
+// a record batch of Arrow may have, and a multiple of the size of the file, since the
+// pages of thousands of columns can honestly take more.
 type held struct{ bytes, most int64 }
 
 // A chunk is a column of a row group on its way.
@@ -221,8 +221,8 @@ func (c *chunk) load() error {
 	return nil
 }
 
-// hold counts the page, and the dictionary be it in use or not, as they are decoded and
-// as text.
+// hold counts the page, and the dictionary whether the page uses it or not, as decoded
+// and as text.
 func (c *chunk) hold() error {
 	size := c.page.Size()
 	if dict, _ := c.pages.ReadDictionary(); dict != nil {

@@ -58,8 +58,8 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	return in.explain(ctx, err)
 }
 
-// Workers is how many of so many workers find something to do in the input, by
-// its size; at least one.
+// Workers returns how many workers, of at most so many, find something to do in an input
+// of this size; at least one.
 func (in *Input) Workers(most int) int {
 	most = max(most, 1)
 	if in.total >= 0 {
@@ -164,8 +164,8 @@ func (in *Input) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("read %s after record %d: %w", in.Name, e.after, e.err)
 }
 
-// direct says that the input is read at random where it lies, so that its stream
-// serves the digest alone.
+// direct says that the format reads the file itself, at random, and its stream is read
+// for the digest alone.
 func (in *Input) direct() bool { return in.randomAccess && in.info != nil && in.Compression == "" }
 
 // A random is an input that can be read anywhere. It counts what is read.

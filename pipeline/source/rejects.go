@@ -15,16 +15,16 @@ const (
 	rejectsLead = 5 // columns before the input's
 )
 
-// otherColumns ends the detail of a line that cannot be split, if the columns that
-// stand over it in the rejects are not those of its input: to split it when it is
-// mended would give it the names of others.
+// otherColumns ends the detail of a line that cannot be split, if the columns of the
+// rejects are not those of its input: to split it once it is mended would put its fields
+// under the names of others.
 const otherColumns = "; its file has other columns than the rejects: fill in the cells"
 
-// A restorer makes of the rejects of an earlier run the input that they came
-// from. A row that could be split then, or that somebody has split since, is in its
-// cells; of another there is the raw line, which is split again. The lines
-// underneath allow NUL bytes, since cells and raw may have them. It has a splitter of
-// raw lines for each delimiter that they may have.
+// A restorer turns the rejects of an earlier run back into the input that they came
+// from. A row that could be split then, or whose cells somebody has filled in since, is
+// in its cells. Of any other there is the raw line, which is split again: there is a
+// splitter for each delimiter that it may have. (The rejects themselves are split with
+// NUL bytes allowed, since cells and raw may have them.)
 type restorer []*splitter
 
 // openRejects settles the columns if the text is a rejects file.
@@ -96,9 +96,9 @@ func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 	return nil
 }
 
-// oneURL checks that a row has one of the cells that may hold its URL, or none. The rows
-// of inputs with their URLs in different columns have; of an input where --url-column
-// chose between two, they need not, and it must choose again.
+// oneURL checks that of the cells that may hold the URL of a row at most one is filled.
+// So it is in rejects of several inputs, each with another URL column. It need not be in
+// those of an input where --url-column chose between two, and then it must choose again.
 func (in *Input) oneURL(record int64, cells [][]byte) error {
 	found := -1
 	for _, i := range in.URLs {
@@ -178,10 +178,10 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	return nil
 }
 
-// resplit splits a raw line into n cells by the delimiter that does it. None may, if
-// one finds the fault that the line was rejected for: it is as it was then, and
-// another delimiter would only make something else of it. If two do it, differently,
-// either says so.
+// resplit splits a raw line into n cells by the delimiter that makes so many of it. If
+// two do, with different cells, either says so. If any finds the fault that the line was
+// rejected for, the line was not mended, and there are no cells: what another delimiter
+// makes of it would be something else.
 func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
 	if strings.HasSuffix(detail, otherColumns) {
 		return nil, ""

@@ -77,7 +77,7 @@ func (m *mark) search(buf []byte, p int) int {
 	return m.at
 }
 
-// moved forgets the marks: the window is another.
+// moved forgets the marks, which are of another buffer.
 func (s *splitter) moved() {
 	for _, m := range []*mark{&s.lf, &s.quote, &s.nul} {
 		m.lo, m.at = 0, -1
@@ -137,9 +137,10 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	return p, nil
 }
 
-// bare splits off the unquoted field at p, and returns what follows it, or where its
-// fault is: p, if that is the whole of it.
-func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
+// bare splits off the unquoted field at p. It returns the field, the position behind
+// its delimiter or line ending (or more), whether it is the last, and its fault; then the
+// position is that of the fault, or p if the fault is the whole field.
+func (s *splitter) bare(buf []byte, p, end int, eof bool) (cell []byte, next int, last bool, f *fault) {
 	stop := min(s.lf.from(buf, p), end)
 	if !s.plain {
 		if i := bytes.IndexByte(buf[p:stop], s.delim); i >= 0 {
@@ -170,8 +171,8 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) ([]byte, int, bool, *f
 	return nil, more, false, nil
 }
 
-// quoted is bare of the field whose opening quote stands before p.
-func (s *splitter) quoted(buf []byte, p, end int, eof bool) ([]byte, int, bool, *fault) {
+// quoted is bare for the field whose opening quote stands before p.
+func (s *splitter) quoted(buf []byte, p, end int, eof bool) (cell []byte, next int, last bool, f *fault) {
 	from, size, kept := p, 0, len(s.scratch)
 	for {
 		q := min(s.quote.from(buf, from), end)
@@ -193,17 +194,17 @@ func (s *splitter) quoted(buf []byte, p, end int, eof bool) ([]byte, int, bool, 
 			from = q + 2
 			continue
 		}
-		cell := buf[p:q]
+		cell = buf[p:q]
 		if from > p {
 			s.scratch = append(s.scratch, buf[from:q]...)
 			cell = s.scratch[kept:]
 		}
-		next, last, f := s.closed(buf, q+1, end, eof)
+		next, last, f = s.closed(buf, q+1, end, eof)
 		return cell, next, last, f
 	}
 }
 
-// closed says what follows a closing quote.
+// closed is bare for what follows a closing quote, at p.
 func (s *splitter) closed(buf []byte, p, end int, eof bool) (next int, last bool, f *fault) {
 	switch {
 	case p == end && eof:

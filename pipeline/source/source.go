@@ -28,16 +28,19 @@
 //
 // # Memory
 //
-// An input that is being read holds three blocks of 320 KiB, a record that is
-// longer than that twice, under zstd its window of at most 128 MiB, and for each worker
+// An input that is being read holds three blocks of 320 KiB, twice the size of a
+// record that is longer than that, for zstd a window of at most 128 MiB, and for each
+// worker
 //
-//   - of a text, a block and two batches: one for what it reads of a block before
-//     the blocks ahead are read, one for what turns out to be before that;
-//   - of the columnar formats, a batch; and for every four workers of a Parquet
-//     input a row group under way, of which each column has its dictionary and
-//     one page in memory, decoded and as text: at most 4 GiB and 16 times the size of
-//     the file, and the page that exceeds that, which is an error; of an Arrow input,
-//     one record batch, of at most 4 GiB.
+//   - of a text, a block and two batches: one for the records that it reads from its
+//     block before all blocks ahead of it have been read, one for those that turn
+//     out to come before them;
+//   - of a columnar format, a batch.
+//
+// Every four workers of a Parquet input hold a row group: of each column its dictionary
+// and one page, as decoded and as text. That is at most 4 GiB and 16 times the size
+// of the file, and the page that exceeds it, which is an error. The workers of an Arrow
+// input together hold one record batch, of at most 4 GiB.
 //
 // A batch takes at most 1 MiB of cells and the record that exceeds it, 4 bytes a
 // cell and 16 a record.
@@ -64,7 +67,7 @@ type Reason string
 // The reasons that reading alone can give.
 const (
 	MalformedRow Reason = "malformed_row"  // ragged, bare quote or NUL
-	FieldTooLong Reason = "field_too_long" // a field above Options.MaxField; or no record, on a line above it
+	FieldTooLong Reason = "field_too_long" // a field longer than Options.MaxField, or any fault on a line longer than that
 )
 
 // A RowError is a record that could not be split into fields. It is data, not
@@ -74,9 +77,9 @@ type RowError struct {
 	Offset int64 // byte offset of the record after decompression, -1 if the format has none
 	Reason Reason
 	Detail string // for people: "3 fields where there should be 5"
-	// Raw is the physical line without its line ending. Of a line over
-	// Options.MaxField only so many bytes are kept: Reason is FieldTooLong then,
-	// and Detail tells the length of the line.
+	// Raw is the physical line without its line ending. Of a line longer than
+	// Options.MaxField only the first MaxField bytes are kept; then Reason is
+	// FieldTooLong, and Detail tells the length of the line.
 	Raw []byte
 }
 
@@ -101,14 +104,14 @@ type Options struct {
 	Header          Header    // default HeaderAuto
 	URLColumn       string    // name, or 1-based number; "": by the usual names
 	WorkspaceColumn string    // name, or 1-based number; "": none
-	UniqueNames     bool      // names of the two columns are those of Input.Columns alone; not for a run
-	FirstURL        bool      // of a row of rejects with two cells that may hold its URL the first does, as in earlier versions
+	UniqueNames     bool      // the two columns are named as in Input.Columns, never as in the header; not for a run
+	FirstURL        bool      // if two cells of a rejects row may hold its URL, the first does, as in earlier versions
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
 	Block           int       // bytes of a text that are read at a time; 0: 256 KiB
-	Stdin           io.Reader // of "-". It is not closed, and a Read that a cancelled context leaves waiting may end later
+	Stdin           io.Reader // of "-". It is not closed; one call of its Read may still be waiting after the context is cancelled
 	FS              fsys.FS   // of the files; nil: that of the system
-	TempDir         string    // for what must be read at random from a stream; "": that of the system
+	TempDir         string    // for copies of streams that need random access; "": that of the system
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -185,28 +188,28 @@ type Input struct {
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
-	Skipped     []string // names of columns that have no one value a row, and so are not among them
+	Skipped     []string // names of columns left out, as they may have several values a row
 	Blank       bool     // a CSV without a record, so that its one column is made up
 	URLs        []int    // index of the URL column in Columns; several only in a rejects file, of whose rows each has at most one that is not empty
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
-	Among       []string // columns that the rejects of a run have; nil: Columns. To be set before Read: where they differ, details say so
+	Among       []string // columns that the rejects of the run will have; nil: Columns. To be set before Read: if they differ, RowError.Detail says so
 
 	opts         Options
 	header       []string             // the names of Columns as they are there
-	first        []string             // record of a CSV that can be split, which may be the header
-	before       string               // why the very first cannot; "": it can
+	first        []string             // the first record of a CSV that can be split; it may be the header
+	before       string               // why the very first record cannot be split; "": it can
 	info         fs.FileInfo          // as it was when opened; nil: not a regular file
 	src          *window              // what Open left open, or Read opened
-	file         fsys.File            // below src; nil: standard input
+	file         fsys.File            // what src reads; nil: standard input
 	spool        fsys.File            // the decompressed bytes, where a format needs them at random
-	randomAccess bool                 // it does need them so
+	randomAccess bool                 // the format needs them at random
 	drain        func() error         // reads src to its end, once; nil: not before Read
 	read         func(*reading) error // the records of the format; set by Open
 	started      bool                 // Read or Close was called
 	others       bool                 // Among is other than Columns
 	records      atomic.Int64
-	cut          bool
+	cut          bool      // Limit stopped Read
 	sums         hash.Hash // of the records; nil without a limit
 	sum          [sha256.Size]byte
 	size         int64

@@ -24,10 +24,10 @@ import (
 type stream struct {
 	size, head int           // bytes read for a block, room before them
 	full       chan *block   // closed after the last
-	free       chan []byte   // bounds the blocks that exist; nil: not made yet
-	stop, done chan struct{} // Close asks; the goroutine has ended
-	lines      atomic.Bool   // a block shall end with a line, where one ends near its end
-	first      chan *window  // the first block's turn
+	free       chan []byte   // memory for blocks, whose number that bounds; nil: to be made
+	stop, done chan struct{} // closed when the goroutine shall end; when it has
+	lines      atomic.Bool   // blocks end where a line ends, if one does near their end
+	first      chan *window  // block.turn of the first block
 
 	// Settled by the goroutine before the first block.
 	compression, encoding string
@@ -42,7 +42,7 @@ type block struct {
 	start      int
 	offset     int64        // of buf[start] in the stream
 	err        error        // what ended the stream here, be it io.EOF; nil: it goes on
-	turn, next chan *window // where the reader of the blocks in order goes through
+	turn, next chan *window // bring the window to the reader of this block, and of the next
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 	codedBuffer = 64 << 10 // bytes of compressed input read at a time: decoders ask for a few
 )
 
-// errCut is the error of a stream that ends within something.
+// errCut is the error of a stream that ends in the midst of something.
 var errCut error = cutError{}
 
 type cutError struct{}
@@ -76,7 +76,7 @@ func newStream(raw *digest, size int) *stream {
 	return s
 }
 
-// share allows for the blocks that so many more goroutines hold.
+// share makes room for the blocks that so many more goroutines hold.
 func (s *stream) share(readers int) {
 	for range min(readers, mostBlocks-someBlocks) {
 		s.free <- nil

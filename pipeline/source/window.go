@@ -19,7 +19,7 @@ type window struct {
 	base  int64  // offset of buf[0] in the stream
 	err   error  // what ended the stream with buf, be it io.EOF, or its reading; nil: it goes on
 	block []byte // that buf lies in; nil: in none
-	need  int    // bytes from pos on that make another look at a record worth it
+	need  int    // bytes that must follow pos for another look at the record there
 	turn  chan *window
 
 	records int64   // records before pos
@@ -38,9 +38,9 @@ func (w *window) offset() int64 { return w.base + int64(w.pos) }
 func (w *window) eof() bool { return w.err == io.EOF }
 
 // add puts the next block behind what is left of the window, which moves buf. It
-// says whether that is enough for another look: what is left doubles, once it is
-// longer than a block, so that a record which is looked at again after each
-// block costs linear time.
+// says whether that is enough for another look at the record there: that is when
+// twice as much of it is in sight as at the last look, so that all looks at a
+// record of many blocks together cost linear time.
 func (w *window) add(b *block) bool {
 	rest := w.buf[w.pos:]
 	at := b.offset - int64(len(rest))
