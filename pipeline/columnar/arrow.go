@@ -203,11 +203,12 @@ func checkSchema(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 	return d.children(schema, schemaFields, 0, 0)
 }
 
-// A description counts what the decoder makes of a schema. Several fields may share a
-// place, or lie within themselves, as names and metadata may.
+// A description counts what the decoder will hold of a schema. That may be far more than
+// the bytes that describe it: fields, names and metadata may share theirs, and fields may
+// even lie within themselves.
 type description struct {
 	fields int
-	left   int // bytes that names, metadata, zones and unions may take: mostNames more than describe them
+	left   int // bytes that names, metadata, zones and unions may still take, of mostNames more than describe them
 }
 
 // children checks the fields in a slot of t, whose path has so many bytes.

@@ -25,7 +25,7 @@ const (
 	MostMetadata = 256 << 20 // bytes of the description of a file, and of an Arrow message
 	mostPage     = 256 << 20 // bytes of a Parquet page, decompressed
 	mostValues   = 1 << 26   // values of a Parquet page
-	mostNames    = 16 << 20  // bytes of the names of columns, each with those it lies in; for Arrow, see description
+	mostNames    = 16 << 20  // bytes of the names of columns, each with those of the groups it lies in; for Arrow, see description
 	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
 )
 
@@ -52,7 +52,7 @@ func footer(r io.ReaderAt, size int64, magic string) ([]byte, error) {
 	return readAt(r, int(n), end-n)
 }
 
-// readAt reads n bytes that the file had when it was opened.
+// readAt reads n bytes, which the file had when its size was taken.
 func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
 	b := make([]byte, n)
 	read, err := r.ReadAt(b, at)
@@ -65,8 +65,9 @@ func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
 	return nil, err
 }
 
-// Damage is what the panic of a decoder says of a file, without the words of Go for an
-// index or a slice that is out of range: its runtime has no other way to tell these.
+// Damage makes an error of what a decoder panics with on a damaged file. Go's words for
+// an index or a slice out of range, which it tells from its other runtime errors by
+// these words alone, become ours.
 func Damage(p any) error {
 	err, ok := p.(error)
 	if _, own := p.(runtime.Error); own && strings.Contains(err.Error(), "out of range") {

@@ -14,8 +14,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The encodings of Parquet that write something once for many values (Encodings.md
-// of the format) are the ones whose decoders can be made to take any memory.
+// With encodings of Parquet that write something once for many values (Encodings.md of
+// the format), a few bytes can make a decoder take any memory.
 
 // plainDictionary is what old writers call the encoding of a dictionary, and of
 // indexes into one.
@@ -25,8 +25,8 @@ const plainDictionary format.Encoding = 2
 type leaf struct {
 	kind     parquet.Kind
 	width    int // bytes of a value; of a string, those of its length; 0: less than one
-	repeated int // highest levels
-	defined  int
+	repeated int // the highest repetition level
+	defined  int // the highest definition level
 }
 
 func width(t parquet.Type) int {

@@ -13,11 +13,11 @@ import (
 
 const (
 	someHeader = 256      // bytes that most headers of pages fit in
-	mostHeader = 16 << 20 // of any; there may be two values in it
+	mostHeader = 16 << 20 // of any: statistics may have two values of any length
 )
 
-// pages makes the pages of a chunk plain, one after the other. Between two pages
-// it holds no more than what the file is read with.
+// pages decompresses and checks the pages of a chunk, one after the other. Between two
+// pages it holds only the buffer that the file is read with.
 type pages struct {
 	*inflaters
 	*leaf
@@ -42,7 +42,7 @@ func newPages(p *inflated, c *chunk) *pages {
 	}
 }
 
-// read gives what it has of a page, or of the next one.
+// read gives what is left of the page, or the next one.
 func (p *pages) read(b []byte) (n int, err error) {
 	if p.err == nil && len(p.header)+len(p.page) == 0 {
 		if p.err = p.next(); p.err != nil && p.err != io.EOF {
@@ -63,7 +63,7 @@ func (p *pages) read(b []byte) (n int, err error) {
 	return n + m, nil
 }
 
-// next makes the next page plain.
+// next makes the next page, and its header, what the decoder shall see.
 func (p *pages) next() error {
 	if p.left == 0 {
 		return io.EOF

@@ -144,8 +144,8 @@ type chunk struct {
 	pages      *pages // as far as they are read
 }
 
-// rewrite takes the chunks out of the metadata and puts what the decoder sees in
-// their place.
+// rewrite takes the places of the chunks out of the metadata, and puts in those that the
+// decoder sees.
 func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 	n := len(meta.RowGroups) * columns
 	if n > mostStructs {
@@ -163,7 +163,7 @@ func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 				return fmt.Errorf("row group %d: column %d: its rows lie in other files, such as %q", g+1, i+1, c.FilePath)
 			}
 			start := m.DataPageOffset
-			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && d < start { // or it is none, whatever else is there
+			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && d < start { // otherwise it means nothing
 				start = d
 			}
 			if start < 0 || start > p.size || m.TotalCompressedSize < 0 {
@@ -189,7 +189,7 @@ func appendFooter(meta *format.FileMetaData) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(b, uint32(len(b))), "PAR1"...), nil
 }
 
-// levels notes what the decoder will make of each leaf.
+// levels fills in the leaves of all chunks as the decoder understands the schema.
 func (p *inflated) levels(c *parquet.Column) {
 	for _, child := range c.Columns() {
 		p.levels(child)
