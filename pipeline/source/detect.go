@@ -110,7 +110,7 @@ func (in *Input) isHeader(cells []string) bool {
 			return false
 		}
 		named = named || isURLName(cell)
-		if want := in.opts.URLColumn; want != "" && strings.Trim(want, "0123456789") != "" {
+		if want := in.opts.URLColumn; strings.Trim(want, "0123456789") != "" { // it is a name
 			named = named || fold(cell) == fold(want) || escaped(cell) == want
 		}
 	}

@@ -163,9 +163,26 @@ func (in *Input) settle() error {
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
 		return fmt.Errorf("is empty, which no whole %s file is", ext)
 	}
-	again, first := w.compression+" -dc FILE | bulk run -", "" // they are called as their commands are
-	if w.compression != "" {
-		first = "decompress it with " + w.compression + ", then: " // the commands below read what is in it
+	if err := refuse(start, w.compression); err != nil {
+		return err
+	}
+	switch {
+	case bytes.HasPrefix(start, []byte("PAR1")):
+		return in.openParquet()
+	case bytes.HasPrefix(start, []byte("ARROW1")):
+		return in.openArrow(true)
+	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
+		return in.openArrow(false)
+	}
+	return in.openText(w)
+}
+
+// refuse returns an error for formats that are known but cannot be read, which says what
+// to do instead. The file may be compressed.
+func refuse(start []byte, compression string) error {
+	again, first := compression+" -dc FILE | bulk run -", "" // they are called as their commands are
+	if compression != "" {
+		first = "decompress it with " + compression + ", then: " // the commands below read what is in it
 	}
 	for magic, f := range map[string]struct{ is, do string }{
 		"PK\x03\x04":          {"a ZIP archive (or a spreadsheet)", "save it as CSV, or: " + first + "unzip -p FILE | bulk run -"},
@@ -183,15 +200,7 @@ func (in *Input) settle() error {
 			return fmt.Errorf("is %s, which cannot be read: %s", f.is, f.do)
 		}
 	}
-	switch {
-	case bytes.HasPrefix(start, []byte("PAR1")):
-		return in.openParquet()
-	case bytes.HasPrefix(start, []byte("ARROW1")):
-		return in.openArrow(true)
-	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
-		return in.openArrow(false)
-	}
-	return in.openText(w)
+	return nil
 }
 
 // isBinary says whether the start of an input is no text. All numbers of Parquet's are
