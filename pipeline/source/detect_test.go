@@ -110,13 +110,12 @@ func TestLongFirstRecords(t *testing.T) {
 	names[7] = "url"
 	text := strings.Join(names, ",") + "\n" + strings.Repeat("x,", len(names)-1) + "x\n"
 	for _, block := range []int{0, 1000} {
-		in, err := openBytes([]byte(text), Options{Block: block})
+		in, recs, err := readBytes([]byte(text), Options{Block: block})
 		if err != nil {
 			t.Fatal(err)
 		}
-		recs, err := collect(in)
-		if len(in.Columns) != len(names) || in.URLs[0] != 7 || err != nil || len(recs) != 1 || recs[0].reason != "" {
-			t.Errorf("%d columns, %d records, %v", len(in.Columns), len(recs), err)
+		if len(in.Columns) != len(names) || in.URLs[0] != 7 || len(recs) != 1 || recs[0].reason != "" {
+			t.Errorf("%d columns, %d records", len(in.Columns), len(recs))
 		}
 	}
 	quote := "\"http://a/\n" + strings.Repeat("http://b/\n", 300_000)
@@ -144,31 +143,19 @@ func TestSampleOfAnyBlock(t *testing.T) {
 // first.
 func TestEmptyLinesFirst(t *testing.T) {
 	for _, line := range []string{"\n", "\r\n"} {
-		in, err := openBytes([]byte(strings.Repeat(line, 500_000)+"a,url\nx,http://a/\n"), Options{})
-		if err != nil {
-			t.Errorf("%q: %v", line, err)
-			continue
-		}
-		if recs, err := collect(in); len(recs) != 1 || in.URLs[0] != 1 || err != nil {
+		in, recs, err := readBytes([]byte(strings.Repeat(line, 500_000)+"a,url\nx,http://a/\n"), Options{})
+		if err != nil || len(recs) != 1 || in.URLs[0] != 1 {
 			t.Errorf("%q: %v, %v", line, recs, err)
 		}
 	}
-	in, err := openBytes([]byte(strings.Repeat("\n", 500_000)), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if recs, err := collect(in); len(recs) != 0 || err != nil {
+	if _, recs, err := readBytes([]byte(strings.Repeat("\n", 500_000)), Options{}); len(recs) != 0 || err != nil {
 		t.Errorf("nothing else: %v, %v", recs, err)
 	}
 }
 
 func TestOffsets(t *testing.T) {
 	for _, in := range []string{"url,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n", "\ufeffurl,b\r\nhttp://a/,x\r\n\r\nhttp://b/,y\n"} {
-		input, err := openBytes([]byte(in), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		recs, err := collect(input)
+		_, recs, err := readBytes([]byte(in), Options{})
 		if err != nil || len(recs) != 2 {
 			t.Fatal(recs, err)
 		}

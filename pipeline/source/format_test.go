@@ -313,16 +313,12 @@ func TestParquetTypes(t *testing.T) {
 				i := slices.IndexFunc(m.Schema, func(e format.SchemaElement) bool { return e.Name == "legacy" })
 				m.Schema[i].LogicalType = format.LogicalType{} // ConvertedType is left
 			})
-			in, err := openBytes(data, Options{URLColumn: "url"})
-			if err != nil {
-				t.Fatal(err)
+			in, recs, err := readBytes(data, Options{URLColumn: "url"})
+			if err != nil || len(recs) != 2 {
+				t.Fatalf("%s: %v, %v", name, recs, err)
 			}
 			if last := in.Columns[len(in.Columns)-1]; last != "created.by.name" || slices.Contains(in.Columns, "tags") {
 				t.Errorf("columns %q", in.Columns)
-			}
-			recs, err := collect(in)
-			if err != nil || len(recs) != 2 {
-				t.Fatalf("%s: %v, %v", name, recs, err)
 			}
 			if recs[0].cells != wideWant || recs[0].row != 1 || recs[0].offset != -1 {
 				t.Errorf("%s, version %d:\n got %v\nwant %q", name, version, recs[0], wideWant)

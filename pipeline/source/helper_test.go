@@ -104,6 +104,14 @@ func openBytes(data []byte, opts Options) (*Input, error) {
 	return Open(context.Background(), "-", opts)
 }
 
+// readBytes opens data as standard input and reads all of it.
+func readBytes(data []byte, opts Options) (in *Input, recs []rec, err error) {
+	if in, err = openBytes(data, opts); err == nil {
+		recs, err = collect(in)
+	}
+	return in, recs, err
+}
+
 // write makes a file in the test's folder and returns its name.
 func write(t testing.TB, name string, data []byte) string {
 	t.Helper()

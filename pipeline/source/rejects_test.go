@@ -112,13 +112,12 @@ func TestRejectsOfTwoURLs(t *testing.T) {
 // A rejects file is known by its header, however long that is.
 func TestRejectsOfLongNames(t *testing.T) {
 	data := "source,row,byte_offset,reason,detail,url," + strings.Repeat("x", 100<<10) + ",raw\na,1,0,r,,http://a/,y,\n"
-	in, err := openBytes([]byte(data), Options{Block: 1000})
+	in, recs, err := readBytes([]byte(data), Options{Block: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	recs, err := collect(in)
-	if in.Format != "rejects" || len(in.Columns) != 2 || err != nil || len(recs) != 1 || recs[0].cells != "http://a/|y" {
-		t.Errorf("%s of %d columns: %v, %v", in.Format, len(in.Columns), recs, err)
+	if in.Format != "rejects" || len(in.Columns) != 2 || len(recs) != 1 || recs[0].cells != "http://a/|y" {
+		t.Errorf("%s of %d columns: %v", in.Format, len(in.Columns), recs)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestRejectsOfLongNames(t *testing.T) {
 func TestRejectsOfManyColumns(t *testing.T) {
 	for _, n := range []int{MaxColumns, MaxColumns + 1} {
 		columns := strings.Repeat("x,", n-1)
-		in, err := openBytes([]byte(rejectsHead+","+columns+"url,raw\na,1,0,r,,"+columns+"http://a/,\n"), Options{})
+		in, recs, err := readBytes([]byte(rejectsHead+","+columns+"url,raw\na,1,0,r,,"+columns+"http://a/,\n"), Options{})
 		if n > MaxColumns {
 			if err == nil || err.Error() != "-: has 16391 columns, more than 16384" {
 				t.Errorf("%d columns: %v", n, err)
@@ -136,9 +135,8 @@ func TestRejectsOfManyColumns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recs, err := collect(in)
-		if len(in.Columns) != n || err != nil || len(recs) != 1 || recs[0].cells != strings.Repeat("x|", n-1)+"http://a/" {
-			t.Errorf("%d of %d columns, %d records, %v", len(in.Columns), n, len(recs), err)
+		if len(in.Columns) != n || len(recs) != 1 || recs[0].cells != strings.Repeat("x|", n-1)+"http://a/" {
+			t.Errorf("%d of %d columns, %d records", len(in.Columns), n, len(recs))
 		}
 	}
 }
