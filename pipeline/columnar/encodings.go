@@ -121,7 +121,7 @@ func checkLevels(levels []byte, highest, n int) (int, error) {
 func (p *pages) checkPlain(values []byte, n int) error {
 	if p.kind != parquet.ByteArray {
 		if int64(n)*int64(p.width) > int64(len(values)) || p.width == 0 && n > 8*len(values) {
-			return fmt.Errorf("%d in %d bytes", n, len(values))
+			return fmt.Errorf("%d values in %d bytes", n, len(values))
 		}
 		return nil
 	}
@@ -134,7 +134,7 @@ func (p *pages) checkPlain(values []byte, n int) error {
 		values = values[4+length:]
 	}
 	if there != n || len(values) > 0 {
-		return fmt.Errorf("%d and %d bytes, where there should be %d", there, len(values), n)
+		return fmt.Errorf("%d values and %d bytes more, where there should be %d values", there, len(values), n)
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (p *pages) checkPlain(values []byte, n int) error {
 func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) error {
 	err := p.checkEncoding(encoding, values, n)
 	if err == nil && !dictionary(encoding) && int64(n)*int64(p.width) > 4*mostPage {
-		err = fmt.Errorf("%d of %d bytes", n, p.width)
+		err = fmt.Errorf("%d values of %d bytes each, more than %d in all", n, p.width, int64(4*mostPage))
 	}
 	if err != nil {
 		return fmt.Errorf("its values: %w", err)
@@ -185,7 +185,7 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 	case encoding == format.DeltaLengthByteArray && bytes:
 		rest, size, err := lengths(values, n)
 		if err == nil && size > int64(len(rest)) {
-			err = fmt.Errorf("%d bytes in %d", size, len(rest))
+			err = fmt.Errorf("%d bytes, of which there are %d", size, len(rest))
 		}
 		return err
 	case encoding == format.DeltaByteArray && (bytes || fixed):
@@ -240,7 +240,7 @@ func prefixed(b []byte) (part, rest []byte, err error) {
 	}
 	n := int64(binary.LittleEndian.Uint32(b))
 	if b = b[4:]; n > int64(len(b)) {
-		return nil, nil, fmt.Errorf("%d bytes in %d", n, len(b))
+		return nil, nil, fmt.Errorf("%d bytes, of which there are %d", n, len(b))
 	}
 	return b[:n], b[n:], nil
 }

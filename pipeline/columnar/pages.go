@@ -175,7 +175,7 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	if v2 := &h.DataPageHeaderV2; h.Type == format.DataPageV2 {
 		r, d := int64(v2.V.RepetitionLevelsByteLength), int64(v2.V.DefinitionLevelsByteLength)
 		if r < 0 || d < 0 || r+d > int64(len(body)) || r+d > int64(h.UncompressedPageSize) {
-			return nil, fmt.Errorf("it has %d and %d bytes of levels in %d", r, d, len(body))
+			return nil, fmt.Errorf("it has %d and %d bytes of levels in %d bytes", r, d, len(body))
 		}
 		levels = int(r + d)
 		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V || len(body) == levels {

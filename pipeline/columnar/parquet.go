@@ -93,7 +93,7 @@ func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
 			}
 		} else if n.Valid && n.V != 0 {
 			if n.V < 0 || int(n.V) > len(schema) || len(open) == mostDepth {
-				return 0, fmt.Errorf("its schema has %d columns in column %q, %d deep, and %d in all", n.V, e.Name, len(open), len(schema))
+				return 0, fmt.Errorf("its schema has %d columns in all, and says that column %q, %d deep, has %d", len(schema), e.Name, len(open), n.V)
 			}
 			open = append(open, group{n.V, path})
 			continue
