@@ -151,7 +151,6 @@ type sample struct {
 // down, after lines without URLs, and most records after it have its columns, it is an
 // error: whole rows would be stored as URLs.
 func (in *Input) sample(w *window, start int) (*sample, error) {
-	candidates := in.candidates()
 	for most := peekBytes; ; most *= 2 {
 		if err := w.look(most); err != nil {
 			return nil, err
@@ -159,27 +158,22 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 		buf := w.buf[w.pos:]
 		eof := w.eof() && len(buf) <= most
 		buf = buf[:min(len(buf), most)] // however much there is
-		best, equal, pending, late := (*sample)(nil), (*sample)(nil), false, 0
-		for _, delim := range []byte(candidates) {
+		var tries []*sample
+		pending := false // a first record has not ended
+		for _, delim := range []byte(in.candidates()) {
 			s := in.try(delim, buf, start, eof)
-			pending = pending || s.records == 0 && !eof // the first record has not ended
-			if 2*s.lateSame > s.records-s.late {
-				late = s.late
-			}
-			switch {
-			case len(candidates) == 1 || s.better(best):
-				best, equal = s, nil
-			case s.better(nil) && !best.better(s):
-				equal = s
-			}
+			tries = append(tries, s)
+			pending = pending || s.records == 0 && !eof
 		}
-		switch {
-		case pending && most <= in.opts.MaxField+peekBytes:
+		if pending && most <= in.opts.MaxField+peekBytes {
 			continue
-		case best == nil && late > 0:
-			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: record %d names them, but is not the first: "+
-				"take away what stands before it, or choose --delimiter tab if each line is one URL", late)}
-		case best == nil:
+		}
+		best, equal := likeliest(tries)
+		if best == nil {
+			if i := slices.IndexFunc(tries, (*sample).lateHeader); i >= 0 {
+				return nil, in.untold("record %d names them, but is not the first: take away what stands before it, "+
+					"or choose --delimiter tab if each line is one URL", tries[i].late)
+			}
 			best = in.try('\t', buf, start, eof)
 		}
 		if best.first == nil && !eof {
@@ -187,14 +181,39 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			if best.fault != nil {
 				why = best.fault.detail
 			}
-			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: no record in the first %d bytes can be split (%s)", len(buf), why)}
+			return nil, in.untold("no record in the first %d bytes can be split (%s)", len(buf), why)
 		}
 		if equal != nil && !best.named {
-			return nil, &UsageError{in.Name, fmt.Sprintf("cannot tell the columns: both %q and %q split the records; choose with --delimiter", best.delim, equal.delim)}
+			return nil, in.untold("both %q and %q split the records; choose with --delimiter", best.delim, equal.delim)
 		}
 		return best, in.checkWidth(best.width)
 	}
 }
+
+func (in *Input) untold(format string, args ...any) error {
+	return &UsageError{in.Name, "cannot tell the columns: " + fmt.Sprintf(format, args...)}
+}
+
+// likeliest returns the sample with the likeliest delimiter, or nil if none qualifies,
+// and another that is as likely. If there is one delimiter alone it is taken as it is.
+func likeliest(tries []*sample) (best, equal *sample) {
+	if len(tries) == 1 {
+		return tries[0], nil
+	}
+	for _, s := range tries {
+		switch {
+		case s.better(best):
+			best, equal = s, nil
+		case s.better(nil) && !best.better(s):
+			equal = s
+		}
+	}
+	return best, equal
+}
+
+// lateHeader says that a header stands further down, and most records after it have its
+// columns.
+func (s *sample) lateHeader() bool { return 2*s.lateSame > s.records-s.late }
 
 // candidates are the delimiters that the input may have.
 func (in *Input) candidates() string {
