@@ -129,9 +129,9 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 			return err
 		}
 		c := run.Counts
-		return s.store.names.update(ctx, conn, run.ID, `state = $2, rows_read = $3, rows_created = $4, rows_existing = $5,
-			rows_duplicate = $6, rows_rejected = $7, manifest_sha256 = $8`,
-			string(sink.Loaded), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
+		return s.store.names.update(ctx, conn, run.ID, "state <> 'undone'", `state = 'loaded', rows_read = $2, rows_created = $3,
+			rows_existing = $4, rows_duplicate = $5, rows_rejected = $6, manifest_sha256 = $7`,
+			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
 	})
 }
 
@@ -143,18 +143,17 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 		run.Finished = time.Now()
 	}
 	return s.do(ctx, "mark the run as finished", func(ctx context.Context, conn *pgx.Conn) error {
-		return s.store.names.update(ctx, conn, run.ID, "state = $2, manifest_sha256 = $3, finished = $4",
-			string(sink.Finished), run.ManifestSHA256, run.Finished.UTC())
+		return s.store.names.update(ctx, conn, run.ID, "state IN ('loaded', 'finished')",
+			"state = 'finished', manifest_sha256 = $2, finished = $3", run.ManifestSHA256, run.Finished.UTC())
 	})
 }
 
-// update changes the row of a run, to the state that is the first argument, and takes
-// away its ledger. One that is undone stays so, and one that was loaded and is loading
-// when it is to be finished was undone in part.
-func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, set string, args ...any) error {
+// update changes the row of a run and deletes its rows of the ledger. The run must meet the
+// condition: an undo, whole or in part, may have come between two connections of a
+// session. The parameters of set count from 2.
+func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, set string, args ...any) error {
 	return refused(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1"+
-			" AND ($2 = 'undone' OR state <> 'undone') AND NOT ($2 = 'finished' AND state = 'loading')", append([]any{id}, args...)...)
+		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND "+condition, append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
 			err = fmt.Errorf("there is no run %d, or it was undone, if only in part", id)
 		}

@@ -50,7 +50,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if err := session.relocked(); err != nil {
 			return err
 		}
-		err := s.names.update(ctx, conn, run, "state = $2", string(sink.Undone))
+		err := s.names.update(ctx, conn, run, "true", "state = 'undone'")
 		if err == nil {
 			out.Run, err = s.names.run(ctx, conn, run)
 		}
