@@ -145,7 +145,7 @@ type facts struct {
 // snapshot, so that it sees all tables of a store or none while another process
 // creates them; to_regclass would look into a cache that may be older.
 func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables ...string) ([]facts, error) {
-	rows, err := conn.Query(ctx, `SELECT coalesce(c.relkind::text, ''), coalesce(c.relpersistence = 'u', false), coalesce(obj_description(c.oid, 'pg_class'), ''),
+	rows, _ := conn.Query(ctx, `SELECT coalesce(c.relkind::text, ''), coalesce(c.relpersistence = 'u', false), coalesce(obj_description(c.oid, 'pg_class'), ''),
 			ARRAY(SELECT (SELECT string_agg(a.attname, ',' ORDER BY k.n) FROM unnest(i.indkey) WITH ORDINALITY k(attnum, n)
 					JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum)
 				FROM pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate
@@ -160,10 +160,7 @@ func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables ...str
 				array_agg(a.atthasdef OR a.attidentity <> '' OR a.attgenerated <> '') AS filled
 			FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
 			WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) a
-		ORDER BY t.n`, schema, tables)
-	if err != nil {
-		return nil, err
-	}
+		ORDER BY t.n`, schema, tables) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f facts, err error) {
 		return f, row.Scan(&f.kind, &f.unlogged, &f.comment, &f.unique, &f.columns, &f.types, &f.null, &f.filled)
 	})

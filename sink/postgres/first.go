@@ -35,7 +35,7 @@ const (
 	firstMemoryMB = 512
 )
 
-// refusal tells why the table cannot be made anew, or is NULL. Something that
+// refusal tells why the table cannot be made anew, or is empty. Something that
 // depends on a constraint, or that it or its index was given by hand, would be lost, and so
 // would a constraint of our name over other columns, as that of a table's own id. A
 // subscriber would truncate its table too, which may have rows from elsewhere.
@@ -56,7 +56,7 @@ const refusal = `SELECT CASE
 		AND i.reltablespace = 0 AND i.reloptions IS NULL
 		AND obj_description(n.oid, 'pg_constraint') IS NULL AND obj_description(i.oid, 'pg_class') IS NULL) <> 2 THEN 'its constraints were not made by bulk'
 	WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisclustered) THEN 'it is clustered on an index'
-	END FROM pg_class c WHERE c.oid = to_regclass($1)`
+	ELSE '' END FROM pg_class c WHERE c.oid = to_regclass($1)`
 
 // openFirst begins the transaction of a first load on the connection that holds
 // the locks, as far as an empty table without constraints, and returns the encoder for
@@ -92,14 +92,10 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 }
 
 // refuses tells why the table cannot be made anew, or "".
-func (n names) refuses(ctx context.Context, conn *pgx.Conn) (string, error) {
-	var reason *string
+func (n names) refuses(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
 	sql := fmt.Sprintf(refusal, n.links, literal(n.table+"_pkey")+", "+literal(n.table+"_url_key_key"))
-	err := conn.QueryRow(ctx, sql, n.links).Scan(&reason)
-	if err != nil || reason == nil {
-		return "", err
-	}
-	return *reason, nil
+	err = conn.QueryRow(ctx, sql, n.links).Scan(&reason)
+	return reason, err
 }
 
 // clear begins the transaction and makes the table ready, if it may.

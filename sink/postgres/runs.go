@@ -12,12 +12,9 @@ import (
 
 // runsWhere reads the runs that a condition holds for, by ascending ID.
 func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
-	rows, err := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
+	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished
-		FROM `+n.runs+" WHERE "+condition+" ORDER BY run_id", args...)
-	if err != nil {
-		return nil, err
-	}
+		FROM `+n.runs+" WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,

@@ -191,15 +191,13 @@ func (s *Store) ensure(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		var there bool
-		err := tx.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_namespace WHERE nspname = $1", s.names.schema).Scan(&there)
+		err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", s.names.schema).Scan(&there)
 		if err == nil && !there {
 			_, err = tx.Exec(ctx, "CREATE SCHEMA "+quote(s.names.schema))
 		}
-		for _, sql := range s.names.create() {
-			if err == nil {
-				_, err = tx.Exec(ctx, sql)
-			}
+		if err != nil {
+			return err
 		}
-		return err
+		return execAll(ctx, conn, s.names.create()...)
 	})
 }

@@ -197,11 +197,9 @@ func (s *session) do(ctx context.Context, op string, f func(context.Context, *pg
 // Populated asks the index for one link of each workspace.
 func (s *session) Populated(ctx context.Context, workspaces []string) (out []bool, err error) {
 	err = s.look(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
-			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces)
-		if err == nil {
-			out, err = pgx.CollectRows(rows, pgx.RowTo[bool])
-		}
+		rows, _ := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
+			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces) // rows have its error
+		out, err = pgx.CollectRows(rows, pgx.RowTo[bool])
 		return err
 	})
 	return out, err

@@ -66,20 +66,20 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 // that they refer to, or whose trigger would not keep those: somebody disabled it, or
 // the role's session_replication_role does. (That of a partition is its parent's.)
 func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, `SELECT format('%s: its foreign key %I '|| CASE WHEN confdeltype IN ('a', 'r')
+	var said string
+	err := conn.QueryRow(ctx, `SELECT format('%s: its foreign key %I '|| CASE WHEN confdeltype IN ('a', 'r')
 			THEN 'is switched off, and its rows would be left without the links that they refer to; enable its triggers, or drop it, and undo again'
 			ELSE 'deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again'
 		END, conrelid::regclass, conname)
 		FROM pg_constraint c WHERE contype = 'f' AND confrelid = to_regclass($1) AND (confdeltype NOT IN ('a', 'r') OR
 			conparentid = 0 AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgconstraint = c.oid AND tgrelid = confrelid AND tgtype & 8 <> 0 AND
 				tgenabled::text IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)))
-		ORDER BY oid LIMIT 1`, n.links)
-	if err != nil {
-		return err
-	}
-	said, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err == nil && len(said) > 0 {
-		err = errors.New(said[0])
+		ORDER BY oid LIMIT 1`, n.links).Scan(&said)
+	switch err {
+	case nil:
+		return errors.New(said)
+	case pgx.ErrNoRows:
+		return nil
 	}
 	return err
 }
@@ -106,16 +106,14 @@ func (n names) untouched() string {
 func (d *deletion) deletePages(ctx context.Context) error {
 	for after := (place{}); ; {
 		var page []place
-		err := d.do(ctx, "look for links to delete", func(ctx context.Context, conn *pgx.Conn) error {
+		err := d.do(ctx, "look for links to delete", func(ctx context.Context, conn *pgx.Conn) (err error) {
 			if d.stale.Swap(false) {
 				after = place{}
 			}
-			rows, err := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
+			rows, _ := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
 				" WHERE (workspace_id, short_code) > ($2, $3) AND "+d.store.names.untouched()+
-				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage)
-			if err == nil {
-				page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[place])
-			}
+				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage) // rows have its error
+			page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[place])
 			return err
 		})
 		if err != nil || len(page) == 0 {
@@ -175,23 +173,19 @@ func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) 
 	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
 		return 0, err
 	}
-	rows, err := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at FROM "+s.store.names.links+
-		" WHERE run_id = $1 ORDER BY workspace_id, short_code", run)
-	if err != nil {
-		return 0, classify(ctx, op, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var k sink.Kept
-		var updated pgtype.Timestamptz
-		if err := rows.Scan(&k.Workspace, &k.Code, &updated); err != nil {
-			return n, err
-		}
+	rows, _ := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at FROM "+s.store.names.links+
+		" WHERE run_id = $1 ORDER BY workspace_id, short_code", run) // rows have its error
+	var k sink.Kept
+	var updated pgtype.Timestamptz
+	var stop error
+	_, err = pgx.ForEachRow(rows, []any{&k.Workspace, &k.Code, &updated}, func() error {
 		k.Updated = told(updated)
 		n++
-		if err := kept(k); err != nil {
-			return n, err
-		}
+		stop = kept(k)
+		return stop
+	})
+	if stop != nil {
+		return n, stop
 	}
-	return n, classify(ctx, op, rows.Err())
+	return n, classify(ctx, op, err)
 }
