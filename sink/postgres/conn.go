@@ -272,9 +272,9 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 			return err
 		}
 		now := time.Now()
-		var unconnected *pgconn.ConnectError
+		_, unconnected := errors.AsType[*pgconn.ConnectError](err)
 		switch {
-		case errors.As(err, &unconnected):
+		case unconnected:
 			if failing.IsZero() {
 				failing = begun
 			}

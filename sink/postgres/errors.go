@@ -28,8 +28,7 @@ func classify(ctx context.Context, op string, err error) error {
 		}
 		return err
 	}
-	var done *classified
-	if errors.As(err, &done) {
+	if _, done := errors.AsType[*classified](err); done {
 		return err
 	}
 	err = fmt.Errorf("%s: %w", op, err)
@@ -87,8 +86,7 @@ func class(err error) error {
 
 // state is the SQLSTATE of an error, or "".
 func state(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""
@@ -122,9 +120,11 @@ func unreachable(err error) bool {
 			return true
 		}
 	}
-	var dns *net.DNSError
-	var netErr net.Error
-	return errors.As(err, &dns) || pgconn.Timeout(err) || errors.As(err, &netErr) && netErr.Timeout()
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout() || pgconn.Timeout(err)
 }
 
 // advice says what to do about an error, or nothing.
@@ -142,19 +142,16 @@ func advice(err error) string {
 		"53400": "have a superuser raise temp_file_limit for the role or the database: to make the constraints, the server sorts the links in files",
 		"57014": "somebody cancelled the statement: run again",
 	}
-	var e *pgconn.PgError
-	if errors.As(err, &e) && e.Routine == "check_enable_rls" { // of the server, which has only the SQLSTATE of any right
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Routine == "check_enable_rls" { // its SQLSTATE is that of any missing privilege
 		return "the role needs BYPASSRLS, or to own the tables without FORCE ROW LEVEL SECURITY"
 	}
 	if hint := hints[state(err)]; hint != "" {
 		return hint
 	}
-	var signer x509.UnknownAuthorityError
-	var name x509.HostnameError
-	switch {
-	case errors.As(err, &signer):
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "name the file with the CA of the server's certificate: sslrootcert"
-	case errors.As(err, &name):
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return "name the host as its certificate does, or do without comparing the names: sslmode=verify-ca"
 	}
 	return ""

@@ -676,8 +676,7 @@ func hammer(dsn string, links []sink.Link, taken chan<- struct{}, stopped <-chan
 		}
 		_, err := conn.Exec(context.Background(), "INSERT INTO links VALUES ('demo', $1, $2, $3, NULL, 0, now(), now())",
 			string(code), l.Key, string(l.Canonical))
-		var e *pgconn.PgError
-		if errors.As(err, &e) && e.Code == "23505" {
+		if state(err) == "23505" {
 			continue
 		}
 		if err != nil {

@@ -73,8 +73,8 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 // would please that one, so then it is fatal. An index that is gone by now was ours:
 // REINDEX CONCURRENTLY gives the old one another name and drops it.
 func (s *session) knowIndex(ctx context.Context, conflict error) error {
-	var e *pgconn.PgError
-	if !errors.As(conflict, &e) || e.Code != "23505" {
+	e, ok := errors.AsType[*pgconn.PgError](conflict)
+	if !ok || e.Code != "23505" {
 		return conflict
 	}
 	if e.TableName == "" {

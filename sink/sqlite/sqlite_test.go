@@ -268,8 +268,8 @@ func TestFull(t *testing.T) {
 		inSession(t, store, func(s *session, run sink.Run) {
 			noError(t, s.c.exec("test", "PRAGMA max_page_count = 140"))
 			err := s.Load(context.Background(), run, oneChunk(links))
-			var e *Error
-			if !errors.As(err, &e) || e.Code != sqlite3.SQLITE_FULL || e.Unwrap() != nil || !strings.Contains(err.Error(), "make room") {
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Code != sqlite3.SQLITE_FULL || e.Unwrap() != nil || !strings.Contains(err.Error(), "make room") {
 				t.Fatalf("error %v", err)
 			}
 			stay := len(dump(t, path))
@@ -334,9 +334,8 @@ func TestCorrupt(t *testing.T) {
 	s, err := open(t, path).Peek(context.Background())
 	noError(t, err)
 	defer func() { noError(t, s.Close()) }()
-	var e *Error
 	err = s.Lookup(context.Background(), []sink.Probe{{Workspace: []byte("w"), Code: links[5000].Code}}, func(sink.Found) error { return nil })
-	if !errors.As(err, &e) || e.Code&0xff != sqlite3.SQLITE_CORRUPT || e.Unwrap() != nil {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Code&0xff != sqlite3.SQLITE_CORRUPT || e.Unwrap() != nil {
 		t.Errorf("error %v", err)
 	}
 }
@@ -368,8 +367,8 @@ func TestReadOnly(t *testing.T) {
 	c, err := dial(path, sqlite3.SQLITE_OPEN_READONLY, 0)
 	noError(t, err)
 	defer func() { noError(t, c.close()) }()
-	var e *Error
-	if err := c.exec("test", "DELETE FROM links"); !errors.As(err, &e) || !strings.Contains(err.Error(), "allow writing") {
+	err = c.exec("test", "DELETE FROM links")
+	if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "allow writing") {
 		t.Errorf("error %v", err)
 	}
 }

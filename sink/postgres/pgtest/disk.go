@@ -74,8 +74,7 @@ func (s *Server) Fill(tb testing.TB, database string, free int64) (state string)
 }
 
 func sqlstate(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""
