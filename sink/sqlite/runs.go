@@ -39,15 +39,11 @@ func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
 		manifest_sha256, started_at, coalesce(finished_at, '') FROM runs `
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
-		r := sink.Run{
-			ID: runOf(s, 0), Fingerprint: s.string(1), State: sink.State(s.string(2)),
+		runs = append(runs, sink.Run{
+			ID: runOf(s, 0), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
-			ManifestSHA256: s.string(9),
-		}
-		for i, t := range map[int]*time.Time{3: &r.AsOf, 10: &r.Started, 11: &r.Finished} {
-			*t = anyTime(s.string(i))
-		}
-		runs = append(runs, r)
+			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)),
+		})
 		return nil
 	})
 	return runs, err
