@@ -60,9 +60,7 @@ func publicDir(t *testing.T) string {
 // Who may not write to the folder can look nevertheless, and leaves nothing there.
 func TestReadOnlyFolder(t *testing.T) {
 	path := filepath.Join(publicDir(t), "a?b#c%25.db")
-	inSession(t, open(t, path), func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-	}, "w")
+	filled(t, path, makeLinks("w", 0, 10))
 	asAuditor(t, path, func() {
 		ctx := context.Background()
 		s, err := Open(ctx, path)
@@ -90,13 +88,7 @@ func TestReadOnlyFolder(t *testing.T) {
 // keep its owner from writing.
 func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(publicDir(t), "x.db")
-	load := func() {
-		inSession(t, open(t, path), func(s *session, run sink.Run) {
-			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
-		}, "w")
-	}
-	load()
+	filled(t, path, makeLinks("w", 0, 10))
 	noError(t, os.Chmod(path, 0o444))
 	noError(t, os.Chmod(path+".lock", 0o666))
 	asOther(t, path, 0o777, func() {
@@ -149,9 +141,7 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 // may have failed over that.
 func TestReadOnlyFolderChanges(t *testing.T) {
 	path := filepath.Join(publicDir(t), "x.db")
-	inSession(t, open(t, path), func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-	}, "w")
+	filled(t, path, makeLinks("w", 0, 10))
 	asAuditor(t, path, func() {
 		s, err := Open(context.Background(), path)
 		if err != nil {

@@ -52,6 +52,17 @@ func inSession(t testing.TB, store *Store, f func(s *session, run sink.Run), wor
 	f(s.(*session), run)
 }
 
+// filled makes a database with these links of workspace w and their finished run.
+func filled(t testing.TB, path string, links []sink.Link) *Store {
+	t.Helper()
+	store := open(t, path)
+	inSession(t, store, func(s *session, run sink.Run) {
+		ctx := context.Background()
+		noError(t, errors.Join(s.Load(ctx, run, oneChunk(links)), s.Loaded(ctx, run), s.Finish(ctx, run)))
+	}, "w")
+	return store
+}
+
 func execAll(statements ...string) func(t *testing.T, path string) {
 	return func(t *testing.T, path string) {
 		plain(t, path, func(db *sql.DB) {
@@ -131,9 +142,7 @@ func TestPaths(t *testing.T) {
 	for _, name := range []string{"a?mode=ro#b.db", "100%25.db", "file:x.db", ":memory:", "ü 日.db", "-x"} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			inSession(t, open(t, name), func(s *session, run sink.Run) {
-				noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			}, "w")
+			filled(t, name, makeLinks("w", 0, 10))
 			entries, err := os.ReadDir(".")
 			noError(t, err)
 			if len(entries) != 2 || entries[0].Name() != name || entries[1].Name() != name+".lock" {
@@ -322,16 +331,14 @@ func TestBusy(t *testing.T) {
 func TestCorrupt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	links := makeLinks("w", 0, 10_000)
-	inSession(t, open(t, path), func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(links)))
-	}, "w")
+	store := filled(t, path, links)
 	b, err := os.ReadFile(path)
 	noError(t, err)
 	for i := 5 * pageSize; i < len(b)-pageSize; i++ {
 		b[i] = 0xa5
 	}
 	noError(t, os.WriteFile(path, b, 0o666))
-	s, err := open(t, path).Peek(context.Background())
+	s, err := store.Peek(context.Background())
 	noError(t, err)
 	defer func() { noError(t, s.Close()) }()
 	err = s.Lookup(context.Background(), []sink.Probe{{Workspace: []byte("w"), Code: links[5000].Code}}, func(sink.Found) error { return nil })
@@ -345,10 +352,7 @@ func TestCorrupt(t *testing.T) {
 func TestIndexOutOfStep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	links := makeLinks("w", 0, 10)
-	store := open(t, path)
-	inSession(t, store, func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(links)))
-	}, "w")
+	store := filled(t, path, links)
 	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = sql || ' WHERE 0' WHERE name = 'links_url_key'")(t, path)
 	execAll(fmt.Sprintf("DELETE FROM links WHERE short_code = '%s'", links[3].Code))(t, path)
 	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = '"+createIndex+"' WHERE name = 'links_url_key'")(t, path)
@@ -403,11 +407,7 @@ func TestTrigger(t *testing.T) {
 func TestUndoRefused(t *testing.T) {
 	for _, before := range []string{"DELETE ON links", "UPDATE ON runs"} {
 		path := filepath.Join(t.TempDir(), "x.db")
-		store := open(t, path)
-		inSession(t, store, func(s *session, run sink.Run) {
-			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
-		}, "w")
+		store := filled(t, path, makeLinks("w", 0, 10))
 		execAll("CREATE TRIGGER no BEFORE "+before+" BEGIN SELECT RAISE(ABORT, 'not this one'); END")(t, path)
 		out, err := store.Undo(context.Background(), 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "not this one") || out.Deleted != 0 {
@@ -423,10 +423,7 @@ func TestUndoRefused(t *testing.T) {
 func TestScanKey(t *testing.T) {
 	for _, key := range []string{"substr(url_key, 2)", "url_key || x'00'"} {
 		path := filepath.Join(t.TempDir(), "x.db")
-		store := open(t, path)
-		inSession(t, store, func(s *session, run sink.Run) {
-			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 1))))
-		}, "w")
+		store := filled(t, path, makeLinks("w", 0, 1))
 		execAll("UPDATE links SET url_key = CAST("+key+" AS BLOB)")(t, path)
 		err := store.Scan(context.Background(), func(*sink.Stored) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "url_key has 1") {
@@ -439,10 +436,8 @@ func TestScanKey(t *testing.T) {
 // is read.
 func TestRunTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	store, links := open(t, path), makeLinks("w", 0, 1)
-	inSession(t, store, func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(links)))
-	}, "w")
+	links := makeLinks("w", 0, 1)
+	store := filled(t, path, links)
 	execAll("UPDATE links SET run_id = run_id + 4294967296; UPDATE runs SET run_id = run_id + 4294967296")(t, path)
 	got := map[string]int32{}
 	noError(t, store.Scan(context.Background(), func(l *sink.Stored) error { got["Scan"] = l.Run; return nil }))
@@ -608,12 +603,8 @@ func TestClosedSession(t *testing.T) {
 // Another program writes times as CURRENT_TIMESTAMP does, or in a form of its own.
 func TestTimesOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	store := open(t, path)
 	links := makeLinks("w", 0, 4)
-	inSession(t, store, func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(links)))
-		noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
-	}, "w")
+	store := filled(t, path, links)
 	want := []time.Time{asOf, asOf.Truncate(time.Second), asOf.Truncate(time.Millisecond), {}}
 	for i, text := range []string{stamp(asOf), "2025-03-04 05:06:07", "2025-03-04 05:06:07.890", "just now"} {
 		execAll(fmt.Sprintf("UPDATE links SET created_at = '%s', updated_at = '%[1]s' WHERE short_code = '%s'", text, links[i].Code))(t, path)
@@ -633,11 +624,7 @@ func TestTimesOfOthers(t *testing.T) {
 // SQLite would delete links that something refers to; so nothing is undone.
 func TestUndoOfWhatIsReferredTo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	store := open(t, path)
-	inSession(t, store, func(s *session, run sink.Run) {
-		noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-		noError(t, errors.Join(s.Loaded(context.Background(), run), s.Finish(context.Background(), run)))
-	}, "w")
+	store := filled(t, path, makeLinks("w", 0, 10))
 	execAll("CREATE TABLE clicks (w TEXT, c TEXT, FOREIGN KEY (w, c) REFERENCES Links (workspace_id, short_code))")(t, path)
 	_, err := store.Undo(context.Background(), 1, sink.LockOptions{}, nil)
 	if err == nil || !strings.Contains(err.Error(), "table clicks has a foreign key to the links") {
