@@ -28,9 +28,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	defer script(t, dsn, "DROP OWNED BY locked; DROP ROLE locked")
 	file := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	service := file("services", fmt.Sprintf("[mine]\nhost=%s\nport=%d\ndbname=%s\nuser=locked\nsslmode=disable\n",
@@ -86,9 +84,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 		}
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer l.Close()
 	dsn := server.TCP("links", l.Addr().(*net.TCPAddr).Port) + " connect_timeout=1"
 	if _, err := Open(context.Background(), dsn, Options{RetryFor: -1}); !errors.Is(err, sink.ErrRetryable) {
@@ -103,9 +99,7 @@ func TestApplicationName(t *testing.T) {
 	for want, dsn := range map[string]string{"bulk run": dsn, "nightly": dsn + " application_name=nightly"} {
 		s := openStore(t, dsn, Options{})
 		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		if n := value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1"+
 			" AND pid <> pg_backend_pid()", want); n == 0 {
 			t.Errorf("no %q", want)
@@ -121,18 +115,14 @@ func TestSendBuffer(t *testing.T) {
 	s := openStore(t, dsn, Options{RetryFor: -1})
 	defer s.Close()
 	ours, err := s.dial(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer ours.Close(context.Background())
 	size := func(conn *pgx.Conn) (n int) {
 		raw, err := conn.PgConn().Conn().(*net.UnixConn).SyscallConn()
 		if err == nil {
 			err = raw.Control(func(fd uintptr) { n, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUF) })
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return n
 	}
 	if ours, usual := size(ours), size(connect(t, dsn)); usual >= sendBuffer {
@@ -148,9 +138,7 @@ func TestKeepalives(t *testing.T) {
 	s := openStore(t, server.TCP(database, server.Port()), Options{RetryFor: -1})
 	defer s.Close()
 	conn, err := s.acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer s.release(conn)
 	var idle, interval, count int
 	err = conn.QueryRow(context.Background(), `SELECT current_setting('tcp_keepalives_idle')::int,

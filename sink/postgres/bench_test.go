@@ -86,9 +86,7 @@ func (b *bench) fresh() {
 func (b *bench) session() (*Store, sink.Session) {
 	store := openStore(b, b.dsn, Options{})
 	s, err := store.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	return store, s
 }
 
@@ -107,9 +105,7 @@ func (b *bench) load(links []sink.Link) {
 	if err == nil {
 		err = s.Finish(context.Background(), run)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 }
 
 // lookup asks for the links as the pipeline does, and returns how many there are.
@@ -138,9 +134,7 @@ func (b *bench) lookup(links []sink.Link, callers, size int) int {
 		work <- part
 	}
 	close(work)
-	if err := g.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, g.Wait())
 	total := 0
 	for _, n := range counts {
 		total += n
@@ -200,9 +194,7 @@ func BenchmarkStore(tb *testing.B) {
 // writeBinary writes a file for COPY.
 func writeBinary(b *bench, path string, links []sink.Link) {
 	f, err := os.Create(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer f.Close()
 	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
 	var data []byte
@@ -210,25 +202,22 @@ func writeBinary(b *bench, path string, links []sink.Link) {
 		data, _ = e.append(data, &links[i])
 	}
 	first := true
-	if _, err := io.Copy(f, newStream(func() (batch, error) {
+	_, err = io.Copy(f, newStream(func() (batch, error) {
 		if !first {
 			return batch{}, io.EOF
 		}
 		first = false
 		return batch{data: data}, nil
-	})); err != nil {
-		b.Fatal(err)
-	}
+	}))
+	noError(b, err)
 }
 
 // floor is the first load by SQL alone.
 func (b *bench) floor(file string) {
 	n := newNames("", "links")
 	conn := connect(b, b.dsn)
-	if err := execAll(context.Background(), conn, "BEGIN", "SET LOCAL maintenance_work_mem = '512MB'",
-		"SET LOCAL max_parallel_maintenance_workers = 4", createTable(n.links, linksColumns[:], "")); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, execAll(context.Background(), conn, "BEGIN", "SET LOCAL maintenance_work_mem = '512MB'",
+		"SET LOCAL max_parallel_maintenance_workers = 4", createTable(n.links, linksColumns[:], "")))
 	b.copy(conn, file, ", FREEZE", append(n.constraints(), "COMMIT")...)
 }
 
@@ -237,17 +226,13 @@ func (b *bench) floor(file string) {
 func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
 	defer conn.Close(context.Background())
 	data, err := os.Open(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	defer data.Close()
 	_, err = conn.PgConn().CopyFrom(context.Background(), data, copyInto("links", linksColumns[:], options))
 	if err == nil {
 		err = execAll(context.Background(), conn, then...)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 }
 
 func BenchmarkEncode(b *testing.B) {

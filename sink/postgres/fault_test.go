@@ -154,9 +154,7 @@ func TestBackendsTerminated(t *testing.T) {
 				}
 				hit += n
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if hit < 2 {
 				t.Errorf("%d backends were terminated", hit)
 			}
@@ -188,9 +186,7 @@ func TestServerStoppedAndStarted(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if times != 2 {
 				t.Errorf("the server was stopped %d times", times)
 			}
@@ -221,9 +217,7 @@ func TestStatementCancelled(t *testing.T) {
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
 		t.Errorf("%d links stayed", n)
 	}
-	if err := wholeRun(context.Background(), dsn, 64<<10, links); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, wholeRun(context.Background(), dsn, 64<<10, links))
 	whole(t, dsn, links, nil)
 }
 
@@ -242,9 +236,7 @@ func TestAnswersOfTheServer(t *testing.T) {
 			var pauses []time.Duration
 			s := openStore(t, dsn, Options{RetryFor: time.Minute, Logger: paused(&pauses)})
 			defer s.Close()
-			if err := s.Init(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Init(context.Background()))
 			script(t, dsn, `CREATE SEQUENCE answers;
 				CREATE FUNCTION answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					IF nextval('answers') <= 3 THEN RAISE 'not now' USING ERRCODE = '`+state+`'; END IF;
@@ -296,14 +288,10 @@ func TestBatchAgain(t *testing.T) {
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
 	session, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 	run, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	links := generated(0, 10)
 	filled := func(seq int64, links []sink.Link) batch {
 		b := batch{seq: seq, rows: int64(len(links))}
@@ -314,9 +302,7 @@ func TestBatchAgain(t *testing.T) {
 	}
 	first, second := &load{session: session, run: run.ID, id: 1}, &load{session: session, run: run.ID, id: 2}
 	for _, b := range []batch{filled(0, links[:5]), filled(0, links[:5]), filled(1, links[5:]), filled(0, links[:5])} {
-		if err := first.try(ctx, b); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, first.try(ctx, b))
 	}
 	if err := second.try(ctx, filled(0, links)); !errors.Is(err, sink.ErrConflict) {
 		t.Errorf("the same links by another load: %v", err)
@@ -332,9 +318,7 @@ func TestBatchAgain(t *testing.T) {
 	if lost := s.Stats()["load_answers_lost"]; fmt.Sprint(lost) != "2" {
 		t.Errorf("%v answers were lost", lost)
 	}
-	if err := errors.Join(session.Loaded(ctx, run), session.Finish(ctx, run)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(session.Loaded(ctx, run), session.Finish(ctx, run)))
 	if err := first.try(ctx, filled(2, generated(10, 20))); !errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "or ended run 1") {
 		t.Errorf("a batch of a run that has ended: %v", err)
 	}
@@ -397,13 +381,9 @@ func TestGivesUp(t *testing.T) {
 	s := openStore(t, dsn, Options{RetryFor: 300 * time.Millisecond})
 	defer s.Close()
 	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
-	if err := own.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, own.Stop())
 	begun := time.Now()
 	_, err = session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
 	if !errors.Is(err, sink.ErrRetryable) || !errors.Is(err, sink.ErrGaveUp) || !strings.Contains(err.Error(), "gave up after") {
@@ -424,15 +404,11 @@ func TestIdleConnectionsWithoutAnswer(t *testing.T) {
 	s := openStore(t, server.TCP(value[string](t, dsn, "SELECT current_database()"), p.port()), Options{})
 	defer s.Close()
 	session, err := s.Peek(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 	for range 3 {
 		conn, err := s.connect(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		s.release(conn)
 	}
 	for i := range s.idle {
@@ -466,9 +442,7 @@ func TestWaitingIsNotFailing(t *testing.T) {
 	defer holder.Close()
 	defer waiter.Close()
 	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	cut := 0
 	waits := func(string) {
 		if cut++; cut > 2 {
@@ -483,9 +457,7 @@ func TestWaitingIsNotFailing(t *testing.T) {
 		}()
 	}
 	session, err := waiter.Lock(ctx, []string{"demo"}, sink.LockOptions{Wait: waits})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	session.Close()
 	if cut != 3 {
 		t.Errorf("waited %d times", cut)
@@ -537,9 +509,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			name := conn.Config().Database
 			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
 				"idle_in_transaction_session_timeout = '3s'", "DateStyle = 'SQL, DMY'", "quote_all_identifiers = on", "synchronous_commit = off"} {
-				if err := execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting))
 			}
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
@@ -548,9 +518,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 			before, _ := started(t, other, "demo")
 			waits := func(string) { time.AfterFunc(100*time.Millisecond, func() { before.Close() }) }
 			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{Wait: waits})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer session.Close()
 			// Asked for, since only a client that gets no processor is idle in a transaction, and only a server that crashes forgets.
 			var idle, commit string
@@ -559,9 +527,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 				t.Errorf("a transaction may be idle for %s, a commit is %s, %v", idle, commit, err)
 			}
 			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			err = session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
 				for c := range pieces(links) {
 					time.Sleep(700 * time.Millisecond)
@@ -570,9 +536,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 					}
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if got := s.Stats()["load_way"].(string); !strings.HasPrefix(got, way.way) {
 				t.Errorf("loaded by %s", got)
 			}
@@ -591,14 +555,10 @@ func TestReaderOfTheEmptyTable(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	if err := s.Init(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Init(context.Background()))
 	reader := connect(t, dsn)
 	defer reader.Close(context.Background())
-	if err := execAll(context.Background(), reader, "BEGIN", "SELECT * FROM links"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, execAll(context.Background(), reader, "BEGIN", "SELECT * FROM links"))
 	links := generated(0, 1000)
 	loadAll(t, s, links)
 	expect(t, dump(t, dsn, "links"), links)
@@ -636,16 +596,12 @@ func TestWriterHammers(t *testing.T) {
 					stop() // lest the load meets conflicts for ever
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if way.before == nil {
 				inserted(1)
 			}
 			stop()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			noError(t, <-done)
 			explained(t, dsn, links)
 			clean(t, dsn)
 		})

@@ -42,9 +42,7 @@ func TestWaysOfLoading(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP PUBLICATION IF EXISTS out")
 			s := openStore(t, dsn, Options{RetryFor: -1})
 			defer s.Close()
-			if err := s.Init(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Init(context.Background()))
 			script(t, dsn, c.change)
 			before := value[int](t, dsn, "SELECT count(*) FROM links")
 			loadAll(t, s, generated(0, 100))
@@ -84,9 +82,7 @@ func TestDefaultsOfColumns(t *testing.T) {
 		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 		s := openStore(t, dsn, Options{})
 		defer s.Close()
-		if err := s.Init(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Init(context.Background()))
 		script(t, dsn, c.change)
 		links := generated(0, 10)
 		run := loadAll(t, s, links)
@@ -112,18 +108,14 @@ func TestFirstLoadIsForestalled(t *testing.T) {
 	defer session.Close()
 	writer := connect(t, dsn)
 	defer writer.Close(ctx)
-	if err := execAll(ctx, writer, "BEGIN",
-		"INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now())"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, execAll(ctx, writer, "BEGIN",
+		"INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now())"))
 	var g errgroup.Group
 	g.Go(func() error { // commit once it waits, or has given that up and loads
 		return errors.Join(eventually(dsn, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'links'::regclass)"+
 			" OR EXISTS (SELECT FROM links_ledger)"), execAll(ctx, writer, "COMMIT"))
 	})
-	if err := errors.Join(session.Load(ctx, run, pieces(generated(0, 100))), g.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(session.Load(ctx, run, pieces(generated(0, 100))), g.Wait()))
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 101 {
 		t.Errorf("%d links, want 101", n)
 	}
@@ -146,12 +138,8 @@ func TestFirstLoadIsFrozen(t *testing.T) {
 			CREATE EVENT TRIGGER note ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION note()`)
 		old := connect(t, dsn)
 		defer old.Close(ctx)
-		if err := execAll(ctx, old, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"); err != nil {
-			t.Fatal(err)
-		}
-		if err := session.Load(ctx, run, pieces(generated(0, 100))); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, execAll(ctx, old, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"))
+		noError(t, session.Load(ctx, run, pieces(generated(0, 100))))
 		var n int
 		if err := old.QueryRow(ctx, "SELECT count(*) FROM links").Scan(&n); err != nil || n != 100 {
 			t.Errorf("a snapshot from before the load sees %d links, %v: they are not frozen", n, err)
@@ -182,9 +170,7 @@ func TestWorkspaceIsNotSent(t *testing.T) {
 	if err := session.Load(context.Background(), run, pieces(links)); err == nil || !strings.Contains(err.Error(), `a link of workspace "other" in a session on`) {
 		t.Errorf("a link of another workspace: %v", err)
 	}
-	if err := session.Load(context.Background(), run, pieces(links[:9])); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, session.Load(context.Background(), run, pieces(links[:9])))
 	if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE workspace_id = $1", odd); n != 9 {
 		t.Errorf("%d links of 9 are in the workspace", n)
 	}

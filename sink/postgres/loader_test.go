@@ -60,9 +60,7 @@ func TestKilled(t *testing.T) {
 					finished = value[bool](t, dsn, "SELECT EXISTS (SELECT FROM links_runs WHERE fingerprint = 'fault' AND state = 'finished')")
 				}
 				if !finished { // a run after it would be another one
-					if err := wholeRun(context.Background(), dsn, batchBytes, links); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, wholeRun(context.Background(), dsn, batchBytes, links))
 				}
 				whole(t, dsn, links, way.before)
 			}
@@ -82,9 +80,7 @@ func killed(t *testing.T, dsn string, after time.Duration) bool {
 	cmd.Env = append(os.Environ(), "BULK_TEST_LOADER="+dsn)
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	err := cmd.Wait()
@@ -100,20 +96,14 @@ func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	if err := s.Init(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Init(context.Background()))
 	dead := openStore(t, dsn, Options{})
 	defer dead.Close()
 	session, err := dead.lock(context.Background(), dead.locks([]string{"demo"}), sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	conn := session.conn.PgConn()
 	conn.Frontend().SendQuery(&pgproto3.Query{String: "SELECT pg_sleep(600)"})
-	if err := conn.Frontend().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.Frontend().Flush())
 	holder := ""
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -121,9 +111,7 @@ func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 		holder = h
 		conn.Conn().Close() // as the kernel does for a dead process
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer next.Close()
 	if !regexp.MustCompile(`^"bulk run" \(backend \d+, connected since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\)$`).MatchString(holder) {
 		t.Errorf("holder: %q", holder)

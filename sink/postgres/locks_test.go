@@ -39,9 +39,7 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				}
 				step := func() error { return session.Load(ctx, run, pieces(rest)) }
 				if loaded {
-					if err := step(); err != nil {
-						t.Fatal(err)
-					}
+					noError(t, step())
 					step = func() error { return session.Loaded(ctx, run) }
 				}
 				terminate(t, dsn, session)
@@ -54,9 +52,8 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				if state := value[string](t, dsn, "SELECT state FROM links_runs WHERE run_id = $1", run.ID); state != string(sink.Loading) {
 					t.Errorf("the run is %s", state)
 				}
-				if run, err = settle(ctx, session, run, links); err != nil {
-					t.Fatal(err)
-				}
+				run, err = settle(ctx, session, run, links)
+				noError(t, err)
 				if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1", run.ID); n != len(links) {
 					t.Errorf("%d links of the run, want %d", n, len(links))
 				}
@@ -84,9 +81,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 			session, run := started(t, s, "demo")
 			defer session.Close()
 			terminate(t, dsn, session)
-			if err := end(s, dsn, run, generated(0, 10)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, end(s, dsn, run, generated(0, 10)))
 			if _, err := session.Start(ctx, run); !errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), state) {
 				t.Errorf("error %v, want a conflict", err)
 			}
@@ -101,9 +96,7 @@ func TestLostLocksOfARunUndoneInPart(t *testing.T) {
 	defer s.Close()
 	session, run := started(t, s, "demo")
 	defer session.Close()
-	if err := errors.Join(session.Load(ctx, run, pieces(links)), session.Loaded(ctx, run)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(session.Load(ctx, run, pieces(links)), session.Loaded(ctx, run)))
 	execute(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = $1", string(links[3].Code))
 	terminate(t, dsn, session)
 	cut := errors.New("cut off")
@@ -136,20 +129,14 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 
 	conn := locking(session).PgConn()
 	conn.Frontend().SendQuery(&pgproto3.Query{String: "DO $$ BEGIN PERFORM pg_sleep(600);" + // the driver cancels it, and in vain
 		" EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(600); END $$"})
-	if err := conn.Frontend().Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := eventually(dsn, "SELECT count(*) > 0 FROM "+asleep); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.Frontend().Flush())
+	noError(t, eventually(dsn, "SELECT count(*) > 0 FROM "+asleep))
 	conn.Conn().Close()
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf}); err != nil {
 		t.Errorf("while the server has not noticed: %v", err)
@@ -157,9 +144,7 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 
 	terminate(t, dsn, session)
 	taken, err := other.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer taken.Close()
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); !errors.Is(err, sink.ErrLocked) {
 		t.Errorf("error %v, want ErrLocked", err)
@@ -174,19 +159,13 @@ func TestLostLocksOfTheSessionBefore(t *testing.T) {
 	s := openStore(t, dsn, Options{Logger: slog.New(listener(func(slog.Record) { hangUp(left) }))})
 	defer s.Close()
 	before, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{NoWait: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	left, before.conn = before.conn, connect(t, dsn) // the server has not noticed that left broke
 	hangUp(before.conn)
-	if err := before.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, before.Close())
 	for range 2 {
 		next, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		next.Close()
 	}
 	if n := len(s.lost); n > 0 {
@@ -205,12 +184,10 @@ func TestLostLocksUnderABatch(t *testing.T) {
 	defer session.Close()
 	gate := connect(t, dsn)
 	defer gate.Close(ctx)
-	if err := execAll(ctx, gate, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
+	noError(t, execAll(ctx, gate, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
 			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$`,
 		"CREATE TRIGGER halt BEFORE INSERT ON links EXECUTE FUNCTION halt()",
-		"SELECT pg_advisory_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
+		"SELECT pg_advisory_lock(1)"))
 	holder := locking(session).PgConn().PID()
 	var taken sink.Session
 	var g errgroup.Group
@@ -228,9 +205,7 @@ func TestLostLocksUnderABatch(t *testing.T) {
 	if err := session.Load(ctx, run, pieces(generated(0, 10))); !errors.Is(err, sink.ErrLocked) {
 		t.Errorf("error %v, want ErrLocked", err)
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, g.Wait())
 	defer taken.Close()
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
 		t.Errorf("%d links were committed without the locks", n)
@@ -247,13 +222,9 @@ func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 	links := generated(0, 100_000)
 	for range 3 {
 		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		ctx, cancel := context.WithCancel(context.Background())
 		err = session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
 			for c := range pieces(links) {
@@ -270,9 +241,7 @@ func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 		}
 		session.Close()
 		free, err := next.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		free.Close()
 	}
 }
@@ -288,14 +257,10 @@ func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 	var g errgroup.Group
 	for _, workspace := range []string{"v", "w"} {
 		session, err := s.Lock(ctx, []string{workspace}, sink.LockOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		defer session.Close()
 		run, err := session.Start(ctx, sink.Run{Fingerprint: workspace, AsOf: asOf})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		g.Go(func() error {
 			for range 100 {
 				if err := session.Load(ctx, run, pieces(taken)); !errors.Is(err, sink.ErrConflict) {
@@ -338,9 +303,7 @@ func TestLocksOfManyWorkspaces(t *testing.T) {
 			t.Errorf("%d locks of %d workspaces, want %d, or others", len(got), len(c.workspaces), len(c.locks))
 		}
 		session, err := s.Lock(ctx, c.workspaces, sink.LockOptions{NoWait: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for name, want := range map[string]error{"other": c.others, many[63]: sink.ErrLocked} {
 			other, err := s.Lock(ctx, []string{name}, sink.LockOptions{NoWait: true})
 			if !errors.Is(err, want) {
@@ -361,9 +324,7 @@ func waits(t *testing.T, dsn string, lock func(waiter *Store) (*session, error))
 	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	waiter.lockTurn = time.Millisecond
 	held, err := holder.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var g errgroup.Group
 	g.Go(func() error {
 		session, err := lock(waiter)
@@ -407,9 +368,7 @@ func TestWaitingForAllIsNotOvertaken(t *testing.T) {
 		return waiter.lock(ctx, []lock{{waiter.lockKey("store", ""), false}}, sink.LockOptions{})
 	})
 	defer end()
-	if err := eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, eventually(dsn, "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted AND "+advisory))
 	for i := range 200 {
 		if _, err := holder.Lock(ctx, []string{"other"}, sink.LockOptions{NoWait: true}); !errors.Is(err, sink.ErrLocked) {
 			t.Fatalf("try %d: error %v", i, err)

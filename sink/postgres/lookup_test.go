@@ -20,9 +20,7 @@ func TestLookupsTakeTurns(t *testing.T) {
 	s := openStore(t, dsn, Options{RetryFor: -1})
 	defer s.Close()
 	session, err := s.Lock(ctx, []string{string(links[0].Workspace)}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 	look := func(ctx context.Context, visit func(sink.Found) error) error {
 		l := &links[0]

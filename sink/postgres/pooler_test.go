@@ -17,9 +17,7 @@ func pooler(t *testing.T, dsn string) int {
 	t.Helper()
 	upstream := connect(t, dsn).PgConn()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var one sync.Mutex
 	var wait sync.WaitGroup
 	wait.Go(func() {

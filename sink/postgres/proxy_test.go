@@ -26,9 +26,7 @@ type proxy struct {
 func newProxy(t testing.TB, to string, at int64, after bool) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	p := &proxy{listener: l, to: to, at: at, after: after}
 	p.wait.Go(func() {
 		for {

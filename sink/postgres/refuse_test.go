@@ -41,9 +41,7 @@ func TestRefuses(t *testing.T) {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
 		defer s.Close()
-		if err := s.Init(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Init(context.Background()))
 		return dsn
 	}
 	as := func(t *testing.T, dsn, role, grants string) string {
@@ -108,9 +106,7 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	if err := s.Init(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Init(context.Background()))
 	script(t, dsn, "CREATE ROLE loads LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO loads")
 	defer script(t, dsn, "DROP OWNED BY loads; DROP ROLE loads")
 	as := openStore(t, strings.Replace(dsn, "user=postgres", "user=loads", 1), Options{})
@@ -144,9 +140,7 @@ func TestLooksAsAnotherRole(t *testing.T) {
 		t.Errorf("%d links, %v", n, err)
 	}
 	peek, err := as.Peek(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer peek.Close()
 	if rest, err := unsettled(ctx, peek, generated(0, 10)); err != nil || len(rest) != 0 {
 		t.Errorf("%d links not found, %v", len(rest), err)
@@ -162,24 +156,16 @@ func TestStandby(t *testing.T) {
 	s := openStore(t, dsn, Options{})
 	loadAll(t, s, generated(0, 10))
 	s.Close()
-	if err := own.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(own.Socket(), "data", "standby.signal"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, own.Stop())
+	noError(t, os.WriteFile(filepath.Join(own.Socket(), "data", "standby.signal"), nil, 0o644))
+	noError(t, own.Restart())
 	if err := attempt(dsn); err == nil || !strings.Contains(err.Error(), "connect to the primary") || errors.Is(err, sink.ErrRetryable) {
 		t.Errorf("error %v", err)
 	}
 	s = openStore(t, dsn, Options{})
 	defer s.Close()
 	peek, err := s.Peek(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer peek.Close()
 	if got, err := peek.Populated(context.Background(), []string{"demo", "other"}); err != nil || !got[0] || got[1] {
 		t.Errorf("%v, %v", got, err)
@@ -215,12 +201,8 @@ func TestTooManyConnections(t *testing.T) {
 func TestFewRights(t *testing.T) {
 	dsn := server.Database(t)
 	owner := openStore(t, dsn, Options{})
-	if err := owner.Init(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, owner.Init(context.Background()))
+	noError(t, owner.Close())
 	script(t, dsn, `REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE of_few_rights LOGIN;
 		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`)
 	t.Cleanup(func() { script(t, dsn, "DROP OWNED BY of_few_rights CASCADE; DROP ROLE of_few_rights") })
@@ -256,9 +238,7 @@ func TestLinksRefused(t *testing.T) {
 	} {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
-		if err := errors.Join(s.Init(context.Background()), s.Close()); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(s.Init(context.Background()), s.Close()))
 		script(t, dsn, change)
 		if err := attempt(dsn); err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -278,9 +258,7 @@ func TestRunRefused(t *testing.T) {
 	for _, column := range []string{"as_of", "manifest_sha256"} {
 		script(t, dsn, "DROP INDEX IF EXISTS mine; CREATE UNIQUE INDEX mine ON links_runs ("+column+")")
 		locked, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		next, err := locked.Start(context.Background(), sink.Run{Fingerprint: column, AsOf: asOf})
 		if err == nil {
 			next.ManifestSHA256 = run.ManifestSHA256

@@ -46,9 +46,7 @@ func TestRunsAtInfinity(t *testing.T) {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
 	session, err = s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 	if _, err := session.Start(ctx, first); err == nil || !strings.Contains(err.Error(), "as_of") {
 		t.Errorf("it goes on: %v", err)

@@ -19,9 +19,7 @@ func TestSQLMakesWhatFits(t *testing.T) {
 	} {
 		dsn := server.Database(t)
 		sql, err := SQL(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		script(t, dsn, sql)
 		s := openStore(t, dsn, opts)
 		defer s.Close()
@@ -38,25 +36,19 @@ func TestNewSchemaOfTwoStores(t *testing.T) {
 	dsn := server.Database(t)
 	gate := connect(t, dsn)
 	defer gate.Close(ctx)
-	if err := execAll(ctx, gate, `CREATE FUNCTION pause() RETURNS event_trigger LANGUAGE plpgsql AS
+	noError(t, execAll(ctx, gate, `CREATE FUNCTION pause() RETURNS event_trigger LANGUAGE plpgsql AS
 			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); END $$`,
 		"CREATE EVENT TRIGGER pause ON ddl_command_end WHEN TAG IN ('CREATE SCHEMA') EXECUTE FUNCTION pause()",
-		"SELECT pg_advisory_lock(1)"); err != nil {
-		t.Fatal(err)
-	}
+		"SELECT pg_advisory_lock(1)"))
 	var g errgroup.Group
 	for i, table := range []string{"a", "b"} {
 		s := openStore(t, dsn, Options{Schema: "new", Table: table, RetryFor: -1})
 		defer s.Close()
 		g.Go(func() error { return s.Init(ctx) })
-		if err := eventually(dsn, fmt.Sprintf("SELECT count(*) > %d FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
-			" WHERE NOT granted AND datname = current_database()", i)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, eventually(dsn, fmt.Sprintf("SELECT count(*) > %d FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
+			" WHERE NOT granted AND datname = current_database()", i)))
 	}
-	if err := execAll(ctx, gate, "SELECT pg_advisory_unlock(1)"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, execAll(ctx, gate, "SELECT pg_advisory_unlock(1)"))
 	if err := g.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -108,9 +100,7 @@ func TestMisfits(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 			s := openStore(t, dsn, opts)
 			defer s.Close()
-			if err := s.Init(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Init(context.Background()))
 			script(t, dsn, c.change)
 			_, err := s.Lock(context.Background(), nil, sink.LockOptions{})
 			_, peek := s.Peek(context.Background())
@@ -177,14 +167,10 @@ func TestNames(t *testing.T) {
 func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 	t.Helper()
 	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer session.Close()
 	run, err := settle(context.Background(), session, sink.Run{Fingerprint: t.Name(), AsOf: asOf}, links)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return run
 }
 
@@ -197,9 +183,7 @@ func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) 
 func startedWith(t testing.TB, s *Store, workspace string, opts sink.LockOptions) (sink.Session, sink.Run) {
 	t.Helper()
 	session, err := s.Lock(context.Background(), []string{workspace}, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "fault", AsOf: asOf})
 	if err != nil {
 		session.Close()

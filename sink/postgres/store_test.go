@@ -57,9 +57,7 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 func openStore(t testing.TB, dsn string, opts Options) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), dsn, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
@@ -70,26 +68,20 @@ func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	defer conn.Close(context.Background())
 	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
 		" run_id, created_at FROM "+links+" ORDER BY workspace_id, short_code")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sinktest.Row, err error) {
 		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created)
 		r.Created = r.Created.UTC().Round(time.Microsecond)
 		return r, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return out
 }
 
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return conn
 }
 
@@ -128,4 +120,11 @@ func eventually(dsn, sql string) error {
 		}
 	}
 	return nil
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -34,22 +34,18 @@ func newAuthority(t *testing.T, name string) *authority {
 	a.pem = cert
 	block, _ := pem.Decode(cert)
 	var err error
-	if a.cert, err = x509.ParseCertificate(block.Bytes); err != nil {
-		t.Fatal(err)
-	}
+	a.cert, err = x509.ParseCertificate(block.Bytes)
+	noError(t, err)
 	block, _ = pem.Decode(key)
-	if a.key, err = x509.ParseECPrivateKey(block.Bytes); err != nil {
-		t.Fatal(err)
-	}
+	a.key, err = x509.ParseECPrivateKey(block.Bytes)
+	noError(t, err)
 	return a
 }
 
 // issue signs a certificate, with its own key as long as the authority has none.
 func (a *authority) issue(t *testing.T, template *x509.Certificate) (certPEM, keyPEM []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-24*time.Hour), time.Now().Add(24*time.Hour)
 	parent, signer := a.cert, a.key
@@ -57,13 +53,9 @@ func (a *authority) issue(t *testing.T, template *x509.Certificate) (certPEM, ke
 		parent, signer = template, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
@@ -84,9 +76,7 @@ func TestTLS(t *testing.T) {
 
 	t.Chdir(t.TempDir()) // whose name may have to be quoted in an address
 	file := func(name string, content []byte) string {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(name, content, 0o600))
 		return name
 	}
 	pair := func(a *authority, name string) string {
@@ -128,9 +118,7 @@ func TestTLS(t *testing.T) {
 				if c.want != "" {
 					t.Fatal("the server let us in")
 				}
-				if err := s.Init(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, s.Init(context.Background()))
 				return
 			}
 			if c.want == "" || !strings.Contains(err.Error(), c.want) || errors.Is(err, sink.ErrRetryable) || strings.Contains(err.Error(), "hunter2") {

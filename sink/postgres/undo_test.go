@@ -165,9 +165,7 @@ func TestNumberOfADeletedRun(t *testing.T) {
 	loadAll(t, s, generated(0, 10))
 	session, run := started(t, s, "demo")
 	defer session.Close()
-	if err := session.Load(ctx, run, pieces(generated(10, 20))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, session.Load(ctx, run, pieces(generated(10, 20))))
 	script(t, dsn, "DELETE FROM links_runs WHERE run_id = 2")
 	if run, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); err != nil || run.ID != 3 {
 		t.Errorf("run %d, %v", run.ID, err)
@@ -185,9 +183,7 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 	rerun, ctx := errgroup.WithContext(context.Background())
 	dsn := server.Database(t)
 	links := generated(0, undoPage+100)
-	if err := wholeRun(ctx, dsn, batchBytes, links); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, wholeRun(ctx, dsn, batchBytes, links))
 	script(t, dsn, `CREATE SEQUENCE pages;
 		CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF nextval('pages') = 2 THEN PERFORM pg_sleep(600); END IF;
@@ -258,14 +254,11 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 	}))})
 	defer s.Close()
 	undoing, err := s.lock(ctx, locks, sink.LockOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer undoing.Close()
 	terminate(t, dsn, undoing)
-	if holder, err = other.lock(ctx, locks, sink.LockOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	holder, err = other.lock(ctx, locks, sink.LockOptions{})
+	noError(t, err)
 	defer holder.Close()
 	if n, err := undoing.listKept(ctx, run.ID, func(sink.Kept) error { return nil }); err != nil || n != 10 {
 		t.Errorf("%d links stay, %v", n, err)
