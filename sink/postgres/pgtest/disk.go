@@ -33,8 +33,8 @@ func (s *Server) disk() error {
 		return nil
 	}
 	err := os.Mkdir(s.diskFolder(), 0o700)
-	if err == nil && s.cred != nil {
-		err = os.Chown(s.diskFolder(), int(s.cred.Uid), int(s.cred.Gid))
+	if err == nil {
+		err = s.give(s.diskFolder())
 	}
 	s.mounts = err == nil && s.command("unshare", s.mount("test", "-w", s.diskFolder())...).Run() == nil
 	return err

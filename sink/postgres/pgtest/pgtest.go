@@ -114,29 +114,10 @@ func (s *Server) create() error {
 	if s.folder, err = os.MkdirTemp(tmp, "pgtest"); err != nil {
 		return err
 	}
-	if s.cred != nil {
-		if err := os.Chown(s.folder, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
+	for _, step := range []func() error{func() error { return s.give(s.folder) }, s.watch, s.initdb, s.checkVersion, s.configure, s.disk} {
+		if err := step(); err != nil {
 			return err
 		}
-	}
-	if err := s.watch(); err != nil {
-		return err
-	}
-	args := []string{"-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"}
-	if !s.opts.Durable {
-		args = append(args, "--no-sync")
-	}
-	if s.opts.Disk > 0 {
-		args = append(args, "--wal-segsize=1") // shorter than a limited file
-	}
-	if err := s.run(append([]string{filepath.Join(s.bin, "initdb")}, args...)...); err != nil {
-		return err
-	}
-	if err := s.checkVersion(); err != nil {
-		return err
-	}
-	if err := errors.Join(s.configure(), s.disk()); err != nil {
-		return err
 	}
 	for tries := 1; ; tries++ {
 		err := errors.Join(s.listen(), s.start())
@@ -151,6 +132,18 @@ func (s *Server) create() error {
 		return nil
 	}
 	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskFolder()+"'")
+}
+
+// initdb makes the cluster.
+func (s *Server) initdb() error {
+	command := []string{filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"}
+	if !s.opts.Durable {
+		command = append(command, "--no-sync")
+	}
+	if s.opts.Disk > 0 {
+		command = append(command, "--wal-segsize=1") // shorter than a limited file
+	}
+	return s.run(command...)
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
@@ -180,9 +173,7 @@ func (s *Server) set(settings ...string) error {
 
 // configure writes the settings and the files, and puts the HBA lines in front.
 func (s *Server) configure() error {
-	settings := []string{
-		"unix_socket_directories='" + s.folder + "'", "unix_socket_permissions=0777",
-	}
+	settings := []string{"unix_socket_directories='" + s.folder + "'", "unix_socket_permissions=0777"}
 	if !s.opts.Durable {
 		// synchronous_commit stays: a server that was killed must remember.
 		settings = append(settings, "fsync=off", "full_page_writes=off")
@@ -199,17 +190,18 @@ func (s *Server) configure() error {
 		return err
 	}
 	for name, content := range s.opts.Files {
-		if err := s.put(filepath.Join(s.data(), name), content); err != nil {
+		path := filepath.Join(s.data(), name)
+		if err := errors.Join(os.WriteFile(path, content, 0o600), s.give(path)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put makes a file that is the server's and that nobody else can read.
-func (s *Server) put(path string, content []byte) error {
-	if err := os.WriteFile(path, content, 0o600); err != nil || s.cred == nil {
-		return err
+// give makes the server's account the owner of a file or folder.
+func (s *Server) give(path string) error {
+	if s.cred == nil {
+		return nil
 	}
 	return os.Chown(path, int(s.cred.Uid), int(s.cred.Gid))
 }
