@@ -63,11 +63,7 @@ func testCancelBefore(t *testing.T, db *database) {
 // testCancelLoad cancels while chunks come. What stays are whole links of the
 // run, and the next session finishes it.
 func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
-	var old []Row
-	if before != nil {
-		db.load(before, "w")
-		old = rows(before, 1)
-	}
+	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
 	because := errors.New("because")
 	var run sink.Run

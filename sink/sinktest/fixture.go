@@ -70,6 +70,15 @@ func (db *database) load(links []sink.Link, workspaces ...string) (run sink.Run)
 	return run
 }
 
+// loadBefore loads what a test finds in the database, if that is anything, and returns its rows.
+func (db *database) loadBefore(links []sink.Link) []Row {
+	db.t.Helper()
+	if links == nil {
+		return nil
+	}
+	return rows(links, db.load(links, "w").ID)
+}
+
 // expect compares the content of the database with these links of that run.
 func (db *database) expect(want ...[]Row) {
 	db.t.Helper()

@@ -160,11 +160,7 @@ func locksFor(before []sink.Link) []string {
 // testChunkError ends a load in the middle: what stays bears the run's ID, the
 // session goes on, and a second load adds what is missing.
 func testChunkError(t *testing.T, db *database, before []sink.Link) {
-	old := []Row{}
-	if before != nil {
-		db.load(before, "w")
-		old = rows(before, 1)
-	}
+	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
 	stop := errors.New("cannot read the next chunk")
 	db.with(func(s sink.Session) {
@@ -216,11 +212,7 @@ func takeKey(l sink.Link) sink.Link { return coded("w", string(l.Canonical), "~t
 
 // testConflict lets another writer take something of the last link but one.
 func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink.Link) sink.Link) {
-	var old []Row
-	if before != nil {
-		db.load(before, "w")
-		old = rows(before, 1)
-	}
+	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
 	at := len(ls) - 2
 	taken := rows([]sink.Link{take(ls[at])}, 0)
