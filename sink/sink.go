@@ -78,15 +78,15 @@ type Run struct {
 	Finished       time.Time // by the clock; zero until Finished
 }
 
-// CheckOpen is nil if the run can go on. That it is over is ErrConflict: another process
-// has ended it. A store whose rows somebody changed may have one without an AsOf, which
-// cannot go on either.
+// CheckOpen returns nil if the run can go on. A run that is over is ErrConflict: another
+// process has ended it. One without an AsOf, as where somebody edited the table, cannot
+// go on either.
 func (r *Run) CheckOpen() error {
 	switch {
 	case r.State != Loading && r.State != Loaded:
 		return fmt.Errorf("%w, or ended run %d, which is %s", ErrConflict, r.ID, r.State)
 	case r.AsOf.IsZero():
-		return fmt.Errorf("run %d cannot go on, since its as_of is no time: start a new one (--new-run)", r.ID)
+		return fmt.Errorf("run %d cannot go on, since its as_of is not a valid time: start a new one (--new-run)", r.ID)
 	}
 	return nil
 }
@@ -95,9 +95,9 @@ func (r *Run) CheckOpen() error {
 // one: Lock creates it, and until then all that looks or takes back fails with
 // ErrMissing and creates nothing. It is safe for concurrent use. Once a context is
 // over, each call with it, of a Session too, fails with its cause (context.Cause) and
-// leaves the session usable. A Store that is a file also has a method Files() []string,
-// its name and those of what may come to be beside it, absolute and without symbolic
-// links: no output folder may have such a name, nor replace a folder that they lie in.
+// leaves the session usable. A Store that is a file also has a method Files() []string:
+// the paths of the file and of those that may appear beside it, absolute and without
+// symbolic links. No output folder may have such a path or replace a folder above one.
 type Store interface {
 	// Lock takes the locks of these workspaces (in byte order, no repeats) and
 	// opens a session. If another bulk run holds one, it waits for it, having
@@ -113,13 +113,14 @@ type Store interface {
 	// code) order of their bytes. The link's slices are valid only during the
 	// call; the error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
-	// Undo deletes the links that the run created and nobody changed since
-	// (updated_at is still created_at, and that the run's AsOf) or refers to, in
-	// transactions of bounded size, while no bulk run is at work. When they are gone, it
-	// tells kept of each link that stays, in the order of Scan, and then marks the run
-	// Undone. Where references would not keep links, but go with them or be left over, Undo
-	// fails before it deletes anything. Cut off once it has, it leaves the run Loading,
-	// and can be called again. An ID that is not in the table runs is a fatal error.
+	// Undo deletes the links that the run created, that nobody has changed since
+	// (updated_at is still created_at, and that the run's AsOf) and that nothing refers
+	// to, in transactions of bounded size, while no bulk run is at work. It then calls
+	// kept for each link that stays, in the order of Scan, and marks the run Undone.
+	// Where a reference would not keep its link, but go with it or be left dangling,
+	// Undo fails before it deletes anything. If it is cut off after that, the run is
+	// Loading, and Undo can be called again. An ID that is not in the table runs is a
+	// fatal error.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
 	// Stats tells how the last load went, for timings.json: names, and values
 	// that JSON has, which only people read.
@@ -133,10 +134,10 @@ type Store interface {
 type Stored struct {
 	Link
 	Run     int32
-	Created time.Time // UTC, whole microseconds; zero: at no time that can be told
+	Created time.Time // UTC, whole microseconds; zero: what is stored is no time
 }
 
-// Undoing tells what an Undo did, be it cut off.
+// Undoing tells what an Undo did, even one that was cut off.
 type Undoing struct {
 	Run     Run   // as it is now
 	Deleted int64 // links taken back
@@ -147,7 +148,7 @@ type Undoing struct {
 // in the database refers to it.
 type Kept struct {
 	Workspace, Code string
-	Updated         time.Time // zero: at no time that can be told
+	Updated         time.Time // zero: what is stored is no time
 }
 
 // LockOptions say what to do about a lock that somebody else holds.
@@ -175,25 +176,25 @@ type Session interface {
 	// Unfinished returns the runs that are not finished, by ascending ID.
 	Unfinished(ctx context.Context) ([]Run, error)
 	// Start begins a run, or goes on with one that Unfinished returned (ID not
-	// zero). It gives a new run the highest ID + 1; if there is no run, that of the
-	// links counts. The row is committed before the first link or together with all of
+	// zero). A new run gets the highest ID + 1; where there is no run, the highest run
+	// of a link counts. The row is committed before the first link or together with all of
 	// them. A run that goes on keeps its fingerprint, AsOf and Started; a new one with a
 	// zero Started gets the time.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links, which come in chunks in ascending (workspace, code)
-	// order but for a few strays, each chunk valid until the next is asked for.
-	// Once the context is over or the load has failed, one more is at most.
-	// A link whose code or key is already there makes it fail with ErrConflict, once it
-	// has added what it can of the others: enough, from one Load to the next, for a run to
-	// get through beside a writer who takes something each time. So do a run that is over,
-	// here and in Start, and locks that were lost meanwhile, here and in Loaded: an undo
-	// may have come between. What it committed until then stays, and bears the run's ID.
-	// The error of a chunk ends the load and is returned. After a failure the same run can
-	// Load again, without another Start.
+	// order but for a few strays, each chunk valid until the next is asked for. Once
+	// the context is over or the load has failed, at most one more is asked for.
+	// A link whose code or key is already there makes it fail with ErrConflict, after it
+	// has added so many of the others that a run gets through even beside a writer who
+	// takes something before each Load. A run that is over is ErrConflict too, here and
+	// in Start, and so are locks that were lost meanwhile, here and in Loaded: an undo
+	// may have come between. What was committed before a failure stays, and bears the
+	// run's ID. The error of a chunk ends the load and is returned. After a failure the
+	// same run can Load again, without another Start.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
-	// Loaded commits the state Loaded with the counts, at the latest now, and the
-	// digest of the manifest, by which a rerun recognises the files of a run that
-	// was killed before Finish. It fails if the run was undone.
+	// Loaded commits the state Loaded with the counts and the digest of the manifest,
+	// by which a rerun recognises the files of a run that was killed before Finish.
+	// It fails if the run was undone.
 	Loaded(ctx context.Context, run Run) error
 	// Finish commits the state Finished of a run that is Loaded, with the digest of
 	// the manifest; a zero Finished becomes the time.

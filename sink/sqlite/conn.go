@@ -84,7 +84,7 @@ func (c *conn) during(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// exec runs statements without parameters and without results.
+// exec runs statements without parameters; their results are dropped.
 func (c *conn) exec(op, statements string) error {
 	text := cstring(statements)
 	defer libc.Xfree(c.tls, text)
@@ -117,7 +117,7 @@ func (c *conn) commit(op string) error {
 	return c.exec(op, "COMMIT")
 }
 
-// moved is the error of a file that has no longer the name by which it was opened:
+// moved is the error of a file that no longer has the name by which it was opened:
 // nobody would find what is written to it.
 func (c *conn) moved() error {
 	out := libc.Xcalloc(c.tls, 1, ptrSize)

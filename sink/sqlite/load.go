@@ -12,11 +12,12 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Rows bound a transaction where links go to the end of a b-tree, and time where each goes
-// to a page of its own, as in a big table: so long other writers wait, and for the commit,
-// in all less than the 5 s that they usually wait at most. With several workspaces each
-// transaction writes most of the index again, so there they are longer: 1 million links of
-// 300 into as many wrote 3.6 times as much with 250 ms as with no limit, with 1 s twice.
+// A transaction is bounded by rows where links go to the end of a b-tree, and by time where
+// each goes to a page of its own, as in a big table. Other writers wait that long, and for
+// the commit: less, in all, than the 5 s that they usually wait at most. With several
+// workspaces each transaction writes most of the index again, so there it may last longer:
+// 1 million links of 300 workspaces, loaded into as many, wrote 3.6 times as much with
+// 250 ms as with no limit, and twice as much with 1 s.
 const (
 	statementRows   = 100     // 20 take a third more processor time, 500 a tenth
 	transactionRows = 100_000 // 20 MB of WAL at the end of a b-tree
@@ -61,10 +62,10 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 	})
 }
 
-// insertVerb says what an error is to undo: the transaction, as Load does anyway. To be
-// able to undo a statement alone SQLite keeps the pages before it in a temporary file,
-// which most of what it wrote went to. A trigger's own INSERT OR IGNORE would be taken
-// for the same, so where there is one it stays as it is.
+// insertVerb makes an error undo the whole transaction, as Load does anyway: to be able to
+// undo one statement alone, SQLite saves the pages that it changes in a temporary file,
+// which was most of what it wrote. Where there is a trigger the verb is a plain INSERT,
+// since another would override the INSERT OR IGNORE of the trigger.
 func (c *conn) insertVerb() (string, error) {
 	triggers, err := c.number("look for triggers", "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = 'links'")
 	if triggers > 0 {
@@ -206,8 +207,8 @@ func (l *load) insert(ctx context.Context, links []sink.Link) error {
 	return nil
 }
 
-// owned is the error of a link that the table did not take, although nobody has its code
-// or its key: no other code would please what keeps that one out.
+// owned fails if the table did not take one of these links although no link has its code
+// or its key: another code would not help.
 func (l *load) owned(ctx context.Context, links []sink.Link) error {
 	r := &reader{c: l.c}
 	defer r.finalize()

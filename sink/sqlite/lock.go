@@ -17,9 +17,10 @@ import (
 // be cancelled.
 const lockPoll = 20 * time.Millisecond
 
-// lock takes the lock file, and writes into it who has it. The file stays when
-// the lock is given back. If somebody removes it all the same, who has waited for it
-// waits for the new one: the next run locks that. A file of another kind is not touched.
+// lock takes the lock file, and writes into it who has it. The file stays when the lock
+// is given back. If somebody removes it all the same, whoever waited for it waits for
+// the new one instead, as that is what the next run locks. A file that is not a lock file
+// is not touched.
 func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
 	if err != nil {

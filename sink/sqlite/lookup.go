@@ -60,9 +60,9 @@ func (r *reader) close() error {
 }
 
 // Lookup implements sink.Session. It asks for each probe by its code, and then
-// by its key, unless the code led to it: two descents of a b-tree at most, whose
-// pages the one before has left in the cache: 1.2 µs of processor
-// time a probe whose link is there and 1.6 for one that is not, in 3 million.
+// by its key, unless the code led to it: at most two descents of a b-tree, over pages
+// that the probe before has left in the cache. Among 3 million links this takes 1.2 µs
+// of processor time where the link is there, and 1.6 µs where it is not.
 func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	if err := context.Cause(ctx); err != nil || len(probes) == 0 {
 		return err

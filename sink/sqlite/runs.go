@@ -15,7 +15,7 @@ const timeForm = "2006-01-02 15:04:05.000000"
 func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
 
 // anyTime reads a time that another program may have written: as CURRENT_TIMESTAMP
-// does, without a fraction, or in a form of its own, of which it makes no time.
+// does, without a fraction, or in a form of its own, for which it returns the zero time.
 func anyTime(text string) time.Time {
 	t, err := time.Parse(time.DateTime, text) // takes a fraction too
 	if err != nil {
@@ -24,8 +24,8 @@ func anyTime(text string) time.Time {
 	return t
 }
 
-// runOf reads the ID of a run. An integer of SQLite has 64 bits: what is no ID is -1, which
-// no run has.
+// runOf reads the ID of a run. An integer of SQLite has 64 bits: one that is too large for
+// an ID becomes -1, which no run has.
 func runOf(s *stmt, column int) int32 {
 	n := s.int(column)
 	if n != int64(int32(n)) {
@@ -113,16 +113,16 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	return s.update(ctx, run, "state IN ('loaded', 'finished')", "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
 }
 
-// update changes the row of a run of which that holds, since an undo may have come between
-// two sessions; the parameters of set count from 2.
-func (s *session) update(ctx context.Context, run sink.Run, that, set string, args ...any) error {
+// update changes the row of a run. It must meet the condition: an undo may have come
+// between two sessions. The parameters of set count from 2.
+func (s *session) update(ctx context.Context, run sink.Run, condition, set string, args ...any) error {
 	return s.write(ctx, func(c *conn) error {
 		return c.transact("update run", func() error {
-			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1 AND "+that, append([]any{run.ID}, args...)...); err != nil {
+			if err := c.run("update run", "UPDATE runs SET "+set+" WHERE run_id = ?1 AND "+condition, append([]any{run.ID}, args...)...); err != nil {
 				return err
 			}
 			if c.changes() != 1 {
-				return fmt.Errorf("%s: there is no run %d, or it was undone, if only in part", c.path, run.ID)
+				return fmt.Errorf("%s: there is no run %d, or it was undone, at least in part", c.path, run.ID)
 			}
 			return nil
 		})

@@ -151,10 +151,9 @@ func (s *Store) look(ctx context.Context, f func(*conn) error) error {
 	return err
 }
 
-// dialReader opens the file, whose state is info, for one who only looks. What SQLite
-// makes beside the file must not belong to one who may not write the file: its owner
-// could not use it. If all is in the file it is read as one that nobody changes,
-// which close makes sure of.
+// dialReader opens the file, whose state is info, to look only. If this user may not write
+// it, SQLite must not make files beside it, which its owner could not use: with no WAL or
+// journal there, the file is read as one that nobody changes, which close verifies.
 func (s *Store) dialReader(info fs.FileInfo) (*conn, error) {
 	if unix.Access(s.path, unix.W_OK) == nil && unix.Access(filepath.Dir(s.path), unix.W_OK) == nil {
 		// A connection that cannot write would leave FILE-wal and FILE-shm behind.
