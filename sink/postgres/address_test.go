@@ -24,8 +24,7 @@ import (
 func TestAddressFromTheEnvironment(t *testing.T) {
 	dsn := server.Database(t)
 	name := value[string](t, dsn, "SELECT current_database()")
-	script(t, dsn, "CREATE ROLE locked LOGIN PASSWORD 'right'; GRANT ALL ON SCHEMA public TO locked")
-	defer script(t, dsn, "DROP OWNED BY locked; DROP ROLE locked")
+	asLocked := as(t, dsn, "locked", "GRANT ALL ON SCHEMA public TO locked")
 	file := func(name, content string) string {
 		path := filepath.Join(t.TempDir(), name)
 		noError(t, os.WriteFile(path, []byte(content), 0o600))
@@ -52,14 +51,13 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 		{"password_file", "", with("PGPASSFILE", passwords)},
 		{"service", "service=mine password=right", map[string]string{"PGSERVICEFILE": service}},
 		{"service_variable", "postgres:///?passfile=" + url.PathEscape(passwords), map[string]string{"PGSERVICEFILE": service, "PGSERVICE": "mine"}},
-		{"address_wins", strings.Replace(dsn, "user=postgres", "user=locked", 1), with("PGPASSWORD", "right", "PGHOST", "203.0.113.1", "PGUSER", "x")},
+		{"address_wins", asLocked, with("PGPASSWORD", "right", "PGHOST", "203.0.113.1", "PGUSER", "x")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for k, v := range c.env {
 				t.Setenv(k, v)
 			}
 			s := openStore(t, c.dsn, Options{RetryFor: -1})
-			defer s.Close()
 			if err := s.Init(context.Background()); err != nil {
 				t.Error(err)
 			}
@@ -98,14 +96,12 @@ func TestApplicationName(t *testing.T) {
 	dsn := server.Database(t)
 	for want, dsn := range map[string]string{"bulk run": dsn, "nightly": dsn + " application_name=nightly"} {
 		s := openStore(t, dsn, Options{})
-		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-		noError(t, err)
+		session := locked(t, s, "demo", sink.LockOptions{})
 		if n := value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1"+
 			" AND pid <> pg_backend_pid()", want); n == 0 {
 			t.Errorf("no %q", want)
 		}
 		session.Close()
-		s.Close()
 	}
 }
 
@@ -113,7 +109,6 @@ func TestApplicationName(t *testing.T) {
 func TestSendBuffer(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: -1})
-	defer s.Close()
 	ours, err := s.dial(context.Background())
 	noError(t, err)
 	defer ours.Close(context.Background())
@@ -136,7 +131,6 @@ func TestSendBuffer(t *testing.T) {
 func TestKeepalives(t *testing.T) {
 	database := value[string](t, server.Database(t), "SELECT current_database()")
 	s := openStore(t, server.TCP(database, server.Port()), Options{RetryFor: -1})
-	defer s.Close()
 	conn, err := s.acquire(context.Background())
 	noError(t, err)
 	defer s.release(conn)

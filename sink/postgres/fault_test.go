@@ -69,14 +69,15 @@ var ways = []struct {
 	way    string // how Stats begins to tell it
 }{{"empty", nil, "one transaction"}, {"rows", generated(1_000_000, 1_000_001), "batches"}}
 
-// prepare makes the tables, with what was there before.
+// prepare stores what is there before, if that is anything, and leaves no connection.
 func prepare(t testing.TB, dsn string, before []sink.Link) {
 	t.Helper()
+	if before == nil {
+		return
+	}
 	s := openStore(t, dsn, Options{})
 	defer s.Close()
-	if before != nil {
-		loadAll(t, s, before)
-	}
+	loadAll(t, s, before)
 }
 
 // soak makes the tests that go through many points go through all of them: make soak.
@@ -167,7 +168,7 @@ func TestServerStoppedAndStarted(t *testing.T) {
 	links := generated(0, 60_000)
 	own := pgtest.New(pgtest.Options{})
 	own.Need(t)
-	defer own.Close()
+	t.Cleanup(func() { own.Close() })
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			dsn := own.Database(t)
@@ -200,7 +201,6 @@ func TestServerStoppedAndStarted(t *testing.T) {
 func TestStatementCancelled(t *testing.T) {
 	links := generated(0, 60_000)
 	dsn := server.Database(t)
-	prepare(t, dsn, nil)
 	const cancel = `SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
 		WHERE datname = current_database() AND state = 'active' AND query LIKE 'COPY%'`
 	err := disturbed(context.Background(), dsn, 64<<10, links, func(chunk int) {
@@ -235,7 +235,6 @@ func TestAnswersOfTheServer(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 			var pauses []time.Duration
 			s := openStore(t, dsn, Options{RetryFor: time.Minute, Logger: paused(&pauses)})
-			defer s.Close()
 			noError(t, s.Init(context.Background()))
 			script(t, dsn, `CREATE SEQUENCE answers;
 				CREATE FUNCTION answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -243,8 +242,7 @@ func TestAnswersOfTheServer(t *testing.T) {
 					RETURN NULL;
 				END $$;
 				CREATE TRIGGER answer BEFORE INSERT ON links EXECUTE FUNCTION answer()`)
-			session, run := started(t, s, "demo")
-			defer session.Close()
+			session, run := started(t, s, "demo", sink.LockOptions{})
 			err := session.Load(context.Background(), run, pieces(links))
 			most, n := []time.Duration(nil), 0
 			if again {
@@ -286,10 +284,7 @@ func TestBatchAgain(t *testing.T) {
 	ctx := context.Background()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
-	session, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{})
-	noError(t, err)
-	defer session.Close()
+	session := locked(t, s, "demo", sink.LockOptions{})
 	run, err := session.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
 	noError(t, err)
 	links := generated(0, 10)
@@ -329,7 +324,6 @@ func TestBatchesAreBounded(t *testing.T) {
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(1_000_000, 1_000_001))
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	links := generated(0, 2500)
 	for i := range links { // 20 MB
 		links[i].Original = bytes.Repeat([]byte("x"), 8<<10)
@@ -345,7 +339,6 @@ func TestBatchesAreBounded(t *testing.T) {
 func TestScanBreaksOff(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	links := generated(0, 8000)
 	for i := range links { // 64 MB, more than is under way at once
 		links[i].Original = bytes.Repeat([]byte("x"), 8<<10)
@@ -376,16 +369,13 @@ func TestRetryForByDefault(t *testing.T) {
 func TestGivesUp(t *testing.T) {
 	own := pgtest.New(pgtest.Options{})
 	own.Need(t)
-	defer own.Close()
+	t.Cleanup(func() { own.Close() })
 	dsn := own.DSN("postgres")
 	s := openStore(t, dsn, Options{RetryFor: 300 * time.Millisecond})
-	defer s.Close()
-	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	noError(t, err)
-	defer session.Close()
+	session := locked(t, s, "demo", sink.LockOptions{})
 	noError(t, own.Stop())
 	begun := time.Now()
-	_, err = session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
+	_, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
 	if !errors.Is(err, sink.ErrRetryable) || !errors.Is(err, sink.ErrGaveUp) || !strings.Contains(err.Error(), "gave up after") {
 		t.Errorf("error %v, want a retryable one that says how long it tried", err)
 	}
@@ -400,9 +390,8 @@ func TestIdleConnectionsWithoutAnswer(t *testing.T) {
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(0, 1))
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", server.Port()), 0, false)
-	defer p.close()
+	t.Cleanup(p.close)
 	s := openStore(t, server.TCP(value[string](t, dsn, "SELECT current_database()"), p.port()), Options{})
-	defer s.Close()
 	session, err := s.Peek(context.Background())
 	noError(t, err)
 	defer session.Close()
@@ -439,8 +428,6 @@ func TestWaitingIsNotFailing(t *testing.T) {
 	dsn := server.Database(t)
 	const retryFor = 50 * time.Millisecond
 	holder, waiter := openStore(t, dsn, Options{}), openStore(t, dsn, Options{RetryFor: retryFor})
-	defer holder.Close()
-	defer waiter.Close()
 	held, err := holder.Lock(ctx, []string{"demo"}, sink.LockOptions{})
 	noError(t, err)
 	cut := 0
@@ -505,25 +492,21 @@ func TestSettingsOfTheRole(t *testing.T) {
 			prepare(t, dsn, way.before)
 			// A connection from before the settings, which could end ours too.
 			conn := connect(t, dsn)
-			defer conn.Close(context.Background())
 			name := conn.Config().Database
 			for _, setting := range []string{"statement_timeout = '3s'", "lock_timeout = '1ms'", "idle_session_timeout = '3s'",
 				"idle_in_transaction_session_timeout = '3s'", "DateStyle = 'SQL, DMY'", "quote_all_identifiers = on", "synchronous_commit = off"} {
 				noError(t, execAll(context.Background(), conn, "ALTER ROLE postgres IN DATABASE "+name+" SET "+setting))
 			}
 			s := openStore(t, dsn, Options{RetryFor: -1})
-			defer s.Close()
 			other := openStore(t, dsn, Options{RetryFor: -1})
-			defer other.Close()
-			before, _ := started(t, other, "demo")
-			waits := func(string) { time.AfterFunc(100*time.Millisecond, func() { before.Close() }) }
-			session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{Wait: waits})
+			before, err := other.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
 			noError(t, err)
-			defer session.Close()
+			waits := func(string) { time.AfterFunc(100*time.Millisecond, func() { before.Close() }) }
+			session := locked(t, s, "demo", sink.LockOptions{Wait: waits})
 			// Asked for, since only a client that gets no processor is idle in a transaction, and only a server that crashes forgets.
 			var idle, commit string
 			const both = "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('synchronous_commit')"
-			if err := locking(session).QueryRow(context.Background(), both).Scan(&idle, &commit); err != nil || idle != "0" || commit != "local" {
+			if err := session.conn.QueryRow(context.Background(), both).Scan(&idle, &commit); err != nil || idle != "0" || commit != "local" {
 				t.Errorf("a transaction may be idle for %s, a commit is %s, %v", idle, commit, err)
 			}
 			run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
@@ -554,10 +537,8 @@ func TestSettingsOfTheRole(t *testing.T) {
 func TestReaderOfTheEmptyTable(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	noError(t, s.Init(context.Background()))
 	reader := connect(t, dsn)
-	defer reader.Close(context.Background())
 	noError(t, execAll(context.Background(), reader, "BEGIN", "SELECT * FROM links"))
 	links := generated(0, 1000)
 	loadAll(t, s, links)

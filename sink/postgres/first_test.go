@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
@@ -41,7 +40,6 @@ func TestWaysOfLoading(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP PUBLICATION IF EXISTS out")
 			s := openStore(t, dsn, Options{RetryFor: -1})
-			defer s.Close()
 			noError(t, s.Init(context.Background()))
 			script(t, dsn, c.change)
 			before := value[int](t, dsn, "SELECT count(*) FROM links")
@@ -81,7 +79,6 @@ func TestDefaultsOfColumns(t *testing.T) {
 	} {
 		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 		s := openStore(t, dsn, Options{})
-		defer s.Close()
 		noError(t, s.Init(context.Background()))
 		script(t, dsn, c.change)
 		links := generated(0, 10)
@@ -103,11 +100,8 @@ func TestDefaultsOfColumns(t *testing.T) {
 func TestFirstLoadIsForestalled(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: -1})
-	defer s.Close()
-	session, run := started(t, s, "demo")
-	defer session.Close()
+	session, run := started(t, s, "demo", sink.LockOptions{})
 	writer := connect(t, dsn)
-	defer writer.Close(ctx)
 	noError(t, execAll(ctx, writer, "BEGIN",
 		"INSERT INTO links VALUES ('w', 'c', '00000000-0000-0000-0000-000000000000', 'u', NULL, 0, now(), now())"))
 	var g errgroup.Group
@@ -128,16 +122,13 @@ func TestFirstLoadIsFrozen(t *testing.T) {
 		ctx, dsn := context.Background(), server.Database(t)
 		execute(t, dsn, "ALTER DATABASE "+value[string](t, dsn, "SELECT current_database()")+" SET maintenance_work_mem = '"+before+"'")
 		s := openStore(t, dsn, Options{RetryFor: -1})
-		defer s.Close()
-		session, run := started(t, s, "demo")
-		defer session.Close()
+		session, run := started(t, s, "demo", sink.LockOptions{})
 		const both = "current_setting('maintenance_work_mem') || ' ' || current_setting('max_parallel_maintenance_workers')"
 		script(t, dsn, `CREATE TABLE made (setting text);
 			CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql AS
 				$$ BEGIN IF current_query() LIKE '% ADD %' THEN INSERT INTO made SELECT `+both+`; END IF; END $$;
 			CREATE EVENT TRIGGER note ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION note()`)
 		old := connect(t, dsn)
-		defer old.Close(ctx)
 		noError(t, execAll(ctx, old, "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1"))
 		noError(t, session.Load(ctx, run, pieces(generated(0, 100))))
 		var n int
@@ -148,7 +139,7 @@ func TestFirstLoadIsFrozen(t *testing.T) {
 			t.Errorf("of %s, the constraints were made with %s", before, got)
 		}
 		var after string
-		if err := locking(session).QueryRow(ctx, "SELECT "+both).Scan(&after); err != nil || after != before+" 2" {
+		if err := session.conn.QueryRow(ctx, "SELECT "+both).Scan(&after); err != nil || after != before+" 2" {
 			t.Errorf("afterwards: %s, %v", after, err)
 		}
 	}
@@ -159,9 +150,7 @@ func TestWorkspaceIsNotSent(t *testing.T) {
 	const odd = `it's "\odd\" é`
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
-	session, run := started(t, s, odd)
-	defer session.Close()
+	session, run := started(t, s, odd, sink.LockOptions{})
 	links := generated(0, 10)
 	for i := range links {
 		links[i].Workspace = []byte(odd)
@@ -184,9 +173,8 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			s := openStore(t, dsn, Options{RetryFor: -1})
-			defer s.Close()
-			session, run := started(t, s, "demo")
-			conn := locking(session)
+			session, run := started(t, s, "demo", sink.LockOptions{})
+			conn := session.conn
 			err := session.Load(context.Background(), run, func(yield func([]sink.Link, error) bool) {
 				if yield(generated(0, 4096), nil) {
 					yield(nil, stop)
@@ -195,7 +183,7 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			if !errors.Is(err, stop) {
 				t.Fatal(err)
 			}
-			if locking(session) != conn || conn.IsClosed() {
+			if session.conn != conn || conn.IsClosed() {
 				t.Error("the connection with the locks was lost")
 			}
 			if err := s.check(context.Background(), connect(t, dsn)); err != nil {
@@ -210,6 +198,3 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 		})
 	}
 }
-
-// locking is the connection that holds a session's locks.
-func locking(s sink.Session) *pgx.Conn { return s.(*session).conn }

@@ -95,12 +95,9 @@ func killed(t *testing.T, dsn string, after time.Duration) bool {
 func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	noError(t, s.Init(context.Background()))
 	dead := openStore(t, dsn, Options{})
-	defer dead.Close()
-	session, err := dead.lock(context.Background(), dead.locks([]string{"demo"}), sink.LockOptions{})
-	noError(t, err)
+	session := locked(t, dead, "demo", sink.LockOptions{})
 	conn := session.conn.PgConn()
 	conn.Frontend().SendQuery(&pgproto3.Query{String: "SELECT pg_sleep(600)"})
 	noError(t, conn.Frontend().Flush())

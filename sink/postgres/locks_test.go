@@ -27,12 +27,9 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				prepare(t, dsn, way.before)
 				links := generated(0, 200)
 				s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-				defer s.Close()
-				defer other.Close()
 				old := loadAll(t, other, links[:100])
 
-				session, run := started(t, s, "demo")
-				defer session.Close()
+				session, run := started(t, s, "demo", sink.LockOptions{})
 				rest, err := unsettled(ctx, session, links)
 				if err != nil || len(rest) != 100 {
 					t.Fatalf("%d links to load, %v", len(rest), err)
@@ -77,9 +74,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 		t.Run(state, func(t *testing.T) {
 			dsn := server.Database(t)
 			s := openStore(t, dsn, Options{})
-			defer s.Close()
-			session, run := started(t, s, "demo")
-			defer session.Close()
+			session, run := started(t, s, "demo", sink.LockOptions{})
 			terminate(t, dsn, session)
 			noError(t, end(s, dsn, run, generated(0, 10)))
 			if _, err := session.Start(ctx, run); !errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), state) {
@@ -93,9 +88,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 func TestLostLocksOfARunUndoneInPart(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s, links := openStore(t, dsn, Options{}), generated(0, 10)
-	defer s.Close()
-	session, run := started(t, s, "demo")
-	defer session.Close()
+	session, run := started(t, s, "demo", sink.LockOptions{})
 	noError(t, errors.Join(session.Load(ctx, run, pieces(links)), session.Loaded(ctx, run)))
 	execute(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = $1", string(links[3].Code))
 	terminate(t, dsn, session)
@@ -112,9 +105,9 @@ func TestLostLocksOfARunUndoneInPart(t *testing.T) {
 }
 
 // terminate ends the backend that holds a session's locks.
-func terminate(t testing.TB, dsn string, session sink.Session) {
+func terminate(t testing.TB, dsn string, session *session) {
 	t.Helper()
-	if !value[bool](t, dsn, "SELECT pg_terminate_backend($1)", int32(locking(session).PgConn().PID())) {
+	if !value[bool](t, dsn, "SELECT pg_terminate_backend($1)", int32(session.conn.PgConn().PID())) {
 		t.Fatal("the backend was gone already")
 	}
 }
@@ -124,15 +117,11 @@ func terminate(t testing.TB, dsn string, session sink.Session) {
 func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	dsn := server.Database(t)
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-	defer s.Close()
-	defer other.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	session, err := s.Lock(ctx, []string{"demo"}, sink.LockOptions{NoWait: true})
-	noError(t, err)
-	defer session.Close()
+	session := locked(t, s, "demo", sink.LockOptions{NoWait: true})
 
-	conn := locking(session).PgConn()
+	conn := session.conn.PgConn()
 	conn.Frontend().SendQuery(&pgproto3.Query{String: "DO $$ BEGIN PERFORM pg_sleep(600);" + // the driver cancels it, and in vain
 		" EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(600); END $$"})
 	noError(t, conn.Frontend().Flush())
@@ -143,9 +132,7 @@ func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	}
 
 	terminate(t, dsn, session)
-	taken, err := other.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	noError(t, err)
-	defer taken.Close()
+	locked(t, other, "demo", sink.LockOptions{})
 	if _, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); !errors.Is(err, sink.ErrLocked) {
 		t.Errorf("error %v, want ErrLocked", err)
 	}
@@ -157,9 +144,7 @@ func TestLostLocksOfTheSessionBefore(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	var left *pgx.Conn
 	s := openStore(t, dsn, Options{Logger: slog.New(listener(func(slog.Record) { hangUp(left) }))})
-	defer s.Close()
-	before, err := s.lock(ctx, s.locks([]string{"demo"}), sink.LockOptions{NoWait: true})
-	noError(t, err)
+	before := locked(t, s, "demo", sink.LockOptions{NoWait: true})
 	left, before.conn = before.conn, connect(t, dsn) // the server has not noticed that left broke
 	hangUp(before.conn)
 	noError(t, before.Close())
@@ -178,17 +163,13 @@ func TestLostLocksOfTheSessionBefore(t *testing.T) {
 func TestLostLocksUnderABatch(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-	defer s.Close()
-	defer other.Close()
-	session, run := startedWith(t, s, "demo", sink.LockOptions{NoWait: true})
-	defer session.Close()
+	session, run := started(t, s, "demo", sink.LockOptions{NoWait: true})
 	gate := connect(t, dsn)
-	defer gate.Close(ctx)
 	noError(t, execAll(ctx, gate, `CREATE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
 			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END $$`,
 		"CREATE TRIGGER halt BEFORE INSERT ON links EXECUTE FUNCTION halt()",
 		"SELECT pg_advisory_lock(1)"))
-	holder := locking(session).PgConn().PID()
+	holder := session.conn.PgConn().PID()
 	var taken sink.Session
 	var g errgroup.Group
 	g.Go(func() (err error) {
@@ -217,16 +198,11 @@ func TestLostLocksUnderABatch(t *testing.T) {
 func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 	dsn := server.Database(t)
 	s, next := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
-	defer s.Close()
-	defer next.Close()
 	links := generated(0, 100_000)
 	for range 3 {
-		session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
-		noError(t, err)
-		run, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-		noError(t, err)
+		session, run := started(t, s, "demo", sink.LockOptions{NoWait: true})
 		ctx, cancel := context.WithCancel(context.Background())
-		err = session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
+		err := session.Load(ctx, run, func(yield func([]sink.Link, error) bool) {
 			for c := range pieces(links) {
 				if !yield(c, nil) {
 					return
@@ -240,9 +216,7 @@ func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 		session.Close()
-		free, err := next.Lock(context.Background(), []string{"demo"}, sink.LockOptions{NoWait: true})
-		noError(t, err)
-		free.Close()
+		locked(t, next, "demo", sink.LockOptions{NoWait: true}).Close()
 	}
 }
 
@@ -251,16 +225,11 @@ func TestCancelledLoadLeavesNoLocks(t *testing.T) {
 func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 	ctx := context.Background()
 	s := openStore(t, server.Database(t), Options{})
-	defer s.Close()
 	taken := generated(0, 1)
 	loadAll(t, s, taken)
 	var g errgroup.Group
 	for _, workspace := range []string{"v", "w"} {
-		session, err := s.Lock(ctx, []string{workspace}, sink.LockOptions{})
-		noError(t, err)
-		defer session.Close()
-		run, err := session.Start(ctx, sink.Run{Fingerprint: workspace, AsOf: asOf})
-		noError(t, err)
+		session, run := started(t, s, workspace, sink.LockOptions{})
 		g.Go(func() error {
 			for range 100 {
 				if err := session.Load(ctx, run, pieces(taken)); !errors.Is(err, sink.ErrConflict) {
@@ -284,7 +253,6 @@ func TestTwoSessionsOfAStoreLoad(t *testing.T) {
 func TestLocksOfManyWorkspaces(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	var many []string
 	for i := range 65 {
 		many = append(many, fmt.Sprintf("w%02d", i))

@@ -18,10 +18,7 @@ func TestLookupsTakeTurns(t *testing.T) {
 	links := generated(0, 1)
 	prepare(t, dsn, links)
 	s := openStore(t, dsn, Options{RetryFor: -1})
-	defer s.Close()
-	session, err := s.Lock(ctx, []string{string(links[0].Workspace)}, sink.LockOptions{})
-	noError(t, err)
-	defer session.Close()
+	session := locked(t, s, "demo", sink.LockOptions{})
 	look := func(ctx context.Context, visit func(sink.Found) error) error {
 		l := &links[0]
 		return session.Lookup(ctx, []sink.Probe{{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical}}, visit)

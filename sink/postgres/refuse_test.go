@@ -34,20 +34,23 @@ func attempt(dsn string) error {
 	return err
 }
 
+// as makes a role with these grants, or other statements, and returns its address of the
+// database.
+func as(t *testing.T, dsn, role, grants string) string {
+	t.Helper()
+	script(t, dsn, "DROP ROLE IF EXISTS "+role+"; CREATE ROLE "+role+" LOGIN PASSWORD 'right'; "+grants)
+	t.Cleanup(func() { script(t, dsn, "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role) })
+	return strings.Replace(dsn, "user=postgres", "user="+role, 1)
+}
+
 // What cannot work is refused at once, with an error that says what to do and
 // that no retry would mend.
 func TestRefuses(t *testing.T) {
 	fits := func(t *testing.T) string {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
-		defer s.Close()
 		noError(t, s.Init(context.Background()))
 		return dsn
-	}
-	as := func(t *testing.T, dsn, role, grants string) string {
-		script(t, dsn, "DROP ROLE IF EXISTS "+role+"; CREATE ROLE "+role+" LOGIN PASSWORD 'right'; "+grants)
-		t.Cleanup(func() { script(t, dsn, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
-		return strings.Replace(dsn, "user=postgres", "user="+role, 1)
 	}
 	for _, c := range []struct {
 		name string
@@ -105,15 +108,11 @@ func TestRefuses(t *testing.T) {
 func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	noError(t, s.Init(context.Background()))
-	script(t, dsn, "CREATE ROLE loads LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO loads")
-	defer script(t, dsn, "DROP OWNED BY loads; DROP ROLE loads")
-	as := openStore(t, strings.Replace(dsn, "user=postgres", "user=loads", 1), Options{})
-	defer as.Close()
-	loadAll(t, as, generated(0, 100))
+	s = openStore(t, as(t, dsn, "loads", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO loads"), Options{})
+	loadAll(t, s, generated(0, 100))
 	expect(t, dump(t, dsn, "links"), generated(0, 100))
-	if way := as.Stats()["load_way"].(string); !strings.Contains(way, "belongs to another role") {
+	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "belongs to another role") {
 		t.Error(way)
 	}
 }
@@ -122,24 +121,20 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 func TestLooksAsAnotherRole(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	loadAll(t, s, generated(0, 10))
-	script(t, dsn, "CREATE ROLE looks LOGIN")
-	defer script(t, dsn, "DROP OWNED BY looks; DROP ROLE looks")
-	as := openStore(t, strings.Replace(dsn, "user=postgres", "user=looks", 1), Options{RetryFor: -1})
-	defer as.Close()
-	if _, err := as.Runs(ctx); err == nil || !strings.Contains(err.Error(), "to look, the role needs USAGE on the schema and SELECT on the tables") {
+	s = openStore(t, as(t, dsn, "looks", ""), Options{RetryFor: -1})
+	if _, err := s.Runs(ctx); err == nil || !strings.Contains(err.Error(), "to look, the role needs USAGE on the schema and SELECT on the tables") {
 		t.Errorf("error %v", err)
 	}
 	script(t, dsn, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO looks")
-	if runs, err := as.Runs(ctx); err != nil || len(runs) != 1 {
+	if runs, err := s.Runs(ctx); err != nil || len(runs) != 1 {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
 	n := 0
-	if err := as.Scan(ctx, func(*sink.Stored) error { n++; return nil }); err != nil || n != 10 {
+	if err := s.Scan(ctx, func(*sink.Stored) error { n++; return nil }); err != nil || n != 10 {
 		t.Errorf("%d links, %v", n, err)
 	}
-	peek, err := as.Peek(ctx)
+	peek, err := s.Peek(ctx)
 	noError(t, err)
 	defer peek.Close()
 	if rest, err := unsettled(ctx, peek, generated(0, 10)); err != nil || len(rest) != 0 {
@@ -151,7 +146,7 @@ func TestLooksAsAnotherRole(t *testing.T) {
 func TestStandby(t *testing.T) {
 	own := pgtest.New(pgtest.Options{})
 	own.Need(t)
-	defer own.Close()
+	t.Cleanup(func() { own.Close() })
 	dsn := own.DSN("postgres")
 	s := openStore(t, dsn, Options{})
 	loadAll(t, s, generated(0, 10))
@@ -163,7 +158,6 @@ func TestStandby(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	s = openStore(t, dsn, Options{})
-	defer s.Close()
 	peek, err := s.Peek(context.Background())
 	noError(t, err)
 	defer peek.Close()
@@ -173,7 +167,6 @@ func TestStandby(t *testing.T) {
 
 	// The connections of a store are all to standbys or all to the primary.
 	primary := openStore(t, server.Database(t), Options{})
-	defer primary.Close()
 	s.config.ValidateConnect, primary.config.ValidateConnect = primary.config.ValidateConnect, s.config.ValidateConnect
 	for _, s := range []*Store{s, primary} {
 		if conn, err := s.dial(context.Background()); !errors.Is(err, sink.ErrRetryable) {
@@ -185,9 +178,7 @@ func TestStandby(t *testing.T) {
 // No connection is left: that passes, so it is worth another try.
 func TestTooManyConnections(t *testing.T) {
 	dsn := server.Database(t)
-	script(t, dsn, "CREATE ROLE few LOGIN CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO few")
-	defer script(t, dsn, "DROP OWNED BY few; DROP ROLE few")
-	dsn = strings.Replace(dsn, "user=postgres", "user=few", 1)
+	dsn = as(t, dsn, "few", "ALTER ROLE few CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO few")
 	other := connect(t, dsn)
 	if err := attempt(dsn); !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "53300") {
 		t.Errorf("error %v, want a retryable one", err)
@@ -202,12 +193,8 @@ func TestFewRights(t *testing.T) {
 	dsn := server.Database(t)
 	owner := openStore(t, dsn, Options{})
 	noError(t, owner.Init(context.Background()))
-	noError(t, owner.Close())
-	script(t, dsn, `REVOKE CREATE ON SCHEMA public FROM PUBLIC; CREATE ROLE of_few_rights LOGIN;
-		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`)
-	t.Cleanup(func() { script(t, dsn, "DROP OWNED BY of_few_rights CASCADE; DROP ROLE of_few_rights") })
-	s := openStore(t, strings.Replace(dsn, "user=postgres", "user=of_few_rights", 1), Options{})
-	defer s.Close()
+	s := openStore(t, as(t, dsn, "of_few_rights", `REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`), Options{})
 	run := loadAll(t, s, generated(0, 10))
 	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "CREATE on the schema is missing") {
 		t.Errorf("way: %s", way)
@@ -253,18 +240,16 @@ func TestLinksRefused(t *testing.T) {
 func TestRunRefused(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	run := loadAll(t, s, generated(0, 10))
 	for _, column := range []string{"as_of", "manifest_sha256"} {
 		script(t, dsn, "DROP INDEX IF EXISTS mine; CREATE UNIQUE INDEX mine ON links_runs ("+column+")")
-		locked, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-		noError(t, err)
-		next, err := locked.Start(context.Background(), sink.Run{Fingerprint: column, AsOf: asOf})
+		session := locked(t, s, "demo", sink.LockOptions{})
+		next, err := session.Start(context.Background(), sink.Run{Fingerprint: column, AsOf: asOf})
 		if err == nil {
 			next.ManifestSHA256 = run.ManifestSHA256
-			err = locked.Loaded(context.Background(), next)
+			err = session.Loaded(context.Background(), next)
 		}
-		locked.Close()
+		session.Close()
 		if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), `refuses the run: ERROR: duplicate key value violates unique constraint "mine"`) {
 			t.Errorf("%s: %v", column, err)
 		}
@@ -276,21 +261,19 @@ func TestRunRefused(t *testing.T) {
 func TestConflictWithAnIndexThatIsGone(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	loadAll(t, s, generated(0, 10))
-	locked, run := started(t, s, "demo")
-	defer locked.Close()
-	conflict := locked.Load(ctx, run, pieces(generated(0, 10)))
+	session, run := started(t, s, "demo", sink.LockOptions{})
+	conflict := session.Load(ctx, run, pieces(generated(0, 10)))
 	if state(conflict) != "23505" || !errors.Is(conflict, sink.ErrConflict) {
 		t.Fatalf("error %v", conflict)
 	}
 	script(t, dsn, "ALTER INDEX links_pkey RENAME TO a; ALTER INDEX links_url_key_key RENAME TO b")
-	if err := locked.(*session).knowIndex(ctx, conflict); err != conflict {
+	if err := session.knowIndex(ctx, conflict); err != conflict {
 		t.Errorf("error %v, want the conflict", err)
 	}
 	// Nor is one over the same columns, whatever it includes.
 	script(t, dsn, "CREATE UNIQUE INDEX links_pkey ON links (workspace_id, short_code) INCLUDE (canonical_url)")
-	if err := locked.(*session).knowIndex(ctx, conflict); err != conflict {
+	if err := session.knowIndex(ctx, conflict); err != conflict {
 		t.Errorf("error %v, want the conflict", err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 func TestScanCreatedAtInfinity(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	links := generated(0, 4)
 	loadAll(t, s, links)
 	for i, at := range []string{"-infinity", "infinity", "294276-12-31 00:00:00Z", "2030-01-01 00:00:00.000001Z"} {
@@ -36,8 +35,7 @@ func TestScanCreatedAtInfinity(t *testing.T) {
 func TestRunsAtInfinity(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
-	session, first := started(t, s, "demo")
+	session, first := started(t, s, "demo", sink.LockOptions{})
 	session.Close()
 	execute(t, dsn, "UPDATE links_runs SET as_of = 'infinity', started = '-infinity', finished = 'infinity'")
 	loadAll(t, s, generated(0, 10))
@@ -45,9 +43,7 @@ func TestRunsAtInfinity(t *testing.T) {
 	if err != nil || len(runs) != 2 || !runs[0].AsOf.IsZero() || !runs[0].Started.IsZero() || !runs[0].Finished.IsZero() || runs[1].State != sink.Finished {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
-	session, err = s.Lock(ctx, []string{"demo"}, sink.LockOptions{})
-	noError(t, err)
-	defer session.Close()
+	session = locked(t, s, "demo", sink.LockOptions{})
 	if _, err := session.Start(ctx, first); err == nil || !strings.Contains(err.Error(), "as_of") {
 		t.Errorf("it goes on: %v", err)
 	}

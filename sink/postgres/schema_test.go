@@ -22,7 +22,6 @@ func TestSQLMakesWhatFits(t *testing.T) {
 		noError(t, err)
 		script(t, dsn, sql)
 		s := openStore(t, dsn, opts)
-		defer s.Close()
 		if err := s.Init(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -35,7 +34,6 @@ func TestNewSchemaOfTwoStores(t *testing.T) {
 	ctx := context.Background()
 	dsn := server.Database(t)
 	gate := connect(t, dsn)
-	defer gate.Close(ctx)
 	noError(t, execAll(ctx, gate, `CREATE FUNCTION pause() RETURNS event_trigger LANGUAGE plpgsql AS
 			$$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); END $$`,
 		"CREATE EVENT TRIGGER pause ON ddl_command_end WHEN TAG IN ('CREATE SCHEMA') EXECUTE FUNCTION pause()",
@@ -43,7 +41,6 @@ func TestNewSchemaOfTwoStores(t *testing.T) {
 	var g errgroup.Group
 	for i, table := range []string{"a", "b"} {
 		s := openStore(t, dsn, Options{Schema: "new", Table: table, RetryFor: -1})
-		defer s.Close()
 		g.Go(func() error { return s.Init(ctx) })
 		noError(t, eventually(dsn, fmt.Sprintf("SELECT count(*) > %d FROM pg_locks l JOIN pg_stat_activity a USING (pid)"+
 			" WHERE NOT granted AND datname = current_database()", i)))
@@ -99,7 +96,6 @@ func TestMisfits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 			s := openStore(t, dsn, opts)
-			defer s.Close()
 			noError(t, s.Init(context.Background()))
 			script(t, dsn, c.change)
 			_, err := s.Lock(context.Background(), nil, sink.LockOptions{})
@@ -166,29 +162,28 @@ func TestNames(t *testing.T) {
 // loadAll loads links with a run of their own.
 func loadAll(t testing.TB, s *Store, links []sink.Link) sink.Run {
 	t.Helper()
-	session, err := s.Lock(context.Background(), []string{"demo"}, sink.LockOptions{})
-	noError(t, err)
+	session := locked(t, s, "demo", sink.LockOptions{})
 	defer session.Close()
 	run, err := settle(context.Background(), session, sink.Run{Fingerprint: t.Name(), AsOf: asOf}, links)
 	noError(t, err)
 	return run
 }
 
-// started opens a session on a workspace and begins a run, the same as wholeRun does.
-func started(t testing.TB, s *Store, workspace string) (sink.Session, sink.Run) {
+// locked opens a session on a workspace, which is closed at the end of the test.
+func locked(t testing.TB, s *Store, workspace string, opts sink.LockOptions) *session {
 	t.Helper()
-	return startedWith(t, s, workspace, sink.LockOptions{})
+	locked, err := s.Lock(context.Background(), []string{workspace}, opts)
+	noError(t, err)
+	t.Cleanup(func() { locked.Close() })
+	return locked.(*session)
 }
 
-func startedWith(t testing.TB, s *Store, workspace string, opts sink.LockOptions) (sink.Session, sink.Run) {
+// started opens a session as locked does and begins a run, the same as wholeRun does.
+func started(t testing.TB, s *Store, workspace string, opts sink.LockOptions) (*session, sink.Run) {
 	t.Helper()
-	session, err := s.Lock(context.Background(), []string{workspace}, opts)
-	noError(t, err)
+	session := locked(t, s, workspace, opts)
 	run, err := session.Start(context.Background(), sink.Run{Fingerprint: "fault", AsOf: asOf})
-	if err != nil {
-		session.Close()
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return session, run
 }
 

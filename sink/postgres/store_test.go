@@ -53,11 +53,12 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 	}
 }
 
-// openStore opens a store without closing it.
+// openStore opens a store, which is closed at the end of the test.
 func openStore(t testing.TB, dsn string, opts Options) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), dsn, opts)
 	noError(t, err)
+	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -78,10 +79,12 @@ func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	return out
 }
 
+// connect opens a connection, which is closed at the end of the test.
 func connect(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
 	noError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }
 

@@ -18,7 +18,6 @@ import (
 func TestUndoKeepsTheLedgerOfARunThatIsNotUndone(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	run := loadAll(t, s, generated(0, 10))
 	script(t, dsn, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not now'; END $$;
 		CREATE TRIGGER refuse BEFORE DELETE ON links_ledger EXECUTE FUNCTION refuse()`)
@@ -32,7 +31,6 @@ func TestUndoKeepsTheLedgerOfARunThatIsNotUndone(t *testing.T) {
 func TestUndoRepeatsAPage(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	links := generated(0, undoPage+100)
 	run := loadAll(t, s, links)
 	script(t, dsn, `CREATE SEQUENCE tries;
@@ -62,7 +60,6 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 			s := openStore(t, dsn, Options{Logger: slog.New(listener(func(r slog.Record) {
 				r.Attrs(func(a slog.Attr) bool { said = append(said, a.String()); return true })
 			}))})
-			defer s.Close()
 			links := generated(0, 300)
 			run := loadAll(t, s, links)
 			want := []string{string(links[0].Code), string(links[7].Code), string(links[8].Code), string(links[299].Code)}
@@ -91,7 +88,6 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 func TestUndoKeepsWhatIsUpdatedAtInfinity(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	links := generated(0, 3)
 	run := loadAll(t, s, links)
 	for i, at := range []string{"-infinity", "infinity", "2030-01-01 00:00:00.000001Z"} {
@@ -123,9 +119,6 @@ func TestUndoRefusesToCascade(t *testing.T) {
 		if n := value[int](t, dsn, "SELECT count(*) FROM links JOIN clicks ON (w, c) = (workspace_id, short_code)"); n != len(links) {
 			t.Errorf("%s: %d links and clicks are left", action, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -150,9 +143,6 @@ func TestUndoRefusesToLeaveRows(t *testing.T) {
 		if n := value[int](t, dsn, "SELECT count(*) FROM links JOIN clicks ON (w, c) = (workspace_id, short_code)"); n != len(links) {
 			t.Errorf("%+v: %d links and clicks are left", c, n)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 
@@ -161,10 +151,8 @@ func TestUndoRefusesToLeaveRows(t *testing.T) {
 func TestNumberOfADeletedRun(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	loadAll(t, s, generated(0, 10))
-	session, run := started(t, s, "demo")
-	defer session.Close()
+	session, run := started(t, s, "demo", sink.LockOptions{})
 	noError(t, session.Load(ctx, run, pieces(generated(10, 20))))
 	script(t, dsn, "DELETE FROM links_runs WHERE run_id = 2")
 	if run, err := session.Start(ctx, sink.Run{Fingerprint: "g", AsOf: asOf}); err != nil || run.ID != 3 {
@@ -199,7 +187,6 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 			eventually(dsn, "SELECT count(pg_terminate_backend(pid)) > 0 FROM "+asleep))
 	})
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	got, err := s.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	if err != nil || got.Deleted != int64(undoPage+len(links)) || got.Kept != 0 {
 		t.Errorf("%d links deleted, %d kept, %v", got.Deleted, got.Kept, err)
@@ -216,7 +203,6 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	defer s.Close()
 	run := loadAll(t, s, generated(0, 10))
 	script(t, dsn, "UPDATE links SET updated_at = now() WHERE short_code = (SELECT min(short_code) FROM links)")
 	_, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(sink.Kept) error {
@@ -237,7 +223,6 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 	defer cancel(nil)
 	dsn := server.Database(t)
 	other := openStore(t, dsn, Options{})
-	defer other.Close()
 	run := loadAll(t, other, generated(0, 10))
 	locks := []lock{{other.lockKey("store", ""), false}}
 	var holder *session
@@ -252,7 +237,6 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 			}
 		}()
 	}))})
-	defer s.Close()
 	undoing, err := s.lock(ctx, locks, sink.LockOptions{})
 	noError(t, err)
 	defer undoing.Close()
