@@ -96,7 +96,7 @@ type lookup struct {
 	visit   func(sink.Found) error
 	stop    error  // of the visitor
 	same    []bool // of each probe: its URL was found
-	loaded  byte   // of no meaning
+	loaded  byte   // what touch read: of no meaning, but the compiler must not drop it
 	near    uint64 // distance of two keys, in their first 8 bytes, with nearby links between
 }
 
@@ -191,7 +191,8 @@ func (l *lookup) found(at int, row [][]byte, same bool) error {
 	return l.stop
 }
 
-// damaged is the error of a link that has the key of a probe and is not its URL.
+// damaged is the error of the link in row, which has the key of a probe, if it is not of
+// the probe's URL.
 func damaged(p *sink.Probe, row [][]byte) error {
 	if bytes.Equal(row[1], p.Canonical) && bytes.Equal(row[3], p.Workspace) {
 		return nil

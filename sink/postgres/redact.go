@@ -18,10 +18,10 @@ const mask = "xxxxx"
 // who wants to wait for longer names a longer time.
 const connectTimeout = 30 * time.Second
 
-// parse reads an address. Its errors do not contain a password: the driver's
-// own may, where the address is malformed, so it is asked again about the
-// redacted address, and what it says about that is shown. So it is of an address
-// that it would read, but with a part of the password as something else.
+// parse reads an address. Its errors do not contain a password: the driver's own may,
+// where the address is malformed, so it is asked again about the redacted address,
+// and what it says about that is shown. The same goes for an address that it reads
+// with a part of the password taken for something else, see strayed.
 func parse(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err == nil && !strayed(dsn) {

@@ -86,8 +86,9 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 
 // insert adds a run and returns its ID. One that an earlier try has added is
 // known by its fingerprint and the microsecond of its start, unless it is over: then
-// another process has ended it, and this is one of its own. Where somebody deleted all
-// runs, or one that was loading, their numbers, which links have, are not given again.
+// another process has ended it, and this becomes a run of its own. The numbers of runs
+// that somebody deleted (all of them, or one that was loading) are not given again, since
+// links have them.
 func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
 	runs := s.store.names.runs
 	added := " FROM " + runs + " WHERE fingerprint = $1 AND started = $2 AND " + open
@@ -109,8 +110,8 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 	return id, refused(err)
 }
 
-// refused makes an error of a unique index a fatal one: no other link would please it.
-// Ours is over run_id, which is given out under a lock.
+// refused makes an error of a unique index fatal, where classify would take it for a
+// conflict: the index is not ours, which is over run_id, given out under a lock.
 func refused(err error) error {
 	if state(err) == "23505" {
 		return fmt.Errorf("a unique index, or a trigger, refuses the run: %v", err)
@@ -152,7 +153,7 @@ func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, 
 	return refused(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND "+condition, append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
-			err = fmt.Errorf("there is no run %d, or it was undone, if only in part", id)
+			err = fmt.Errorf("there is no run %d, or it was undone, at least in part", id)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)

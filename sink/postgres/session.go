@@ -36,7 +36,7 @@ var (
 	// errPeek is the error of the methods that write, of a session that can only look.
 	errPeek   = errors.New("this session can only look")
 	errClosed = errors.New("this session is closed")
-	// errLingers: the server has not noticed yet that a connection of ours was lost.
+	// errLingers: the server has not noticed yet that our own connection was lost.
 	errLingers = fmt.Errorf("%w: the lost connection still holds the locks", sink.ErrRetryable)
 )
 

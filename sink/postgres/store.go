@@ -3,8 +3,8 @@
 //
 // Of a store named links there are three tables: links, links_runs and
 // links_ledger (see [SQL]). A [Store] opens few connections and each has one
-// use at a time: one holds the locks of a session and carries what a session
-// writes about its run, and a first load; two load; one a concurrent lookup.
+// use at a time: one holds the locks of a session and carries what it writes about
+// its run, and a first load; two carry other loads; each concurrent lookup has one.
 //
 // The ways of each thing, with what was measured on two cores with PostgreSQL
 // 15, stand where they are written: the first load in first.go, loading into a
