@@ -4,16 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
-	"github.com/linkforge/bulk/sink"
 )
 
 // appName is what pg_stat_activity and whoever waits for a lock see, unless the
@@ -234,68 +231,23 @@ func (s *Store) awaitEnd(pid uint32) {
 	}
 }
 
-// with calls f with a connection, again if it fails retryably. f must not mind
-// being called twice.
-func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
-	return s.retry(ctx, op, func(ctx context.Context) error {
-		conn, err := s.acquire(ctx)
-		if err != nil {
+// execAll executes statements until one fails, in their order.
+func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 			return err
-		}
-		defer s.release(conn)
-		return f(ctx, conn)
-	})
-}
-
-// maxBegun is how often retry begins to count Options.RetryFor.
-const maxBegun = 3
-
-// retry calls f until it succeeds, fails with something that is not
-// [sink.ErrRetryable], or has done nothing else for Options.RetryFor. That counts
-// from the end of the first try that had a connection: it may have waited for a
-// lock until then. So may a later one that lasted longer than RetryFor, and the
-// time begins anew, but it does so maxBegun times at most: what works for long and
-// fails each time comes to an end, too. The waits double from 50 ms to 5 s, less
-// up to a half by chance, so that many clients of a server that comes back do not
-// come at once; the last try is at the end of RetryFor. The error is classified.
-func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
-	const first = 50 * time.Millisecond
-	var failing time.Time // since when f does nothing but fail
-	for wait, counted := first, 0; ; wait = min(2*wait, 5*time.Second) {
-		begun := time.Now()
-		err := ctx.Err() // asked first, since to begin a transaction late would cost the connection
-		if err == nil {
-			err = f(ctx)
-		}
-		err = classify(ctx, op, err)
-		if err == nil || !errors.Is(err, sink.ErrRetryable) {
-			return err
-		}
-		now := time.Now()
-		_, unconnected := errors.AsType[*pgconn.ConnectError](err)
-		switch {
-		case unconnected:
-			if failing.IsZero() {
-				failing = begun
-			}
-		case failing.IsZero(), now.Sub(begun) > s.opts.RetryFor && counted < maxBegun:
-			failing, wait = now, first
-			counted++
-		}
-		elapsed := now.Sub(failing)
-		if elapsed >= s.opts.RetryFor {
-			if s.opts.RetryFor > 0 {
-				err = fmt.Errorf("%w (%w after %s)", err, sink.ErrGaveUp, elapsed.Round(time.Millisecond))
-			}
-			return err
-		}
-		s.count("retries", 1)
-		pause := min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)
-		s.opts.Logger.Warn("the database failed; trying again", "in", pause, "error", err)
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
-		case <-time.After(pause):
 		}
 	}
+	return nil
+}
+
+// rollback ends a transaction that may be open, also when the caller's context
+// is done: the connection may be used again.
+func rollback(conn *pgx.Conn) error {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return execAll(ctx, conn, "ROLLBACK")
 }

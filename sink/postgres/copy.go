@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -197,4 +198,16 @@ func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.piece, s.err = nil, errors.New("the stream is closed")
+}
+
+// copyFrom sends the batches that next returns until io.EOF. That the table took
+// fewer rows is an error.
+func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, next func() (batch, error)) error {
+	in := newStream(next)
+	tag, err := conn.PgConn().CopyFrom(ctx, in, sql)
+	in.close()
+	if err == nil && tag.RowsAffected() != in.rows {
+		err = fmt.Errorf("the table took %d of %d rows: a trigger or a rule keeps the others out", tag.RowsAffected(), in.rows)
+	}
+	return err
 }

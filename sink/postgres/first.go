@@ -35,9 +35,9 @@ const (
 	firstMemoryMB = 512
 )
 
-// refusal tells why the table cannot be made anew, or is empty. Something that
-// depends on a constraint, or that it or its index was given by hand, would be lost, and so
-// would a constraint of our name over other columns, as that of a table's own id. A
+// refusal tells why the table cannot be made anew, or is empty. What depends on a
+// constraint, or was set by hand on one or on its index, would be lost, and so would a
+// constraint of our name over other columns, such as an id of somebody's own. A
 // subscriber would truncate its table too, which may have rows from elsewhere.
 const refusal = `SELECT CASE
 	WHEN EXISTS (SELECT FROM %[1]s) THEN 'it has rows'
@@ -200,25 +200,4 @@ func (s *session) copyFirst(ctx context.Context, e *encoder, chunks iter.Seq2[[]
 		return classify(ctx, "copy into the empty table", err)
 	})
 	return g.Wait()
-}
-
-// execAll executes statements until one fails, in their order.
-func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
-	for _, sql := range statements {
-		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rollback ends a transaction that may be open, also when the caller's context
-// is done: the connection may be used again.
-func rollback(conn *pgx.Conn) error {
-	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return execAll(ctx, conn, "ROLLBACK")
 }

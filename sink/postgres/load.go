@@ -69,8 +69,8 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 }
 
 // knowIndex returns a conflict as it is, unless it is with a unique index that
-// somebody added, or of the making of a trigger, which names no table: no other code
-// would please that one, so then it is fatal. An index that is gone by now was ours:
+// somebody added, or was raised by a trigger, and so names no table: then another code
+// would not help, and it is fatal. An index that is gone by now was ours:
 // REINDEX CONCURRENTLY gives the old one another name and drops it.
 func (s *session) knowIndex(ctx context.Context, conflict error) error {
 	e, ok := errors.AsType[*pgconn.PgError](conflict)
@@ -215,16 +215,4 @@ func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) error {
 	}
 	l.session.store.count("load_answers_lost", 1)
 	return nil
-}
-
-// copyFrom sends the batches that next returns until io.EOF. That the table took
-// fewer rows is an error.
-func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, next func() (batch, error)) error {
-	in := newStream(next)
-	tag, err := conn.PgConn().CopyFrom(ctx, in, sql)
-	in.close()
-	if err == nil && tag.RowsAffected() != in.rows {
-		err = fmt.Errorf("the table took %d of %d rows: a trigger or a rule keeps the others out", tag.RowsAffected(), in.rows)
-	}
-	return err
 }
