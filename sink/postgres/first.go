@@ -40,7 +40,7 @@ const (
 // constraint of our name over other columns, such as an id of somebody's own. A
 // subscriber would truncate its table too, which may have rows from elsewhere.
 const refusal = `SELECT CASE
-	WHEN EXISTS (SELECT FROM %[1]s) THEN 'it has rows'
+	WHEN EXISTS (SELECT FROM %s) THEN 'it has rows'
 	WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN 'it belongs to another role'
 	WHEN NOT has_schema_privilege(c.relnamespace, 'CREATE') THEN 'the role may not make constraints anew: CREATE on the schema is missing'
 	WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'it has triggers'
@@ -51,7 +51,7 @@ const refusal = `SELECT CASE
 		WHERE s.oid = c.relnamespace AND p.tablename = c.relname) THEN 'it is published'
 	WHEN c.relreplident = 'i' THEN 'an index is its replica identity'
 	WHEN (SELECT count(DISTINCT n.contype) FROM pg_constraint n JOIN pg_class i ON i.oid = n.conindid
-		WHERE n.conrelid = c.oid AND n.conname IN (%[2]s)
+		WHERE n.conrelid = c.oid AND n.conname IN ($2, $3)
 		AND pg_get_constraintdef(n.oid) IN ('PRIMARY KEY (workspace_id, short_code)', 'UNIQUE (url_key)')
 		AND i.reltablespace = 0 AND i.reloptions IS NULL
 		AND obj_description(n.oid, 'pg_constraint') IS NULL AND obj_description(i.oid, 'pg_class') IS NULL) <> 2 THEN 'its constraints were not made by bulk'
@@ -93,8 +93,7 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 
 // refuses tells why the table cannot be made anew, or "".
 func (n names) refuses(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
-	sql := fmt.Sprintf(refusal, n.links, literal(n.table+"_pkey")+", "+literal(n.table+"_url_key_key"))
-	err = conn.QueryRow(ctx, sql, n.links).Scan(&reason)
+	err = conn.QueryRow(ctx, fmt.Sprintf(refusal, n.links), n.links, n.primary, n.key).Scan(&reason)
 	return reason, err
 }
 
@@ -113,7 +112,7 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 			WHERE name = 'maintenance_work_mem' AND setting::bigint < %[1]d`, firstMemoryMB<<10),
 		"SET LOCAL max_parallel_maintenance_workers = 4",
 		"TRUNCATE "+n.links,
-		"ALTER TABLE "+n.links+" DROP CONSTRAINT "+n.primary+", DROP CONSTRAINT "+n.key)
+		"ALTER TABLE "+n.links+" DROP CONSTRAINT "+quote(n.primary)+", DROP CONSTRAINT "+quote(n.key))
 }
 
 // setDefaults makes the values that all links of the run share the defaults of their

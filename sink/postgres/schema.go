@@ -34,12 +34,11 @@ func checkName(kind, name string, limit int) error {
 	return nil
 }
 
-// names of a store, quoted and with the schema, ready to stand in SQL. Those of
-// constraints have no schema.
+// names of a store.
 type names struct {
 	schema, table       string // as they are
-	links, runs, ledger string
-	primary, key        string // constraints of links
+	primary, key        string // constraints of links, as they are
+	links, runs, ledger string // quoted and with the schema, ready to stand in SQL
 }
 
 // newNames makes the names; with schema "", the tables have none either.
@@ -52,8 +51,8 @@ func newNames(schema, table string) names {
 	}
 	return names{
 		schema: schema, table: table,
+		primary: table + "_pkey", key: table + "_url_key_key",
 		links: tableName(""), runs: tableName("_runs"), ledger: tableName("_ledger"),
-		primary: quote(table + "_pkey"), key: quote(table + "_url_key_key"),
 	}
 }
 
@@ -108,8 +107,8 @@ var (
 // constraints of links, in the order in which they are added after a load.
 func (n names) constraints() []string {
 	return []string{
-		"ALTER TABLE " + n.links + " ADD CONSTRAINT " + n.primary + " PRIMARY KEY (workspace_id, short_code)",
-		"ALTER TABLE " + n.links + " ADD CONSTRAINT " + n.key + " UNIQUE (url_key)",
+		"ALTER TABLE " + n.links + " ADD CONSTRAINT " + quote(n.primary) + " PRIMARY KEY (workspace_id, short_code)",
+		"ALTER TABLE " + n.links + " ADD CONSTRAINT " + quote(n.key) + " UNIQUE (url_key)",
 	}
 }
 
