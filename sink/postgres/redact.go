@@ -1,73 +1,12 @@
 package postgres
 
 import (
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // mask stands where a secret stood.
 const mask = "xxxxx"
-
-// connectTimeout is how long a connection to one host may take if the address does not
-// say. The driver does not tell that from connect_timeout=0, so nobody waits for ever:
-// who wants to wait for longer names a longer time.
-const connectTimeout = 30 * time.Second
-
-// parse reads an address. Its errors do not contain a password: the driver's own may,
-// where the address is malformed, so it is asked again about the redacted address,
-// and what it says about that is shown. The same goes for an address that it reads
-// with a part of the password taken for something else, see strayed.
-func parse(dsn string) (*pgx.ConnConfig, error) {
-	config, err := pgx.ParseConfig(dsn)
-	if err == nil && !strayed(dsn) {
-		config.DefaultQueryExecMode = pgx.QueryExecModeExec
-		if config.RuntimeParams["application_name"] == "" {
-			config.RuntimeParams["application_name"] = appName
-		}
-		config.RuntimeParams["client_encoding"] = "UTF8"
-		if config.ConnectTimeout == 0 {
-			config.ConnectTimeout = connectTimeout
-		}
-		config.AfterNetConnect, config.BuildFrontend = widen, buffered
-		return config, nil
-	}
-	safe := Redact(dsn)
-	if _, again := pgx.ParseConfig(safe); again != nil {
-		return nil, fmt.Errorf("database address: %s", again)
-	}
-	return nil, fmt.Errorf("database address %s: the password cannot be read: in a URL, characters other than letters and digits"+
-		" must be percent-escaped; a password file needs no escapes", safe)
-}
-
-// atKeys are the parameters whose values may well have an @.
-var atKeys = []string{"user", "password", "sslpassword", "host", "dbname", "application_name", "options",
-	"service", "servicefile", "passfile", "sslcert", "sslkey", "sslrootcert"}
-
-// strayed tells whether a URL has an @ behind what the driver takes for user and
-// password, which end at the first @, or are not there if a / comes before it. Then
-// they are not escaped, and it would show the rest as the name of a host or database.
-func strayed(dsn string) bool {
-	scheme, rest, _ := strings.Cut(dsn, "://")
-	if scheme != "postgres" && scheme != "postgresql" {
-		return false
-	}
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		rest = rest[i+1:]
-	}
-	address, query, _ := strings.Cut(rest, "?")
-	for pair := range strings.SplitSeq(query, "&") {
-		key, value, _ := strings.Cut(pair, "=")
-		if strings.Contains(value, "@") && !slices.Contains(atKeys, key) {
-			return true
-		}
-	}
-	return strings.Contains(address, "@")
-}
 
 // Redact replaces every password in a database address, in both of its forms,
 // by xxxxx. Of a malformed address it rather hides too much.
