@@ -43,7 +43,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	table := d.newSources(side, func(name string) string { return name }, false)
+	table := d.newSources(side, asIs, false)
 	columns := make([]int, len(r.Columns))
 	for i := range columns {
 		columns[i] = i

@@ -173,11 +173,11 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	links := &linkCursor{linkReader: v.newLinkReader(m), ctx: ctx}
+	rows := rowReader(m)
 	if v.sorted != nil {
-		links.w.defused, links.rows = false, v.newSortedReader(m)
+		rows = v.newSortedReader(m)
 	}
-	s := &slotChecker{verifier: v, links: links}
+	s := &slotChecker{verifier: v, links: &linkCursor{linkReader: v.newLinkReader(m, rows), ctx: ctx}}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
@@ -200,8 +200,8 @@ type linkReader struct {
 	row   link
 }
 
-func (v *verifier) newLinkReader(m *report.MappingReader) *linkReader {
-	return &linkReader{w: v.newChecker(m), rows: m}
+func (v *verifier) newLinkReader(m *report.MappingReader, rows rowReader) *linkReader {
+	return &linkReader{w: v.newChecker(m, rows), rows: rows}
 }
 
 // read returns the next row, which is not resolved and good until the next call; at the

@@ -120,7 +120,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	sources := v.inputNumbers()
+	sources := v.inputNumbers(asIs)
 	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *report.Reject) {
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
@@ -136,7 +136,7 @@ func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
 		return err
 	}
 	defer m.Close()
-	for links := v.newLinkReader(m); ; {
+	for links := v.newLinkReader(m, m); ; {
 		l, err := links.read(ctx)
 		if err != nil {
 			return eof(err)

@@ -236,13 +236,23 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
-// account accounts for a row of the inputs. Of two accounts of one row either may come
-// first, so it is the row itself that is named.
-func (v *verifier) account(source int, row int64) {
-	if !v.seen[source].add(row) {
-		v.repeated[source].add(row)
-		v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+// account accounts for a row of an input, as a report names it here, and reports
+// whether there is such a row. Workers may come in any order to what accounts for one
+// row twice, so that finding is one of the input and not of the report.
+func (v *verifier) account(here spot, name string, source int, row int64) bool {
+	switch {
+	case source < 0:
+		here.wrong(BadSource, "source", "an input of the manifest", name)
+	case row < 1 || row > v.seen[source].records:
+		here.wrong(BadSource, "row", fmt.Sprint("1 to ", v.seen[source].records), fmt.Sprint(row))
+	default:
+		if !v.seen[source].add(row) {
+			v.repeated[source].add(row)
+			v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+		}
+		return true
 	}
+	return false
 }
 
 // verifyComplete checks that the books balance and that every row of the inputs is
@@ -289,14 +299,18 @@ func (v *verifier) uniteColumns() {
 	}
 }
 
-// inputNumbers returns the numbers of the inputs by their names.
-func (v *verifier) inputNumbers() map[string]int {
+// inputNumbers returns the numbers of the inputs by their names, which a report
+// writes as text gives them.
+func (v *verifier) inputNumbers(text func(name string) string) map[string]int {
 	numbers := make(map[string]int, len(v.manifest.Inputs))
 	for i, in := range v.manifest.Inputs {
-		numbers[string(in.Name)] = i
+		numbers[text(string(in.Name))] = i
 	}
 	return numbers
 }
+
+// asIs is how rejects.csv writes a name: as its bytes.
+func asIs(name string) string { return name }
 
 // isKey reports whether the URL or the workspace is taken from a column.
 func isKey(in *report.Input, name report.Text) bool {

@@ -61,12 +61,22 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	return nil
 }
 
-// eachStretch has workers visit all rows, each with a checker.
+// eachStretch has workers visit all rows, each with a checker that files what it finds out.
 func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
-		checkers[i] = v.newChecker(m)
-		checkers[i].defused = checkers[i].defused && rows == rowReader(m)
+		w := v.newChecker(m, rows)
+		w.claims = v.claims.NewWriter()
+		if v.stored != nil {
+			w.wanted = v.stored.NewWriter()
+		}
+		if v.inputs != nil {
+			w.sums = v.newRowHasher()
+		}
+		if v.sorted != nil {
+			w.filed = v.sorted.NewWriter()
+		}
+		checkers[i] = w
 	}
 	err := inBlocks(ctx, len(checkers), func(s *stretch, send func(*stretch) (*stretch, error)) error {
 		return v.readRows(rows, s, send)

@@ -57,7 +57,7 @@ type rejectChecker struct {
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	v.checkColumns(report.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
-	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: v.inputNumbers()},
+	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
@@ -75,16 +75,10 @@ func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
 func (w *rejectChecker) check(row int64, r *report.Reject) {
 	w.row.Number = row
 	w.reasons[r.Reason]++
-	i, ok := w.sources[r.Source]
-	switch {
-	case !ok:
-		w.wrong(BadSource, "source", "an input of the manifest", r.Source)
-		return
-	case r.Row < 1 || r.Row > w.seen[i].records:
-		w.wrong(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[i].records, 10), strconv.FormatInt(r.Row, 10))
+	i := w.inputOf(r.Source)
+	if !w.account(w.fault(report.RejectsName, row), r.Source, i, r.Row) {
 		return
 	}
-	w.account(i, r.Row)
 	w.checkPlace(r, i)
 	if w.sums != nil {
 		w.rejected[i].add(r.Row)

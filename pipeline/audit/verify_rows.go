@@ -13,10 +13,10 @@ import (
 // A checker recomputes rows of the mapping for one goroutine.
 type checker struct {
 	*verifier
-	csv      bool     // the mapping cannot tell null from empty
-	defused  bool     // its cells are as Defuse made them
-	carried  []string // names of the carried columns
-	sources  map[string]int
+	csv      bool           // the mapping cannot tell null from empty
+	defused  bool           // the cells of its rows are as Defuse made them
+	carried  []string       // names of the carried columns
+	sources  map[string]int // numbers of the inputs, by their names in the report
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not looked at
 	created  uint64          // sum of links as the run created them
@@ -43,22 +43,12 @@ type link struct {
 	code0  []byte // at salt 0, of the run's length
 }
 
-func (v *verifier) newChecker(m *report.MappingReader) *checker {
+// newChecker returns a checker of rows of a mapping, which come from the file itself or
+// from a sortedReader, that has undone what Defuse did. It files nothing: it has no writers.
+func (v *verifier) newChecker(m *report.MappingReader, rows rowReader) *checker {
 	csv := m.Format == report.CSV
-	w := &checker{verifier: v, csv: csv, defused: csv && v.run.excelSafe, carried: m.Carried, claims: v.claims.NewWriter(), sources: map[string]int{}}
-	if v.stored != nil {
-		w.wanted = v.stored.NewWriter()
-	}
-	if v.inputs != nil {
-		w.sums = v.newRowHasher()
-	}
-	if v.sorted != nil {
-		w.filed = v.sorted.NewWriter()
-	}
-	for i, in := range v.manifest.Inputs {
-		w.sources[m.Text(string(in.Name))] = i
-	}
-	return w
+	defused := csv && v.run.excelSafe && rows == rowReader(m)
+	return &checker{verifier: v, csv: csv, defused: defused, carried: m.Carried, sources: v.inputNumbers(m.Text)}
 }
 
 // check checks the rows of a stretch.
@@ -113,10 +103,15 @@ func (w *checker) resolve(l *link) {
 			l.Carried[i] = report.Undefuse(cell)
 		}
 	}
-	l.source = -1
-	if i, ok := w.sources[l.Source]; ok {
-		l.source = i
+	l.source = w.inputOf(l.Source)
+}
+
+// inputOf returns the number of the input that the report names; -1: it is unknown.
+func (w *checker) inputOf(name string) int {
+	if i, ok := w.sources[name]; ok {
+		return i
 	}
+	return -1
 }
 
 // texts returns the texts of a row between its number and its outcome.
@@ -157,7 +152,9 @@ func (w *checker) checkSafe() {
 
 func (w *checker) checkRow() {
 	r := &w.row
-	w.checkPlace(r)
+	if w.account(w.fault(w.mapping, r.Number), r.Source, r.source, r.Row.Row) && w.sums != nil {
+		w.sums.row(r)
+	}
 	if w.ok == "" || string(r.Workspace) != w.ok {
 		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
 			w.found(BadWorkspace, "workspace_id", err.Error(), string(r.Workspace))
@@ -193,20 +190,6 @@ func (w *checker) checkRow() {
 		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r))
 	default:
 		w.want(r)
-	}
-}
-
-// checkPlace checks that a row is one of the inputs, and accounts for it.
-func (w *checker) checkPlace(r *link) {
-	switch {
-	case r.source < 0:
-		w.found(BadSource, "source", "an input of the manifest", r.Source)
-	case r.Row.Row < 1 || r.Row.Row > w.seen[r.source].records:
-		w.found(BadSource, "row", "1 to "+strconv.FormatInt(w.seen[r.source].records, 10), strconv.FormatInt(r.Row.Row, 10))
-	default:
-		if w.account(r.source, r.Row.Row); w.sums != nil {
-			w.sums.row(r)
-		}
 	}
 }
 

@@ -117,9 +117,9 @@ type sortedReader struct {
 }
 
 func (v *verifier) newSortedReader(m *report.MappingReader) *sortedReader {
-	w := v.newChecker(m)
-	w.defused = false // sort saw to that
-	return &sortedReader{w: w, carried: len(m.Carried)}
+	s := &sortedReader{carried: len(m.Carried)}
+	s.w = v.newChecker(m, s)
+	return s
 }
 
 // Read implements rowReader.

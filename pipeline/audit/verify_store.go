@@ -146,7 +146,7 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.Close()
-	links := v.newLinkReader(m)
+	links := v.newLinkReader(m, m)
 	links.w.wanted = created.NewWriter()
 	l, err := links.read(ctx)
 	for ; err == nil; l, err = links.read(ctx) {
