@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 
@@ -173,11 +172,11 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	rows := rowReader(m)
+	links := &linkCursor{ctx: ctx, w: v.newChecker(m, v.sorted == nil), rows: m.Next}
 	if v.sorted != nil {
-		rows = v.newSortedReader(m)
+		links.rows = v.newSortedReader(m).Next
 	}
-	s := &slotChecker{verifier: v, links: &linkCursor{linkReader: v.newLinkReader(m, rows), ctx: ctx}}
+	s := &slotChecker{verifier: v, links: links}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
@@ -191,45 +190,13 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	return err
 }
 
-// A linkReader reads the rows of the mapping once more that can be read.
-type linkReader struct {
-	w     *checker
-	rows  rowReader
-	block report.MappingBlock
-	i     int // the next row of the block
-	row   link
-}
-
-func (v *verifier) newLinkReader(m *report.MappingReader, rows rowReader) *linkReader {
-	return &linkReader{w: v.newChecker(m, rows), rows: rows}
-}
-
-// read returns the next row, which is not resolved and good until the next call; at the
-// end the error is io.EOF.
-func (r *linkReader) read(ctx context.Context) (*link, error) {
-	for {
-		for r.i < r.block.Len() {
-			r.block.Row(r.i, &r.row.MappingRow)
-			if r.i++; !isFaulty(&r.block, r.row.Number) {
-				return &r.row, nil
-			}
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		r.i = 0
-		if err := r.rows.Read(&r.block); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // A linkCursor moves over the links of the mapping that have their code of salt 0.
 type linkCursor struct {
-	*linkReader
-	ctx context.Context
-	at  *link // nil: before the first, or at the end
-	end bool
+	ctx  context.Context
+	w    *checker
+	rows func() (*report.MappingRow, error) // the next of the mapping, in the order of the sort
+	at   *link                              // nil: before the first, or at the end
+	end  bool
 }
 
 // seek moves to the first link that is not before a code, and reports whether it
@@ -255,24 +222,23 @@ func (c *linkCursor) isOwn() bool {
 	return bytes.Equal(c.w.code, c.at.Code)
 }
 
+// next moves to the next link, or to the end.
 func (c *linkCursor) next() error {
-	for {
-		l, err := c.read(c.ctx)
+	for c.ctx.Err() == nil {
+		r, err := c.rows()
 		if err != nil {
-			c.at, c.end = nil, true
-			return eof(err)
-		}
-		if l.Outcome != report.Duplicate && l.Salt == 0 && len(l.Code) == c.w.run.scheme.Length() {
-			c.w.resolve(l)
-			c.at = l
+			if again, err := unreadable(err); !again {
+				c.at, c.end = nil, true
+				return eof(err)
+			}
+		} else if r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
+			c.at = &c.w.row
+			c.at.MappingRow = *r
+			c.w.resolve(c.at)
 			return nil
 		}
 	}
-}
-
-// isFaulty reports whether a row of a block has a cell that is a finding already.
-func isFaulty(b *report.MappingBlock, row int64) bool {
-	return slices.ContainsFunc(b.Faults, func(f *report.CellError) bool { return f.Row == row })
+	return context.Cause(c.ctx)
 }
 
 // eof returns an error that is not the end of the rows.

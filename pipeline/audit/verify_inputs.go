@@ -136,15 +136,15 @@ func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
 		return err
 	}
 	defer m.Close()
-	for links := v.newLinkReader(m, m); ; {
-		l, err := links.read(ctx)
-		if err != nil {
-			return eof(err)
-		}
-		if links.w.resolve(l); l.source >= 0 && v.isRow(l.source, l.Row.Row) {
+	w := v.newChecker(m, true)
+	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
+		l := &w.row
+		l.MappingRow = *r
+		if w.resolve(l); l.source >= 0 && v.isRow(l.source, l.Row.Row) {
 			s.row(l)
 		}
-	}
+	})
+	return err
 }
 
 // isRow reports whether an input can have a row of this number, and the run has it once.

@@ -65,7 +65,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
-		w := v.newChecker(m, rows)
+		w := v.newChecker(m, rows == rowReader(m))
 		w.claims = v.claims.NewWriter()
 		if v.stored != nil {
 			w.wanted = v.stored.NewWriter()

@@ -43,12 +43,11 @@ type link struct {
 	code0  []byte // at salt 0, of the run's length
 }
 
-// newChecker returns a checker of rows of a mapping, which come from the file itself or
-// from a sortedReader, that has undone what Defuse did. It files nothing: it has no writers.
-func (v *verifier) newChecker(m *report.MappingReader, rows rowReader) *checker {
+// newChecker returns a checker of rows of a mapping, either as the file has them or from
+// a sortedReader, where what Defuse did is undone. It has no writers.
+func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
 	csv := m.Format == report.CSV
-	defused := csv && v.run.excelSafe && rows == rowReader(m)
-	return &checker{verifier: v, csv: csv, defused: defused, carried: m.Carried, sources: v.inputNumbers(m.Text)}
+	return &checker{verifier: v, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.inputNumbers(m.Text)}
 }
 
 // check checks the rows of a stretch.

@@ -117,33 +117,46 @@ type sortedReader struct {
 }
 
 func (v *verifier) newSortedReader(m *report.MappingReader) *sortedReader {
-	s := &sortedReader{carried: len(m.Carried)}
-	s.w = v.newChecker(m, s)
-	return s
+	return &sortedReader{w: v.newChecker(m, false), carried: len(m.Carried)}
 }
 
 // Read implements rowReader.
 func (s *sortedReader) Read(b *report.MappingBlock) error {
 	b.Reset(s.carried)
-	for size := 0; b.Len() < sortedRows && size < sortedBytes; s.i++ {
-		if err := s.load(); err != nil {
+	for size := 0; b.Len() < sortedRows && size < sortedBytes; {
+		rec, group, err := s.load()
+		if err != nil {
 			if b.Len() > 0 {
 				err = eof(err)
 			}
 			return err
 		}
-		rec := s.bucket.Record(s.i)
-		s.decode(rec, b)
+		faults := s.decode(rec)
+		b.Append(&s.w.row.MappingRow)
+		b.Faults = append(b.Faults, faults...)
 		if s.checks {
-			s.check(s.bucket.Group(s.i))
+			s.check(group)
 		}
 		size += len(rec)
 	}
 	return nil
 }
 
-// load makes sure that the bucket has a next record.
-func (s *sortedReader) load() (err error) {
+// Next returns the next row as MappingReader.Next does.
+func (s *sortedReader) Next() (*report.MappingRow, error) {
+	rec, _, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if faults := s.decode(rec); len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return &s.w.row.MappingRow, nil
+}
+
+// load returns the next record, good until the next call, and its group. At the end the
+// error is io.EOF.
+func (s *sortedReader) load() (rec []byte, group uint32, err error) {
 	for s.bucket == nil || s.i == s.bucket.Len() {
 		if s.bucket != nil {
 			keep(&s.w.old.MappingRow)
@@ -151,18 +164,19 @@ func (s *sortedReader) load() (err error) {
 		}
 		s.bucket, s.i = nil, 0
 		if s.buckets == s.w.sorted.Buckets() {
-			return io.EOF
+			return nil, 0, io.EOF
 		}
 		if s.bucket, err = s.w.sorted.Load(s.buckets); err != nil {
-			return err
+			return nil, 0, err
 		}
 		s.buckets++
 	}
-	return nil
+	s.i++
+	return s.bucket.Record(s.i - 1), s.bucket.Group(s.i - 1), nil
 }
 
-// decode adds the row that appendRow wrote to a block.
-func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
+// decode fills in the row in hand, as appendRow wrote it, and returns its faults.
+func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 	r := &s.w.row.MappingRow
 	number := func() int {
 		n, size := binary.Uvarint(rec)
@@ -187,13 +201,13 @@ func (s *sortedReader) decode(rec []byte, b *report.MappingBlock) {
 		cell, rec = cutNullable(rec)
 		r.Carried = append(r.Carried, cell)
 	}
-	b.Append(r)
 	for len(rec) > 0 {
 		var column, found []byte
 		column, rec = cutCell(rec)
 		found, rec = cutCell(rec)
-		b.Faults = append(b.Faults, &report.CellError{File: s.w.mapping, Row: r.Number, Column: string(column), Found: string(found)})
+		faults = append(faults, &report.CellError{File: s.w.mapping, Row: r.Number, Column: string(column), Found: string(found)})
 	}
+	return faults
 }
 
 // check compares the row in hand with the link of its URL.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -146,16 +145,15 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 		return err
 	}
 	defer m.Close()
-	links := v.newLinkReader(m, m)
-	links.w.wanted = created.NewWriter()
-	l, err := links.read(ctx)
-	for ; err == nil; l, err = links.read(ctx) {
-		if l.Outcome == report.Created {
-			links.w.resolve(l)
-			links.w.want(l)
+	w := v.newChecker(m, true)
+	w.wanted = created.NewWriter()
+	if _, _, err := eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
+		if r.Outcome == report.Created {
+			w.row.MappingRow = *r
+			w.resolve(&w.row)
+			w.want(&w.row)
 		}
-	}
-	if err != io.EOF {
+	}); err != nil {
 		return err
 	}
 	if err := created.Finish(ctx); err != nil {
