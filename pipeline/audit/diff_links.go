@@ -149,18 +149,10 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 }
 
 func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
-	var head [2 * binary.MaxVarintLen64]byte
-	n := binary.PutUvarint(head[:], uint64(len(r.Canonical)))
-	m := binary.PutUvarint(head[n:], uint64(len(r.Workspace)))
-	rec := w.Reserve(0, key, n+m+len(r.Canonical)+len(r.Workspace)+tailSize+len(r.Code))
-	rec = rec[copy(rec, head[:n]):]
-	rec = rec[copy(rec, r.Canonical):]
-	rec = rec[copy(rec, head[n:n+m]):]
-	rec = rec[copy(rec, r.Workspace):]
-	binary.BigEndian.PutUint32(rec, source)
-	binary.BigEndian.PutUint64(rec[4:], uint64(r.Row))
-	rec[placeSize], rec[placeSize+1] = byte(side), byte(r.Outcome)
-	copy(rec[tailSize:], r.Code)
+	rec := appendCell(appendCell(make([]byte, 0, 256), r.Canonical), r.Workspace) // on the stack
+	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome))
+	rec = append(rec, r.Code...)
+	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
 // linkDiff compares rows as they come in order.
