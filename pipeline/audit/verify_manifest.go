@@ -1,14 +1,11 @@
 package audit
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,132 +150,6 @@ func (v *verifier) settleFiles(format string) bool {
 		return false
 	}
 	return true
-}
-
-// checkFolder compares the folder with the list of files in the manifest, and
-// notes which of them cannot be read. Links to files are followed.
-func (v *verifier) checkFolder() error {
-	known := []string{report.ManifestName, report.TimingsName}
-	for _, file := range v.manifest.Files {
-		known = append(known, file.Name)
-		info, err := os.Stat(v.path(file.Name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			v.fault(file.Name, 0).wrong(FileMissing, "", "", "")
-		case err != nil:
-			return err
-		case !info.Mode().IsRegular():
-			v.fault(file.Name, 0).wrong(Damaged, "", "a file", info.Mode().Type().String())
-		default:
-			continue
-		}
-		v.unread = append(v.unread, file.Name)
-		v.broken.Store(true)
-	}
-	entries, err := os.ReadDir(v.cfg.Dir)
-	for _, e := range entries {
-		if !slices.Contains(known, e.Name()) {
-			v.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
-		}
-	}
-	return err
-}
-
-// digests compares the files with their digests in the manifest.
-func (v *verifier) digests(ctx context.Context) error {
-	for _, file := range v.manifest.Files {
-		if slices.Contains(v.unread, file.Name) {
-			continue
-		}
-		switch sum, err := digest(ctx, v.path(file.Name)); {
-		case err != nil:
-			return err
-		case sum != file.SHA256:
-			v.fault(file.Name, 0).wrong(FileSum, "", file.SHA256, sum)
-		}
-	}
-	return nil
-}
-
-func digest(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum, buf := sha256.New(), make([]byte, 1<<20)
-	for {
-		n, err := f.Read(buf)
-		sum.Write(buf[:n])
-		switch {
-		case err == io.EOF:
-			return hex.EncodeToString(sum.Sum(nil)), nil
-		case err != nil:
-			return "", err
-		case ctx.Err() != nil:
-			return "", context.Cause(ctx)
-		}
-	}
-}
-
-// verifyCounts compares the books with what the files hold.
-func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int64) {
-	for _, f := range v.manifest.Files {
-		if f.Name == file && f.Rows != rows {
-			v.wrong(BadCount, "files."+file+".rows", rows, f.Rows)
-		}
-	}
-	c := v.manifest.Counts
-	for name, listed := range map[string]int64{"created": c.Created, "existing": c.Existing, "duplicate": c.Duplicate, "rejected": c.Rejected} {
-		if n, ok := outcomes[name]; ok && n != listed {
-			v.wrong(BadCount, "counts."+name, n, listed)
-		}
-	}
-}
-
-// account accounts for a row of an input, as a report names it here, and reports
-// whether there is such a row. Workers may come in any order to what accounts for one
-// row twice, so that finding is one of the input and not of the report.
-func (v *verifier) account(here spot, name string, source int, row int64) bool {
-	switch {
-	case source < 0:
-		here.wrong(BadSource, "source", "an input of the manifest", name)
-	case row < 1 || row > v.seen[source].records:
-		here.wrong(BadSource, "row", fmt.Sprint("1 to ", v.seen[source].records), fmt.Sprint(row))
-	default:
-		if !v.seen[source].add(row) {
-			v.repeated[source].add(row)
-			v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
-		}
-		return true
-	}
-	return false
-}
-
-// verifyComplete checks that the books balance and that every row of the inputs is
-// accounted for.
-func (v *verifier) verifyComplete() {
-	var read int64
-	for i, in := range v.manifest.Inputs {
-		read += in.Records
-		if v.broken.Load() || v.mapping == "" {
-			continue
-		}
-		listed := 0
-		missing := v.seen[i].missing(func(row int64) bool {
-			v.fault(string(in.Name), row).wrong(RowMissing, "", "", "")
-			listed++
-			return listed < v.cfg.MaxFindings
-		})
-		v.log.count(RowMissing, missing-int64(listed))
-	}
-	c := v.manifest.Counts
-	if c.Read != read {
-		v.wrong(BadCount, "counts.read", read, c.Read)
-	}
-	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
-		v.wrong(BadCount, "counts", sum, c.Read)
-	}
 }
 
 // uniteColumns finds the names of the columns of all inputs, and of those that are

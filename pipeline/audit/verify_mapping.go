@@ -17,19 +17,6 @@ type stretch struct {
 	before *report.MappingRow
 }
 
-// openReport opens a report; nil if it cannot be read, which is a finding.
-func openReport[R any](v *verifier, name string, open func(path string) (*R, error)) (*R, error) {
-	if slices.Contains(v.unread, name) {
-		return nil, nil
-	}
-	r, err := open(v.path(name))
-	if err != nil {
-		_, err = v.damaged(name, err)
-		return nil, err
-	}
-	return r, nil
-}
-
 // A rowReader reads rows of the mapping block by block; at the end the error is
 // io.EOF.
 type rowReader interface {

@@ -1,0 +1,63 @@
+package audit
+
+import "fmt"
+
+// verifyCounts compares the books with what the files hold.
+func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int64) {
+	for _, f := range v.manifest.Files {
+		if f.Name == file && f.Rows != rows {
+			v.wrong(BadCount, "files."+file+".rows", rows, f.Rows)
+		}
+	}
+	c := v.manifest.Counts
+	for name, listed := range map[string]int64{"created": c.Created, "existing": c.Existing, "duplicate": c.Duplicate, "rejected": c.Rejected} {
+		if n, ok := outcomes[name]; ok && n != listed {
+			v.wrong(BadCount, "counts."+name, n, listed)
+		}
+	}
+}
+
+// account accounts for a row of an input, as a report names it here, and reports
+// whether there is such a row. Workers may come in any order to what accounts for one
+// row twice, so that finding is one of the input and not of the report.
+func (v *verifier) account(here spot, name string, source int, row int64) bool {
+	switch {
+	case source < 0:
+		here.wrong(BadSource, "source", "an input of the manifest", name)
+	case row < 1 || row > v.seen[source].records:
+		here.wrong(BadSource, "row", fmt.Sprint("1 to ", v.seen[source].records), fmt.Sprint(row))
+	default:
+		if !v.seen[source].add(row) {
+			v.repeated[source].add(row)
+			v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+		}
+		return true
+	}
+	return false
+}
+
+// verifyComplete checks that the books balance and that every row of the inputs is
+// accounted for.
+func (v *verifier) verifyComplete() {
+	var read int64
+	for i, in := range v.manifest.Inputs {
+		read += in.Records
+		if v.broken.Load() || v.mapping == "" {
+			continue
+		}
+		listed := 0
+		missing := v.seen[i].missing(func(row int64) bool {
+			v.fault(string(in.Name), row).wrong(RowMissing, "", "", "")
+			listed++
+			return listed < v.cfg.MaxFindings
+		})
+		v.log.count(RowMissing, missing-int64(listed))
+	}
+	c := v.manifest.Counts
+	if c.Read != read {
+		v.wrong(BadCount, "counts.read", read, c.Read)
+	}
+	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
+		v.wrong(BadCount, "counts", sum, c.Read)
+	}
+}
