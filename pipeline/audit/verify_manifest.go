@@ -70,22 +70,8 @@ func (v *verifier) settle() bool {
 		excelSafe: option[bool](o, "excel_safe"), carry: option[bool](o, "carry"), order: report.SortOrder,
 	}
 	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
-	if m.Profile != v.run.profile.Name() {
-		bad("profile", v.run.profile.Name(), m.Profile)
-	}
-	if err := v.run.profile.Validate(); err != nil {
-		bad("options.max_url_length", "0 to 8192", v.run.profile.MaxLength)
-	}
-	if m.Scheme.Name != codegen.Name {
-		bad("scheme.name", codegen.Name, m.Scheme.Name)
-	}
+	v.settleRules(bad)
 	var err error
-	if v.run.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
-		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
-	}
-	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
-		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
-	}
 	if order := text("report_order"); order != "" { // a version that had no choice did not say
 		if v.run.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
@@ -103,6 +89,27 @@ func (v *verifier) settle() bool {
 		v.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return ok
+}
+
+// settleRules checks profile and scheme, and makes the scheme.
+func (v *verifier) settleRules(bad func(field string, expected, found any)) {
+	m, profile := v.manifest, v.run.profile
+	if m.Profile != profile.Name() {
+		bad("profile", profile.Name(), m.Profile)
+	}
+	if profile.Validate() != nil {
+		bad("options.max_url_length", "0 to 8192", profile.MaxLength)
+	}
+	if m.Scheme.Name != codegen.Name {
+		bad("scheme.name", codegen.Name, m.Scheme.Name)
+	}
+	var err error
+	if v.run.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
+		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
+	}
+	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
+		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
+	}
 }
 
 // settleInputs takes from the manifest what the inputs have, and calls bad with what
