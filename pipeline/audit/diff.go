@@ -14,8 +14,8 @@ import (
 type DiffConfig struct {
 	A, B    string // each an output folder of a run or a mapping of any format
 	Workers int    // goroutines that sort; 0: as many as processors
-	Memory  int64  // bytes to use, if debug.SetMemoryLimit is called with three quarters; less than LeastDiffMemory counts as that; 0: no bound
-	TempDir string // of what does not fit; "": that of the system
+	Memory  int64  // bound in bytes, at least LeastDiffMemory, that holds if the caller sets debug.SetMemoryLimit to three quarters of it; 0: none
+	TempDir string // for what does not fit; "": that of the system
 	// NoMapping is told of a run that had too many rejects, and so has no mapping:
 	// its links cannot be compared. May be nil.
 	NoMapping func(path string)
@@ -23,12 +23,12 @@ type DiffConfig struct {
 	spillAt int64 // of tests: bytes of a sort, whatever Memory says
 }
 
-// LeastDiffMemory is the smallest bound that Diff can keep: on both sides blocks
-// of rows and an Arrow batch, whose cells may have 32 MiB, and for the sort a
+// LeastDiffMemory is the smallest bound that Diff can keep: it holds, of both sides,
+// blocks of rows and an Arrow batch, whose cells may have 32 MiB, and for the sort a
 // chunk of every range for each writer.
 const LeastDiffMemory = diffOverhead + 96<<20
 
-const diffOverhead = 416 << 20
+const diffOverhead = 416 << 20 // what is held beside the sort
 
 // A Change is a kind of difference.
 type Change string
@@ -63,9 +63,9 @@ type Difference struct {
 
 // Diff calls emit with each difference between two runs or mappings, from one
 // goroutine: first of the manifests, then of the links, then moved codes, then
-// rejects. Their order depends on the content alone. What emit is given it may keep,
-// and its error, wrapped, ends the comparison. Diff reads the files, mappings that
-// differ mostly twice, in any order of their rows, and compares
+// rejects. Their order depends on the content alone. Emit may keep what it is given; its
+// error ends the comparison and is wrapped. The rows of the files may be in any order;
+// mappings that differ are mostly read twice. Diff compares
 //
 //   - links, once for each workspace and canonical URL, by the code of the row that is
 //     created, or else existing, wherever its duplicates are; the salt follows from

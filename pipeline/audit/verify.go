@@ -16,19 +16,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// VerifyConfig says what Verify looks at. Of every field but Dir zero, or a negative
-// number, means the default.
+// VerifyConfig says what Verify looks at. In every field but Dir, the zero value or a
+// negative number means the default.
 type VerifyConfig struct {
 	Dir            string         // the output folder of a run
-	ManifestSHA256 string         // that the manifest must have, hexadecimal; "": any
-	Inputs         []string       // replayed and compared row by row; nil: not looked at
-	Source         source.Options // of the inputs: Stdin, MaxField and TempDir; the manifest has the rest
+	ManifestSHA256 string         // the digest that the manifest must have, in hexadecimal; "": any
+	Inputs         []string       // read again and compared row by row; nil: not looked at
+	Source         source.Options // how inputs are read: Stdin, MaxField and TempDir; the rest is in the manifest
 	Store          sink.Store     // must hold every link of the mapping; nil: not looked at
 	Workers        int            // goroutines that recompute rows; 0: as many as processors
-	Memory         int64          // bytes of what is sorted; 0: 256 MiB
-	TempDir        string         // of what is more, and of Source if that names none; "": that of the system
+	Memory         int64          // bytes that sorts may hold; what is more goes to TempDir; 0: 256 MiB
+	TempDir        string         // also for Source, if that names none; "": that of the system
 	MaxFindings    int            // most findings that are listed; 0: 1,000
-	Version        string         // of the tool: details of rejects that another one worded are believed, not recomputed
+	Version        string         // of this tool; details of rejects that another version worded are believed
 }
 
 const (
@@ -42,13 +42,13 @@ type Verified struct {
 	ManifestSHA256 string // of the manifest as it is
 	Rows           int64  // of the mapping
 	Rejects        int64
-	DryRun         bool      // what it says is created is not stored
-	NoMapping      bool      // the run had too many rejects
-	Undone         bool      // so the store says: its links were taken back
-	Findings       []Finding // the first, by file and row; those that are no faults are not among them
-	Unlisted       int64     // findings beyond VerifyConfig.MaxFindings
-	Unexplained    []Finding // Unexplained and FileUnlisted, the first, in the same order
-	Kinds          map[Kind]int64
+	DryRun         bool           // the links that it created are not in the store
+	NoMapping      bool           // the run had too many rejects
+	Undone         bool           // the store says that its links were taken back
+	Findings       []Finding      // the first faults, by file and row
+	Unlisted       int64          // faults beyond VerifyConfig.MaxFindings
+	Kinds          map[Kind]int64 // how many faults of each kind there are
+	Unexplained    []Finding      // the first findings that are no faults, by file and row
 	// MoreUnexplained are those beyond VerifyConfig.MaxFindings.
 	MoreUnexplained int64
 }
@@ -56,35 +56,35 @@ type Verified struct {
 // Failed returns the number of findings that are faults.
 func (v *Verified) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 
-// A verifier is one call of Verify. What it knows of the manifest is read-only;
-// the rest is safe for concurrent use.
+// A verifier is one call of Verify. What it knows of the manifest does not change
+// once it is settled; the rest is safe for concurrent use.
 type verifier struct {
 	cfg        VerifyConfig
 	manifest   *report.Manifest
 	run        runOptions
-	log        findings
-	open       findings // that are no faults
-	mapping    string   // name of the file; "": there is none
-	unread     []string // files of the manifest that cannot be read
-	inputs     []string // paths, one for each of the manifest; nil: they are not replayed
-	other      []bool   // of these: it cannot be read as the run read it
-	columns    []string // names of those of all inputs
-	carried    []string // of these, those in the mapping
-	seen       []*rowSet
-	rejected   []*rowSet // of seen, if the inputs are replayed
-	repeated   []*rowSet // of seen: they are there more than once
-	groups     groups
-	claims     *extsort.Sorter
-	seed       maphash.Seed
-	rows       *extsort.Sorter // sums of both sides of each row; nil: they are only added up
-	runTotal   atomic.Uint64   // of sums
-	inputTotal atomic.Uint64
-	sorted     *extsort.Sorter    // rows of a mapping that is in the order of the input; nil: it is in that of the sort
+	log        findings           // that are faults
+	open       findings           // that are none
+	mapping    string             // name of the file; "": there is none
+	unread     []string           // files of the manifest that cannot be read
+	inputs     []string           // paths, one for each of the manifest; nil: they are not replayed
+	other      []bool             // of each input: it can no longer be read as the run read it
+	columns    []string           // names of the columns of all inputs
+	carried    []string           // of these, those that are carried into the mapping
+	seen       []*rowSet          // of each input, the rows that a report accounts for
+	rejected   []*rowSet          // of seen, those in rejects.csv; empty if inputs are not replayed
+	repeated   []*rowSet          // of seen, those that are accounted for more than once
+	groups     groups             // the workspaces
+	claims     *extsort.Sorter    // see claim
+	seed       maphash.Seed       // of all sums
+	rows       *extsort.Sorter    // sums of each row, by run and by input; nil: they are only added up
+	runTotal   atomic.Uint64      // the sums of all rows of the run
+	inputTotal atomic.Uint64      // and of the inputs
+	sorted     *extsort.Sorter    // rows of a mapping in the order of the input; nil: it is in that of the sort
 	stored     *extsort.Sorter    // links and owners that the store must have; nil: it is not looked at
+	created    atomic.Uint64      // sum of the links that the store must have as the run created them
 	runs       map[int32]sink.Run // of the store, by ID
-	runID      int32              // of these, that of the manifest; 0: unknown
-	created    atomic.Uint64      // sum of the links that it must have as the run created them
-	broken     atomic.Bool        // a file could not be read to the end
+	runID      int32              // of the run that left the manifest; 0: the store has none
+	broken     atomic.Bool        // a file is missing or could not be read to the end
 	mixed      atomic.Bool        // the mapping is not in order
 	result     Verified
 }
@@ -102,18 +102,18 @@ type runOptions struct {
 	order     report.Order
 }
 
-// Verify recomputes all that the files of a run say, as far as they tell, and
-// returns what is wrong with them. A file of the run that is missing or damaged is
-// a finding; a manifest or an input that cannot be read, a failing disk and a failing
-// store are errors. To tell apart: report.ErrNotOurs (there is no manifest),
+// Verify recomputes everything that the files of a run say and that can be recomputed,
+// and returns what is wrong. A file of the run that is missing or damaged is a finding;
+// a manifest or an input that cannot be read, a failing disk and a failing store are
+// errors. Errors to tell apart: report.ErrNotOurs (there is no manifest),
 // source.UsageError (the inputs cannot be those of the run), those of package sink, and
 // the cause of ctx.
 //
-// It holds a few blocks of rows a worker, a bit for each row of the inputs, the names
-// of the workspaces with some 60 bytes of each for each worker, and
-// VerifyConfig.Memory for what it sorts: the codes that were contested and, where
-// inputs that are replayed differ from the run, a few bytes a row. A mapping that
-// is in the order of the input is sorted whole.
+// It holds a few blocks of rows for each worker, a bit for each row of the inputs, the
+// names of the workspaces, with some 60 bytes of each for each worker, and up to
+// VerifyConfig.Memory of what it sorts: contested codes; existing links, for the store;
+// a mapping in the order of the input, whole; and of every row some 80 bytes for each
+// side, where run and replayed inputs differ.
 func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)

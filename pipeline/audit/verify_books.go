@@ -2,7 +2,8 @@ package audit
 
 import "fmt"
 
-// verifyCounts compares the books with what the files hold.
+// verifyCounts compares the manifest with the rows of a file: their number, and those
+// of each outcome that is counted.
 func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int64) {
 	for _, f := range v.manifest.Files {
 		if f.Name == file && f.Rows != rows {
@@ -17,9 +18,9 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
-// account accounts for a row of an input, as a report names it here, and reports
-// whether there is such a row. Workers may come in any order to what accounts for one
-// row twice, so that finding is one of the input and not of the report.
+// account accounts for a row of an input, which a report names at here, and reports
+// whether there is such a row. A row that is accounted for twice is a finding of the
+// input and not of the report: which of the two is met second depends on the workers.
 func (v *verifier) account(here spot, name string, source int, row int64) bool {
 	switch {
 	case source < 0:

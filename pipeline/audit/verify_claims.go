@@ -13,10 +13,10 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// A claim has to do with a code that is not simply that of its URL at salt 0.
-// Claims are sorted by workspace and code, and then met with the links of the
-// mapping that have their code at salt 0, which come in the same order: so
-// everything about one code is seen at once.
+// A claim is what a row says about a code, unless it is a link that has its code of
+// salt 0: most links are, and need no claim. Claims are sorted by workspace and code, and
+// then met with these links, which the mapping has in the same order: so everything
+// about one code is seen at once.
 type claim struct {
 	what      claimKind
 	created   bool // by this run; of holds and needs
@@ -33,12 +33,13 @@ const (
 	holds     claimKind = iota // a link that has the code, at a salt above 0, or of another length
 	line                       // a line of collisions.csv
 	needs                      // a link that could not have the code: there must be such a line
-	elsewhere                  // a link that has another code than this, its own of salt 0; if there is refused
+	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused
 	refused                    // a reject for which every code was taken
 )
 
-// subject returns what a claim is about. The claims on a code come by subject, and
-// within one by URL and salt: so none must wait for a later one.
+// subject comes first in the order of the claims on a code, before URL and salt: who
+// holds it; lines and the links that need them, next to each other; then refusals. So no
+// claim has to wait for a later one.
 func (k claimKind) subject() byte {
 	switch k {
 	case holds:

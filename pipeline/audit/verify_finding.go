@@ -16,7 +16,7 @@ type Kind string
 // What Verify finds in the files of a run, and then in inputs and store.
 const (
 	BadManifest    Kind = "manifest"          // a field of the manifest that no run writes
-	ManifestSum    Kind = "manifest_sum"      // the manifest is not the one with the digest that was given, or that the store has
+	ManifestSum    Kind = "manifest_sum"      // the manifest does not have the digest that was given, or that the store has
 	FileMissing    Kind = "file_missing"      // the manifest lists a file that is not there, or lacks one
 	FileSum        Kind = "file_sum"          // a file has another SHA-256 than the manifest says
 	RowDigest      Kind = "row_digest"        // the rows of the mapping have another digest than the manifest says
@@ -30,24 +30,24 @@ const (
 	BadWorkspace   Kind = "workspace"         // no identifier of a workspace
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
 	BadCode        Kind = "code"              // not the code of the URL at its salt
-	BadSalt        Kind = "salt"              // not the lowest salt of the code, or one that was not to be tried
+	BadSalt        Kind = "salt"              // not the lowest salt that gives the code, or one that the run would not try
 	BadFormula     Kind = "formula"           // a spreadsheet would run a cell that was to be safe
 	BadShortURL    Kind = "short_url"         // not base URL and code
 	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or a later one is not
 	BadDuplicate   Kind = "duplicate"         // a duplicate does not have the code and the salt of its link
 	CodeShared     Kind = "code_shared"       // two links have one code
 	Uncollided     Kind = "collision_missing" // a link of a salt above 0 without its line in collisions.csv
-	BadCollision   Kind = "collision"         // a line of collisions.csv that no link asks for
+	BadCollision   Kind = "collision"         // a line of collisions.csv that no link of the mapping needs
 	BadOwner       Kind = "owner"             // not the owner of the code
 	BadPrecedence  Kind = "precedence"        // the owner of a code should have given way to a smaller URL
 	BadReason      Kind = "reason"            // the URL of a reject has a link, or is refused for another reason
-	BadDetail      Kind = "detail"            // of a reject, not that of its reason
-	BadOffset      Kind = "byte_offset"       // not above that of the reject before, or of a format that has none
+	BadDetail      Kind = "detail"            // of a reject: not what its reason and its URL make
+	BadOffset      Kind = "byte_offset"       // of a reject: not above that of the reject before, missing, or there though the format has none
 	BadCells       Kind = "cells"             // a reject has a raw line and cells, or neither
 	InputSum       Kind = "input_sum"         // an input is not the one that the run read, or is not as the manifest says
 	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
-	StoreExtra     Kind = "store_extra"       // a link of the store that the run is said to have made, and that its mapping has not as created
+	StoreExtra     Kind = "store_extra"       // a link that the run made, says the store, but that its mapping does not have as created
 	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
 	StoreRun       Kind = "store_run"         // a run of the store, or the time of its links, is not what the run left
 	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL
@@ -55,14 +55,14 @@ const (
 	StoreCode      Kind = "store_code"        // a code that no salt gives its URL
 
 	// No faults by themselves.
-	Unexplained  Kind = "unexplained"   // nobody is known to hold the code of a lower salt, or by a salt that the run would not try
+	Unexplained  Kind = "unexplained"   // a code of a lower salt that nobody is known to hold, or only by a salt that the run would not try
 	FileUnlisted Kind = "file_unlisted" // a file of the folder that the manifest does not list: nothing vouches for it
 )
 
-// A Finding is one thing that is wrong. In the store its row is the number of a link in
-// the order of workspace and code or, where the column is state, as_of, counts or
-// manifest_sha256, the ID of a run. What was expected and what was found end, where they
-// are longer than 16 KiB, in how many of their bytes are there.
+// A Finding is one thing that is wrong. Of the store, the row is the number of a link in
+// the order of workspace and code or, if the column is state, as_of, counts or
+// manifest_sha256, the ID of a run. Expected and Found are cut after 16 KiB, and then say
+// how many bytes there are.
 type Finding struct {
 	Kind     Kind        `json:"kind"`
 	File     report.Text `json:"file"`          // of the folder, an input as it was named, or "store"
@@ -72,7 +72,7 @@ type Finding struct {
 	Found    report.Text `json:"found"`
 }
 
-// compare orders findings for people, and wholly.
+// compare orders findings by place first; only equal ones compare as 0.
 func (f Finding) compare(o Finding) int {
 	return cmp.Or(cmp.Compare(f.File, o.File), cmp.Compare(f.Row, o.Row), cmp.Compare(f.Column, o.Column),
 		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
@@ -85,7 +85,7 @@ type spot struct {
 	row  int64
 }
 
-// fault returns the spot of faults, doubt that of findings that are none.
+// fault returns a spot whose findings are faults, doubt one whose findings are none.
 func (v *verifier) fault(file string, row int64) spot { return spot{&v.log, file, row} }
 func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, file, row} }
 
@@ -110,8 +110,8 @@ func cut(text string) report.Text {
 	return report.Text(fmt.Sprintf("%s… (%d of %d bytes)", text[:n], n, len(text)))
 }
 
-// findings keeps the first findings in their order and counts all. It is safe
-// for concurrent use.
+// findings keeps the first findings in the order of compare, and counts all. It is
+// safe for concurrent use.
 type findings struct {
 	most  int
 	mu    sync.Mutex
@@ -127,7 +127,7 @@ func (l *findings) add(f Finding) {
 	}
 	l.kinds[f.Kind]++
 	l.list = append(l.list, f)
-	if len(l.list)/2-32 >= l.most { // which may be the highest number, for no limit
+	if len(l.list)/2-32 >= l.most { // not 2*most: it may be math.MaxInt, for no limit
 		l.cut()
 	}
 }

@@ -22,7 +22,7 @@ import (
 type replayed struct {
 	*source.Input
 	carried []int // for each carried column of the run, its column here; -1: none
-	cells   []int // the same for each column of the run; fromURL: that of the URL
+	cells   []int // for each column of the run, the same; fromURL: that of the URL
 }
 
 const (
@@ -58,7 +58,7 @@ func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 	return v.verifyRows(ctx)
 }
 
-// onlyOnce reports whether an input is anything but a file.
+// onlyOnce reports whether an input is no regular file, so that it can be read only once.
 func onlyOnce(path string) bool {
 	info, err := os.Stat(path)
 	return path == "-" || err == nil && !info.Mode().IsRegular()
@@ -105,9 +105,8 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	return nil
 }
 
-// fileRun files what the run has of each row of an input, but for those that it has
-// more than once: of these, which are findings already, there may be very many that are
-// equal.
+// fileRun files what the run has of each row of an input, but for rows that it has more
+// than once: these are findings already, and there may be very many that are equal.
 func (v *verifier) fileRun(ctx context.Context) error {
 	s := v.newRowHasher()
 	if v.mapping != "" {
@@ -147,7 +146,8 @@ func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
 	return err
 }
 
-// isRow reports whether an input can have a row of this number, and the run has it once.
+// isRow reports whether an input can have a row of this number, which the run does not
+// have more than once.
 func (v *verifier) isRow(source int, row int64) bool {
 	return row > 0 && row < mostRecords && !v.repeated[source].has(row)
 }
@@ -218,16 +218,15 @@ func (v *verifier) matchInputs(given []string) ([]string, error) {
 	return paths, nil
 }
 
-// openInput opens an input as the run did; nil, the first time with a finding, if it
-// has other columns now, or none that the options of the run fit.
+// openInput opens an input as the run did. If it has other columns now, or cannot be
+// read with the options of the run, it returns nil; the first time that is a finding.
 func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
 	if v.other[i] {
 		return nil, nil
 	}
 	m := &v.manifest.Inputs[i]
 	s, err := source.Open(ctx, path, v.inputOptions(m))
-	var usage *source.UsageError
-	if errors.As(err, &usage) && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
+	if usage, ok := errors.AsType[*source.UsageError](err); ok && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
 		v.fault(string(m.Name), 0).wrong(BadColumns, "", "to be read as the run read it", usage.Msg)
 		return nil, nil
@@ -235,7 +234,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	if err != nil {
 		return nil, err
 	}
-	if s.Blank && len(m.Columns) == 0 { // beside others, it has none
+	if s.Blank && len(m.Columns) == 0 { // the run had other inputs, and gave this one none
 		s.Columns, s.URLs = nil, nil
 	}
 	names := make([]string, len(m.Columns))
@@ -331,7 +330,7 @@ func dialectText(d *report.Dialect) string {
 	return text
 }
 
-// replay files the sums of all rows of an input.
+// replay makes all rows of an input again, and files or adds up their sums.
 func (v *verifier) replay(ctx context.Context, in *replayed, number int, hashers []*rowHasher) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
 	for i := range workers {
@@ -378,8 +377,8 @@ func (w *replayer) row(i int, row, offset int64) {
 	if cell := w.cell(w.in.Workspace, i); len(cell) > 0 {
 		workspace = cell
 	}
-	// While rows are only added up, the run is believed whether it has a row: a
-	// link is checked by itself.
+	// While rows are only added up, the run is believed as to what is a link: it
+	// is one if it is no reject.
 	s := rowSums{input: true, linked: w.writer == nil && !w.v.rejected[w.number].has(row)}
 	if !s.linked {
 		s.linked, s.rejected = w.refused(i, offset, original, workspace)
@@ -394,8 +393,8 @@ func (w *replayer) row(i int, row, offset int64) {
 	w.file(w.number, row, s)
 }
 
-// refused sums a row as the reject that it is, or else would be if its codes were
-// exhausted: then it may be a link, unless it is known to be none.
+// refused sums a row as a reject: for what is wrong with it, or else as one whose codes
+// are exhausted. That it may instead be a link, unless it is known to be none.
 func (w *replayer) refused(i int, offset int64, original, workspace []byte) (maybe bool, _ parts) {
 	w.cells = w.cells[:0]
 	for _, c := range w.in.cells {

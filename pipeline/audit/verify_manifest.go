@@ -72,7 +72,7 @@ func (v *verifier) settle() bool {
 	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
 	v.settleRules(bad)
 	var err error
-	if order := text("report_order"); order != "" { // a version that had no choice did not say
+	if order := text("report_order"); order != "" { // earlier versions had one order, and did not say
 		if v.run.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
 		}
@@ -112,8 +112,8 @@ func (v *verifier) settleRules(bad func(field string, expected, found any)) {
 	}
 }
 
-// settleInputs takes from the manifest what the inputs have, and calls bad with what
-// no run writes of them.
+// settleInputs makes room to account for the rows of each input, and calls bad with
+// what no run writes of inputs.
 func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 	read := int64(0)
 	for i, in := range v.manifest.Inputs {
@@ -132,14 +132,15 @@ func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 	v.uniteColumns()
 }
 
-// option returns an option of a manifest; zero: it is missing.
+// option returns an option of a manifest; the zero value if it is missing or of
+// another type.
 func option[T any](o report.Options, name string) T {
 	value, _ := o[name].(T)
 	return value
 }
 
-// settleFiles checks that the manifest lists the files of a run. One that refused
-// its input has rejects alone.
+// settleFiles checks that the manifest lists the files of a run. A run
+// that had too many rejects lists these alone.
 func (v *verifier) settleFiles(format string) bool {
 	var names []string
 	for _, f := range v.manifest.Files {

@@ -24,26 +24,24 @@ func openReport[R any](v *verifier, name string, open func(path string) (*R, err
 	return r, nil
 }
 
-// damaged makes a finding of a report that cannot be read, and returns any other
-// error. Where it cannot be read on, the run is broken.
+// damaged makes a finding of an error that means a damaged report, and returns any
+// other. If only a cell is damaged, reading can go on (again); otherwise v.broken is set.
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {
-	var cell *report.CellError
-	if errors.As(err, &cell) {
+	if cell, ok := errors.AsType[*report.CellError](err); ok {
 		v.fault(name, cell.Row).wrong(Damaged, cell.Column, "", cell.Found)
 		return true, nil
 	}
 	v.broken.Store(true)
-	var damage *report.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*report.DamageError](err); ok {
 		v.fault(name, damage.Row).wrong(Damaged, "", "", damage.Err.Error())
 		return false, nil
 	}
 	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
 }
 
-// eachRow visits the rows that next gives, numbered from 1, and returns how many
-// there are, those too that bad goes on after. They are not all if bad ends the
-// reading without an error.
+// eachRow visits the rows that next returns, numbered from 1. An error goes to bad, which
+// says whether to read on after it; the row counts then, too. It returns the number of
+// rows, and whether they are all: bad may end the reading without an error.
 func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error) (again bool, _ error), visit func(number int64, row T)) (rows int64, all bool, _ error) {
 	for ; ; rows++ {
 		if rows%(1<<12) == 0 && ctx.Err() != nil {
@@ -61,8 +59,8 @@ func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error)
 	}
 }
 
-// unreadable says what to do about an error of a reader that has been at its end
-// before: faults of cells are findings already.
+// unreadable is the bad of eachRow for a report that is read again: damaged cells are
+// findings already, and their rows are passed over.
 func unreadable(err error) (again bool, _ error) {
 	if _, ok := err.(*report.CellError); ok {
 		return true, nil
@@ -70,7 +68,7 @@ func unreadable(err error) (again bool, _ error) {
 	return false, err
 }
 
-// eof returns an error that is not the end of the rows.
+// eof returns err; nil if it is io.EOF.
 func eof(err error) error {
 	if err == io.EOF {
 		return nil
@@ -78,8 +76,8 @@ func eof(err error) error {
 	return err
 }
 
-// inBlocks has workers visit the blocks that read fills. One goroutine reads: it is given
-// a block, and for each one that it sends another. At most two a worker are under way.
+// inBlocks has workers visit the blocks that read fills, in a goroutine of its own: read
+// is given a block, and by send another in return for each. There are two a worker.
 func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send func(*B) (*B, error)) error, visit func(worker int, block *B)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	queue, free := make(chan *B), make(chan *B, 2*workers)
@@ -91,7 +89,7 @@ func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send 
 		return read(<-free, func(block *B) (*B, error) {
 			select {
 			case queue <- block:
-				return <-free, context.Cause(ctx) // the workers go on to the end
+				return <-free, context.Cause(ctx) // one will be: the workers go on until the queue is closed
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}

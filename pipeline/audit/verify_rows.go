@@ -10,7 +10,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A checker recomputes rows of the mapping for one goroutine.
+// A checker recomputes rows of the mapping for one goroutine, and is what other
+// checkers hash and file with.
 type checker struct {
 	*verifier
 	csv      bool           // the mapping cannot tell null from empty
@@ -28,9 +29,9 @@ type checker struct {
 	canon    []byte
 	code     []byte
 	input    []byte
-	ok       string // the last workspace that is one; "": none yet
+	ok       string // the last valid workspace; "": none yet
 
-	grouped   bool // what follows is known
+	grouped   bool // groupName and groupID are those of the last workspace
 	groupName string
 	groupID   uint32
 }
@@ -38,8 +39,8 @@ type checker struct {
 // A link is a row of the mapping with what follows from it.
 type link struct {
 	report.MappingRow
-	known  bool
-	source int    // index of the input; -1: unknown
+	known  bool   // there is such a row
+	source int    // number of the input; -1: unknown
 	code0  []byte // at salt 0, of the run's length
 }
 
@@ -269,7 +270,7 @@ func (w *checker) compareSame(old, r *link) int {
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
 	}
-	if c == 0 && sure && w.run.carry { // without them nobody knows what the carried cells were
+	if c == 0 && sure && w.run.carry { // otherwise cells that are not in the mapping may have decided
 		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
 	}
 	return c

@@ -65,11 +65,10 @@ func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string)
 	v.fault(storeName, int64(id)).wrong(kind, column, expected, found)
 }
 
-// isBefore reports whether a link is known to have been there when the run was
-// made: it is of the run, or of one with a lower ID that had finished when this one
-// did (one that was interrupted may have gone on later), or of nobody's and, by its
-// time, if that can be told, older. Of a run that the store does not know only its
-// as_of tells.
+// isBefore reports whether a link is known to have been in the store when the run was
+// made. It was if it is the run's own, or that of a run with a lower ID that had finished
+// when this one did: one that was interrupted may have gone on later. If the store does
+// not know the link's run, or does not have this one, only the link's time can tell.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	asOf, timed := c.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs[l.Run]

@@ -9,9 +9,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A slotChecker goes over the codes that claims are about, one after the other. Of
-// the claims on a code, which may be very many, it keeps none but its holder and the
-// last line.
+// A slotChecker goes over the claims, one code after the other. Of the claims on a code,
+// which may be very many, it keeps only the holder and the last line.
 type slotChecker struct {
 	*verifier
 	links  *linkCursor
@@ -21,8 +20,8 @@ type slotChecker struct {
 	group     uint32
 	workspace string
 	code      []byte
-	holder    *claim // the link that has it; nil: none of the mapping, as far as is known
-	line      claim  // of collisions.csv, that no link has asked for yet; of row 0: none
+	holder    *claim // the link that has it; nil: none of the mapping, so far
+	line      claim  // the last of collisions.csv, if no link has asked for it yet; of row 0: none
 	elsewhere []byte // the URL of the last link that has another code
 }
 
@@ -148,10 +147,10 @@ func (s *slotChecker) checkRefused(c *claim) {
 	}
 }
 
-// checkOwner checks the owner in a line of collisions.csv. One that the mapping
-// does not have must at least be able to have the code; that it has it, the store
-// can tell. Without the store one is listed that can have it only by a salt which a
-// run with more retries may have tried.
+// checkOwner checks the owner that a line of collisions.csv names. It is the holder, if
+// the mapping has one. If not, it must at least be able to have the code; whether it has,
+// only the store can tell. Without the store, an owner that can have the code only by a
+// salt that a run with more retries may have tried is listed, but is no fault.
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(report.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {

@@ -23,7 +23,7 @@ type storeChecker struct {
 	*verifier
 	wanted *claimCursor // links of the mapping, and codes that must have an owner
 	number int64        // of the link in the store's order, from 1
-	all    bool         // every link of the run is among the wanted
+	all    bool         // the wanted are all links of the run: what else has its ID is too many
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
@@ -121,7 +121,7 @@ func (b *storedLinks) reset(first int64) {
 	b.list, b.cells, b.first = b.list[:0], b.cells[:0], first
 }
 
-// add copies a link. Where cells grow, those of earlier links stay where they are.
+// add copies a link. When cells moves to a larger array, earlier links keep the old one.
 func (b *storedLinks) add(l *sink.Stored) {
 	c := *l
 	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original} {

@@ -13,15 +13,16 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// parts are sums of the parts of a row, under a key that nobody knows.
+// parts are digests of the parts of a row, under a key that is made anew for each Verify,
+// so that nobody can forge two that agree.
 type parts [4]uint64
 
-// rowSums are what one side, run or input, has of a row. An input row that is not
-// refused may be either: the codes may be exhausted.
+// rowSums are what one side, run or input, has of a row. A row of the input that is not
+// refused may be a link or a reject, whose codes are exhausted: then it has both.
 type rowSums struct {
-	filed    bool
-	input    bool
-	linked   bool
+	filed    bool // the side has the row
+	input    bool // the side is the input
+	linked   bool // it is, or may be, a link
 	link     parts
 	rejected parts
 }
@@ -54,7 +55,7 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	return maphash.Bytes(s.v.seed, s.buf)
 }
 
-// link sums a row of the mapping, as the mapping holds it.
+// link sums a row of the mapping. Its cells are as written returns them.
 func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 	if !s.v.run.carry {
 		carried = nil
@@ -62,8 +63,8 @@ func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 	return parts{s.sum(original), s.sum(workspace), s.sum(carried...)}
 }
 
-// reject sums a reject. Details are checked elsewhere, but for those of rows that
-// could not be split; another version may have worded them otherwise.
+// reject sums a reject. The detail counts only of a row that could not be split, if this
+// version worded it: rejectChecker checks the others.
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
 	if !unsplit(reason) || s.v.cfg.Version != s.v.manifest.Version {
 		detail = ""
@@ -99,7 +100,8 @@ func (s *rowHasher) row(l *link) {
 	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
 }
 
-// file files a row, or adds it up: then only the parts of what it is count.
+// file files a row or, without a writer, adds it up: then only the parts of what it is,
+// link or reject, count.
 func (s *rowHasher) file(source int, row int64, sum rowSums) {
 	key := uint64(source+1)<<rowBits | uint64(row)
 	if s.writer == nil {

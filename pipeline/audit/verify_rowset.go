@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A rowSet holds numbers of rows from 1 to records, a bit each, in pages that
-// come into being with their first row: so a number of records that somebody
-// made up costs a pointer for each million: of the three sets of every input together
-// 192 MiB at most. It is safe for concurrent use.
+// A rowSet is a set of row numbers from 1 to records, a bit each, in pages that are
+// made for the first of their rows. So a number of records that somebody made up costs
+// a pointer for each million: at most 192 MiB for the three sets of all inputs together.
+// It is safe for concurrent use.
 type rowSet struct {
 	records int64
 	pages   []atomic.Pointer[rowPage]
