@@ -18,19 +18,19 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
-// account accounts for a row of an input, which a report names at here, and reports
+// account accounts for a row of an input, which the row in hand names, and reports
 // whether there is such a row. A row that is accounted for twice is a finding of the
 // input and not of the report: which of the two is met second depends on the workers.
-func (v *verifier) account(here spot, name string, source int, row int64) bool {
+func (w *checker) account(name string, source int, row int64) bool {
 	switch {
 	case source < 0:
-		here.wrong(BadSource, "source", "an input of the manifest", name)
-	case row < 1 || row > v.seen[source].records:
-		here.wrong(BadSource, "row", fmt.Sprint("1 to ", v.seen[source].records), fmt.Sprint(row))
+		w.found(BadSource, "source", "an input of the manifest", name)
+	case row < 1 || row > w.seen[source].records:
+		w.found(BadSource, "row", fmt.Sprint("1 to ", w.seen[source].records), fmt.Sprint(row))
 	default:
-		if !v.seen[source].add(row) {
-			v.repeated[source].add(row)
-			v.fault(string(v.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
+		if !w.seen[source].add(row) {
+			w.repeated[source].add(row)
+			w.fault(string(w.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
 		}
 		return true
 	}

@@ -57,7 +57,7 @@ type rejectChecker struct {
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	v.checkColumns(report.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
-	w := &rejectChecker{checker: checker{verifier: v, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
+	w := &rejectChecker{checker: checker{verifier: v, file: report.RejectsName, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
@@ -68,15 +68,11 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	return w
 }
 
-func (w *rejectChecker) wrong(kind Kind, column, expected, found string) {
-	w.fault(report.RejectsName, w.row.Number).wrong(kind, column, expected, found)
-}
-
 func (w *rejectChecker) check(row int64, r *report.Reject) {
 	w.row.Number = row
 	w.reasons[r.Reason]++
 	i := w.inputOf(r.Source)
-	if !w.account(w.fault(report.RejectsName, row), r.Source, i, r.Row) {
+	if !w.account(r.Source, i, r.Row) {
 		return
 	}
 	w.checkPlace(r, i)
@@ -86,9 +82,9 @@ func (w *rejectChecker) check(row int64, r *report.Reject) {
 	}
 	reason, detail := w.reason(r, &w.manifest.Inputs[i])
 	if reason != r.Reason {
-		w.wrong(BadReason, "reason", reason, r.Reason)
+		w.found(BadReason, "reason", reason, r.Reason)
 	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.manifest.Version {
-		w.wrong(BadDetail, "detail", detail, r.Detail)
+		w.found(BadDetail, "detail", detail, r.Detail)
 	}
 }
 
@@ -98,9 +94,9 @@ func (w *rejectChecker) checkPlace(r *report.Reject, i int) {
 	text := isText(w.manifest.Inputs[i].Format)
 	switch same := i == w.source; {
 	case i < w.source || same && r.Row <= w.last:
-		w.wrong(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))
+		w.found(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))
 	case text != (r.Offset >= 0) || same && text && r.Offset <= w.offset || text && r.Offset < r.Row-1:
-		w.wrong(BadOffset, "byte_offset", "one above "+strconv.FormatInt(w.offset, 10), strconv.FormatInt(r.Offset, 10))
+		w.found(BadOffset, "byte_offset", "one above "+strconv.FormatInt(w.offset, 10), strconv.FormatInt(r.Offset, 10))
 	}
 	w.source, w.last, w.offset = i, r.Row, r.Offset
 }
@@ -111,7 +107,7 @@ func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, deta
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
 		if !blank || len(r.Raw) == 0 {
-			w.wrong(BadCells, "raw", "a raw line and no cells", string(r.Raw))
+			w.found(BadCells, "raw", "a raw line and no cells", string(r.Raw))
 		}
 		if !unsplit(r.Reason) {
 			return string(source.MalformedRow), ""

@@ -14,6 +14,7 @@ import (
 // checkers hash and file with.
 type checker struct {
 	*verifier
+	file     string         // the report
 	csv      bool           // the mapping cannot tell null from empty
 	defused  bool           // the cells of its rows are as Defuse made them
 	carried  []string       // names of the carried columns
@@ -48,7 +49,7 @@ type link struct {
 // a sortedReader, where what Defuse did is undone. It has no writers.
 func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
 	csv := m.Format == report.CSV
-	return &checker{verifier: v, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.inputNumbers(m.Text)}
+	return &checker{verifier: v, file: v.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.inputNumbers(m.Text)}
 }
 
 // check checks the rows of a stretch.
@@ -126,7 +127,7 @@ func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
 
 // found makes a finding of a cell of the row in hand.
 func (w *checker) found(kind Kind, column, expected, got string) {
-	w.fault(w.mapping, w.row.Number).wrong(kind, column, expected, got)
+	w.fault(w.file, w.row.Number).wrong(kind, column, expected, got)
 }
 
 // checkSafe checks that Defuse made the cells of the row in hand, while they are as
@@ -152,7 +153,7 @@ func (w *checker) checkSafe() {
 
 func (w *checker) checkRow() {
 	r := &w.row
-	if w.account(w.fault(w.mapping, r.Number), r.Source, r.source, r.Row.Row) && w.sums != nil {
+	if w.account(r.Source, r.source, r.Row.Row) && w.sums != nil {
 		w.sums.row(r)
 	}
 	if w.ok == "" || string(r.Workspace) != w.ok {
