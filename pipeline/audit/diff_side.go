@@ -116,34 +116,33 @@ func (d *differ) manifests() error {
 	if d.sides[0].manifest == nil || d.sides[1].manifest == nil {
 		return nil
 	}
-	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
-	var settings [2]map[string]string
-	names := map[string]bool{}
-	for i, side := range d.sides {
-		m := side.manifest
-		settings[i] = map[string]string{
-			"profile": m.Profile, "scheme": m.Scheme.Name,
-			"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
-		}
-		for name, value := range m.Options {
-			if !slices.Contains(ignored, name) {
-				settings[i][name] = fmt.Sprint(value)
-			}
-		}
-		for name := range settings[i] {
-			names[name] = true
-		}
-	}
+	a, b := settings(d.sides[0].manifest), settings(d.sides[1].manifest)
+	names := maps.Clone(a)
+	maps.Copy(names, b)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		a, b := settings[0][name], settings[1][name]
-		if a == b {
+		if a[name] == b[name] {
 			continue
 		}
-		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: report.Text(a), B: report.Text(b)}); err != nil {
+		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: report.Text(a[name]), B: report.Text(b[name])}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settings returns what decides about links, by name.
+func settings(m *report.Manifest) map[string]string {
+	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
+	s := map[string]string{
+		"profile": m.Profile, "scheme": m.Scheme.Name,
+		"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
+	}
+	for name, value := range m.Options {
+		if !slices.Contains(ignored, name) {
+			s[name] = fmt.Sprint(value)
+		}
+	}
+	return s
 }
 
 // sources numbers the inputs of a side: those of the manifest as it lists them.
