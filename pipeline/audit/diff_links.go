@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"io"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -124,28 +123,13 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 	defer func() { err = errors.Join(err, m.Close()) }()
 	safe := d.sides[side].excelSafe && m.Format == report.CSV
 	table := d.newSources(side, m.Text, safe)
-	var block report.MappingBlock
-	var row report.MappingRow
-	for {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	_, _, err = eachRow(ctx, m.Next, fatal, func(_ int64, r *report.MappingRow) {
+		if safe {
+			r.Workspace, r.Code = report.Undefuse(r.Workspace), report.Undefuse(r.Code)
 		}
-		if err := m.Read(&block); err == io.EOF {
-			return table, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if len(block.Faults) > 0 {
-			return nil, block.Faults[0]
-		}
-		for i := range block.Len() {
-			block.Row(i, &row)
-			if safe {
-				row.Workspace, row.Code = report.Undefuse(row.Workspace), report.Undefuse(row.Code)
-			}
-			visit(xxh3.HashSeed(row.Canonical, xxh3.Hash(row.Workspace)), table.id(row.Source), &row.Row)
-		}
-	}
+		visit(xxh3.HashSeed(r.Canonical, xxh3.Hash(r.Workspace)), table.id(r.Source), &r.Row)
+	})
+	return table, err
 }
 
 func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -50,16 +49,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 	}
 	slices.SortStableFunc(columns, func(a, b int) int { return strings.Compare(r.Columns[a], r.Columns[b]) })
 	var identity, rec []byte
-	for {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		rej, err := r.Next()
-		if err == io.EOF {
-			return table, nil
-		} else if err != nil {
-			return nil, err
-		}
+	_, _, err = eachRow(ctx, r.Next, fatal, func(_ int64, rej *report.Reject) {
 		place := appendPlace(nil, table.id(rej.Source), rej.Row)
 		identity = append(identity[:0], place...)
 		key := uint64(binary.BigEndian.Uint32(place))<<rowBits | uint64(rej.Row) // in the order of the file
@@ -70,7 +60,8 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		rec = append(appendCell(rec[:0], identity), place...)
 		rec = append(append(rec, byte(side)), rej.Reason...)
 		copy(w.Reserve(0, key, len(rec)), rec)
-	}
+	})
+	return table, err
 }
 
 func appendPlace(dst []byte, source uint32, row int64) []byte {

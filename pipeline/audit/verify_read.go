@@ -68,6 +68,9 @@ func unreadable(err error) (again bool, _ error) {
 	return false, err
 }
 
+// fatal is the bad of eachRow for a reading that ends with the first error.
+func fatal(err error) (again bool, _ error) { return false, err }
+
 // eof returns err; nil if it is io.EOF.
 func eof(err error) error {
 	if err == io.EOF {
