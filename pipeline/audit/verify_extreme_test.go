@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // No limit at all of findings does not mean that they are sorted with each one.
@@ -49,5 +51,14 @@ func TestVerifyLeastMemory(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What the rows of run and inputs were sorted with is let go, since the store needs its
+// share of the memory.
+func TestVerifyInputsLetsGo(t *testing.T) {
+	v := &verifier{manifest: &report.Manifest{}, unread: []string{report.RejectsName}}
+	if err := v.verifyInputs(t.Context()); err != nil || v.rows != nil {
+		t.Errorf("%v, rows %p", err, v.rows)
 	}
 }

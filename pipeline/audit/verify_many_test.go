@@ -27,9 +27,7 @@ func TestVerifyManyInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := pipeline.Run(context.Background(), pipeline.Config{Inputs: []string{"*.csv"}, Workspace: "w", Out: "out", DryRun: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(pipeline.Run(context.Background(), pipeline.Config{Inputs: []string{"*.csv"}, Workspace: "w", Out: "out", DryRun: true}))
 	allocated := func(found int64) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

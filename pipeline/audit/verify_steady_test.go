@@ -37,10 +37,7 @@ func TestVerifyMissing(t *testing.T) { inOrders(t, testVerifyMissing) }
 func testVerifyMissing(t *testing.T, order report.Order) {
 	store := stretches(t, order)
 	for _, name := range []string{"mapping.csv", "rejects.csv", "collisions.csv"} {
-		good, err := os.ReadFile("out/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		good := must(os.ReadFile("out/" + name))
 		rows, cut := int64(10_000), "[damaged file_sum]"
 		if name == "mapping.csv" {
 			rows, cut = 0, "[count damaged file_sum row_digest]"

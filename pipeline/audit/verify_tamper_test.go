@@ -23,10 +23,7 @@ import (
 // lines splits a CSV of the run into its records, header first.
 func lines(t *testing.T, name string) []string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("out", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(filepath.Join("out", name)))
 	var list []string
 	for len(data) > 0 {
 		end, quotes := 0, 0
@@ -251,10 +248,7 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 	for _, format := range []report.Format{report.Parquet, report.Arrow} {
 		tampered(t, format, order, 1)
 		path := "out/mapping." + string(format)
-		good, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		good := must(os.ReadFile(path))
 		for name, c := range changes {
 			for _, at := range places {
 				if err := os.WriteFile(path, good, 0o666); err != nil {
@@ -284,16 +278,10 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 // rewrite writes a mapping anew with one row changed, or without it.
 func rewrite(t *testing.T, path string, format report.Format, at int64, change func(*report.MappingRow)) {
 	t.Helper()
-	m, err := report.OpenMapping(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must(report.OpenMapping(path))
 	defer m.Close()
 	var out bytes.Buffer
-	w, err := report.NewMapping(&out, format, report.MappingOptions{Carried: m.Carried, BaseURL: "https://sho.rt"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must(report.NewMapping(&out, format, report.MappingOptions{Carried: m.Carried, BaseURL: "https://sho.rt"}))
 	b := w.Block()
 	for {
 		r, err := m.Next()

@@ -46,6 +46,13 @@ func create(t testing.TB, store sink.Store) {
 	}
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // spellings of URLs, some of one and some that are refused; %d is a number.
 var spellings = []string{
 	"http://example.com/p/%d?a=1&b=2", "HTTP://Example.com:80/p//%d/?b=2&a=1#x", " http://example.com/./p/%d?b=2&a=1",
@@ -273,10 +280,7 @@ func fixDigests(t *testing.T) {
 
 func readManifest(t *testing.T) *report.Manifest {
 	t.Helper()
-	data, err := os.ReadFile("out/manifest.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile("out/manifest.json"))
 	m := new(report.Manifest)
 	if err := json.Unmarshal(data, m); err != nil {
 		t.Fatal(err)
@@ -301,10 +305,7 @@ func kinds(v *audit.Verified) []audit.Kind {
 
 func digestOf(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(path))
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
