@@ -17,7 +17,7 @@ type Kind string
 const (
 	BadManifest    Kind = "manifest"          // a field of the manifest that no run writes
 	ManifestSum    Kind = "manifest_sum"      // the manifest does not have the digest that was given, or that the store has
-	FileMissing    Kind = "file_missing"      // the manifest lists a file that is not there, or lacks one
+	FileMissing    Kind = "file_missing"      // a file that the manifest lists is not there
 	FileSum        Kind = "file_sum"          // a file has another SHA-256 than the manifest says
 	RowDigest      Kind = "row_digest"        // the rows of the mapping have another digest than the manifest says
 	Damaged        Kind = "damaged"           // a file, or a cell, cannot be read

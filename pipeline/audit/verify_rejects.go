@@ -144,7 +144,7 @@ func (w *rejectChecker) exhausted(workspace []byte) {
 }
 
 func (w *rejectChecker) cell(r *report.Reject, column string) []byte {
-	if i, ok := w.at[column]; ok && i < len(r.Cells) {
+	if i, ok := w.at[column]; ok {
 		return r.Cells[i]
 	}
 	return nil

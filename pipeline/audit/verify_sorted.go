@@ -109,7 +109,6 @@ const (
 type sortedReader struct {
 	w       *checker // its row is that in hand, its old one the first of the URL
 	checks  bool
-	carried int
 	buckets int // loaded so far
 	bucket  *extsort.Bucket
 	i       int    // the next record of the bucket
@@ -117,12 +116,12 @@ type sortedReader struct {
 }
 
 func (v *verifier) newSortedReader(m *report.MappingReader) *sortedReader {
-	return &sortedReader{w: v.newChecker(m, false), carried: len(m.Carried)}
+	return &sortedReader{w: v.newChecker(m, false)}
 }
 
 // Read implements rowReader.
 func (s *sortedReader) Read(b *report.MappingBlock) error {
-	b.Reset(s.carried)
+	b.Reset(len(s.w.carried))
 	for size := 0; b.Len() < sortedRows && size < sortedBytes; {
 		rec, group, err := s.load()
 		if err != nil {
@@ -196,7 +195,7 @@ func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 		*cell, rec = cutNullable(rec)
 	}
 	r.Carried = r.Carried[:0]
-	for range s.carried {
+	for range s.w.carried {
 		var cell []byte
 		cell, rec = cutNullable(rec)
 		r.Carried = append(r.Carried, cell)
