@@ -82,8 +82,7 @@ func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
 		return e
 	}
 	steps, err := r.Profile.Explain(raw)
-	var reason canon.Reason
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[canon.Reason](err); ok {
 		e.Reason, e.Detail = string(reason), canon.Detail(raw, reason)
 		return e
 	}
