@@ -160,7 +160,9 @@ func Verify(ctx context.Context, cfg VerifyConfig) (_ *Verified, err error) {
 	return &v.result, nil
 }
 
-// all does every check once the manifest is understood.
+// all does every check once the manifest is understood: each report by itself, side by
+// side, which also files what must be compared in another order; then, one after the
+// other, the inputs, the books, who has which code, and the store.
 func (v *verifier) all(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return v.digests(gctx) })
