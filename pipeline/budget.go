@@ -29,7 +29,7 @@ const (
 // overhead is the memory that is not for records and rejects.
 func (c *Config) overhead() int64 {
 	n := int64(fixedMemory + max(c.Workers, 1)*workerMemory)
-	if c.ReportFormat != report.CSV && c.ReportFormat != "" {
+	if c.ReportFormat == report.Parquet || c.ReportFormat == report.Arrow {
 		n += groupMemory
 	}
 	return n
