@@ -91,7 +91,7 @@ func (c *csvReader) next() error {
 		}
 		c.data = c.data[line+1:]
 		if c.row > 0 && len(c.fields) != columns {
-			return c.damage(fmt.Errorf("it has %d cells rather than %d", len(c.fields), columns))
+			return c.damage(fmt.Errorf("its number of cells is %d rather than %d", len(c.fields), columns))
 		}
 		return nil
 	}

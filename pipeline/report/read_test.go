@@ -107,7 +107,7 @@ func TestReadDamage(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "it is empty",
 		"source,row,workspace_id\n":     "its column 4 is not named original_url",
-		header + row + "a,1\n":          "row 2: it has 2 cells rather than 9",
+		header + row + "a,1\n":          "row 2: its number of cells is 2 rather than 9",
 		header + strings.TrimSpace(row): "row 1: the file ends within it",
 		header + `"a`:                   "row 1: the file ends within it",
 		header + `a"b",1` + "\n":        "row 1: a quote in a cell without quotes",
