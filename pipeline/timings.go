@@ -41,8 +41,10 @@ func (t *timings) waited(since time.Time) {
 	t.stages[len(t.stages)-1].Seconds += time.Since(since).Seconds()
 }
 
-// worked notes that a worker was busy since then. Safe for concurrent use.
+// worked notes that a worker was busy since then, and idled that it was not, of a time
+// that it has worked. Safe for concurrent use.
 func (t *timings) worked(since time.Time) { t.busy.Add(int64(time.Since(since))) }
+func (t *timings) idled(since time.Time)  { t.busy.Add(-int64(time.Since(since))) }
 
 // closeSorter closes a sorter that the run needs no more, and notes what went through it.
 func (r *run) closeSorter(s *extsort.Sorter) error {

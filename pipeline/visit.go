@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
@@ -167,6 +168,7 @@ func (v *visit) ask(ctx context.Context) error {
 	if len(v.probes) == 0 {
 		return nil
 	}
+	asked := time.Now()
 	err := v.lookup(ctx, v.probes, func(f sink.Found) error {
 		first, probe := v.firsts[f.Probe], &v.probes[f.Probe]
 		if f.Same {
@@ -179,6 +181,7 @@ func (v *visit) ask(ctx context.Context) error {
 		v.taken[first] = true
 		return nil
 	})
+	v.run.timings.idled(asked)
 	v.probes, v.firsts, v.codes = v.probes[:0], v.firsts[:0], v.codes[:0]
 	return err
 }
