@@ -14,6 +14,13 @@ import (
 // who wants to wait for longer names a longer time.
 const connectTimeout = 30 * time.Second
 
+// CheckAddress returns the error that Open has for an address it cannot read, and for
+// nothing else: no connection is made.
+func CheckAddress(dsn string) error {
+	_, err := parse(dsn)
+	return err
+}
+
 // parse reads an address. Its errors do not contain a password: the driver's own may,
 // where the address is malformed, so it is asked again about the redacted address,
 // and what it says about that is shown. The same goes for an address that it reads
