@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -167,9 +168,12 @@ func option(raw json.RawMessage) (any, error) {
 		return text, err
 	case 't', 'f':
 		return raw[0] == 't', nil
-	default:
-		return strconv.ParseInt(string(raw), 10, 64)
 	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		err = errors.New("neither a text nor true, false or a whole number")
+	}
+	return n, err
 }
 
 // WriteManifest writes m as indented JSON with a newline at the end. Equal
@@ -198,6 +202,9 @@ func WriteManifest(w io.Writer, m *Manifest) error {
 func ReadManifest(data []byte) (*Manifest, error) {
 	m := new(Manifest)
 	err := json.Unmarshal(data, m)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = fmt.Errorf("%s cannot be a JSON %s", cmp.Or(e.Field, "it"), e.Value)
+	}
 	if err == nil && m.Profile == "" {
 		err = errors.New("it names no profile")
 	}
