@@ -54,10 +54,12 @@ var atKeys = []string{"user", "password", "sslpassword", "host", "dbname", "appl
 // strayed tells whether a URL has an @ behind what the driver takes for user and
 // password, which end at the first @, or are not there if a / comes before it. Then
 // they are not escaped, and it would show the rest as the name of a host or database.
+// Or it would show a keyword, which is a URL without its scheme up to a = in the password.
 func strayed(dsn string) bool {
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	if scheme != "postgres" && scheme != "postgresql" {
-		return false
+		key, _, _ := strings.Cut(dsn, "=")
+		return strings.ContainsAny(key, ":@/")
 	}
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
 		rest = rest[i+1:]

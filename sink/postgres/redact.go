@@ -102,7 +102,7 @@ func redactPairs(s string) string {
 		}
 		key, after, ok := strings.Cut(trimmed, "=")
 		name := strings.TrimRight(key, blanks)
-		if !ok || name == "" || strings.ContainsAny(name, blanks+"'\\") {
+		if !ok || name == "" || strings.ContainsAny(name, blanks+"'\\:@/") { // the latter: a URL without its scheme
 			out.WriteString(mask)
 			break
 		}

@@ -56,6 +56,8 @@ func TestRedact(t *testing.T) {
 		{"pairs_equals", "password=hunter2=hunter2 dbname=d", "password=xxxxx dbname=d"},
 		{"neither", "hunter2", "xxxxx"},
 		{"neither_url", "user:hunter2@host/db", "xxxxx"},
+		{"neither_equals", "user:hunter2=@host/db", "xxxxx"},
+		{"one_slash", "postgres:/user:pw=hunter2@host/db", "xxxxx"},
 		{"empty", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,6 +98,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		"host=/nowhere/at/all password=hunter2",
 		"hunter2",
 		"user:hunter2@host/db",
+		"user:hunter2=@host/db",
+		"postgres:/user:pw=hunter2@host/db",
 		"postgres://user:hunter2\x00@host/db",
 	} {
 		_, err := Open(context.Background(), dsn, Options{RetryFor: -1})
@@ -103,6 +107,16 @@ func TestErrorsKeepSecrets(t *testing.T) {
 			t.Errorf("%q was opened", dsn)
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: the error tells: %v", dsn, err)
+		}
+	}
+}
+
+// A URL without its scheme is no list of keywords, be there a = in its password: the
+// server would tell of the keyword.
+func TestAddressWithoutAScheme(t *testing.T) {
+	for _, dsn := range []string{"user:hunter2=@host/db", "postgres:/user:pw=hunter2@host/db"} {
+		if CheckAddress(dsn) == nil {
+			t.Errorf("%s was read", dsn)
 		}
 	}
 }
