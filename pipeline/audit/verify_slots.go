@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -159,8 +160,9 @@ func (s *slotChecker) checkOwner(c *claim) {
 		}
 		return
 	}
+	form, _ := (canon.Profile{KeepUserinfo: true}).Append(nil, c.owner) // the most lenient profile; nil if it refuses
 	can := func(most int) bool {
-		return !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
+		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}
 	doubt := s.doubt(report.CollisionsName, c.row)
 	switch {

@@ -233,17 +233,19 @@ func TestVerifyStoreOwners(t *testing.T) {
 		if fmt.Sscanf(cells[4], "http://example.com/%d", &owner); owner >= 30 {
 			continue
 		}
-		for n := 200; ; n++ { // another URL that could have the code
-			cells[4] = fmt.Sprintf("http://example.com/%d", n)
-			if string(scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, []byte(cells[4]), []byte("demo"), 0)))) == cells[3] {
-				break
+		for form, store := range map[string]sink.Store{"http://example.com/%d": cfg.Store, "%d": nil} { // what is no URL, without the store, too
+			for n := 200; ; n++ { // another that could have the code
+				cells[4] = fmt.Sprintf(form, n)
+				if string(scheme.AppendCode(nil, codegen.Sum(codegen.AppendInput(nil, []byte(cells[4]), []byte("demo"), 0)))) == cells[3] {
+					break
+				}
 			}
-		}
-		bad := slices.Clone(good)
-		bad[i+1] = strings.Join(cells, ",") + "\n"
-		put(t, "collisions.csv", bad)
-		if v := verify(t, audit.VerifyConfig{Store: cfg.Store}); v.Kinds[audit.BadOwner] != 1 || v.Findings[0].Row != int64(i+1) {
-			t.Errorf("line %d: found %+v", i+1, v.Findings)
+			bad := slices.Clone(good)
+			bad[i+1] = strings.Join(cells, ",") + "\n"
+			put(t, "collisions.csv", bad)
+			if v := verify(t, audit.VerifyConfig{Store: store}); v.Kinds[audit.BadOwner] != 1 || v.Findings[0].Row != int64(i+1) {
+				t.Errorf("line %d: %s: found %+v", i+1, cells[4], v.Findings)
+			}
 		}
 		if forged++; forged == 3 {
 			break
