@@ -54,7 +54,11 @@ printable UTF-8 is shown in quotes, with escapes.
 				return usage(err)
 			}
 			o.ask, o.stdin = cmd.Flags().Changed("db"), cmd.InOrStdin()
-			return explain(cmd.Context(), ui, &o, args)
+			rejected, err := explain(cmd.Context(), ui, &o, args)
+			if err == nil && rejected {
+				err = errRejected
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -92,26 +96,26 @@ func (o *explainOptions) settle(urls []string) (err error) {
 }
 
 // explain writes a block of lines for each URL, with an empty line between, or
-// one line of JSON.
-func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (err error) {
+// one line of JSON. It reports whether a run would reject one of them.
+func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
 	if err := o.settle(urls); err != nil {
-		return usage(err)
+		return false, usage(err)
 	}
 	var session sink.Session
 	if o.ask {
 		var store sink.Store
 		if store, err = o.store.open(ctx, ui.log); err != nil {
-			return err
+			return false, err
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
 		if session, err = store.Peek(ctx); err != nil {
-			return err
+			return false, err
 		}
 		defer func() { err = errors.Join(err, session.Close()) }()
 	}
 	w := bufio.NewWriter(ui.stdout)
 	defer func() { err = errors.Join(w.Flush(), err) }()
-	count, rejected := 0, false
+	count := 0
 	err = o.each(ctx, urls, func(url []byte) error {
 		e, err := o.explain(ctx, session, url)
 		if err != nil {
@@ -121,10 +125,7 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (err
 		rejected = rejected || e.Reason != "" || e.Store != nil && e.Store.Code == ""
 		return o.print(w, e, count == 1)
 	})
-	if err == nil && rejected {
-		return errRejected
-	}
-	return err
+	return rejected, err
 }
 
 // explain explains one URL, with what the store has of it unless session is nil.
