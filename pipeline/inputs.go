@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -51,6 +52,11 @@ func nameInputs(cfg *Config) ([]string, error) {
 	if len(names) > report.MaxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
+	if cfg.ReportFormat != report.CSV {
+		if err := apartAsText(names); err != nil {
+			return nil, err
+		}
+	}
 	files := names
 	if s, ok := cfg.Store.(interface{ Files() []string }); ok {
 		if err := apart(cfg.Out, s.Files()); err != nil {
@@ -59,6 +65,20 @@ func nameInputs(cfg *Config) ([]string, error) {
 		files = slices.Concat(names, s.Files())
 	}
 	return names, outside(cfg.Out, files)
+}
+
+// apartAsText refuses names that differ, but not as text, which the columns of a
+// mapping in Parquet or Arrow are: nobody could tell whose row is whose.
+func apartAsText(names []string) error {
+	named := make(map[string]string, len(names))
+	for _, name := range names {
+		text := string(canon.EscapeInvalid([]byte(name)))
+		if other, taken := named[text]; taken {
+			return &UsageError{fmt.Errorf("inputs %q and %q have one name in the mapping: rename one, or write CSV", other, name)}
+		}
+		named[text] = name
+	}
+	return nil
 }
 
 // openInputs settles format, dialect and columns of every input.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,21 @@ func TestRefused(t *testing.T) {
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 			t.Errorf("%s: %v was left, %v", want, entries, err)
+		}
+	}
+}
+
+// Nor do two inputs have one name where a mapping has text.
+func TestInputsOfOneName(t *testing.T) {
+	for format, refused := range map[report.Format]bool{report.CSV: false, report.Parquet: true, report.Arrow: true} {
+		t.Chdir(t.TempDir())
+		cfg := pipeline.Config{Workspace: "demo", Out: "out", ReportFormat: format, Inputs: []string{"a\xff.txt", "a%FF.txt"}}
+		for _, name := range cfg.Inputs {
+			write(t, name, "http://example.com/"+url.PathEscape(name)+"\n")
+		}
+		_, err := pipeline.Run(context.Background(), cfg)
+		if errors.As(err, new(*pipeline.UsageError)) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", format, err)
 		}
 	}
 }
