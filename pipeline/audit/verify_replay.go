@@ -57,8 +57,10 @@ func (v *verifier) replay(ctx context.Context, in *replayed, number int, hashers
 	}
 	return in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
 		w := workers[worker]
-		w.batch(b)
-		return w.err()
+		if w.batch(b); w.writer != nil {
+			return w.writer.Err()
+		}
+		return nil
 	})
 }
 

@@ -124,14 +124,6 @@ func (s *rowHasher) file(source int, row int64, sum rowSums) {
 	}
 }
 
-// err returns that of the writer.
-func (s *rowHasher) err() error {
-	if s.writer == nil {
-		return nil
-	}
-	return s.writer.Err()
-}
-
 func decodeSums(rec []byte) (s rowSums) {
 	s.filed, s.input, s.linked = true, rec[0] == 1, rec[1] == 1
 	for i := range s.link {
