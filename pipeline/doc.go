@@ -53,7 +53,8 @@
 //
 //   - the inputs, at some 6 KB each;
 //   - the names of workspaces, at some 100 bytes each and for each worker;
-//   - the URLs that the store has under another code than that of salt 0;
+//   - the URLs that the store has under another code than that of salt 0, and those
+//     that have the lower codes of a link, at some 100 bytes more each;
 //   - a byte for each row that the store had;
 //   - the window of each zstd input that is being read, which may be 128 MiB if it was
 //     made with --long;
