@@ -79,7 +79,7 @@ type reading struct {
 }
 
 // share has each worker do its work, with a batcher of its own, and returns what
-// made emit fail or ended the context, or else the input's first error.
+// ended the context, be it the error of emit or of a worker, if one of them failed.
 func (r *reading) share(work func(*batcher) error) error {
 	outer := r.ctx
 	r.ctx, r.cancel = context.WithCancelCause(outer)
@@ -101,22 +101,10 @@ func (r *reading) share(work func(*batcher) error) error {
 	}
 	do(0)
 	others.Wait()
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) == 0 {
-		return nil
+	if err := cmp.Or(errs...); err == nil || r.ctx.Err() == nil {
+		return err
 	}
-	if r.ctx.Err() != nil {
-		return context.Cause(r.ctx)
-	}
-	return slices.MinFunc(errs, func(a, b error) int { return cmp.Compare(place(a), place(b)) })
-}
-
-// place is how many records of the input stand before an error; -1: that is in none.
-func place(err error) int64 {
-	if e, ok := errors.AsType[*inputError](err); ok {
-		return e.after
-	}
-	return -1
+	return context.Cause(r.ctx)
 }
 
 // An inputError is what is wrong with an input, after so many records.
