@@ -215,7 +215,7 @@ func (in *Input) recordBatches(r *columnar.ArrowReader, fields []field) func() (
 	n := 0
 	return func() (*table, error) {
 		n++
-		t := &table{name: fmt.Sprintf("record batch %d", n), close: func() {}}
+		t := &table{name: fmt.Sprintf("record batch %d", n), ended: func() error { return nil }, close: func() {}}
 		err := in.safely(func() error {
 			rec, err := r.Read()
 			if err != nil {

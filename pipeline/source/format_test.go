@@ -330,6 +330,22 @@ func TestParquetTypes(t *testing.T) {
 	}
 }
 
+// A column that has more values than its row group has rows is an error, whatever else
+// the file says: those rows would be lost.
+func TestParquetHiddenRows(t *testing.T) {
+	for _, hidden := range []int64{1, 3} {
+		data := relabelled(t, parquetOf(t, testRows), func(m *format.FileMetaData) {
+			m.RowGroups[0].NumRows -= hidden
+			m.NumRows -= hidden
+		})
+		_, recs, err := readBytes(data, Options{})
+		const want = `row group 1: column "url": it has more values than its row group has rows`
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d hidden: %d records, %v", hidden, len(recs), err)
+		}
+	}
+}
+
 // The pages of a row group that are held at once are counted with their dictionaries,
 // decoded and as text, and may reach a limit.
 func TestHeldPages(t *testing.T) {

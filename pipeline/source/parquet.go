@@ -85,7 +85,10 @@ func (in *Input) readParquet(r *reading) error {
 		t := &table{name: fmt.Sprintf("row group %d", n), rows: group.NumRows()}
 		err := in.safely(func() error {
 			in.columns(t, group, leaves, halves, &held{most: columnar.MostBatch + 16*size})
-			return nil
+			if t.rows > 0 {
+				return nil
+			}
+			return t.ended() // nobody will read it
 		})
 		return t, err
 	})
@@ -95,17 +98,25 @@ func (in *Input) readParquet(r *reading) error {
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
-	for _, leaf := range leaves {
+	for i, leaf := range leaves {
 		if isNull(leaf.Type()) {
 			t.cols = append(t.cols, nulls)
 			continue
 		}
-		c := &chunk{pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
+		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
 		chunks = append(chunks, c)
 		t.cols = append(t.cols, c.next)
+	}
+	t.ended = func() error {
+		for _, c := range chunks {
+			if err := c.ended(); err != nil {
+				return fmt.Errorf("column %q: %w", c.name, err)
+			}
+		}
+		return nil
 	}
 	t.close = func() {
 		for _, c := range chunks {
@@ -147,6 +158,7 @@ type held struct{ bytes, most int64 }
 
 // A chunk is a column of a row group on its way.
 type chunk struct {
+	name  string // of the column
 	pages *parquet.FilePages
 	max   byte      // definition level of a value that is not null
 	text  valueText // nil: the values are bytes
@@ -172,8 +184,11 @@ func (c *chunk) close() {
 func (c *chunk) next() ([]byte, bool, error) {
 	for c.i == c.n {
 		err := c.load()
-		if err == nil {
+		switch err {
+		case nil:
 			err = c.hold()
+		case io.EOF:
+			err = errors.New("it ends before its row group does")
 		}
 		if err != nil {
 			return nil, false, err
@@ -192,14 +207,23 @@ func (c *chunk) next() ([]byte, bool, error) {
 	return c.data[c.offsets[k]:c.offsets[k+1]], true, nil
 }
 
-// load turns to the next page.
+// ended checks that no value follows those that were taken.
+func (c *chunk) ended() error {
+	for c.i == c.n {
+		if err := c.load(); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return errors.New("it has more values than its row group has rows")
+}
+
+// load turns to the next page; after the last the error is io.EOF.
 func (c *chunk) load() error {
 	parquet.Release(c.page)
 	c.page = nil
 	page, err := c.pages.ReadPage()
-	if err == io.EOF {
-		return errors.New("it ends before its row group does")
-	}
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type table struct {
 	name  string
 	rows  int64
 	cols  []cells
+	ended func() error // checks that its columns have no more rows
 	close func()
 	first int64        // records before it
 	left  atomic.Int64 // rows that nobody took; 0 after an error
@@ -37,7 +38,14 @@ func (t *table) read(b *batcher) error {
 	if b.base = t.first + t.rows - left; left == 0 {
 		return nil // another worker was first
 	}
-	if err := b.in.safely(func() error { return t.take(b, left) }); err != nil {
+	err := b.in.safely(func() error {
+		err := t.take(b, left)
+		if err == nil && b.n == left {
+			err = t.ended()
+		}
+		return err
+	})
+	if err != nil {
 		t.left.Store(0)
 		return err
 	}
