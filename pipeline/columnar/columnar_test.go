@@ -113,11 +113,12 @@ func changed(t *testing.T, change func(m *format.FileMetaData)) []byte {
 // What cannot be read whatever its pages hold is told when the file is opened, before
 // a row of it is.
 func TestOpenParquetRefuses(t *testing.T) {
-	for want, change := range map[string]func(c *format.ColumnChunk){
-		`row group 2: column 1: its rows lie in other files, such as "part.0.parquet"`: func(c *format.ColumnChunk) { c.FilePath = "part.0.parquet" },
-		"row group 2: column 1: LZ4 is not supported":                                  func(c *format.ColumnChunk) { c.MetaData.Codec = format.Lz4 },
+	for want, change := range map[string]func(m *format.FileMetaData){
+		`row group 2: column 1: its rows lie in other files, such as "part.0.parquet"`: func(m *format.FileMetaData) { m.RowGroups[1].Columns[0].FilePath = "part.0.parquet" },
+		"row group 2: column 1: LZ4 is not supported":                                  func(m *format.FileMetaData) { m.RowGroups[1].Columns[0].MetaData.Codec = format.Lz4 },
+		"its row groups have 2 rows, and all of it 3":                                  func(m *format.FileMetaData) { m.RowGroups[0].NumRows-- },
 	} {
-		data := changed(t, func(meta *format.FileMetaData) { change(&meta.RowGroups[1].Columns[0]) })
+		data := changed(t, change)
 		if _, err := OpenParquet(bytes.NewReader(data), int64(len(data))); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

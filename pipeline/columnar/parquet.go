@@ -41,7 +41,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	}
 	columns, err := checkTree(meta.Schema)
 	if err == nil {
-		err = checkGroups(meta.RowGroups, columns)
+		err = checkGroups(&meta, columns)
 	}
 	if err != nil {
 		return nil, err
@@ -112,12 +112,18 @@ func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
 	return leaves, nil
 }
 
-// checkGroups checks that each row group has a chunk for each column.
-func checkGroups(groups []format.RowGroup, columns int) error {
-	for i, group := range groups {
+// checkGroups checks that each row group has a chunk for each column, and that their rows
+// are those of the file.
+func checkGroups(meta *format.FileMetaData, columns int) error {
+	rows := int64(0)
+	for i, group := range meta.RowGroups {
 		if len(group.Columns) != columns || group.NumRows < 0 {
 			return fmt.Errorf("row group %d has %d rows in %d columns, where there should be %d", i+1, group.NumRows, len(group.Columns), columns)
 		}
+		rows += group.NumRows
+	}
+	if rows != meta.NumRows {
+		return fmt.Errorf("its row groups have %d rows, and all of it %d", rows, meta.NumRows)
 	}
 	return nil
 }
