@@ -116,14 +116,31 @@ func TestOpenParquetRefuses(t *testing.T) {
 	for want, change := range map[string]func(m *format.FileMetaData){
 		`row group 2: column 1: its rows lie in other files, such as "part.0.parquet"`: func(m *format.FileMetaData) { m.RowGroups[1].Columns[0].FilePath = "part.0.parquet" },
 		"row group 2: column 1: LZ4 is not supported":                                  func(m *format.FileMetaData) { m.RowGroups[1].Columns[0].MetaData.Codec = format.Lz4 },
-		"its row groups have 2 rows, and all of it 3":                                  func(m *format.FileMetaData) { m.RowGroups[0].NumRows-- },
+		`column "A" is neither required nor optional nor repeated`:                     func(m *format.FileMetaData) { m.Schema[1].RepetitionType.V = 3 },
+		"column 1: its type, BYTE_ARRAY, is unknown or not one of its annotation": func(m *format.FileMetaData) {
+			m.Schema[1].LogicalType.Value = &format.IntType{BitWidth: 16, IsSigned: true}
+		},
+		"column 1: its type, INT64, is unknown or not one of its annotation": func(m *format.FileMetaData) {
+			m.Schema[1].Type.V, m.Schema[1].LogicalType.Value = format.Int64, &format.IntType{BitWidth: 16, IsSigned: true}
+		},
+		"column 1: its type, Type(?), is unknown or not one of its annotation": func(m *format.FileMetaData) {
+			e := &m.Schema[1]
+			e.Type.V, e.LogicalType.Value, e.ConvertedType.Valid = 8, nil, false
+		},
+		"column 1: its type, FIXED_LEN_BYTE_ARRAY, is unknown or not one of its annotation": func(m *format.FileMetaData) {
+			e := &m.Schema[1]
+			e.Type.V, e.TypeLength, e.LogicalType.Value = format.FixedLenByteArray, thrift.New[int32](8), new(format.UUIDType)
+		},
+		"its row groups have 2 rows, and all of it 3": func(m *format.FileMetaData) { m.RowGroups[0].NumRows-- },
 	} {
 		data := changed(t, change)
 		if _, err := OpenParquet(bytes.NewReader(data), int64(len(data))); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	lists := changed(t, func(meta *format.FileMetaData) { meta.RowGroups[0].Columns[1].MetaData.Codec = format.Lz4 })
+	lists := changed(t, func(meta *format.FileMetaData) {
+		meta.RowGroups[0].Columns[1].MetaData.Codec, meta.Schema[2].LogicalType.Value = format.Lz4, new(format.DateType)
+	})
 	if _, err := OpenParquet(bytes.NewReader(lists), int64(len(lists))); err != nil {
 		t.Errorf("lists, which are left out: %v", err)
 	}
@@ -141,8 +158,8 @@ func TestNames(t *testing.T) {
 			schema = append(schema, format.SchemaElement{Name: "a", Type: thrift.New(format.ByteArray)})
 		}
 		schema = append(schema, format.SchemaElement{Name: "", NumChildren: thrift.New[int32](0)})
-		if n, err := checkTree(schema); (err == nil) != (more == 0) {
-			t.Errorf("%d columns, with a group of %d: %v", n, len(group), err)
+		if leaves, err := checkTree(schema); (err == nil) != (more == 0) {
+			t.Errorf("%d columns, with a group of %d: %v", len(leaves), len(group), err)
 		}
 	}
 }

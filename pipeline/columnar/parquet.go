@@ -39,7 +39,8 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if err := thrift.Unmarshal(new(thrift.CompactProtocol), raw, &meta); err != nil {
 		return nil, err
 	}
-	columns, err := checkTree(meta.Schema)
+	leaves, err := checkTree(meta.Schema)
+	columns := len(leaves)
 	if err == nil {
 		err = checkGroups(&meta, columns)
 	}
@@ -59,17 +60,23 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	}
 	p.levels(f.Root())
 	for i := range p.chunks {
-		c := &p.chunks[i]
-		if c.codec != format.Uncompressed && codecs[c.codec] == nil && c.leaf.repeated == 0 { // repeated ones are not read
+		c, e := &p.chunks[i], leaves[i%columns]
+		switch _, null := e.LogicalType.Value.(*format.NullType); {
+		case c.leaf.repeated > 0: // it is not read
+		case c.codec != format.Uncompressed && codecs[c.codec] == nil:
 			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
+		case null: // it has no values
+		case c.leaf.kind != parquet.Kind(e.Type.V), c.leaf.kind == parquet.FixedLenByteArray && c.leaf.width != int(e.TypeLength.V):
+			// The decoder goes by the annotation, and takes a type that it does not know for Null.
+			return nil, fmt.Errorf("column %d: its type, %s, is unknown or not one of its annotation", i%columns+1, e.Type.V)
 		}
 	}
 	return f, nil
 }
 
-// checkTree checks that a schema is a tree, of the elements there are, and returns the
-// number of its leaves.
-func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
+// checkTree checks that a schema is a tree, of the elements there are, and returns its
+// leaves.
+func checkTree(schema []format.SchemaElement) (leaves []*format.SchemaElement, _ error) {
 	type group struct {
 		left int32 // columns in it that are still to come
 		path int   // bytes of its name, after those of what it lies in
@@ -81,19 +88,22 @@ func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
 			path = open[len(open)-1].path + len(e.Name) + len(".")
 		}
 		if e.TypeLength.V < 0 || e.TypeLength.V > mostPage {
-			return 0, fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
+			return nil, fmt.Errorf("values of %d bytes in column %q", e.TypeLength.V, e.Name)
+		}
+		if r := e.RepetitionType.V; r < format.Required || r > format.Repeated {
+			return nil, fmt.Errorf("column %q is neither required nor optional nor repeated", e.Name)
 		}
 		if i > 0 && len(open) == 0 {
-			return 0, errors.New("its schema has more than one root")
+			return nil, errors.New("its schema has more than one root")
 		}
 		if n := e.NumChildren; e.Type.Valid {
-			leaves++
+			leaves = append(leaves, e)
 			if names += path; names > mostNames {
-				return 0, fmt.Errorf("the names of its columns, each with those that it lies in, take over %d bytes", mostNames)
+				return nil, fmt.Errorf("the names of its columns, each with those that it lies in, take over %d bytes", mostNames)
 			}
 		} else if n.Valid && n.V != 0 {
 			if n.V < 0 || int(n.V) > len(schema) || len(open) == mostDepth {
-				return 0, fmt.Errorf("its schema has %d columns in all, and says that column %q, %d deep, has %d", len(schema), e.Name, len(open), n.V)
+				return nil, fmt.Errorf("its schema has %d columns in all, and says that column %q, %d deep, has %d", len(schema), e.Name, len(open), n.V)
 			}
 			open = append(open, group{n.V, path})
 			continue
@@ -107,7 +117,7 @@ func checkTree(schema []format.SchemaElement) (leaves int, _ error) {
 		}
 	}
 	if len(open) > 0 || len(schema) == 0 {
-		return 0, errors.New("its schema is cut off")
+		return nil, errors.New("its schema is cut off")
 	}
 	return leaves, nil
 }
