@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
@@ -46,6 +47,11 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, e := range leaves {
+		if e.ConvertedType.V == deprecated.Decimal { // a missing scale is 0, but to the decoder it is no decimal then
+			e.Scale.Valid, e.Precision.Valid = true, true
+		}
 	}
 	p := &inflated{r: r, size: size}
 	if err := p.rewrite(&meta, columns); err != nil {

@@ -454,6 +454,23 @@ func TestParquetNull(t *testing.T) {
 	checkBytes(t, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
 }
 
+// An old decimal without a scale has the scale 0; its precision, which it must have, does
+// not change how it is written.
+func TestParquetOldDecimal(t *testing.T) {
+	type row struct {
+		URL   string  `parquet:"url"`
+		Big   [2]byte `parquet:"big,decimal(0:4)"`
+		Price int32   `parquet:"price,decimal(2:9)"`
+	}
+	data := relabelled(t, parquetOf(t, []row{{"http://a/", [2]byte{0xff, 0xfe}, 1234}}), func(m *format.FileMetaData) {
+		for i := 2; i <= 3; i++ {
+			m.Schema[i].LogicalType = format.LogicalType{} // ConvertedType is left
+		}
+		m.Schema[2].Scale.Valid, m.Schema[3].Precision.Valid = false, false
+	})
+	checkBytes(t, data, []string{"http://a/|-2|12.34"})
+}
+
 // Numbers of 16 bits are the same in either format, those next to 0 as well.
 func TestHalves(t *testing.T) {
 	type row struct {
