@@ -290,9 +290,16 @@ func TestPageHeaders(t *testing.T) {
 			t.Errorf("levels of %d bytes in 10: no error", levels)
 		}
 	}
-	for n, good := range map[int]bool{8: true, 9: false} {
-		if err := (&pages{leaf: &leaf{kind: parquet.Boolean}}).checkPlain([]byte{1}, n); (err == nil) != good {
-			t.Errorf("%d Booleans in a byte: %v", n, err)
+	for _, tt := range []struct {
+		leaf     leaf
+		bytes, n int
+		good     bool
+	}{
+		{leaf{kind: parquet.Boolean}, 2, 8, true}, {leaf{kind: parquet.Boolean}, 1, 9, false},
+		{leaf{kind: parquet.Int32, width: 4}, 8, 2, true}, {leaf{kind: parquet.Int32, width: 4}, 8, 3, false}, {leaf{kind: parquet.Int32, width: 4}, 14, 2, false},
+	} {
+		if err := (&pages{leaf: &tt.leaf}).checkPlain(make([]byte, tt.bytes), tt.n); (err == nil) != tt.good {
+			t.Errorf("%d values of type %s in %d bytes: %v", tt.n, tt.leaf.kind, tt.bytes, err)
 		}
 	}
 }

@@ -117,10 +117,11 @@ func checkLevels(levels []byte, highest, n int) (int, error) {
 	return checkRuns(levels, bits.Len(uint(highest)), n, uint32(highest))
 }
 
-// checkPlain checks that there are n values.
+// checkPlain checks that there are n values and no more bytes, such as the levels of a
+// column that is said to need none. (Some writers add a byte to Booleans.)
 func (p *pages) checkPlain(values []byte, n int) error {
 	if p.kind != parquet.ByteArray {
-		if int64(n)*int64(p.width) > int64(len(values)) || p.width == 0 && n > 8*len(values) {
+		if p.width > 0 && int64(n)*int64(p.width) != int64(len(values)) || p.width == 0 && n > 8*len(values) {
 			return fmt.Errorf("%d values in %d bytes", n, len(values))
 		}
 		return nil
