@@ -149,8 +149,12 @@ func (in *Input) unchanged(f fsys.File) error {
 	return nil
 }
 
-// neverEmpty are the extensions of files that have some bytes even without rows.
-var neverEmpty = []string{".parquet", ".arrow", ".arrows", ".feather", ".ipc", ".gz", ".zst", ".zstd"}
+var (
+	// noText are the extensions of files that are no text.
+	noText = []string{".parquet", ".arrow", ".arrows", ".feather", ".ipc"}
+	// neverEmpty are those of files that have some bytes even without rows.
+	neverEmpty = slices.Concat(noText, []string{".gz", ".zst", ".zstd"})
+)
 
 // settle decides the format by the first bytes.
 func (in *Input) settle() error {
@@ -173,6 +177,9 @@ func (in *Input) settle() error {
 		return in.openArrow(true)
 	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
 		return in.openArrow(false)
+	}
+	if ext := strings.ToLower(filepath.Ext(TrimCompression(in.Name))); slices.Contains(noText, ext) {
+		return fmt.Errorf("does not begin as %s files do: it is damaged, or a text, which needs another name", ext)
 	}
 	return in.openText(w)
 }
