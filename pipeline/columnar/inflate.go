@@ -3,7 +3,6 @@ package columnar
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -22,7 +21,7 @@ type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
 var errLonger = errors.New("it is longer than it says")
 
 // codecs are the ways in which pages may be compressed: each decompresses src into dst
-// and returns how much that is.
+// and returns how much that is. A file with others, in what is read of it, is not opened.
 var codecs = map[format.CompressionCodec]func(f *inflaters, dst, src []byte) (int, error){
 	format.Snappy: inflateSnappy,
 	format.Lz4Raw: func(_ *inflaters, dst, src []byte) (int, error) { return lz4.UncompressBlock(src, dst) },
@@ -33,15 +32,6 @@ var codecs = map[format.CompressionCodec]func(f *inflaters, dst, src []byte) (in
 	format.Brotli: func(f *inflaters, dst, src []byte) (int, error) {
 		return inflateStream[brotli.Reader](&f.brotli, dst, src)
 	},
-}
-
-// inflate decompresses a page by its codec.
-func (f *inflaters) inflate(codec format.CompressionCodec, dst, src []byte) (int, error) {
-	inflate := codecs[codec]
-	if inflate == nil {
-		return 0, fmt.Errorf("%s is not supported", codec)
-	}
-	return inflate(f, dst, src)
 }
 
 func inflateSnappy(_ *inflaters, dst, src []byte) (int, error) {

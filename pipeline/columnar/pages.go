@@ -186,7 +186,7 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	if codec != format.Uncompressed {
 		page = p.hold(int(h.UncompressedPageSize))
 		copy(page, body[:levels])
-		n, err := p.inflate(codec, page[levels:], body[levels:])
+		n, err := codecs[codec](p.inflaters, page[levels:], body[levels:])
 		if err != nil {
 			return nil, fmt.Errorf("it cannot be decompressed: %w", err)
 		}
