@@ -53,12 +53,7 @@ const (
 )
 
 // errCut is the error of a stream that ends in the midst of something.
-var errCut error = cutError{}
-
-type cutError struct{}
-
-func (cutError) Error() string { return "it ends too early: it is not whole" }
-func (cutError) Unwrap() error { return io.ErrUnexpectedEOF }
+var errCut = errors.New("it ends too early: it is not whole")
 
 // newStream starts to read raw into a few blocks of size bytes. The digest of
 // the raw bytes is that of raw.
