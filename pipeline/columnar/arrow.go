@@ -1,6 +1,7 @@
 package columnar
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func (r *ArrowReader) Read() (arrow.Record, error) {
 }
 
 // checkArrowFile checks the footer of an IPC file, and the metadata of every
-// dictionary and record batch that it lists.
+// dictionary and record batch that it lists, which must be all there are.
 func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 	meta, err := footer(r, size, "ARROW1")
 	if err != nil {
@@ -91,18 +92,49 @@ func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 		listFits(t, footerCustom, 4)); err != nil {
 		return err
 	}
-	end := size - int64(len(meta))
+	end, next := size-int64(len(meta))-int64(4+len("ARROW1")), int64(0)
 	for _, list := range []struct {
 		slot flatbuffers.VOffsetT
 		what string
 	}{{footerDictionaries, "dictionary"}, {footerBatches, "record batch"}} {
 		for i, block := range elements(t, list.slot, 24) {
-			if err := checkBlock(r, end, t.GetInt64(block), t.GetInt32(block+8), t.GetInt64(block+16)); err != nil {
+			offset, n, body := t.GetInt64(block), t.GetInt32(block+8), t.GetInt64(block+16)
+			if err := checkBlock(r, end, offset, n, body); err != nil {
 				return fmt.Errorf("%s %d: %w", list.what, i+1, err)
 			}
+			next = max(next, offset+int64(n)+body)
 		}
 	}
+	if next == 0 { // it has the schema alone, behind the magic word
+		if next, err = afterMetadata(r, end, 8); err != nil {
+			return err
+		}
+	}
+	next = (next + 7) &^ 7
+	if after, err := afterMetadata(r, end, next); err != nil || after > next {
+		return cmp.Or(err, errors.New("something follows the record batches that its footer lists"))
+	}
 	return nil
+}
+
+// afterMetadata returns where the metadata of the message at an offset ends; that is the
+// offset if there is no message, but zeros, a mark of the end, or the end.
+func afterMetadata(r io.ReaderAt, end, offset int64) (int64, error) {
+	if offset > end-8 {
+		return offset, nil
+	}
+	b, err := readAt(r, 8, offset)
+	if err != nil {
+		return 0, err
+	}
+	n, prefix := binary.LittleEndian.Uint32(b), int64(4)
+	if n == math.MaxUint32 {
+		n, prefix = binary.LittleEndian.Uint32(b[4:]), 8
+	}
+	if n == 0 {
+		return offset, nil
+	}
+	return offset + prefix + int64(n), nil
 }
 
 // checkBlock checks a message of a file: its metadata with a prefix of 8 bytes

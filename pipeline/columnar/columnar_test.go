@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	flatbuffers "github.com/google/flatbuffers/go"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -327,6 +328,27 @@ func TestShrunk(t *testing.T) {
 			if err != io.ErrUnexpectedEOF {
 				t.Errorf("%d of 100 bytes: %v", left, err)
 			}
+		}
+	}
+}
+
+// A file whose footer does not list its last record batch is an error, be there a
+// dictionary before it or the schema alone.
+func TestUnlistedBatch(t *testing.T) {
+	for _, name := range []string{"js.arrow", "polars.arrow"} {
+		data, err := os.ReadFile("../../testdata/source/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := footer(bytes.NewReader(data), int64(len(data)), "ARROW1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		table := root(meta)
+		batches := len(data) - len("0123ARROW1") - len(meta) + int(table.Vector(flatbuffers.UOffsetT(table.Offset(footerBatches)))) - 4
+		data[batches]--
+		if rows, err := readArrow(data); err == nil || err.Error() != "something follows the record batches that its footer lists" {
+			t.Errorf("%s: %d rows, %v", name, rows, err)
 		}
 	}
 }
