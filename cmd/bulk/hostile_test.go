@@ -264,7 +264,7 @@ func TestHostileReports(t *testing.T) {
 		{"records", "csv", replace(`"records": 2`, `"records": 9223372036854775807`), exitDiffers, "manifest,manifest.json,,inputs[0].records"},
 		{"negative", "csv", replace(`"records": 2`, `"records": -2`), exitDiffers, "manifest,manifest.json,,inputs[0].records"},
 		{"most records", "csv", replace(`"records": 2`, `"records": 8796093022208`), exitDiffers, "8796093022207 findings"},
-		{"too large", "csv", replace(`"records": 2`, `"records": 1e400`), exitFailed, "read manifest: json"},
+		{"too large", "csv", replace(`"records": 2`, `"records": 1e400`), exitFailed, "inputs.records cannot be a JSON number 1e400"},
 		{"retries", "csv", replace(`"max_retries": 10`, `"max_retries": 2147483647`), exitDiffers, "scheme.max_retries"},
 		{"length", "csv", replace(`"code_length": 10`, `"code_length": -1`), exitDiffers, "scheme.code_length"},
 		{"elsewhere", "csv", replace(`"name": "mapping.csv"`, `"name": "../good.csv"`), exitDiffers, "manifest,manifest.json,,files"},
