@@ -116,6 +116,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 			left = append(left, u.ID)
 		default:
 			row, r.result.AsOf = u, u.AsOf
+			row.Finished = time.Time{} // one that was undone in part finishes anew
 			r.result.Resumed = r.result.Resumed || first
 		}
 	}

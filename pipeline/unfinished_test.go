@@ -2,10 +2,12 @@ package pipeline_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,37 @@ func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
 	cfg.Store = hooked(cfg.Store, operation, func() error { return fault })
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
 		t.Fatal(err)
+	}
+}
+
+// A run that was undone in part, and goes on, finishes when it does that.
+func TestUndoneInPart(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	write(t, "a.csv", csvFile(rows(8, 50)))
+	cfg, fault := base(10), errors.New("fault")
+	cfg.Inputs, cfg.Out, cfg.Store, cfg.AsOf, cfg.Overwrite = []string{"a.csv"}, "out", openStore(t, dir), asOf, true
+	finished := func() time.Time {
+		_, err := pipeline.Run(t.Context(), cfg)
+		must(t, err)
+		runs, err := cfg.Store.Runs(t.Context())
+		must(t, err)
+		if len(runs) != 1 || runs[0].State != sink.Finished {
+			t.Fatalf("%+v", runs)
+		}
+		return runs[0].Finished
+	}
+	first := finished()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+	must(t, err)
+	defer db.Close()
+	_, err = db.Exec("UPDATE links SET updated_at = '2030-01-02T03:04:05Z' WHERE short_code = (SELECT min(short_code) FROM links)")
+	must(t, err)
+	if _, err := cfg.Store.Undo(t.Context(), 1, sink.LockOptions{}, func(sink.Kept) error { return fault }); !errors.Is(err, fault) {
+		t.Fatal(err)
+	}
+	if again := finished(); !again.After(first) {
+		t.Errorf("finished at %v, and again at %v", first, again)
 	}
 }
 
