@@ -157,6 +157,7 @@ func TestWorkingFolderBehindALink(t *testing.T) {
 // may be a pipe that nobody writes.
 func TestOutputIsRefusedFirst(t *testing.T) {
 	cfg := base(10)
+	cfg.NoWait = true
 	job(t, cfg, map[string]string{"a.csv": csvFile(rows(1, 10))})
 	must(t, errors.Join(syscall.Mkfifo("fifo", 0o666), os.Mkdir("other", 0o777), os.WriteFile("other/notes.txt", nil, 0o666)))
 	opened := errors.New("the pipe was opened")

@@ -90,14 +90,15 @@ func (r *run) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := r.look(ctx); err != nil { // before an input is waited for
+	look := func(ctx context.Context) error { _, err := r.look(ctx); return err }
+	if err := r.unlessBusy(ctx, look); err != nil { // before an input is waited for
 		return err
 	}
 	if r.inputs, err = openInputs(ctx, &r.cfg, names); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.inputs.close()) }()
-	if err = r.claim(ctx); err != nil {
+	if err = r.unlessBusy(ctx, r.claim); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.folder.Abandon()) }()

@@ -20,6 +20,22 @@ func (r *run) claim(ctx context.Context) error {
 	return err
 }
 
+// unlessBusy does something with the output folder, and again for two seconds while
+// another run is writing it: one that was killed is, until the system has ended it.
+func (r *run) unlessBusy(ctx context.Context, do func(context.Context) error) (err error) {
+	for range 40 {
+		if err = do(ctx); !errors.Is(err, report.ErrBusy) || r.cfg.NoWait {
+			break
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return err
+}
+
 // look refuses an output folder that the run may not replace, and returns how it is
 // claimed otherwise. One that holds the files of a run which was killed before the
 // store knew it as finished may be overwritten by its like.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
@@ -37,6 +38,26 @@ func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
 	cfg.Store = hooked(cfg.Store, operation, func() error { return fault })
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, fault) {
 		t.Fatal(err)
+	}
+}
+
+// A run that was just killed may still have its output folder locked.
+func TestOutputIsLetGo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "a.csv", csvFile(rows(8, 50)))
+	for noWait, want := range map[bool]error{false: nil, true: report.ErrBusy} {
+		synctest.Test(t, func(t *testing.T) {
+			folder, err := report.Claim("out", report.ClaimOptions{})
+			must(t, err)
+			time.AfterFunc(time.Second, func() { must(t, folder.Abandon()) })
+			cfg := base(10)
+			cfg.Inputs, cfg.Out, cfg.NoWait, cfg.Overwrite = []string{"a.csv"}, "out", noWait, true
+			if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, want) {
+				t.Errorf("no wait %t: %v", noWait, err)
+			}
+			time.Sleep(time.Hour)
+		})
+		must(t, os.RemoveAll("out"))
 	}
 }
 
