@@ -27,7 +27,9 @@ func (v *verifier) findRun(ctx context.Context) error {
 	}
 	switch stored := v.mapping != "" && !v.result.DryRun; {
 	case at >= 0 && stored:
-		v.runID = runs[at].ID
+		if v.runID = runs[at].ID; v.runID < 1 {
+			v.wrongRun(StoreRun, v.runID, "run_id", "1 or more", fmt.Sprint(v.runID))
+		}
 		v.checkRun(&runs[at])
 	case at >= 0:
 		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
@@ -67,12 +69,15 @@ func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string)
 
 // isBefore reports whether a link is known to have been in the store when the run was
 // made. It was if it is the run's own, or that of a run with a lower ID that had finished
-// when this one did: one that was interrupted may have gone on later. If the store does
-// not know the link's run, or does not have this one, only the link's time can tell.
+// when this one did: one that was interrupted, be it while it was undone, may have gone
+// on later. If the store does not know the link's run, or does not have this one, only
+// the link's time can tell.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	asOf, timed := c.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs[l.Run]
-	finished := func(end time.Time) bool { return !other.Finished.IsZero() && !other.Finished.After(end) }
+	finished := func(end time.Time) bool {
+		return other.State != sink.Loading && !other.Finished.IsZero() && !other.Finished.After(end)
+	}
 	run, ours := c.runs[c.runID]
 	switch {
 	case c.result.DryRun:

@@ -110,12 +110,13 @@ func TestVerifyStoreRuns(t *testing.T) {
 		want        string
 		unexplained int
 	}{
-		"UPDATE runs SET as_of = " + late + " WHERE run_id = 2":       {"[store_run]", 0},
-		"UPDATE runs SET state = 'loading'":                           {"[store_run]", 0},
-		"UPDATE runs SET state = 'loaded'":                            {"[]", 0}, // killed then
-		"UPDATE runs SET state = 'undone'":                            {"[]", 1}, // all links may be referred to
-		"UPDATE links SET created_at = " + late + " WHERE run_id = 1": {"[store_run]", 0},
-		"UPDATE links SET updated_at = " + late:                       {"[]", 0}, // an online service may
+		"UPDATE runs SET as_of = " + late + " WHERE run_id = 2":                                     {"[store_run]", 0},
+		"UPDATE runs SET run_id = 0 WHERE run_id = 2; UPDATE links SET run_id = 0 WHERE run_id = 2": {"[store_run]", 0},
+		"UPDATE runs SET state = 'loading'":                                                         {"[store_run]", 0},
+		"UPDATE runs SET state = 'loaded'":                                                          {"[]", 0}, // killed then
+		"UPDATE runs SET state = 'undone'":                                                          {"[]", 1}, // all links may be referred to
+		"UPDATE links SET created_at = " + late + " WHERE run_id = 1":                               {"[store_run]", 0},
+		"UPDATE links SET updated_at = " + late:                                                     {"[]", 0}, // an online service may
 	} {
 		restore := alter(t, dir, change)
 		v := verify(t, audit.VerifyConfig{Store: cfg.Store})
@@ -307,6 +308,10 @@ func TestVerifyLaterOwners(t *testing.T) {
 	check("second", 1)
 	check("dry", 1)
 	check("third", 1)
+	// A run that was undone in part and goes on has links from before it finished, and others.
+	alter(t, db, "UPDATE runs SET state = 'loading' WHERE run_id = 1;"+
+		" UPDATE links SET run_id = 1, created_at = (SELECT as_of FROM runs WHERE run_id = 1) WHERE run_id = 0")
+	check("second", 1)
 }
 
 // An owner that has its code by a salt that the run would not have tried is no wrong
