@@ -45,6 +45,8 @@ tells how many of each kind there are:
 A run with more rejects than --max-rejects allows has no mapping. It can be
 compared with another run, but only manifests and rejects are.
 
+Of links, workspace, URL, code and outcome are compared, not original_url,
+short_url and carried cells: whether two files are the same their digests tell.
 Where the digests in both manifests agree, the files are not read: bulk verify
 tells whether they are what their manifest says. A mapping file does not tell
 whether it was written with --excel-safe: compare the folders of such runs.

@@ -78,10 +78,10 @@ type Difference struct {
 // A run that had too many rejects has no mapping. Against it manifests and rejects
 // are compared; that the mapping is missing is a difference of the manifests.
 //
-// How a mapping is written down (its format, short_url, defused formulas) and
-// what it carried is not compared. Parts whose digests in both manifests agree
-// are not read, though they must be there: that the files are what the manifest
-// says is for Verify.
+// How a mapping is written down (its format, short_url, defused formulas), how its URLs
+// were spelled (original_url) and what it carried is not compared. Parts whose digests
+// in both manifests agree are not read, though they must be there: that the files are
+// what the manifest says is for Verify.
 //
 // Errors to tell apart, beside that of emit: report.ErrNotOurs (a folder without a
 // manifest), source.UsageError (what is no regular file), report.DamageError and

@@ -141,7 +141,7 @@ func (s codeSpace) occupied(hashes float64) (sum float64) {
 func (s codeSpace) drawsFor(n float64) (float64, error) {
 	const forever = 0x1p70 // hashes: codes that only one hash gives are not met until then
 	if met := s.occupied(forever); n > met+0.5 {
-		return 0, fmt.Errorf("there are %.0f existing links, but only %.0f codes of this length", n, met)
+		return 0, fmt.Errorf("a hash gives only %.0f codes of this length, and there are more existing links", met)
 	}
 	draws := n
 	for range 1000 {
