@@ -258,7 +258,7 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 // default, so that no later check reports it again.
 func inRange(flags *pflag.FlagSet) (err error) {
 	ranges := map[string][2]int64{
-		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {0, math.MaxInt64},
+		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {1, math.MaxInt64},
 		"links": {0, math.MaxInt64}, "max-field": {1, 1 << 30}, "max-findings": {1, math.MaxInt64},
 		"max-retries": {0, codegen.MostRetries}, "max-url-length": {1, canon.MaxLength}, "workers": {0, math.MaxInt64},
 	}
