@@ -32,6 +32,9 @@ func (f *Folder) occupied() (bool, error) {
 	if err != nil {
 		return false, fsys.Cause(err)
 	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return false, fmt.Errorf("%w: it is no folder, but a symbolic link: name what it leads to", ErrNotOurs)
+	}
 	if !info.IsDir() {
 		return false, fmt.Errorf("%w: it is no folder", ErrNotOurs)
 	}

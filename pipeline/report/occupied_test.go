@@ -24,8 +24,8 @@ func foreign() map[string]func(out string) error {
 		"is no folder": func(out string) error {
 			return errors.Join(os.Mkdir(out+".real", 0o777), os.Symlink(out+".real", out))
 		},
-		"it is no folder":  func(out string) error { return os.Symlink("nowhere", out) },
-		"no manifest.json": func(out string) error { return write(out+"/notes.txt", "x") },
+		"it is no folder, but a symbolic link": func(out string) error { return os.Symlink("nowhere", out) },
+		"no manifest.json":                     func(out string) error { return write(out+"/notes.txt", "x") },
 		"manifest.json: not a regular file": func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
 		},
