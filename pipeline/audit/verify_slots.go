@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -149,9 +148,10 @@ func (s *slotChecker) checkRefused(c *claim) {
 }
 
 // checkOwner checks the owner that a line of collisions.csv names. It is the holder, if
-// the mapping has one. If not, it must at least be able to have the code; whether it has,
-// only the store can tell. Without the store, an owner that can have the code only by a
-// salt that a run with more retries may have tried is listed, but is no fault.
+// the mapping has one. If not, it must at least be a canonical URL that can have the code;
+// whether it has, only the store can tell. Without the store, an owner that can have the
+// code only by a salt that a run with more retries may have tried is listed, but is no
+// fault.
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(report.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
@@ -160,7 +160,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 		}
 		return
 	}
-	form, _ := (canon.Profile{KeepUserinfo: true}).Append(nil, c.owner) // the most lenient profile; nil if it refuses
+	form, _ := lenient.Append(nil, c.owner) // nil if it is refused
 	can := func(most int) bool {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}

@@ -274,6 +274,10 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
+// lenient is the profile that keeps what any other keeps: other runs may have had other
+// options.
+var lenient = canon.Profile{KeepUserinfo: true}
+
 // saltOfAny is the highest salt that is tried to explain a link that only the store
 // has, which a run with more retries may have made.
 const saltOfAny = 1000
@@ -290,8 +294,6 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if key := h.Key(); key != l.Key {
 		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
 	}
-	// Other runs may have had other options: the most lenient profile keeps all.
-	lenient := canon.Profile{KeepUserinfo: true}
 	original := l.Original
 	if original == nil {
 		original = l.Canonical
