@@ -35,7 +35,7 @@ type Config struct {
 	Store     sink.Store    // nil: nothing is looked up, nothing is stored
 	StoreName string        // for timings.json; without a password
 	DryRun    bool          // look the store up, write nothing to it
-	NoWait    bool          // fail with sink.ErrLocked rather than wait for another run
+	NoWait    bool          // fail with sink.ErrLocked or report.ErrBusy rather than wait for another run
 	RetryFor  time.Duration // how long to try a store that cannot be reached, unless it has done so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: once
 
 	Out          string // output folder

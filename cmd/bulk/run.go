@@ -92,7 +92,7 @@ back.
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that hash and format (default: one a core)")
 	f.StringVar(&o.memory, "memory", "", "memory that the run may use, such as 512MiB (default: half of the machine's)")
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
-	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace (in SQLite, the file), rather than wait")
+	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace (in SQLite, the file) or the output folder, rather than wait")
 	o.profiles.flags(f)
 	offer(cmd, "report-format", "csv", "parquet", "arrow")
 	offer(cmd, "report-order", "sort", "input")
