@@ -106,8 +106,11 @@ var hostile = map[string]struct {
 	"utf16.csv":         {3, "reason=missing_scheme", 1},
 	"columns.csv.zst":   {2, "cannot tell the columns: no record in the first", 0},
 	"window.csv.zst":    {1, "window size exceeded", 0},
-	"cut.csv.gz":        {1, "it ends too early: it is not whole", 0},
-	"cut.csv.zst":       {1, "it ends too early: it is not whole", 0},
+	"cut.csv.gz":        {1, "its gzip ends too early, or something follows it", 0},
+	"cut.csv.zst":       {1, "its zstd ends too early, or something follows it", 0},
+	"line-more.csv.gz":  {1, "its gzip ends too early, or something follows it", 0},
+	"text-more.csv.gz":  {1, "something follows its gzip: gzip: invalid header", 0},
+	"text-more.csv.zst": {1, "something follows its zstd: invalid input: magic number mismatch", 0},
 	"checksum.csv.gz":   {1, "gzip: invalid checksum", 0},
 
 	"page-inflated.parquet":   {1, `row group 1: column \"url\": page 1: it has 51 bytes and 2147483647 when decompressed, more than 268435456`, 0},

@@ -93,6 +93,9 @@ type messages struct {
 	body []byte // of it; the library copies what it needs
 }
 
+// errCut is the error of a stream that ends in the midst of something.
+var errCut = errors.New("it ends too early: it is not whole")
+
 // Message returns the next message, valid until the one after, or io.EOF. It
 // starts with 4 bytes of ones and the length of its metadata, or a length of 0 at
 // the end.

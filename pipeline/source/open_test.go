@@ -113,8 +113,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 	os.Chmod(at("unreadable"), 0)
 	for name, want := range map[string]string{
-		"truncated.csv.gz":  "open NAME: it ends too early: it is not whole",
-		"truncated.csv.zst": "open NAME: it ends too early: it is not whole",
+		"truncated.csv.gz":  "open NAME: its gzip ends too early, or something follows it",
+		"truncated.csv.zst": "open NAME: its zstd ends too early, or something follows it",
 		"truncated.parquet": "open NAME: the file does not end with PAR1: it is not whole",
 		"short.parquet":     "open NAME: the file is too short to be whole",
 		"truncated.arrow":   "open NAME: the file does not end with ARROW1: it is not whole",
@@ -132,7 +132,7 @@ func TestOpenErrors(t *testing.T) {
 		"secret.parquet.gz": "open NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
 		"twice.gz":          "open NAME: is compressed twice, which cannot be read: gzip -dc FILE | bulk run -",
 		"twice.zst":         "open NAME: is compressed twice, which cannot be read: zstd -dc FILE | bulk run -",
-		"garbage.gz":        "open NAME: gzip: invalid header",
+		"garbage.gz":        "open NAME: something follows its gzip: gzip: invalid header",
 		"columns.csv":       "NAME: has 16385 columns, more than 16384",
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
 		"empty.parquet":     "open NAME: is empty, which no whole .parquet file is",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -51,9 +52,6 @@ const (
 
 	codedBuffer = 64 << 10 // bytes of compressed input read at a time: decoders ask for a few
 )
-
-// errCut is the error of a stream that ends in the midst of something.
-var errCut = errors.New("it ends too early: it is not whole")
 
 // newStream starts to read raw into a few blocks of size bytes. The digest of
 // the raw bytes is that of raw.
@@ -127,8 +125,11 @@ func (s *stream) fill(b *block, r io.Reader) bool {
 		n += m
 	}
 	b.buf = b.buf[:n]
-	if errors.Is(b.err, io.ErrUnexpectedEOF) { // gzip and zstd say no more
-		b.err = errCut
+	switch {
+	case errors.Is(b.err, io.ErrUnexpectedEOF): // gzip and zstd say no more
+		b.err = fmt.Errorf("its %s ends too early, or something follows it", s.compression)
+	case errors.Is(b.err, gzip.ErrHeader), errors.Is(b.err, zstd.ErrMagicMismatch): // not of the start, which was seen
+		b.err = fmt.Errorf("something follows its %s: %w", s.compression, b.err)
 	}
 	return true
 }
