@@ -308,3 +308,21 @@ func limitFiles() {
 	signal.Ignore(syscall.SIGXFSZ)
 	syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: diskSize, Max: diskSize})
 }
+
+// A service file that is a pipe, such as of a secret that a shell substitutes, can be read
+// only once.
+func TestServiceFileIsAPipe(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "links.txt", "http://example.com/\n")
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	_, err = w.WriteString("[links]\nhost=/nonexistent\n")
+	must(t, errors.Join(err, w.Close()))
+	cmd := process(t, "run", "links.txt", "--workspace", "demo", "--retry-for", "1ms", "--db", "postgres:///?service=links")
+	cmd.Env = append(cmd.Env, "PGSERVICEFILE=/dev/fd/3")
+	cmd.ExtraFiles = []*os.File{r}
+	if output, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitStore || !strings.Contains(string(output), "/nonexistent") {
+		t.Errorf("%v: %s", cmd.ProcessState, output)
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -325,7 +326,8 @@ func exitCode(err error) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
-		errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs), errors.Is(err, report.ErrUnfinished):
+		errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs), errors.Is(err, report.ErrUnfinished),
+		errors.Is(err, postgres.ErrAddress):
 		return exitUsage
 	case errors.Is(err, errRejected):
 		return exitRejected

@@ -59,7 +59,7 @@ func (o *storeOptions) settle() error {
 		o.postgres.RetryFor = -1
 	}
 	if isPostgres(o.db) {
-		return errors.Join(postgres.CheckAddress(o.db), o.postgres.Validate())
+		return o.postgres.Validate()
 	}
 	if !strings.ContainsAny(o.db, ":=@ ") { // a file name rather than an address with a password
 		return fmt.Errorf("%s: for an SQLite file write sqlite:%s", from, o.db)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,12 +15,8 @@ import (
 // who wants to wait for longer names a longer time.
 const connectTimeout = 30 * time.Second
 
-// CheckAddress returns the error that Open has for an address it cannot read, and for
-// nothing else: no connection is made.
-func CheckAddress(dsn string) error {
-	_, err := parse(dsn)
-	return err
-}
+// ErrAddress is in the error of Open for an address that it cannot read.
+var ErrAddress = errors.New("database address")
 
 // parse reads an address. Its errors do not contain a password: the driver's own may,
 // where the address is malformed, so it is asked again about the redacted address,
@@ -41,10 +38,10 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	}
 	safe := Redact(dsn)
 	if _, again := pgx.ParseConfig(safe); again != nil {
-		return nil, fmt.Errorf("database address: %s", again)
+		return nil, fmt.Errorf("%w: %s", ErrAddress, again)
 	}
-	return nil, fmt.Errorf("database address %s: the password cannot be read: in a URL, characters other than letters and digits"+
-		" must be percent-escaped; a password file needs no escapes", safe)
+	return nil, fmt.Errorf("%w %s: the password cannot be read: in a URL, characters other than letters and digits"+
+		" must be percent-escaped; a password file needs no escapes", ErrAddress, safe)
 }
 
 // atKeys are the parameters whose values may well have an @.

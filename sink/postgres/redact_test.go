@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,8 +116,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 // server would tell of the keyword.
 func TestAddressWithoutAScheme(t *testing.T) {
 	for _, dsn := range []string{"user:hunter2=@host/db", "postgres:/user:pw=hunter2@host/db"} {
-		if CheckAddress(dsn) == nil {
-			t.Errorf("%s was read", dsn)
+		if _, err := Open(t.Context(), dsn, Options{RetryFor: -1}); !errors.Is(err, ErrAddress) {
+			t.Errorf("%s was read: %v", dsn, err)
 		}
 	}
 }
