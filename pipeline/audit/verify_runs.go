@@ -76,7 +76,8 @@ func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	asOf, timed := c.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs[l.Run]
 	finished := func(end time.Time) bool {
-		return other.State != sink.Loading && !other.Finished.IsZero() && !other.Finished.After(end)
+		over := other.State == sink.Finished || other.State == sink.Undone
+		return over && !other.Finished.IsZero() && !other.Finished.After(end)
 	}
 	run, ours := c.runs[c.runID]
 	switch {
