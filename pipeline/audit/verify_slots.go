@@ -167,7 +167,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 	doubt := s.doubt(report.CollisionsName, c.row)
 	switch {
 	case owner != "" && !can(max(s.run.mostSalt, saltOfAny)):
-		here.wrong(BadOwner, "owner", "a URL that can have "+string(s.code), owner)
+		here.wrong(BadOwner, "owner", "a canonical URL that can have "+string(s.code), owner)
 	case s.wanted != nil:
 		file(s.wanted, s.group, &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 	case owner == "":
