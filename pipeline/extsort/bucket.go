@@ -3,6 +3,7 @@ package extsort
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
 	"sort"
 
@@ -17,7 +18,6 @@ type Bucket struct {
 	entries []entry // one for each record; in order once sorted
 	sorted  bool
 	room    *room // that it was loaded into
-	swept   byte  // what sweep returned: it is kept lest its reads be left out
 }
 
 // A room is the memory that buckets are sorted in, and loaded into, one after the
@@ -248,7 +248,7 @@ func (b *Bucket) enterAll() {
 	}
 	b.entries = make([]entry, 0, b.count)
 	for c, chunk := range b.chunks {
-		b.swept += sweep(chunk)
+		runtime.KeepAlive(sweep(chunk)) // lest its reads be left out
 		b.enter(c<<offsetBits, chunk)
 	}
 }
