@@ -166,12 +166,14 @@ func TestNames(t *testing.T) {
 }
 
 // A dictionary lies before the data. Where some writers have left another offset of
-// it, or that of the dictionary as the one of the data, the chunk is read as others do.
+// it, or that of the dictionary as the one of the data, or none of the data, as those of
+// Arrow do where there are no rows, the chunk is read as others do.
 func TestDictionaryOffset(t *testing.T) {
 	for name, change := range map[string]func(m *format.ColumnMetaData){
 		"as it is":          func(m *format.ColumnMetaData) {},
 		"none":              func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, 0 },
 		"that of the data":  func(m *format.ColumnMetaData) { m.DataPageOffset = m.DictionaryPageOffset },
+		"no data":           func(m *format.ColumnMetaData) { m.DataPageOffset = 0 },
 		"of the magic word": func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, 1 },
 		"below the file":    func(m *format.ColumnMetaData) { m.DataPageOffset, m.DictionaryPageOffset = m.DictionaryPageOffset, -1 },
 		"behind the data": func(m *format.ColumnMetaData) {

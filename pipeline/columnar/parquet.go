@@ -185,7 +185,8 @@ func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 				return fmt.Errorf("row group %d: column %d: its rows lie in other files, such as %q", g+1, i+1, c.FilePath)
 			}
 			start := m.DataPageOffset
-			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && d < start { // otherwise it means nothing
+			// A dictionary lies before the data, of which there may be none, at 0; any other offset means nothing.
+			if d := m.DictionaryPageOffset; d >= int64(len("PAR1")) && (d < start || start == 0) {
 				start = d
 			}
 			if start < 0 || start > p.size || m.TotalCompressedSize < 0 {
