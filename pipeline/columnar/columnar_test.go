@@ -139,11 +139,16 @@ func TestOpenParquetRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	lists := changed(t, func(meta *format.FileMetaData) {
-		meta.RowGroups[0].Columns[1].MetaData.Codec, meta.Schema[2].LogicalType.Value = format.Lz4, new(format.DateType)
-	})
-	if _, err := OpenParquet(bytes.NewReader(lists), int64(len(lists))); err != nil {
-		t.Errorf("lists, which are left out: %v", err)
+	for name, change := range map[string]func(m *format.FileMetaData){
+		"lists, which are left out": func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[1].MetaData.Codec, m.Schema[2].LogicalType.Value = format.Lz4, new(format.DateType)
+		},
+		"no number of rows": func(m *format.FileMetaData) { m.NumRows = 0 },
+	} {
+		data := changed(t, change)
+		if _, err := OpenParquet(bytes.NewReader(data), int64(len(data))); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
