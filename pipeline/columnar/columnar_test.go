@@ -303,7 +303,7 @@ func TestPageHeaders(t *testing.T) {
 		bytes, n int
 		good     bool
 	}{
-		{leaf{kind: parquet.Boolean}, 2, 8, true}, {leaf{kind: parquet.Boolean}, 1, 9, false},
+		{leaf{kind: parquet.Boolean}, 2, 8, true}, {leaf{kind: parquet.Boolean}, 1, 9, false}, {leaf{kind: parquet.Boolean}, 3, 8, false},
 		{leaf{kind: parquet.Int32, width: 4}, 8, 2, true}, {leaf{kind: parquet.Int32, width: 4}, 8, 3, false}, {leaf{kind: parquet.Int32, width: 4}, 14, 2, false},
 	} {
 		if err := (&pages{leaf: &tt.leaf}).checkPlain(make([]byte, tt.bytes), tt.n); (err == nil) != tt.good {

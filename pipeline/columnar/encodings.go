@@ -118,10 +118,10 @@ func checkLevels(levels []byte, highest, n int) (int, error) {
 }
 
 // checkPlain checks that there are n values and no more bytes, such as the levels of a
-// column that is said to need none. (Some writers add a byte to Booleans.)
+// column that is said to need none. (Some writers add one to Booleans.)
 func (p *pages) checkPlain(values []byte, n int) error {
 	if p.kind != parquet.ByteArray {
-		if p.width > 0 && int64(n)*int64(p.width) != int64(len(values)) || p.width == 0 && n > 8*len(values) {
+		if p.width > 0 && int64(n)*int64(p.width) != int64(len(values)) || p.width == 0 && (n > 8*len(values) || len(values) > (n+7)/8+1) {
 			return fmt.Errorf("%d values in %d bytes", n, len(values))
 		}
 		return nil
@@ -247,8 +247,9 @@ func prefixed(b []byte) (part, rest []byte, err error) {
 }
 
 // checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand for
-// n values of so many bits, and hardly more. It returns how many of the n are wanted;
-// with wanted 0 it does not look.
+// n values of so many bits, the last perhaps for a few more. (Behind levels of a column
+// that is said to need none, more runs would follow.) It returns how many of the n are
+// wanted; with wanted 0 it does not look.
 func checkRuns(runs []byte, width, n int, wanted uint32) (found int, err error) {
 	if width > 32 {
 		return 0, fmt.Errorf("values of %d bits", width)
@@ -267,7 +268,7 @@ func checkRuns(runs []byte, width, n int, wanted uint32) (found int, err error) 
 		if packed && values <= left {
 			values, length = 8*values, values*uint64(width)
 		}
-		if values > left {
+		if values > left || seen == n {
 			return 0, fmt.Errorf("a run of %d values, where there should be %d", values, n-seen)
 		}
 		if length > uint64(len(runs)) {

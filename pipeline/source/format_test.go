@@ -346,6 +346,26 @@ func TestParquetHiddenRows(t *testing.T) {
 	}
 }
 
+// The levels of a column that is said to need none are not read as values.
+func TestParquetLevels(t *testing.T) {
+	type row struct {
+		URL *string `parquet:"url,optional,dict"`
+		On  *bool   `parquet:"on,optional"`
+	}
+	a, b, on := "http://a/", "http://b/", true
+	for i, want := range []string{
+		`column "url": page 2: its values: a run of 1 values, where there should be 0`,
+		`column "on": page 1: its values: 2 values in 7 bytes`,
+	} {
+		data := relabelled(t, parquetOf(t, []row{{&a, &on}, {&b, &on}}, parquet.DataPageVersion(1)), func(m *format.FileMetaData) {
+			m.Schema[1+i].RepetitionType.V = format.Required
+		})
+		if _, recs, err := readBytes(data, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v, want %s", recs, err, want)
+		}
+	}
+}
+
 // The pages of a row group that are held at once are counted with their dictionaries,
 // decoded and as text, and may reach a limit.
 func TestHeldPages(t *testing.T) {
