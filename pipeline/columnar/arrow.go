@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
@@ -92,36 +93,60 @@ func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 		listFits(t, footerCustom, 4)); err != nil {
 		return err
 	}
-	end, next := size-int64(len(meta))-int64(4+len("ARROW1")), int64(0)
+	end := size - int64(len(meta)) - int64(4+len("ARROW1"))
+	var blocks []block
 	for _, list := range []struct {
 		slot flatbuffers.VOffsetT
 		what string
 	}{{footerDictionaries, "dictionary"}, {footerBatches, "record batch"}} {
-		for i, block := range elements(t, list.slot, 24) {
-			offset, n, body := t.GetInt64(block), t.GetInt32(block+8), t.GetInt64(block+16)
+		for i, at := range elements(t, list.slot, 24) {
+			offset, n, body := t.GetInt64(at), t.GetInt32(at+8), t.GetInt64(at+16)
 			if err := checkBlock(r, end, offset, n, body); err != nil {
 				return fmt.Errorf("%s %d: %w", list.what, i+1, err)
 			}
-			next = max(next, offset+int64(n)+body)
+			blocks = append(blocks, block{offset, offset + int64(n) + body})
 		}
 	}
-	if next == 0 { // it has the schema alone, behind the magic word
-		if next, err = afterMetadata(r, end, 8); err != nil {
+	return checkListed(r, end, blocks)
+}
+
+// A block is where a message of a file lies.
+type block struct{ start, end int64 }
+
+// checkListed checks that the blocks that the footer lists, in whatever order, are all there
+// are before end, each of them once. The schema, which most writers put first, is in no list.
+func checkListed(r io.ReaderAt, end int64, blocks []block) error {
+	slices.SortFunc(blocks, func(a, b block) int { return cmp.Compare(a.start, b.start) })
+	at := int64(8) // behind the magic word
+	if len(blocks) == 0 || blocks[0].start > at {
+		n, err := metadataAt(r, end, at)
+		if err == nil && n > 0 {
+			err = checkBlock(r, end, at, int32(min(n, math.MaxInt32)), 0)
+		}
+		if err != nil {
+			return fmt.Errorf("its schema: %w", err)
+		}
+		at += n
+	}
+	for _, b := range append(blocks, block{end, end}) {
+		if b.start < at {
+			return fmt.Errorf("its footer lists twice what begins at byte %d", b.start)
+		}
+		if n, err := metadataAt(r, b.start, (at+7)&^7); err != nil {
 			return err
+		} else if n > 0 {
+			return fmt.Errorf("its footer does not list what follows byte %d", at)
 		}
-	}
-	next = (next + 7) &^ 7
-	if after, err := afterMetadata(r, end, next); err != nil || after > next {
-		return cmp.Or(err, errors.New("something follows the record batches that its footer lists"))
+		at = b.end
 	}
 	return nil
 }
 
-// afterMetadata returns where the metadata of the message at an offset ends; that is the
-// offset if there is no message, but zeros, a mark of the end, or the end.
-func afterMetadata(r io.ReaderAt, end, offset int64) (int64, error) {
+// metadataAt returns how long the metadata of the message at an offset are; 0 if there is
+// no message, but zeros, a mark of the end, or the end.
+func metadataAt(r io.ReaderAt, end, offset int64) (int64, error) {
 	if offset > end-8 {
-		return offset, nil
+		return 0, nil
 	}
 	b, err := readAt(r, 8, offset)
 	if err != nil {
@@ -132,9 +157,9 @@ func afterMetadata(r io.ReaderAt, end, offset int64) (int64, error) {
 		n, prefix = binary.LittleEndian.Uint32(b[4:]), 8
 	}
 	if n == 0 {
-		return offset, nil
+		return 0, nil
 	}
-	return offset + prefix + int64(n), nil
+	return prefix + int64(n), nil
 }
 
 // checkBlock checks a message of a file: its metadata with a prefix of 8 bytes

@@ -2,15 +2,21 @@ package columnar
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	flatbuffers "github.com/google/flatbuffers/go"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -339,11 +345,44 @@ func TestShrunk(t *testing.T) {
 	}
 }
 
-// A file whose footer does not list its last record batch is an error, be there a
-// dictionary before it or the schema alone.
-func TestUnlistedBatch(t *testing.T) {
-	for _, name := range []string{"js.arrow", "polars.arrow"} {
-		data, err := os.ReadFile("../../testdata/source/" + name)
+// A file whose footer does not list each of its record batches once is an error, be there
+// a dictionary before them or the schema. It may list them in another order.
+func TestListedBatches(t *testing.T) {
+	three := filepath.Join(t.TempDir(), "three.arrow")
+	f, err := os.Create(three)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	w, err := ipc.NewFileWriter(f, ipc.WithSchema(schema))
+	for range 3 {
+		rec, _, bad := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader(`[{"n": 0}]`))
+		err = errors.Join(err, bad, w.Write(rec))
+	}
+	if err := errors.Join(err, w.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	last := func(_, list []byte) { list[0]-- }
+	for _, tt := range []struct {
+		name, file string
+		change     func(data, list []byte) // the list: how many batches, in 4 bytes, and 24 of each
+		want       string
+	}{
+		{"after a dictionary", "../../testdata/source/js.arrow", last, "its footer does not list what follows byte 208"},
+		{"after the schema", "../../testdata/source/polars.arrow", last, "its footer does not list what follows byte 216"},
+		{"last", three, last, "its footer does not list what follows byte 440"},
+		{"first", three, func(_, list []byte) { copy(list[4:], list[28:76]); list[0]-- }, "its footer does not list what follows byte 136"},
+		{"first, without a schema", three, func(data, list []byte) {
+			copy(data[8:], data[136:288])
+			clear(data[8+152 : 288])
+			copy(list[4:], list[28:76])
+			list[0]--
+		}, "its schema: a buffer of 8 bytes from byte 0 on, in a body of 0"},
+		{"second, for the first", three, func(_, list []byte) { copy(list[4:], list[28:52]) }, "its footer does not list what follows byte 136"},
+		{"twice", three, func(data, list []byte) { copy(list[4:], list[28:52]); clear(data[136:144]) }, "its footer lists twice what begins at byte 288"},
+		{"another order", three, func(_, list []byte) { copy(list[4:], slices.Concat(list[52:76], list[4:28], list[28:52])) }, ""},
+	} {
+		data, err := os.ReadFile(tt.file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,10 +391,9 @@ func TestUnlistedBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := root(meta)
-		batches := len(data) - len("0123ARROW1") - len(meta) + int(table.Vector(flatbuffers.UOffsetT(table.Offset(footerBatches)))) - 4
-		data[batches]--
-		if rows, err := readArrow(data); err == nil || err.Error() != "something follows the record batches that its footer lists" {
-			t.Errorf("%s: %d rows, %v", name, rows, err)
+		tt.change(data, data[len(data)-len("0123ARROW1")-len(meta)+int(table.Vector(flatbuffers.UOffsetT(table.Offset(footerBatches))))-4:])
+		if rows, err := readArrow(data); fmt.Sprint(err) != cmp.Or(tt.want, "<nil>") {
+			t.Errorf("%s: %d rows, %v", tt.name, rows, err)
 		}
 	}
 }
