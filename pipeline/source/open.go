@@ -178,8 +178,13 @@ func (in *Input) settle() error {
 	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
 		return in.openArrow(false)
 	}
-	if ext := strings.ToLower(filepath.Ext(TrimCompression(in.Name))); slices.Contains(noText, ext) {
+	name := TrimCompression(in.Name)
+	if ext := strings.ToLower(filepath.Ext(name)); slices.Contains(noText, ext) {
 		return fmt.Errorf("does not begin as %s files do: it is damaged, or a text, which needs another name", ext)
+	}
+	// A text may have the name that it had before a download decompressed it, and has no zero bytes.
+	if name != in.Name && w.compression == "" && bytes.IndexByte(start, 0) >= 0 {
+		return fmt.Errorf("does not begin as %s files do, and is no text: it is damaged", strings.ToLower(filepath.Ext(in.Name)))
 	}
 	return in.openText(w)
 }

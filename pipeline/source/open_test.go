@@ -90,6 +90,9 @@ func TestOpenErrors(t *testing.T) {
 		"truncated.arrow":   arr[:len(arr)-10],
 		"start.parquet":     append([]byte("PAR2"), parq[4:]...),
 		"start.Arrow.gz":    gzipped(append([]byte("ARR0"), arr[4:]...)),
+		"start.csv.gz":      append([]byte{0x1e}, gzipped([]byte("url\nhttp://a/\n"))[1:]...),
+		"start.csv.ZST":     append([]byte{0x29}, zstded([]byte("url\nhttp://a/\n"))[1:]...),
+		"plain.csv.gz":      []byte("url\nhttp://a/\n"),
 		"sheet.xlsx":        []byte("PK\x03\x04..."),
 		"secret.parquet":    []byte("PARE\x1c\x00\x00\x00..."),
 		"one.feather":       []byte("FEA1\x00\x00\x00\x00..."),
@@ -120,6 +123,8 @@ func TestOpenErrors(t *testing.T) {
 		"truncated.arrow":   "open NAME: the file does not end with ARROW1: it is not whole",
 		"start.parquet":     "open NAME: does not begin as .parquet files do: it is damaged, or a text, which needs another name",
 		"start.Arrow.gz":    "open NAME: does not begin as .arrow files do: it is damaged, or a text, which needs another name",
+		"start.csv.gz":      "open NAME: does not begin as .gz files do, and is no text: it is damaged",
+		"start.csv.ZST":     "open NAME: does not begin as .zst files do, and is no text: it is damaged",
 		"sheet.xlsx":        "open NAME: is a ZIP archive (or a spreadsheet), which cannot be read: save it as CSV, or: unzip -p FILE | bulk run -",
 		"secret.parquet":    "open NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
 		"one.feather":       "open NAME: is Feather of version 1, which cannot be read: write it as version 2, or as Parquet",
@@ -148,6 +153,9 @@ func TestOpenErrors(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), strings.ReplaceAll(want, "NAME", at(name))) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if _, err := Open(context.Background(), at("plain.csv.gz"), Options{}); err != nil {
+		t.Errorf("a text that was compressed before: %v", err)
 	}
 	if _, err := Open(context.Background(), "-", Options{}); err == nil {
 		t.Error("standard input that is not there")
