@@ -161,6 +161,11 @@ func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) er
 	integer := p.kind == parquet.Int32 || p.kind == parquet.Int64
 	fixed := p.kind == parquet.FixedLenByteArray
 	switch {
+	case p.kind < 0: // Null; the decoder's own writer counts each as a value if they may not be null
+		if n > 0 && len(values) > 0 {
+			return fmt.Errorf("there are %d in a column of nulls alone", n)
+		}
+		return nil
 	case encoding == format.Plain, encoding == format.ByteStreamSplit && !bytes && p.width > 0:
 		return p.checkPlain(values, n)
 	case dictionary(encoding) && !p.dict:

@@ -71,7 +71,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 		case c.leaf.repeated > 0: // it is not read
 		case c.codec != format.Uncompressed && codecs[c.codec] == nil:
 			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
-		case null: // it has no values
+		case null: // it may have no values
 		case c.leaf.kind != parquet.Kind(e.Type.V), c.leaf.kind == parquet.FixedLenByteArray && c.leaf.width != int(e.TypeLength.V):
 			// The decoder goes by the annotation, and takes a type that it does not know for Null.
 			return nil, fmt.Errorf("column %d: its type, %s, is unknown or not one of its annotation", i%columns+1, e.Type.V)

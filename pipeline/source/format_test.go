@@ -459,19 +459,32 @@ func TestParquetWideDeltas(t *testing.T) {
 	}
 }
 
-// A column without a type has nulls alone, whatever its type is said to be.
+// A column without a type has nulls alone, whatever its type is said to be; if it has
+// values, they would be lost.
 func TestParquetNull(t *testing.T) {
 	type row struct {
-		URL  string `parquet:"url"`
-		None *int32 `parquet:"none,optional"`
-		Zero int32  `parquet:"zero"`
+		URL   string  `parquet:"url"`
+		None  *int32  `parquet:"none,optional"`
+		Dict  *string `parquet:"dict,optional,dict"`
+		Delta string  `parquet:"delta,optional,delta"` // null if empty
 	}
-	data := relabelled(t, parquetOf(t, []row{{URL: "http://a/"}, {URL: "http://b/"}}), func(m *format.FileMetaData) {
-		for i := 2; i <= 3; i++ {
-			m.Schema[i].ConvertedType.Valid, m.Schema[i].LogicalType.Value = false, new(format.NullType)
+	for _, version := range []int{1, 2} {
+		of := func(rows ...row) []byte {
+			return relabelled(t, parquetOf(t, rows, parquet.DataPageVersion(version)), func(m *format.FileMetaData) {
+				for i := 2; i <= 4; i++ {
+					m.Schema[i].ConvertedType.Valid, m.Schema[i].LogicalType.Value = false, new(format.NullType)
+				}
+			})
 		}
-	})
-	checkBytes(t, data, []string{"http://a/|∅|∅", "http://b/|∅|∅"})
+		checkBytes(t, of(row{URL: "http://a/"}, row{URL: "http://b/"}), []string{"http://a/|∅|∅|∅", "http://b/|∅|∅|∅"})
+		_, recs, err := readBytes(of(row{URL: "http://a/", None: new(int32)}), Options{})
+		const want = `column "none": page 1: its values: there are 1 in a column of nulls alone`
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("version %d: %v, %v", version, recs, err)
+		}
+	}
+	required := parquet.NewSchema("links", parquet.Group{"none": parquet.Leaf(parquet.NullType), "url": parquet.String()})
+	checkBytes(t, parquetOf(t, []map[string]any{{"url": "http://a/"}, {"url": "http://b/"}}, required), []string{"∅|http://a/", "∅|http://b/"})
 }
 
 // An old decimal without a scale has the scale 0; its precision, which it must have, does

@@ -99,10 +99,6 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 	all := group.ColumnChunks()
 	var chunks []*chunk
 	for i, leaf := range leaves {
-		if isNull(leaf.Type()) {
-			t.cols = append(t.cols, nulls)
-			continue
-		}
 		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
 		if halves[leaf.Index()] {
 			c.text = halfText
@@ -137,19 +133,6 @@ func parquetHalves(f *parquet.File) (halves []bool) {
 	return halves
 }
 
-// isNull says that the type of a column is Null: it has no values, whatever physical
-// type it is said to have.
-func isNull(t parquet.Type) bool {
-	l := t.LogicalType()
-	if l == nil {
-		return false
-	}
-	_, null := l.Value.(*format.NullType)
-	return null
-}
-
-func nulls() ([]byte, bool, error) { return nil, false, nil }
-
 // held counts what the chunks of a row group have in memory, a page and a dictionary
 // each. It is limited, as a few bytes of a file may stand for a page of any size: to what
 // a record batch of Arrow may have, and a multiple of the size of the file, since the
@@ -168,7 +151,8 @@ type chunk struct {
 	page    parquet.Page
 	i, n    int    // values taken, and in the page
 	k       int    // those that are not null
-	levels  []byte // definition levels; empty: no nulls
+	nulls   bool   // the page has no other values
+	levels  []byte // definition levels; empty: no nulls, or they alone
 	index   []int32
 	data    []byte // of the page, or of the dictionary if there is an index
 	offsets []uint32
@@ -196,7 +180,7 @@ func (c *chunk) next() ([]byte, bool, error) {
 	}
 	i := c.i
 	c.i++
-	if len(c.levels) > 0 && c.levels[i] < c.max {
+	if c.nulls || len(c.levels) > 0 && c.levels[i] < c.max {
 		return nil, false, nil
 	}
 	k := c.k
@@ -228,10 +212,11 @@ func (c *chunk) load() error {
 		return err
 	}
 	c.page, c.i, c.k, c.n = page, 0, 0, int(page.NumValues())
+	c.nulls = page.NumNulls() == page.NumValues()
 	c.levels, c.index = page.DefinitionLevels(), nil
 	dict := page.Dictionary()
 	switch {
-	case page.NumNulls() == page.NumValues():
+	case c.nulls:
 	case dict != nil:
 		values := page.Data()
 		if c.index = values.Int32(); c.dict != dict {
