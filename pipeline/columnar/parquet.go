@@ -41,11 +41,11 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 		return nil, err
 	}
 	leaves, err := checkTree(meta.Schema)
-	columns := len(leaves)
-	if err == nil {
-		err = checkGroups(&meta, columns)
-	}
 	if err != nil {
+		return nil, err
+	}
+	columns := len(leaves)
+	if err := checkGroups(&meta, columns); err != nil {
 		return nil, err
 	}
 	for _, e := range leaves {
