@@ -138,6 +138,27 @@ func TestFolderLife(t *testing.T) {
 	wantRun(t, out, "two")
 }
 
+// What a look at the folder leaves there goes with it, be it there before the run or only
+// at its end.
+func TestFolderWithLitter(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	leave := func(names ...string) {
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(out, name), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run(t, out, false, "one")
+	leave(".DS_Store", "Thumbs.db")
+	f := claim(t, out, ClaimOptions{Overwrite: true})
+	leave("._mapping.csv", "~$mapping.csv", ".~lock.mapping.csv#")
+	if err := writeRun(f, "two"); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(t, out, "two")
+}
+
 func TestFolderRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run(t, "out", false, "one")

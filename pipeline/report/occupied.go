@@ -57,7 +57,7 @@ func (f *Folder) occupied() (bool, error) {
 
 // ours checks that a folder holds a manifest and only regular files that it lists and
 // that a run may have, so that overwriting destroys nothing that bulk did not write: a
-// manifest may come from anybody.
+// manifest may come from anybody. Litter does not count: a look at the folder leaves it.
 func (f *Folder) ours(entries []fs.DirEntry) error {
 	data, err := ManifestFile(f.fs, filepath.Join(f.target, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,11 +78,22 @@ func (f *Folder) ours(entries []fs.DirEntry) error {
 		}
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) {
+		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
 			return fmt.Errorf("%w: it also holds %s", ErrNotOurs, e.Name())
 		}
 	}
 	return nil
+}
+
+// litter reports whether a file has the name of one that a desktop puts into a folder that
+// somebody looks into, or that a program puts beside a file while it is open there.
+func litter(name string) bool {
+	switch name {
+	case ".DS_Store", "Thumbs.db", "desktop.ini", ".directory":
+		return true
+	}
+	return strings.HasPrefix(name, "._") || strings.HasPrefix(name, "~$") ||
+		strings.HasPrefix(name, ".~lock.") && strings.HasSuffix(name, "#")
 }
 
 // owned checks that the partial folder belongs to this user: another one could change the
