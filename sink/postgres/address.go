@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,10 +27,14 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err == nil && !strayed(dsn) {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
-		if config.RuntimeParams["application_name"] == "" {
-			config.RuntimeParams["application_name"] = appName
+		params := config.RuntimeParams
+		params["application_name"] = cmp.Or(params["application_name"], params["fallback_application_name"], appName)
+		params["client_encoding"] = "UTF8"
+		for _, key := range clientKeys {
+			if params[key] != "require" {
+				delete(params, key)
+			}
 		}
-		config.RuntimeParams["client_encoding"] = "UTF8"
 		if config.ConnectTimeout == 0 {
 			config.ConnectTimeout = connectTimeout
 		}
@@ -43,6 +48,11 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	return nil, fmt.Errorf("%w %s: the password cannot be read: in a URL, characters other than letters and digits"+
 		" must be percent-escaped; a password file needs no escapes", ErrAddress, safe)
 }
+
+// clientKeys are parameters of libpq's own that the driver would send to the server, which
+// does not know them. Without them, connections are made as well, unless one is required.
+var clientKeys = []string{"fallback_application_name", "gssencmode", "gsslib", "gssdelegation", "keepalives", "keepalives_idle",
+	"keepalives_interval", "keepalives_count", "load_balance_hosts", "sslcompression"}
 
 // atKeys are the parameters whose values may well have an @.
 var atKeys = []string{"user", "password", "sslpassword", "host", "dbname", "application_name", "options",

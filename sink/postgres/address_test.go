@@ -90,12 +90,24 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	}
 }
 
+// What libpq keeps to itself is not for the server, which does not know it.
+func TestParametersOfLibpq(t *testing.T) {
+	dsn := server.Database(t)
+	openStore(t, dsn+" keepalives=1 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 gssencmode=prefer gsslib=gssapi"+
+		" gssdelegation=0 load_balance_hosts=random sslcompression=0", Options{RetryFor: -1})
+	if _, err := Open(context.Background(), dsn+" gssencmode=require", Options{RetryFor: -1}); err == nil || !strings.Contains(err.Error(), "gssencmode") {
+		t.Errorf("what cannot be had: %v", err)
+	}
+}
+
 // Whoever looks at the server sees what is at work, under the name that the
 // address gives if it gives one.
 func TestApplicationName(t *testing.T) {
 	dsn := server.Database(t)
-	for want, dsn := range map[string]string{"bulk run": dsn, "nightly": dsn + " application_name=nightly"} {
-		s := openStore(t, dsn, Options{})
+	for want, params := range map[string]string{
+		"bulk run": "", "nightly": " application_name=nightly fallback_application_name=psql", "weekly": " fallback_application_name=weekly",
+	} {
+		s := openStore(t, dsn+params, Options{})
 		session := locked(t, s, "demo", sink.LockOptions{})
 		if n := value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1"+
 			" AND pid <> pg_backend_pid()", want); n == 0 {
