@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/linkforge/bulk/canon"
 )
@@ -20,11 +21,20 @@ func isURLName(name string) bool {
 	return false
 }
 
-var separators = strings.NewReplacer(" ", "", "_", "", "-", "")
-
-// fold makes names comparable that differ in case, spaces, underscores and
-// hyphens alone.
-func fold(name string) string { return separators.Replace(strings.ToLower(name)) }
+// fold makes names comparable that differ in case, white space of any kind, seen or not,
+// underscores and hyphens alone.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '_', '-', '\u200b', '\ufeff': // zero width space, byte order mark
+			return -1
+		}
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+}
 
 // nameColumns takes the cells of a header.
 func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }
