@@ -42,6 +42,11 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 	if err := isLock(f, locked.Size()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	if database, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err == nil {
+		// As SQLite makes its own files, so that all who may write the database can lock it.
+		// It fails for a file of somebody else, who did this for us.
+		_ = f.Chmod(database.Mode().Perm() | 0o600)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unknown host"

@@ -54,6 +54,19 @@ func TestHardLink(t *testing.T) {
 	open(t, path)
 }
 
+// Who may write the database may lock it.
+func TestModeOfTheLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	inSession(t, open(t, path), func(*session, sink.Run) {}, "w")
+	noError(t, os.Chmod(path, 0o660))
+	inSession(t, open(t, path), func(*session, sink.Run) {}, "w")
+	info, err := os.Stat(path + lockSuffix)
+	noError(t, err)
+	if info.Mode().Perm() != 0o660 {
+		t.Errorf("mode %v", info.Mode())
+	}
+}
+
 // A file that happens to have the name of the lock is not written to, but one that a run
 // was killed over is.
 func TestLockIsAnotherFile(t *testing.T) {
