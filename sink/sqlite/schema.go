@@ -66,6 +66,9 @@ func (c *conn) inspect() (ours bool, err error) {
 		return false, err
 	case id == 0 && v == 0 && len(names) == 0:
 		return false, nil
+	case id == 0 && v == 0 && slices.Contains(names, "links_url_key"):
+		return false, fmt.Errorf("%s: application_id is 0: %w, or was restored from an SQL dump, which leaves out what says so:"+
+			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, version)
 	case id != applicationID:
 		return false, fmt.Errorf("%s: application_id is %d, with %s: %w", c.path, id, some(names), sink.ErrNotOurs)
 	case v != version:

@@ -88,6 +88,7 @@ func TestRefused(t *testing.T) {
 		}},
 		{"another application", "application_id is 7", true, execAll("PRAGMA application_id = 7")},
 		{"version without id", "application_id is 0, with no tables", true, execAll("PRAGMA user_version = 1")},
+		{"restored from a dump", "PRAGMA application_id = 1651862635; PRAGMA user_version = 1", true, ours("PRAGMA application_id = 0; PRAGMA user_version = 0")},
 		{"newer version", "schema version 2, this program knows version 1", true, ours("PRAGMA user_version = 2")},
 		{"index dropped", "links_url_key is missing", true, ours("DROP INDEX links_url_key")},
 		{"not a database", "file is not a database (SQLite code 26): choose another", false, func(t *testing.T, path string) {
