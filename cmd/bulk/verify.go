@@ -38,9 +38,11 @@ func verifyCommand(ui *ui) *cobra.Command {
 collisions in DIR everything is computed again: canonical forms, codes, salts and
 who had the lower codes, duplicates, order, reasons, counts, digests, and that
 each row of the inputs is accounted for once. With --inputs the inputs are read
-again, and every row is compared. With --db every link of the mapping must be in
-the store, as must every owner of a lower code and the run with this manifest, and
-every link of the store must follow from its URL.
+again, and every row is compared; each is found by its name, else by the longest
+end of its path that tells it from the others, else as the only one that is left.
+With --db every link of the mapping must be in the store, as must every owner of a
+lower code and the run with this manifest, and every link of the store must follow
+from its URL.
 
 The first line on stdout (of CSV, the first below its header) is a summary; each
 further one is a finding. Two kinds are listed but are no faults: "unexplained", a

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -158,50 +159,76 @@ func (v *verifier) findInputs() error {
 	return err
 }
 
-// matchInputs finds for each input of the manifest the file that it is now: the
-// one of the same name, or else, of those that are left, the only one with the same
-// last element.
+// matchInputs finds for each input of the manifest the file that it is now: the one of
+// the same name, or else, of those that are left, the one whose path has the longest end
+// in common with it, if no other input or file has that end. The shortest is no element,
+// which all have, so that the last input finds the last file, whatever their names. A
+// wrong pair is no danger: its digests differ.
 func (v *verifier) matchInputs(given []string) ([]string, error) {
-	named := make(map[string]bool, len(given))
+	named := make(map[string]bool, len(given)) // and not found to be an input yet
 	for _, path := range given {
 		named[path] = true
 	}
-	paths, left := make([]string, len(v.manifest.Inputs)), map[string]int{}
+	paths := make([]string, len(v.manifest.Inputs))
+	find := func(i int, path string) {
+		paths[i] = path
+		delete(named, path)
+	}
 	for i, in := range v.manifest.Inputs {
 		if named[string(in.Name)] {
-			paths[i] = string(in.Name)
-			delete(named, paths[i])
-		} else {
-			left[filepath.Base(string(in.Name))]++
+			find(i, string(in.Name))
+		}
+	}
+	most := 0
+	for path := range named {
+		most = max(most, 1+strings.Count(filepath.Clean(path), "/"))
+	}
+	for n := most; n >= 0; n-- {
+		files, inputs := map[string][]string{}, map[string][]int{}
+		for path := range named {
+			if end, ok := lastElements(path, n); ok {
+				files[end] = append(files[end], path)
+			}
+		}
+		for i, in := range v.manifest.Inputs {
+			if end, ok := lastElements(string(in.Name), n); ok && paths[i] == "" {
+				inputs[end] = append(inputs[end], i)
+			}
+		}
+		for end, same := range inputs {
+			if len(same) == 1 && len(files[end]) == 1 {
+				find(same[0], files[end][0])
+			}
 		}
 	}
 	given = slices.DeleteFunc(given, func(path string) bool { return !named[path] })
-	byLast := map[string][]string{}
-	for _, path := range given {
-		last := filepath.Base(path)
-		byLast[last] = append(byLast[last], path)
-	}
 	for i, in := range v.manifest.Inputs {
 		if paths[i] != "" {
 			continue
 		}
 		last := filepath.Base(string(in.Name))
-		same := byLast[last]
-		if len(same) == 0 {
-			return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
+		if same := slices.IndexFunc(given, func(path string) bool { return filepath.Base(path) == last }); same >= 0 {
+			return nil, &source.UsageError{Input: given[same], Msg: "is not the only " + last + "; name all of these as the run did"}
 		}
-		if left[last] > 1 || len(same) > 1 {
-			return nil, &source.UsageError{Input: same[0], Msg: "is not the only " + last + "; name all of these as the run did"}
-		}
-		paths[i] = same[0]
-		delete(named, same[0])
+		return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
 	}
-	for _, path := range given {
-		if named[path] {
-			return nil, &source.UsageError{Input: path, Msg: "is no input of the run"}
-		}
+	if len(given) > 0 {
+		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}
 	}
 	return paths, nil
+}
+
+// lastElements returns the last n elements of a path, if it has as many.
+func lastElements(path string, n int) (end string, ok bool) {
+	path = filepath.Clean(path)
+	at := len(path) + 1
+	for range n {
+		if at == 0 {
+			return "", false
+		}
+		at = strings.LastIndexByte(path[:at-1], '/') + 1
+	}
+	return path[min(at, len(path)):], true
 }
 
 // openInput opens an input as the run did. If it has other columns now, or cannot be
@@ -253,6 +280,7 @@ func (v *verifier) inputOptions(m *report.Input) source.Options {
 	}
 	opts.UniqueNames = true // as the manifest has them
 	opts.FirstURL = true    // an earlier version may have made the run
+	opts.KnownAs = string(m.Name)
 	if len(m.URLColumns) == 1 {
 		opts.URLColumn = string(m.URLColumns[0])
 	}

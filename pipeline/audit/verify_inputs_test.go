@@ -178,12 +178,12 @@ func TestVerifyManifestInputs(t *testing.T) {
 	}
 }
 
-// Inputs that lie elsewhere now are told by the last elements of their names, where
-// that tells.
+// Inputs that lie elsewhere now are told by the ends of their paths, where these tell,
+// and the last one may have any name.
 func TestVerifyMovedInputs(t *testing.T) {
 	const text = "http://example.com/\nftp://x\n"
 	t.Chdir(t.TempDir())
-	for _, dir := range []string{"a", "b", "c"} {
+	for _, dir := range []string{"a", "b", "c", "d"} {
 		os.Mkdir(dir, 0o777)
 		os.WriteFile(dir+"/x.txt", []byte(text+"http://"+dir+"/"), 0o666)
 	}
@@ -196,20 +196,54 @@ func TestVerifyMovedInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	inputs := func(first ...string) audit.VerifyConfig {
-		return audit.VerifyConfig{Inputs: append(first, "moved/b/x.txt", "moved/y.txt")}
-	}
-	clean(t, inputs("a/x.txt"))
+	clean(t, audit.VerifyConfig{Inputs: []string{"a/x.txt", "moved/b/x.txt", "moved/y.txt"}})
 	if err := os.Rename("a", "moved/a"); err != nil {
 		t.Fatal(err)
 	}
-	for name, first := range map[string][]string{"two files": {"moved/a/x.txt"}, "three files": {"moved/a/x.txt", "c/x.txt"}, "one file": nil} {
-		cfg := inputs(first...)
-		cfg.Dir = "out"
-		var usage *source.UsageError
-		if _, err := audit.Verify(context.Background(), cfg); !errors.As(err, &usage) || !strings.HasSuffix(err.Error(), "/x.txt: is not the only x.txt; name all of these as the run did") {
-			t.Errorf("%s: %v", name, err)
+	os.WriteFile("moved/last.csv", []byte(text), 0o666)
+	os.WriteFile("moved/b.csv", []byte(text+"http://b/"), 0o666)
+	for _, list := range [][]string{
+		{"moved/a/x.txt", "moved/b/x.txt", "moved/y.txt"},
+		{"moved/a/x.txt", "./moved//b/x.txt", "moved/last.csv"},
+		{"moved/a/x.txt", "moved/b.csv", "moved/y.txt"},
+	} {
+		clean(t, audit.VerifyConfig{Inputs: list})
+	}
+	for name, list := range map[string][]string{ // other content
+		"renamed":   {"moved/a/x.txt", "moved/b/x.txt", "moved/b.csv"},
+		"elsewhere": {"moved/a/x.txt", "c/x.txt", "moved/y.txt"},
+	} {
+		if v := verify(t, audit.VerifyConfig{Inputs: list}); v.Kinds[audit.InputSum] == 0 {
+			t.Errorf("%s: found %+v", name, v.Findings)
 		}
+	}
+	for want, list := range map[string][]string{
+		"c/x.txt: is not the only x.txt; name all of these as the run did": {"c/x.txt", "d/x.txt", "moved/y.txt"},
+		"d/x.txt: is not the only x.txt; name all of these as the run did": {"d/x.txt", "moved/y.txt"},
+		"b/x.txt: is an input of the run and was not named with --inputs":  {"moved/a/x.txt", "moved/b.csv", "moved/last.csv"},
+		"a/x.txt: is an input of the run and was not named with --inputs":  {"moved/b/x.txt", "moved/y.txt"},
+		"c/x.txt: is no input of the run":                                  {"moved/a/x.txt", "moved/b/x.txt", "moved/y.txt", "c/x.txt"},
+	} {
+		var usage *source.UsageError
+		if _, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "out", Inputs: list}); !errors.As(err, &usage) || err.Error() != want {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// The file in which a stream was saved is read as the stream was, whatever its name.
+func TestVerifySavedInputs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const text = "http://example.com/\nftp://x\n"
+	os.WriteFile("saved.txt", []byte(text), 0o666)
+	cfg := pipeline.Config{Workspace: "demo", Inputs: []string{"-"}, Out: "out", Source: source.Options{Stdin: strings.NewReader(text)}}
+	must(pipeline.Run(context.Background(), cfg))
+	clean(t, audit.VerifyConfig{Inputs: []string{"saved.txt"}})
+	cfg.Inputs, cfg.Out = []string{"saved.txt"}, "next"
+	must(pipeline.Run(context.Background(), cfg))
+	v, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: "next", Inputs: []string{"-"}, Source: source.Options{Stdin: strings.NewReader(text)}})
+	if err != nil || v.Failed() > 0 {
+		t.Errorf("%v, %+v", err, v)
 	}
 }
 

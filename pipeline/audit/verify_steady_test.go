@@ -70,10 +70,11 @@ func TestVerifyManifestNamesOthers(t *testing.T) {
 		noted  bool
 		want   []audit.Kind // nil: an error
 	}{
-		"another, noted": {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
-		"another":        {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, false, nil},
-		"fewer, noted":   {func(m *report.Manifest) { m.Inputs = m.Inputs[:1] }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
-		"one twice":      {func(m *report.Manifest) { m.Inputs[1].Name = "a.csv" }, false, []audit.Kind{audit.BadManifest}},
+		"others, noted": {func(m *report.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"others":        {func(m *report.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, false, nil},
+		"another":       {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, false, []audit.Kind{audit.BadSource, audit.RowMissing}}, // the last file is taken for it
+		"fewer, noted":  {func(m *report.Manifest) { m.Inputs = m.Inputs[:1] }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"one twice":     {func(m *report.Manifest) { m.Inputs[1].Name = "a.csv" }, false, []audit.Kind{audit.BadManifest}},
 	} {
 		cfg := base(10)
 		cfg.DryRun = true
@@ -81,7 +82,7 @@ func TestVerifyManifestNamesOthers(t *testing.T) {
 		m := readManifest(t)
 		c.change(m)
 		writeManifest(t, m)
-		check := audit.VerifyConfig{Dir: "out", Version: "test", Inputs: []string{"a.csv", "b.csv"}}
+		check := audit.VerifyConfig{Dir: "out", Version: "test", Inputs: []string{"a.csv", "b.csv"}, MaxFindings: 10_000}
 		if c.noted {
 			check.ManifestSHA256 = result.ManifestSHA256
 		}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ func (in *Input) openText(w *window) error {
 	if bom {
 		start = len(utf8BOM)
 	}
-	if strings.EqualFold(filepath.Ext(TrimCompression(in.Name)), ".txt") { // one URL a line
+	if strings.EqualFold(filepath.Ext(TrimCompression(cmp.Or(in.opts.KnownAs, in.Name))), ".txt") { // one URL a line
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
 		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}

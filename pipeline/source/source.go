@@ -106,6 +106,7 @@ type Options struct {
 	WorkspaceColumn string    // name, or 1-based number; "": none
 	UniqueNames     bool      // the two columns are named as in Input.Columns, never as in the header; not for a run
 	FirstURL        bool      // if two cells of a rejects row may hold its URL, the first does, as in earlier versions
+	KnownAs         string    // the name whose extension tells a list of URLs from CSV; "": that of the input; not for a run
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
 	Block           int       // bytes of a text that are read at a time; 0: 256 KiB
