@@ -52,15 +52,16 @@ func (b *Bucket) Key(i int) uint64 { return b.entries[i].key }
 // Record returns the content of record i in order. The sorter owns it.
 func (b *Bucket) Record(i int) []byte { return b.content(b.entries[i]) }
 
-// Touch reads a little of each of the records [from, to) in order and returns
-// nothing of meaning: the processor then has them at hand. Records lie all over
-// the bucket's memory, and misses that do not wait for each other cost less.
-func (b *Bucket) Touch(from, to int) (sum byte) {
+// Touch reads a little of each of the records [from, to) in order: the processor
+// then has them at hand. Records lie all over the bucket's memory, and misses that
+// do not wait for each other cost less.
+func (b *Bucket) Touch(from, to int) {
+	var sum byte
 	for _, e := range b.entries[min(from, len(b.entries)):min(to, len(b.entries))] {
 		at := b.chunks[e.ref>>offsetBits][e.ref&(1<<offsetBits-1)*align:]
 		sum += at[0] + at[min(64, len(at)-1)] + at[min(128, len(at)-1)]
 	}
-	return sum
+	runtime.KeepAlive(sum) // lest the reads be left out
 }
 
 // Search returns the index of the first record that is not before this group
@@ -248,20 +249,20 @@ func (b *Bucket) enterAll() {
 	}
 	b.entries = make([]entry, 0, b.count)
 	for c, chunk := range b.chunks {
-		runtime.KeepAlive(sweep(chunk)) // lest its reads be left out
+		sweep(chunk)
 		b.enter(c<<offsetBits, chunk)
 	}
 }
 
-// sweep reads a byte of each cache line and returns nothing of meaning. Where a record
-// begins is known only from the one before it, so that enter would wait for the memory
-// of each.
-func sweep(chunk []byte) (sum byte) {
+// sweep reads a byte of each cache line, as Touch does. Where a record begins is known
+// only from the one before it, so that enter would wait for the memory of each.
+func sweep(chunk []byte) {
 	const line = 64
+	var sum byte
 	for at := 0; at < len(chunk); at += line {
 		sum += chunk[at]
 	}
-	return sum
+	runtime.KeepAlive(sum)
 }
 
 // enter appends the entries of records, of which the first has this reference.
