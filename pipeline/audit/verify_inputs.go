@@ -220,15 +220,11 @@ func (v *verifier) matchInputs(given []string) ([]string, error) {
 
 // lastElements returns the last n elements of a path, if it has as many.
 func lastElements(path string, n int) (end string, ok bool) {
-	path = filepath.Clean(path)
-	at := len(path) + 1
-	for range n {
-		if at == 0 {
-			return "", false
-		}
-		at = strings.LastIndexByte(path[:at-1], '/') + 1
+	elements := strings.Split(filepath.Clean(path), "/")
+	if n > len(elements) {
+		return "", false
 	}
-	return path[min(at, len(path)):], true
+	return strings.Join(elements[len(elements)-n:], "/"), true
 }
 
 // openInput opens an input as the run did. If it has other columns now, or cannot be
