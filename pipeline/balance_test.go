@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -45,7 +45,7 @@ func TestBalanceOfRejects(t *testing.T) {
 		if err := errors.Join(r.records.Finish(t.Context()), r.rejects.Finish(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		if r.folder, err = report.Claim(out, report.ClaimOptions{}); err != nil {
+		if r.folder, err = outdir.Claim(out, outdir.ClaimOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var tooMany *TooManyRejectsError

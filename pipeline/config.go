@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -35,7 +36,7 @@ type Config struct {
 	Store     sink.Store    // nil: nothing is looked up, nothing is stored
 	StoreName string        // for timings.json; without a password
 	DryRun    bool          // look the store up, write nothing to it
-	NoWait    bool          // fail with sink.ErrLocked or report.ErrBusy rather than wait for another run
+	NoWait    bool          // fail with sink.ErrLocked or outdir.ErrBusy rather than wait for another run
 	RetryFor  time.Duration // how long to try a store that cannot be reached, unless it has done so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: once
 
 	Out          string // output folder
@@ -47,7 +48,7 @@ type Config struct {
 	ExcelSafe    bool
 	NoCarry      bool // leave the other columns of the input out of the mapping
 
-	MaxRejects report.MaxRejects
+	MaxRejects manifest.MaxRejects
 	AsOf       time.Time // zero: now
 	Workers    int       // 0: as many as processors, or as Memory allows
 	Memory     int64     // bytes that the run may use, with debug.SetMemoryLimit, see the package comment; 0: no bound
@@ -199,7 +200,7 @@ func checkBaseURL(base string) error {
 // what an earlier attempt loaded before another writer took codes.
 type TooManyRejectsError struct {
 	Rejected, Read int64
-	Limit          report.MaxRejects
+	Limit          manifest.MaxRejects
 	Stored         int64 // links of that attempt; mostly 0
 	Run            int32 // their run
 }

@@ -162,7 +162,7 @@ func (s *settlement) isFresh(b *extsort.Bucket, i, j int) bool {
 	if j == 0 && s.heads[i].known || j > 0 && sameURL(b, j-1, j) {
 		return false
 	}
-	return s.outcome(i, j) == created
+	return s.fateOf(i, j) == created
 }
 
 func (r *run) codeOf(h codegen.Hash) assign.Code {

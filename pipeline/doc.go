@@ -30,7 +30,7 @@
 //     killed are all handled alike: settle again, load what is missing, write the
 //     reports anew.
 //   - A folder of output belongs to its run from before the inputs are read until
-//     it has its name (report.Folder.Own): a run of something else is refused.
+//     it has its name (outdir.Dir.Own): a run of something else is refused.
 //   - read = created + existing + duplicate + rejected, and the numbers as settled
 //     are the numbers as written, or the run fails.
 //

@@ -14,6 +14,8 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -34,7 +36,7 @@ type piece struct {
 	block report.Block // nil: its rows are only put in the order of the input
 	*linked
 	salted []decision // of its links, those with a salt above 0
-	rows   [3]int64   // of the block, by report.Outcome
+	rows   [3]int64   // of the block, by outcome.Outcome
 	done   chan struct{}
 }
 
@@ -87,7 +89,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 	placed := r.newPlaceSorter(r.budget.placed, r.budget.loads)
 	defer func() { err = errors.Join(err, r.closeSorter(placed)) }()
 	r.cfg.Status.enter(StageOrder)
-	if err := r.timings.time("order", func(s *report.Stage) error {
+	if err := r.timings.time("order", func(s *manifest.Stage) error {
 		s.Rows = r.records.Len()
 		if err := r.emitSorted(ctx, out, placed, session, row); err != nil {
 			return err
@@ -102,7 +104,7 @@ func (r *run) emit(ctx context.Context, session sink.Session, row sink.Run) (_ *
 // timeWriting does the stage that writes the mapping.
 func (r *run) timeWriting(write func() error) error {
 	r.cfg.Status.enter(StageWrite)
-	return r.timings.time("write", func(s *report.Stage) error {
+	return r.timings.time("write", func(s *manifest.Stage) error {
 		err := write()
 		s.Rows = r.cfg.Status.Written.Load()
 		return err
@@ -317,9 +319,9 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		p.codes = f.run.scheme.AppendCode(p.codes, hash)
 		f.row.Code = p.codes[start:len(p.codes):len(p.codes)]
 	}
-	outcome := report.Created
+	as := outcome.Created
 	if d.outcome == found {
-		outcome = report.Existing
+		as = outcome.Existing
 	}
 	if first == 0 && s.heads[b.number].known {
 		first = -1
@@ -327,9 +329,9 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
 		r := decode(rec)
-		f.row.Outcome = report.Duplicate
+		f.row.Outcome = outcome.Duplicate
 		if i == first {
-			f.row.Outcome = outcome
+			f.row.Outcome = as
 			if f.load && d.outcome == created {
 				p.links = append(p.links, f.link(&r, hash))
 			}

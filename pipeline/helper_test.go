@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -211,9 +211,9 @@ func dump(t *testing.T, dir string) []string {
 	return lines
 }
 
-func manifest(t *testing.T) *report.Manifest {
+func readManifest(t *testing.T) *manifest.Manifest {
 	t.Helper()
-	m, err := report.ReadManifest([]byte(read(t, "out/manifest.json")))
+	m, err := manifest.Read([]byte(read(t, "out/manifest.json")))
 	must(t, err)
 	return m
 }

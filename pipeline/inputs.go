@@ -13,6 +13,8 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -49,7 +51,7 @@ func nameInputs(cfg *Config) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(names) > report.MaxInputs {
+	if len(names) > manifest.MaxInputs {
 		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
 	if cfg.ReportFormat != report.CSV {
@@ -131,7 +133,7 @@ func apart(out string, store []string) error {
 // is written: the run would replace it with them in it.
 func outside(out string, names []string) error {
 	var folders []fs.FileInfo
-	for _, folder := range []string{out, report.PartialOf(out)} {
+	for _, folder := range []string{out, outdir.PartialOf(out)} {
 		if info, err := os.Stat(folder); err == nil {
 			folders = append(folders, info)
 		}
@@ -249,19 +251,19 @@ func (i *input) all(cells [][]byte, url, workspace []byte, carried func(c int) [
 }
 
 // manifest describes the inputs, once they are read.
-func (in *inputs) manifest() []report.Input {
-	var list []report.Input
+func (in *inputs) manifest() []manifest.Input {
+	var list []manifest.Input
 	for _, i := range in.list {
-		m := report.Input{
-			Name: report.Text(i.Name), Format: i.Format, Compression: i.Compression,
+		m := manifest.Input{
+			Name: manifest.Text(i.Name), Format: i.Format, Compression: i.Compression,
 			Records: i.Records(), Size: i.Size(),
 		}
 		if i.Dialect != nil {
-			d := report.Dialect(*i.Dialect)
+			d := manifest.Dialect(*i.Dialect)
 			m.Dialect = &d
 		}
 		for _, name := range i.Columns {
-			m.Columns = append(m.Columns, report.Text(name))
+			m.Columns = append(m.Columns, manifest.Text(name))
 		}
 		for _, c := range i.URLs {
 			m.URLColumns = append(m.URLColumns, m.Columns[c])

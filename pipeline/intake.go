@@ -11,7 +11,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -131,16 +131,16 @@ func (w *worker) batch(number int, b *source.Batch) {
 		at := place{number, b.Rows[i], b.Offsets[i]}
 		if reason, detail := w.row(in, i, at); reason != "" {
 			w.cells = in.all(w.cells[:0], w.url(in, i), w.cell(in.Workspace, i), func(c int) []byte { return w.cell(in.carried[c], i) })
-			w.reject(at, report.Reject{Reason: reason, Detail: detail, Cells: w.cells})
+			w.reject(at, outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 		}
 	}
 	for _, e := range b.Errors {
 		at := place{number, e.Row, e.Offset}
-		w.reject(at, report.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+		w.reject(at, outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
 	}
 }
 
-func (w *worker) reject(at place, rej report.Reject) {
+func (w *worker) reject(at place, rej outcome.Reject) {
 	w.counted[rej.Reason]++
 	w.run.cfg.Status.Rejected.Add(1)
 	w.rejects.file(at, rej)
@@ -150,7 +150,7 @@ func (w *worker) reject(at place, rej report.Reject) {
 func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	original := w.url(in, i)
 	if len(original) == 0 {
-		return report.MissingURL, report.MissingURLDetail
+		return outcome.MissingURL, outcome.MissingURLDetail
 	}
 	rec, err := w.run.cfg.Profile.Append(startRecord(w.buf), original)
 	w.buf = rec
@@ -161,7 +161,7 @@ func (w *worker) row(in *input, i int, at place) (reason, detail string) {
 	workspace, flags := w.workspace(in, i)
 	group, err := w.workspaces.lookup(workspace)
 	if err != nil {
-		return report.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
+		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
 	h := w.hasher.Sum(rec[recordHead:], workspace, 0)
 	rec = finishRecord(rec, h, original, flags)

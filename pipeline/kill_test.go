@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -282,7 +282,7 @@ func execKilled(t *testing.T, point, dsn string) bool {
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
 		return true
 	}
-	if !strings.Contains(string(output), report.ErrExists.Error()) {
+	if !strings.Contains(string(output), outdir.ErrExists.Error()) {
 		t.Fatalf("%s: %v: %s", point, err, output)
 	}
 	return false

@@ -10,6 +10,9 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
@@ -19,8 +22,8 @@ type written struct {
 	settled    *settlement
 	mapping    report.Mapping
 	collisions *report.Collisions
-	files      [2]*report.File
-	rows       [3]int64 // of the mapping, by report.Outcome
+	files      [2]*outdir.File
+	rows       [3]int64 // of the mapping, by outcome.Outcome
 	collided   int64
 
 	mu     sync.Mutex // guards digest
@@ -36,7 +39,7 @@ func (w *written) digested(d *report.RowDigest) {
 
 // linkReports are the names of the reports that are written while links are loaded.
 func (r *run) linkReports() []string {
-	return []string{r.cfg.ReportFormat.FileName(), report.CollisionsName}
+	return []string{r.cfg.ReportFormat.FileName(), manifest.CollisionsName}
 }
 
 // openReports makes the files of one attempt in place of those of an earlier one.
@@ -74,31 +77,31 @@ func (w *written) add(p *piece) error {
 			w.collided++
 		}
 	}
-	for outcome, n := range p.rows {
-		w.rows[outcome] += n
+	for as, n := range p.rows {
+		w.rows[as] += n
 	}
 	return nil
 }
 
 // close ends both files and describes them.
-func (w *written) close() ([]report.FileSum, error) {
+func (w *written) close() ([]manifest.FileSum, error) {
 	mapping, err := closeReport(w.mapping, w.files[0], w.rows[0]+w.rows[1]+w.rows[2])
 	collisions, err2 := closeReport(w.collisions, w.files[1], w.collided)
 	mapping.RowDigest = w.digest.Sum()
-	return []report.FileSum{mapping, collisions}, errors.Join(err, err2)
+	return []manifest.FileSum{mapping, collisions}, errors.Join(err, err2)
 }
 
 // closeReport ends a report and its file.
-func closeReport(w io.Closer, file *report.File, rows int64) (report.FileSum, error) {
+func closeReport(w io.Closer, file *outdir.File, rows int64) (manifest.FileSum, error) {
 	if err := errors.Join(w.Close(), file.Close()); err != nil {
-		return report.FileSum{}, err
+		return manifest.FileSum{}, err
 	}
-	return report.FileSum{Name: file.Name(), Rows: rows, SHA256: file.SHA256()}, nil
+	return manifest.FileSum{Name: file.Name(), Rows: rows, SHA256: file.SHA256()}, nil
 }
 
 // options are those that can change a result, as manifest and fingerprint hold them.
-func (c *Config) options() report.Options {
-	return report.Options{
+func (c *Config) options() manifest.Options {
+	return manifest.Options{
 		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
 		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
 		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
@@ -116,17 +119,17 @@ func (r *run) reasons() map[string]int64 {
 		}
 	}
 	if r.settled != nil && r.settled.rejected > 0 {
-		reasons[report.CodeSpaceExhausted] = r.settled.rejected
+		reasons[outcome.CodeSpaceExhausted] = r.settled.rejected
 	}
 	return reasons
 }
 
-func (r *run) manifest(counts sink.Counts, files []report.FileSum) *report.Manifest {
-	return &report.Manifest{
+func (r *run) manifest(counts sink.Counts, files []manifest.FileSum) *manifest.Manifest {
+	return &manifest.Manifest{
 		Version: r.cfg.Version, Profile: r.cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
-		Scheme:  report.Scheme{Name: codegen.Name, CodeLength: r.cfg.CodeLength, MaxRetries: r.cfg.MaxRetries},
+		Scheme:  manifest.Scheme{Name: codegen.Name, CodeLength: r.cfg.CodeLength, MaxRetries: r.cfg.MaxRetries},
 		Options: r.cfg.options(), AsOf: r.result.AsOf, Inputs: r.inputs.manifest(),
-		Counts: report.Counts(counts), Reasons: r.reasons(), Files: files,
+		Counts: manifest.Counts(counts), Reasons: r.reasons(), Files: files,
 	}
 }
 
@@ -136,7 +139,7 @@ func (r *run) fingerprint() (string, error) {
 	m := r.description()
 	m.Version = ""
 	var buf bytes.Buffer
-	if err := report.WriteManifest(&buf, m); err != nil {
+	if err := manifest.Write(&buf, m); err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(buf.Bytes())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -30,7 +30,7 @@ func (f *formatter) place(workspace uint32, rec []byte, r *record) {
 func (f *formatter) decodePlaced(placed []byte) record {
 	workspace, n := binary.Uvarint(placed)
 	f.row.Workspace = f.run.workspaceName(uint32(workspace))
-	f.row.Outcome = report.Outcome(placed[n])
+	f.row.Outcome = outcome.Outcome(placed[n])
 	salt, m := binary.Uvarint(placed[n+1:])
 	f.row.Salt = int(salt) - 1
 	code, rec := cutCell(placed[n+1+m:])

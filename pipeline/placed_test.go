@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -24,7 +25,7 @@ func TestReportOrder(t *testing.T) {
 			cfg.ReportFormat, cfg.Store = format, openStore(t, t.TempDir())
 			run(t, cfg, inputs)
 			want, _ := mappingRows(t, mapping)
-			rejects, collisions, digest := read(t, "out/rejects.csv"), read(t, "out/collisions.csv"), manifest(t).Files[0].RowDigest
+			rejects, collisions, digest := read(t, "out/rejects.csv"), read(t, "out/collisions.csv"), readManifest(t).Files[0].RowDigest
 			if digest == "" {
 				t.Error("the manifest has no digest of the rows")
 			}
@@ -44,7 +45,7 @@ func TestReportOrder(t *testing.T) {
 					if read(t, "out/rejects.csv") != rejects || read(t, "out/collisions.csv") != collisions {
 						t.Error("rejects or collisions differ")
 					}
-					if m := manifest(t); m.Files[0].RowDigest != digest || m.Options["report_order"] != report.Text("input") {
+					if m := readManifest(t); m.Files[0].RowDigest != digest || m.Options["report_order"] != manifest.Text("input") {
 						t.Errorf("manifest: %+v", m)
 					}
 				}

@@ -6,16 +6,16 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // FuzzRecord encodes a row as the sort holds it and gets it back.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("http://a/"), []byte("http://a/"), []byte("x"), []byte(nil), uint64(1), uint32(0), int64(1), int64(-1))
 	f.Add([]byte("http://a/"), []byte(" HTTP://a"), bytes.Repeat([]byte("y"), 300), []byte(""), uint64(1)<<63, uint32(300), int64(1)<<40, int64(1)<<50)
-	f.Add([]byte(""), []byte("x"), []byte(nil), []byte(nil), uint64(0), uint32(report.MaxInputs-1), int64(1)<<rowBits-1, int64(math.MaxInt64))
+	f.Add([]byte(""), []byte("x"), []byte(nil), []byte(nil), uint64(0), uint32(manifest.MaxInputs-1), int64(1)<<rowBits-1, int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, canonical, original, a, b []byte, hash uint64, source uint32, row, offset int64) {
-		if len(canonical) > 1<<16-1 || source >= report.MaxInputs || row < 0 || row >= 1<<rowBits || offset < -1 {
+		if len(canonical) > 1<<16-1 || source >= manifest.MaxInputs || row < 0 || row >= 1<<rowBits || offset < -1 {
 			return
 		}
 		if len(b) == 0 && row%2 == 0 {

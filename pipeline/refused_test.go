@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -170,12 +172,12 @@ func TestOutputIsRefusedFirst(t *testing.T) {
 			t.Errorf("%s: %v, want %v", out, err, want)
 		}
 	}
-	refused("out", report.ErrExists)
-	refused("other", report.ErrNotOurs)
+	refused("out", outdir.ErrExists)
+	refused("other", manifest.ErrNotOurs)
 	refused("new", opened)
-	f, err := report.Claim("out", report.ClaimOptions{Overwrite: true})
+	f, err := outdir.Claim("out", outdir.ClaimOptions{Overwrite: true})
 	must(t, err)
-	refused("out", report.ErrBusy)
+	refused("out", outdir.ErrBusy)
 	must(t, f.Abandon())
-	refused("out", report.ErrExists)
+	refused("out", outdir.ErrExists)
 }

@@ -10,6 +10,8 @@ import (
 	"iter"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -20,7 +22,7 @@ type rejectWriter struct {
 	buf    []byte
 }
 
-func (w *rejectWriter) file(at place, rej report.Reject) {
+func (w *rejectWriter) file(at place, rej outcome.Reject) {
 	w.buf = appendReject(w.buf[:0], at.offset, rej)
 	copy(w.sorted.Reserve(0, at.key(), len(w.buf)), w.buf)
 }
@@ -41,7 +43,7 @@ func (r *run) newPlaceSorter(memory int64, loads int) *extsort.Sorter {
 // appendReject encodes what the key of a reject does not tell:
 //
 //	byte offset + 1 uvarint | reason, detail, raw and each cell as a cell of a record
-func appendReject(dst []byte, offset int64, rej report.Reject) []byte {
+func appendReject(dst []byte, offset int64, rej outcome.Reject) []byte {
 	dst = binary.AppendUvarint(dst, uint64(offset+1))
 	dst = appendCell(dst, []byte(rej.Reason))
 	dst = appendCell(dst, []byte(rej.Detail))
@@ -54,27 +56,27 @@ func appendReject(dst []byte, offset int64, rej report.Reject) []byte {
 
 // writeRejects writes all rejects in order: those of the intake and the rows
 // whose URL found no code.
-func (r *run) writeRejects(ctx context.Context) (_ report.FileSum, err error) {
-	file, err := r.folder.Create(report.RejectsName)
+func (r *run) writeRejects(ctx context.Context) (_ manifest.FileSum, err error) {
+	file, err := r.folder.Create(manifest.RejectsName)
 	if err != nil {
-		return report.FileSum{}, err
+		return manifest.FileSum{}, err
 	}
 	w := report.NewRejects(file, r.inputs.columns)
 	late := r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.closeSorter(late)) }()
 	if err := r.rejectExhausted(ctx, late); err != nil {
-		return report.FileSum{}, err
+		return manifest.FileSum{}, err
 	}
 	rows := int64(0)
 	var failed error
 	for key, rec := range merge(contents(ctx, r.rejects, &failed), contents(ctx, late, &failed)) {
 		if err := w.Append(r.decodeReject(key, rec)); err != nil {
-			return report.FileSum{}, err
+			return manifest.FileSum{}, err
 		}
 		rows++
 	}
 	if failed != nil {
-		return report.FileSum{}, failed
+		return manifest.FileSum{}, failed
 	}
 	return closeReport(w, file, rows)
 }
@@ -117,12 +119,12 @@ func merge(a, b iter.Seq2[uint64, []byte]) iter.Seq2[uint64, []byte] {
 	}
 }
 
-func (r *run) decodeReject(key uint64, rec []byte) *report.Reject {
+func (r *run) decodeReject(key uint64, rec []byte) *outcome.Reject {
 	offset, n := binary.Uvarint(rec)
 	reason, rest := cutCell(rec[n:])
 	detail, rest := cutCell(rest)
 	raw, rest := cutCell(rest)
-	rej := &report.Reject{
+	rej := &outcome.Reject{
 		Source: r.inputs.list[key>>rowBits].Name, Row: int64(key & (1<<rowBits - 1)), Offset: int64(offset) - 1,
 		Reason: string(reason), Detail: string(detail), Raw: raw,
 	}
@@ -160,11 +162,11 @@ func (r *run) rejectExhausted(ctx context.Context, late *extsort.Sorter) error {
 }
 
 // rejectRecord makes a reject of a record, with the cells that the input had.
-func (r *run) rejectRecord(workspace []byte, rec record) (place, report.Reject) {
+func (r *run) rejectRecord(workspace []byte, rec record) (place, outcome.Reject) {
 	carried := rec.carried(nil, len(r.inputs.carried))
 	in := r.inputs.list[rec.place.source]
-	return rec.place, report.Reject{
-		Reason: report.CodeSpaceExhausted,
+	return rec.place, outcome.Reject{
+		Reason: outcome.CodeSpaceExhausted,
 		Detail: fmt.Sprintf("all %d codes of this URL have other owners", r.cfg.MaxRetries+1),
 		Cells:  in.all(nil, rec.original, originalWorkspace(workspace, rec.flags), func(c int) []byte { return carried[c] }),
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -101,7 +101,7 @@ func TestWaitIsTimed(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	var got report.Timings
+	var got manifest.Timings
 	must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
 	var names []string
 	waited := 0.0
@@ -152,7 +152,7 @@ func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	store, over := openStore(t, t.TempDir()), false
 	cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", MaxRetries: pipeline.NoRetries,
 		Store: sessions{store, func(s sink.Session) sink.Session { return &overtakenSession{s, &over} }}}
-	cfg.MaxRejects, _ = report.ParseMaxRejects("0")
+	cfg.MaxRejects, _ = manifest.ParseMaxRejects("0")
 	result, err := pipeline.Run(t.Context(), cfg)
 	var tooMany *pipeline.TooManyRejectsError
 	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "bulk undo 1 ") {
@@ -205,7 +205,7 @@ func TestDryRunOfAChangingStore(t *testing.T) {
 		write(t, "a.txt", url+"\n")
 		store := &spoiled{Store: openStore(t, t.TempDir())}
 		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: store, DryRun: true}
-		cfg.MaxRejects, _ = report.ParseMaxRejects("0")
+		cfg.MaxRejects, _ = manifest.ParseMaxRejects("0")
 		_, err := pipeline.Run(t.Context(), cfg)
 		var tooMany *pipeline.TooManyRejectsError
 		if refused := errors.As(err, &tooMany); refused != (url == "refused") || !refused && err != nil || store.peeked != 2 {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -33,7 +35,7 @@ type run struct {
 	scheme     codegen.Scheme
 	workspace  []byte // the default
 	started    time.Time
-	folder     *report.Folder
+	folder     *outdir.Dir
 	killed     *sink.Run // run whose output is in the folder, but which the store does not know as finished
 	asked      bool      // adopt has seen the unfinished runs of the store once
 	superseded int32     // with NewRun, the highest id among those: it goes on with none of them
@@ -57,7 +59,7 @@ type run struct {
 
 // Run does the whole job. The result is valid, as far as the run got, also with
 // an error. Errors to tell apart: UsageError and source.UsageError,
-// report.ErrExists, ErrNotOurs, ErrUnfinished and ErrBusy (nothing was done);
+// outdir.ErrExists, ErrNotOurs, ErrUnfinished and ErrBusy (nothing was done);
 // TooManyRejectsError (rejects and manifest are written); sink.ErrRetryable,
 // sink.ErrLocked and the cause of ctx (the same run again finishes the job). Rows
 // that were rejected are no error.
@@ -112,7 +114,7 @@ func (r *run) do(ctx context.Context) (err error) {
 	})
 	r.rejects = r.newRejectSorter()
 	defer func() { err = errors.Join(err, r.records.Close(), r.rejects.Close()) }()
-	if err := r.timings.time("read", func(s *report.Stage) error {
+	if err := r.timings.time("read", func(s *manifest.Stage) error {
 		err := r.intake(ctx)
 		s.Rows, s.Bytes = r.recordsRead(), r.cfg.Status.Bytes.Load()
 		return err
@@ -197,7 +199,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.timings.time("settle", func(s *report.Stage) error {
+	if err := r.timings.time("settle", func(s *manifest.Stage) error {
 		s.Rows = r.records.Len()
 		return r.settle(ctx, session, row.ID)
 	}); err != nil {
@@ -210,7 +212,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	}
 	row.Counts = r.settled.counts()
 	r.result.Counts = row.Counts
-	if r.cfg.MaxRejects.Exceeded(report.Counts(row.Counts)) {
+	if r.cfg.MaxRejects.Exceeded(manifest.Counts(row.Counts)) {
 		return r.refuse(ctx, row)
 	}
 	return r.deliver(ctx, session, row)
@@ -260,7 +262,7 @@ func (r *run) refuse(ctx context.Context, row sink.Run) error {
 			return err
 		}
 	}
-	links := [3]int64{report.Created: row.Counts.Created, report.Existing: row.Counts.Existing, report.Duplicate: row.Counts.Duplicate}
+	links := [3]int64{outcome.Created: row.Counts.Created, outcome.Existing: row.Counts.Existing, outcome.Duplicate: row.Counts.Duplicate}
 	if err := r.account(ctx, &row, links, nil); err != nil { // as if they were written
 		return err
 	}
@@ -320,7 +322,7 @@ func (r *run) enterFinish() {
 
 // account writes the rejects and, if the books balance, the manifest, whose digest it
 // notes: rows are those of the mapping, and files what is written before.
-func (r *run) account(ctx context.Context, row *sink.Run, rows [3]int64, files []report.FileSum) error {
+func (r *run) account(ctx context.Context, row *sink.Run, rows [3]int64, files []manifest.FileSum) error {
 	rejects, err := r.writeRejects(ctx)
 	if err != nil {
 		return err
@@ -328,20 +330,20 @@ func (r *run) account(ctx context.Context, row *sink.Run, rows [3]int64, files [
 	if err := r.balance(row.Counts, rows, rejects.Rows); err != nil {
 		return err
 	}
-	manifest, err := r.folder.Create(report.ManifestName)
+	file, err := r.folder.Create(manifest.Name)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(report.WriteManifest(manifest, r.manifest(row.Counts, append(files, rejects))), manifest.Close())
-	row.ManifestSHA256 = manifest.SHA256()
+	err = errors.Join(manifest.Write(file, r.manifest(row.Counts, append(files, rejects))), file.Close())
+	row.ManifestSHA256 = file.SHA256()
 	return err
 }
 
 // balance compares the books as settled with what was read and written: rows of the
-// mapping by report.Outcome, and rejects.
+// mapping by outcome.Outcome, and rejects.
 func (r *run) balance(c sink.Counts, rows [3]int64, rejects int64) error {
-	w := sink.Counts{Read: r.recordsRead(), Created: rows[report.Created], Existing: rows[report.Existing],
-		Duplicate: rows[report.Duplicate], Rejected: rejects}
+	w := sink.Counts{Read: r.recordsRead(), Created: rows[outcome.Created], Existing: rows[outcome.Existing],
+		Duplicate: rows[outcome.Duplicate], Rejected: rejects}
 	if w != c || w.Read != w.Created+w.Existing+w.Duplicate+w.Rejected {
 		return fmt.Errorf("the books do not balance: settled %+v, written %+v", c, w)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
 	"github.com/parquet-go/parquet-go"
 )
@@ -180,7 +180,7 @@ func TestLimit(t *testing.T) {
 		}
 		left := want
 		for i, n := range []int64{3, 0, 2, 2} {
-			if got := manifest(t).Inputs[i].Records; got != min(n, left) {
+			if got := readManifest(t).Inputs[i].Records; got != min(n, left) {
 				t.Errorf("limit %d: %d records of input %d", limit, got, i)
 			}
 			left -= min(n, left)
@@ -395,7 +395,7 @@ func TestRejectsAgain(t *testing.T) {
 	second, two := job(t, cfg, map[string]string{"rejects.csv": first["rejects.csv"]})
 	exhausted := int64(0)
 	for _, r := range records(t, first["rejects.csv"]) {
-		if r["reason"] == report.CodeSpaceExhausted {
+		if r["reason"] == outcome.CodeSpaceExhausted {
 			exhausted++
 		}
 	}
@@ -405,7 +405,7 @@ func TestRejectsAgain(t *testing.T) {
 	strip := func(text string) []string {
 		var lines []string
 		for _, r := range records(t, text) {
-			if r["reason"] != report.CodeSpaceExhausted {
+			if r["reason"] != outcome.CodeSpaceExhausted {
 				lines = append(lines, fmt.Sprint(r["reason"], r["detail"], r["url"], r["team"], r["note"], r["raw"]))
 			}
 		}
@@ -421,7 +421,7 @@ func TestRejectOfALongWorkspace(t *testing.T) {
 	cfg, team := base(10), strings.Repeat("\xff", 300_000)
 	first, _ := job(t, cfg, map[string]string{"a.csv": csvFile([]string{"http://a/," + team + ",x"})})
 	again, _ := job(t, cfg, map[string]string{"rejects.csv": first["rejects.csv"]})
-	if r := records(t, again["rejects.csv"]); len(r) != 1 || r[0]["reason"] != report.BadWorkspace || r[0]["team"] != team || len(r[0]["detail"]) > 1000 {
+	if r := records(t, again["rejects.csv"]); len(r) != 1 || r[0]["reason"] != outcome.BadWorkspace || r[0]["team"] != team || len(r[0]["detail"]) > 1000 {
 		t.Errorf("%d rejects, %.1000q", len(r), again["rejects.csv"])
 	}
 }

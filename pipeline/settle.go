@@ -16,19 +16,19 @@ import (
 
 // An outcome says what became of a URL of the batch. Nearly all have the code of
 // salt 0, and need no more than this byte.
-type outcome uint8
+type fate uint8
 
 const (
-	created   outcome = iota // or fresh, as long as somebody may contest its code
-	loaded                   // created by an earlier attempt of this very run
-	found                    // in the store
-	exhausted                // has no code
-	special                  // see settlement.special
+	created   fate = iota // or fresh, as long as somebody may contest its code
+	loaded                // created by an earlier attempt of this very run
+	found                 // in the store
+	exhausted             // has no code
+	special               // see settlement.special
 )
 
 // A decision is what became of a URL, with its code if it is not that of salt 0.
 type decision struct {
-	outcome outcome
+	outcome fate
 	url     assign.URL // none if exhausted
 	code    string
 	salt    int // -1: none gives the code
@@ -44,8 +44,8 @@ type settlement struct {
 
 	anyPopulated bool // one of them has
 
-	outcomes [][]outcome // by bucket, then by the URL's first record; nil: all created
-	heads    []head      // of each bucket, where the URL of its first record begins if in an earlier one
+	outcomes [][]fate // by bucket, then by the URL's first record; nil: all created
+	heads    []head   // of each bucket, where the URL of its first record begins if in an earlier one
 
 	mu         sync.Mutex // guards what follows while buckets are visited in parallel
 	special    map[sink.Key]decision
@@ -75,7 +75,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, runID int32) err
 	buckets := r.records.Buckets()
 	s := &settlement{
 		run: r, session: session, runID: runID,
-		outcomes: make([][]outcome, buckets), heads: make([]head, buckets),
+		outcomes: make([][]fate, buckets), heads: make([]head, buckets),
 		special: map[sink.Key]decision{}, lowerOwner: map[assign.Slot][]byte{},
 	}
 	if err := s.askPopulated(ctx); err != nil {
@@ -173,16 +173,16 @@ func sameURL(b *extsort.Bucket, i, j int) bool {
 
 // mark sets the outcome of a URL. Only one goroutine at a time has to do with a
 // bucket.
-func (s *settlement) mark(bucket, first int, as outcome) {
+func (s *settlement) mark(bucket, first int, as fate) {
 	if s.outcomes[bucket] == nil {
-		s.outcomes[bucket] = make([]outcome, s.run.records.Count(bucket))
+		s.outcomes[bucket] = make([]fate, s.run.records.Count(bucket))
 	}
 	s.outcomes[bucket][first] = as
 }
 
 // outcome returns that of the URL whose first record in a bucket is given; its very first
 // may be in an earlier bucket.
-func (s *settlement) outcome(bucket, first int) outcome {
+func (s *settlement) fateOf(bucket, first int) fate {
 	if h := &s.heads[bucket]; first == 0 && h.known {
 		bucket, first = h.bucket, h.first
 	}
@@ -194,7 +194,7 @@ func (s *settlement) outcome(bucket, first int) outcome {
 
 // decision returns what became of a URL, given as for outcome.
 func (s *settlement) decision(bucket, first int, h codegen.Hash) decision {
-	if as := s.outcome(bucket, first); as != special {
+	if as := s.fateOf(bucket, first); as != special {
 		return decision{outcome: as}
 	}
 	return s.special[h.Key()]

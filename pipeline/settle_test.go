@@ -73,7 +73,7 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 	}
 	once := reads.Swap(0)
 	buckets := r.records.Buckets()
-	s := &settlement{run: r, populated: []bool{false}, outcomes: make([][]outcome, buckets), heads: make([]head, buckets)}
+	s := &settlement{run: r, populated: []bool{false}, outcomes: make([][]fate, buckets), heads: make([]head, buckets)}
 	slots := slices.Collect(maps.Keys(found))
 	if err := s.Holders(t.Context(), slots, func(i int, h assign.Holder) { found[slots[i]] = h }); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -97,7 +97,7 @@ func TestSpecification(t *testing.T) {
 		occupy(t, cfg, "http://example.com/", 11)
 		before := dump(t, dir)
 		mapping, reasons := shorten(t, cfg, "http://example.com/")
-		if len(mapping) != 0 || reasons["http://example.com/"] != report.CodeSpaceExhausted || !slices.Equal(dump(t, dir), before) {
+		if len(mapping) != 0 || reasons["http://example.com/"] != outcome.CodeSpaceExhausted || !slices.Equal(dump(t, dir), before) {
 			t.Errorf("mapping %v, rejects %v", mapping, reasons)
 		}
 	})

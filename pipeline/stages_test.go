@@ -21,6 +21,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/parquet-go/parquet-go"
 )
@@ -152,7 +153,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 					}
 					c.left.Store(0)
 					_, err = pipeline.Run(context.Background(), cfg)
-					if finished := operation == "close" && errors.Is(err, report.ErrExists); err != nil && !finished {
+					if finished := operation == "close" && errors.Is(err, outdir.ErrExists); err != nil && !finished {
 						t.Fatalf("%s at call %d, again: %v", operation, n, err)
 					}
 				}

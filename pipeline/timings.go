@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 )
 
 // timings collects how long the stages took.
 type timings struct {
 	workers int
-	stages  []report.Stage
+	stages  []manifest.Stage
 	busy    atomic.Int64 // nanoseconds of the stage in hand
 }
 
 // time does a stage and notes how long it took; the stage itself may note rows and
 // bytes.
-func (t *timings) time(name string, stage func(s *report.Stage) error) error {
+func (t *timings) time(name string, stage func(s *manifest.Stage) error) error {
 	t.busy.Store(0)
-	s, start := report.Stage{Name: name}, time.Now()
+	s, start := manifest.Stage{Name: name}, time.Now()
 	err := stage(&s)
 	s.Seconds = time.Since(start).Seconds()
 	if s.Busy = time.Duration(t.busy.Load()).Seconds(); s.Busy > 0 {
@@ -36,7 +37,7 @@ func (t *timings) time(name string, stage func(s *report.Stage) error) error {
 func (t *timings) waited(since time.Time) {
 	const name = "wait"
 	if n := len(t.stages); n == 0 || t.stages[n-1].Name != name {
-		t.stages = append(t.stages, report.Stage{Name: name})
+		t.stages = append(t.stages, manifest.Stage{Name: name})
 	}
 	t.stages[len(t.stages)-1].Seconds += time.Since(since).Seconds()
 }
@@ -55,7 +56,7 @@ func (r *run) closeSorter(s *extsort.Sorter) error {
 // writeTimings writes all that may differ between two equal runs.
 func (r *run) writeTimings(row sink.Run) error {
 	now := time.Now()
-	t := &report.Timings{
+	t := &manifest.Timings{
 		RunID: row.ID, Fingerprint: row.Fingerprint, Store: r.cfg.StoreName,
 		Started: r.started, Finished: now, Seconds: now.Sub(r.started).Seconds(),
 		Workers: r.cfg.Workers, Memory: r.cfg.Memory, PeakMemory: peakMemory(),
@@ -65,35 +66,35 @@ func (r *run) writeTimings(row sink.Run) error {
 	if r.cfg.Store != nil {
 		t.Details = r.cfg.Store.Stats()
 	}
-	file, err := r.folder.Create(report.TimingsName)
+	file, err := r.folder.Create(manifest.TimingsName)
 	if err != nil {
 		return err
 	}
-	return errors.Join(report.WriteTimings(file, t), file.Close())
+	return errors.Join(manifest.WriteTimings(file, t), file.Close())
 }
 
 // wrote notes how much the stage before wrote, once its files are closed.
-func (t *timings) wrote(files ...*report.File) {
+func (t *timings) wrote(files ...*outdir.File) {
 	for _, file := range files {
 		t.stages[len(t.stages)-1].Bytes += file.Size()
 	}
 }
 
 // finished returns the last stages, which writing the timings is a part of.
-func (r *run) finished(now time.Time) []report.Stage {
-	finish, fsync := report.Stage{Name: "finish", Seconds: now.Sub(r.finishing).Seconds()}, report.Stage{Name: "fsync"}
+func (r *run) finished(now time.Time) []manifest.Stage {
+	finish, fsync := manifest.Stage{Name: "finish", Seconds: now.Sub(r.finishing).Seconds()}, manifest.Stage{Name: "fsync"}
 	for _, file := range r.folder.Files() {
 		finish.Bytes += file.Size()
 		fsync.Seconds += file.SyncTime().Seconds()
 	}
-	return []report.Stage{finish, fsync}
+	return []manifest.Stage{finish, fsync}
 }
 
 // collected returns what the garbage collector has done so far.
-func collected() report.GC {
+func collected() manifest.GC {
 	samples := []metrics.Sample{
 		{Name: "/gc/cycles/total:gc-cycles"}, {Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/gc/heap/allocs:bytes"},
 	}
 	metrics.Read(samples)
-	return report.GC{Cycles: samples[0].Value.Uint64(), CPUSeconds: samples[1].Value.Float64(), Allocated: samples[2].Value.Uint64()}
+	return manifest.GC{Cycles: samples[0].Value.Uint64(), CPUSeconds: samples[1].Value.Float64(), Allocated: samples[2].Value.Uint64()}
 }

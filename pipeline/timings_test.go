@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -43,7 +44,7 @@ func TestTimingsOfLateRejects(t *testing.T) {
 	cfg := base(1)
 	cfg.SpillAt(1)
 	_, result := job(t, cfg, map[string]string{"a.csv": csvFile(list)})
-	var got report.Timings
+	var got manifest.Timings
 	must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
 	if least := (urls + result.Counts.Rejected) * cell; result.Counts.Rejected < 100 || got.Sorted < least || got.Spilled < least {
 		t.Errorf("%d rows were rejected, %d bytes sorted and %d spilled, want %d", result.Counts.Rejected, got.Sorted, got.Spilled, least)
@@ -63,9 +64,9 @@ func TestTimingsOfLookups(t *testing.T) {
 			cfg.Overwrite = true
 			cfg.Store = hooked(cfg.Store, "lookup", func() error { time.Sleep(time.Hour); return nil })
 		}
-		var got report.Timings
+		var got manifest.Timings
 		must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
-		i := slices.IndexFunc(got.Stages, func(s report.Stage) bool { return s.Name == "settle" })
+		i := slices.IndexFunc(got.Stages, func(s manifest.Stage) bool { return s.Name == "settle" })
 		if s := got.Stages[i]; s.Seconds < 3600 || s.Busy >= 3600 {
 			t.Errorf("busy for %v of %v s", s.Busy, s.Seconds)
 		}
@@ -84,7 +85,7 @@ func TestTimings(t *testing.T) {
 		cfg.ReportOrder, cfg.Workers, cfg.Status = order, 1, status
 		cfg.SpillAt(1)
 		_, result := job(t, cfg, map[string]string{"a.csv": input})
-		var got report.Timings
+		var got manifest.Timings
 		must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
 		size := func(names ...string) (n int64) {
 			for _, name := range names {
@@ -95,7 +96,7 @@ func TestTimings(t *testing.T) {
 			return n
 		}
 		var names []string
-		at := map[string]report.Stage{}
+		at := map[string]manifest.Stage{}
 		for _, s := range got.Stages {
 			names = append(names, s.Name)
 			at[s.Name] = s

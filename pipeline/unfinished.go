@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -15,7 +16,7 @@ import (
 func (r *run) claim(ctx context.Context) error {
 	opts, err := r.look(ctx)
 	if err == nil {
-		r.folder, err = report.Claim(r.cfg.Out, opts)
+		r.folder, err = outdir.Claim(r.cfg.Out, opts)
 	}
 	return err
 }
@@ -24,7 +25,7 @@ func (r *run) claim(ctx context.Context) error {
 // another run is writing it: one that was killed is, until the system has ended it.
 func (r *run) unlessBusy(ctx context.Context, do func(context.Context) error) (err error) {
 	for range 40 {
-		if err = do(ctx); !errors.Is(err, report.ErrBusy) || r.cfg.NoWait {
+		if err = do(ctx); !errors.Is(err, outdir.ErrBusy) || r.cfg.NoWait {
 			break
 		}
 		select {
@@ -39,14 +40,14 @@ func (r *run) unlessBusy(ctx context.Context, do func(context.Context) error) (e
 // look refuses an output folder that the run may not replace, and returns how it is
 // claimed otherwise. One that holds the files of a run which was killed before the
 // store knew it as finished may be overwritten by its like.
-func (r *run) look(ctx context.Context) (report.ClaimOptions, error) {
-	opts := report.ClaimOptions{FS: r.cfg.fs, Overwrite: r.cfg.Overwrite, NewRun: r.cfg.NewRun}
+func (r *run) look(ctx context.Context) (outdir.ClaimOptions, error) {
+	opts := outdir.ClaimOptions{FS: r.cfg.fs, Overwrite: r.cfg.Overwrite, NewRun: r.cfg.NewRun}
 	r.killed = nil
-	err := report.Look(r.cfg.Out, opts)
-	if !errors.Is(err, report.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
+	err := outdir.Look(r.cfg.Out, opts)
+	if !errors.Is(err, outdir.ErrExists) || r.cfg.Store == nil || r.cfg.DryRun {
 		return opts, err
 	}
-	digest, derr := report.ManifestSHA256(r.cfg.fs, r.cfg.Out)
+	digest, derr := manifest.SHA256(r.cfg.fs, r.cfg.Out)
 	if derr != nil {
 		return opts, errors.Join(err, derr)
 	}
@@ -85,14 +86,14 @@ func (r *run) ownRead() error {
 	}
 	fingerprint, err := r.fingerprint()
 	if err == nil && fingerprint != r.killed.Fingerprint { // which as_of is part of
-		err = report.Unfinished(r.cfg.Out, fmt.Sprintf("as_of: another request then, which gave %s", r.killed.AsOf.Format(time.RFC3339Nano)))
+		err = outdir.Unfinished(r.cfg.Out, fmt.Sprintf("as_of: another request then, which gave %s", r.killed.AsOf.Format(time.RFC3339Nano)))
 	}
 	return err
 }
 
 // description is the manifest as far as the run is given it, without what comes
 // of it.
-func (r *run) description() *report.Manifest {
+func (r *run) description() *manifest.Manifest {
 	m := r.manifest(sink.Counts{}, nil)
 	m.Reasons, m.AsOf = nil, r.cfg.AsOf
 	return m
@@ -116,7 +117,7 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 	}
 	// Since claim its own process may have finished it, and then let go of the locks.
 	if r.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == r.killed.ID }) {
-		return row, fmt.Errorf("output folder %s: it %w by now; --overwrite replaces it", r.cfg.Out, report.ErrExists)
+		return row, fmt.Errorf("output folder %s: it %w by now; --overwrite replaces it", r.cfg.Out, outdir.ErrExists)
 	}
 	first := !r.asked // later this very run may be one of them
 	if n := len(unfinished); r.cfg.NewRun && first && n > 0 {

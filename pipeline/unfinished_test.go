@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -45,9 +46,9 @@ func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
 func TestOutputIsLetGo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "a.csv", csvFile(rows(8, 50)))
-	for noWait, want := range map[bool]error{false: nil, true: report.ErrBusy} {
+	for noWait, want := range map[bool]error{false: nil, true: outdir.ErrBusy} {
 		synctest.Test(t, func(t *testing.T) {
-			folder, err := report.Claim("out", report.ClaimOptions{})
+			folder, err := outdir.Claim("out", outdir.ClaimOptions{})
 			must(t, err)
 			time.AfterFunc(time.Second, func() { must(t, folder.Abandon()) })
 			cfg := base(10)
@@ -166,12 +167,12 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 				must(t, err)
 				if name == "same" {
 					sameReports(t, readReports(t), before, reports...)
-				} else if now := fmt.Sprint(manifest(t).Options["base_url"]); now != "" {
+				} else if now := fmt.Sprint(readManifest(t).Options["base_url"]); now != "" {
 					t.Errorf("base_url is still %q", now)
 				}
 				return
 			}
-			if !errors.Is(err, report.ErrUnfinished) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--new-run") {
+			if !errors.Is(err, outdir.ErrUnfinished) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "--new-run") {
 				t.Errorf("error %v", err)
 			}
 			sameReports(t, readReports(t), before, reports...)
@@ -200,7 +201,7 @@ func TestLoadedRunFinishesMeanwhile(t *testing.T) {
 			}
 			return errors.Join(session.Finish(t.Context(), runs[0]), session.Close())
 		}), newRun
-		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, report.ErrExists) || !strings.Contains(err.Error(), "output folder out") {
+		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "output folder out") {
 			t.Errorf("error %v", err)
 		}
 		clean(t)
@@ -217,11 +218,11 @@ func TestLoadedRunWhileTheStoreIsDown(t *testing.T) {
 	cfg := interrupted(t, t.TempDir(), "finish")
 	store := hooked(cfg.Store, "runs", func() error { return sink.ErrRetryable })
 	cfg.Store = store
-	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrRetryable) || errors.Is(err, report.ErrExists) {
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrRetryable) || errors.Is(err, outdir.ErrExists) {
 		t.Errorf("error %v", err)
 	}
 	store.hit = func() error { return sink.ErrNotOurs } // which no later run will change
-	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrNotOurs) || !errors.Is(err, report.ErrExists) {
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrNotOurs) || !errors.Is(err, outdir.ErrExists) {
 		t.Errorf("error %v", err)
 	}
 	store.at = ""
@@ -261,7 +262,7 @@ func TestOutputIsTakenMeanwhile(t *testing.T) {
 	})
 	cfg.Store = store
 	_, err := pipeline.Run(context.Background(), cfg)
-	if err == nil || errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), "no manifest.json; move it away and run again") {
+	if err == nil || errors.Is(err, manifest.ErrNotOurs) || !strings.Contains(err.Error(), "no manifest.json; move it away and run again") {
 		t.Errorf("error %v", err)
 	}
 	must(t, errors.Join(os.Remove("out/notes.txt"), os.Remove("out")))
@@ -282,7 +283,7 @@ func TestLoadedRunWithAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.at, cfg.AsOf = "", time.Time{}
-	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, report.ErrUnfinished) || !strings.Contains(err.Error(), "as_of") {
+	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, outdir.ErrUnfinished) || !strings.Contains(err.Error(), "as_of") {
 		t.Fatal(err)
 	}
 	cfg.AsOf = asOf

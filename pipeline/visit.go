@@ -218,7 +218,7 @@ func (v *visit) findContests(more bool) {
 			v.closeSlot()
 			v.slot = s
 		}
-		if v.outcome(v.bucket, first) == created {
+		if v.fateOf(v.bucket, first) == created {
 			v.rivals = append(v.rivals, rival{head{true, v.bucket, first}, nil, rows})
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // raced says that the race detector is on, whose memory is its own.
@@ -364,8 +364,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			} else {
 				run("out", fmt.Sprint("read=30000 created=", tt.urls), "--dry-run")
 			}
-			var took report.Timings
-			must(t, json.Unmarshal(read(t, dir, "out", report.TimingsName), &took))
+			var took manifest.Timings
+			must(t, json.Unmarshal(read(t, dir, "out", manifest.TimingsName), &took))
 			if took.PeakMemory == 0 || took.PeakMemory > tt.mebibytes<<20 || took.Spilled < 200<<20 {
 				t.Errorf("it took %d MiB of %d, and spilled %d", took.PeakMemory>>20, tt.mebibytes, took.Spilled>>20)
 			}

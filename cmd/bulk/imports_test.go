@@ -27,15 +27,18 @@ var layers = map[string][]string{
 	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
 	"pipeline/columnar":      {},                                              // what source and report both must know of hostile files
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
-	"pipeline/report":        {"canon", "pipeline/columnar", "pipeline/fsys"},
+	"pipeline/outcome":       {},
+	"pipeline/manifest":      {"pipeline/fsys"},
+	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
+	"pipeline/report":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/outcome"},
 	"sink":                   {},
 	"sink/sqlite":            {"sink"},
 	"sink/postgres":          {"sink"},
 	"sink/postgres/pgtest":   {},
 	"sink/sinktest":          {"sink", "codegen"},
-	"pipeline":               {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/fsys", "pipeline/source", "pipeline/report", "sink"},
-	"pipeline/audit":         {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "sink"},
-	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+	"pipeline":               {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/fsys", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "sink"},
+	"pipeline/audit":         {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome", "sink"},
+	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/manifest", "pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.

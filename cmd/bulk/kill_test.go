@@ -19,7 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/benchmarks/gen"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	_ "modernc.org/sqlite"
 )
 
@@ -193,7 +193,7 @@ func testKill(t *testing.T, store killable, filled bool) {
 func finish(t *testing.T, args []string) {
 	t.Helper()
 	code, output := execute(t, nil, args...)
-	if code != exitRejected && !(code == exitUsage && bytes.Contains(output, []byte(report.ErrExists.Error()))) {
+	if code != exitRejected && !(code == exitUsage && bytes.Contains(output, []byte(outdir.ErrExists.Error()))) {
 		t.Fatalf("exit code %d: %s", code, output)
 	}
 }

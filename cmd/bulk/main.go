@@ -19,7 +19,8 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -326,7 +327,7 @@ func exitCode(err error) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
-		errors.Is(err, report.ErrExists), errors.Is(err, report.ErrNotOurs), errors.Is(err, report.ErrUnfinished),
+		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs), errors.Is(err, outdir.ErrUnfinished),
 		errors.Is(err, postgres.ErrAddress):
 		return exitUsage
 	case errors.Is(err, errRejected):
@@ -335,7 +336,7 @@ func exitCode(err error) int {
 		return exitDiffers
 	case errors.As(err, new(*pipeline.TooManyRejectsError)):
 		return exitTooMany
-	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrConflict), errors.Is(err, sink.ErrLocked), errors.Is(err, report.ErrBusy):
+	case errors.Is(err, sink.ErrRetryable), errors.Is(err, sink.ErrConflict), errors.Is(err, sink.ErrLocked), errors.Is(err, outdir.ErrBusy):
 		return exitStore
 	}
 	return exitFailed

@@ -16,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/spf13/cobra"
@@ -147,7 +148,7 @@ func (o *runOptions) settle() (err error) {
 	o.AsOf, err = parseTime(o.asOf)
 	check("as-of", err)
 	if o.maxRejects != "" {
-		o.Config.MaxRejects, err = report.ParseMaxRejects(o.maxRejects)
+		o.Config.MaxRejects, err = manifest.ParseMaxRejects(o.maxRejects)
 		check("max-rejects", err)
 	}
 	if o.MaxRetries == 0 {

@@ -19,7 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -256,7 +256,7 @@ func (u *ui) printSummary(r *pipeline.Result, dry, loaded, stored bool) {
 		say("%s rejected: %s", rows(r.Reasons[reason]), reason)
 	}
 	if c.Rejected > 0 {
-		say("rejects are in %s", filepath.Join(r.Out, report.RejectsName))
+		say("rejects are in %s", filepath.Join(r.Out, manifest.RejectsName))
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline/audit"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -174,7 +174,7 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	if s.Unexplained > 0 {
 		summary += fmt.Sprintf("; not listed, and no faults: %d", s.Unexplained)
 	}
-	c.Write([]string{s.Kind, report.ManifestName, "", "", "", summary})
+	c.Write([]string{s.Kind, manifest.Name, "", "", "", summary})
 	for _, f := range list {
 		row := ""
 		if f.Row > 0 {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
@@ -159,7 +159,7 @@ func TestNoWait(t *testing.T) {
 	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
 	command(t, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
 	must(t, held.Close())
-	writing, err := report.Claim("links.bulk", report.ClaimOptions{})
+	writing, err := outdir.Claim("links.bulk", outdir.ClaimOptions{})
 	must(t, err)
 	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db")
 	must(t, writing.Abandon())

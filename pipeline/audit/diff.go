@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -50,15 +50,15 @@ const Accepted = "accepted"
 
 // A Difference is one thing that differs. What does not apply is empty.
 type Difference struct {
-	Change    Change      `json:"change"`
-	Workspace report.Text `json:"workspace_id,omitempty"`
-	Canonical report.Text `json:"canonical_url,omitempty"`
-	Code      report.Text `json:"short_code,omitempty"`
-	Source    report.Text `json:"source,omitempty"`
-	Row       int64       `json:"row,omitempty"`
-	Field     string      `json:"field"` // what A and B are
-	A         report.Text `json:"a"`
-	B         report.Text `json:"b"`
+	Change    Change        `json:"change"`
+	Workspace manifest.Text `json:"workspace_id,omitempty"`
+	Canonical manifest.Text `json:"canonical_url,omitempty"`
+	Code      manifest.Text `json:"short_code,omitempty"`
+	Source    manifest.Text `json:"source,omitempty"`
+	Row       int64         `json:"row,omitempty"`
+	Field     string        `json:"field"` // what A and B are
+	A         manifest.Text `json:"a"`
+	B         manifest.Text `json:"b"`
 }
 
 // Diff calls emit with each difference between two runs or mappings, from one
@@ -83,7 +83,7 @@ type Difference struct {
 // in both manifests agree are not read, though they must be there: that the files are
 // what the manifest says is for Verify.
 //
-// Errors to tell apart, beside that of emit: report.ErrNotOurs (a folder without a
+// Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a folder without a
 // manifest), source.UsageError (what is no regular file), report.DamageError and
 // report.CellError (a file that is not as a run writes it), and the cause of ctx.
 func Diff(ctx context.Context, cfg DiffConfig, emit func(*Difference) error) (err error) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"pgregory.net/rapid"
 )
@@ -16,9 +18,9 @@ import (
 // A fake is a run, or a mapping, as the tests make it up.
 type fake struct {
 	rows    []report.Row
-	rejects []report.Reject
+	rejects []outcome.Reject
 	columns []string
-	inputs  []report.Input
+	inputs  []manifest.Input
 	profile string
 }
 
@@ -72,20 +74,20 @@ func (f *fake) writeRun(t testing.TB, dir string, format report.Format, excelSaf
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := os.Create(filepath.Join(dir, report.ManifestName))
+	file, err := os.Create(filepath.Join(dir, manifest.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer manifest.Close()
-	var counts report.Counts
+	defer file.Close()
+	var counts manifest.Counts
 	for _, r := range f.rows {
-		if r.Outcome == report.Created {
+		if r.Outcome == outcome.Created {
 			counts.Created++
 		}
 	}
-	if err := report.WriteManifest(manifest, &report.Manifest{
-		Profile: f.profile, Counts: counts, Inputs: f.inputs, Options: report.Options{"excel_safe": excelSafe, "report_format": string(format)},
-		Files: []report.FileSum{{Name: name}, {Name: "rejects.csv"}},
+	if err := manifest.Write(file, &manifest.Manifest{
+		Profile: f.profile, Counts: counts, Inputs: f.inputs, Options: manifest.Options{"excel_safe": excelSafe, "report_format": string(format)},
+		Files: []manifest.FileSum{{Name: name}, {Name: "rejects.csv"}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +101,14 @@ func drawMapping(t *rapid.T, source string) *fake {
 	codes := map[link]string{}
 	for row := range rapid.Int64Range(0, 12).Draw(t, "rows") {
 		if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
-			f.rejects = append(f.rejects, report.Reject{Source: source, Row: row + 1, Reason: rapid.SampledFrom([]string{"empty", "bad_host"}).Draw(t, "reason"),
+			f.rejects = append(f.rejects, outcome.Reject{Source: source, Row: row + 1, Reason: rapid.SampledFrom([]string{"empty", "bad_host"}).Draw(t, "reason"),
 				Cells: [][]byte{[]byte(rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "cell")), nil}})
 			continue
 		}
 		l := link{rapid.SampledFrom([]string{"w", "=w", "'=w", "é"}).Draw(t, "workspace"), rapid.SampledFrom([]string{"http://a/", "http://b/", "http://c/"}).Draw(t, "url")}
-		outcome := report.Duplicate
+		as := outcome.Duplicate
 		if codes[l] == "" {
-			outcome = report.Outcome(rapid.IntRange(0, 1).Draw(t, "outcome"))
+			as = outcome.Outcome(rapid.IntRange(0, 1).Draw(t, "outcome"))
 			code := rapid.SampledFrom([]string{"1", "2", "3", "-1", "'-1"}).Filter(func(code string) bool {
 				for other, taken := range codes {
 					if other.workspace == l.workspace && taken == code {
@@ -118,7 +120,7 @@ func drawMapping(t *rapid.T, source string) *fake {
 			codes[l] = code
 		}
 		f.rows = append(f.rows, report.Row{Source: source, Row: row + 1, Workspace: []byte(l.workspace), Original: []byte(l.url + "/"),
-			Canonical: []byte(l.url), Code: []byte(codes[l]), Outcome: outcome})
+			Canonical: []byte(l.url), Code: []byte(codes[l]), Outcome: as})
 	}
 	return f
 }
@@ -136,7 +138,7 @@ func tableOf(f *fake) table {
 		w := string(r.Workspace)
 		t.link[[2]string{w, string(r.Canonical)}] = string(r.Code)
 		t.slot[[2]string{w, string(r.Code)}] = string(r.Canonical)
-		if r.Outcome != report.Duplicate {
+		if r.Outcome != outcome.Duplicate {
 			t.outcome[[2]string{w, string(r.Canonical)}] = r.Outcome.String()
 		}
 		t.row[r.Row] = r
@@ -151,7 +153,7 @@ func expected(a, b *fake, same bool) (want []string) {
 	all := maps.Clone(x.link)
 	maps.Copy(all, y.link)
 	for k := range all {
-		d := Difference{Workspace: report.Text(k[0]), Canonical: report.Text(k[1]), Field: "short_code", A: report.Text(x.link[k]), B: report.Text(y.link[k])}
+		d := Difference{Workspace: manifest.Text(k[0]), Canonical: manifest.Text(k[1]), Field: "short_code", A: manifest.Text(x.link[k]), B: manifest.Text(y.link[k])}
 		switch {
 		case d.A == "":
 			d.Change = Added
@@ -160,7 +162,7 @@ func expected(a, b *fake, same bool) (want []string) {
 		case d.A != d.B:
 			d.Change = Remapped
 		case !same && x.outcome[k] != y.outcome[k]:
-			d = Difference{OutcomeChanged, d.Workspace, d.Canonical, d.A, "", 0, "outcome", report.Text(x.outcome[k]), report.Text(y.outcome[k])}
+			d = Difference{OutcomeChanged, d.Workspace, d.Canonical, d.A, "", 0, "outcome", manifest.Text(x.outcome[k]), manifest.Text(y.outcome[k])}
 		default:
 			continue
 		}
@@ -168,13 +170,13 @@ func expected(a, b *fake, same bool) (want []string) {
 	}
 	for k, url := range x.slot {
 		if other := y.slot[k]; other != "" && other != url {
-			add(Difference{Change: Moved, Workspace: report.Text(k[0]), Code: report.Text(k[1]), Field: "canonical_url", A: report.Text(url), B: report.Text(other)})
+			add(Difference{Change: Moved, Workspace: manifest.Text(k[0]), Code: manifest.Text(k[1]), Field: "canonical_url", A: manifest.Text(url), B: manifest.Text(other)})
 		}
 	}
 	for n, r := range x.row {
 		if o, ok := y.row[n]; same && ok && string(o.Workspace) == string(r.Workspace) && string(o.Canonical) == string(r.Canonical) && o.Outcome != r.Outcome {
-			add(Difference{OutcomeChanged, report.Text(r.Workspace), report.Text(r.Canonical), report.Text(o.Code), report.Text(r.Source), n,
-				"outcome", report.Text(r.Outcome.String()), report.Text(o.Outcome.String())})
+			add(Difference{OutcomeChanged, manifest.Text(r.Workspace), manifest.Text(r.Canonical), manifest.Text(o.Code), manifest.Text(r.Source), n,
+				"outcome", manifest.Text(r.Outcome.String()), manifest.Text(o.Outcome.String())})
 		}
 	}
 	slices.Sort(want)
@@ -204,7 +206,7 @@ func expectedRejects(a, b *fake) (want []string) {
 		} else if rb == "" {
 			rb = Accepted
 		}
-		want = append(want, fmt.Sprintf("%+v", Difference{Change: RejectChanged, Source: report.Text(source), Row: row, Field: "reason", A: report.Text(ra), B: report.Text(rb)}))
+		want = append(want, fmt.Sprintf("%+v", Difference{Change: RejectChanged, Source: manifest.Text(source), Row: row, Field: "reason", A: manifest.Text(ra), B: manifest.Text(rb)}))
 	}
 	return want
 }

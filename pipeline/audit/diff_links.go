@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/zeebo/xxh3"
 )
@@ -147,17 +149,17 @@ type linkDiff struct {
 
 	held [2]struct { // of the link in hand
 		known   bool
-		outcome report.Outcome // the least of its rows
+		outcome outcome.Outcome // the least of its rows
 		code    []byte
 	}
 	place    [placeSize]byte // of the last row of A
-	outcome  report.Outcome  // of that row
+	outcome  outcome.Outcome // of that row
 	rowKnown bool
 }
 
 // row takes the next row of a link, as records begin with it.
 func (l *linkDiff) row(link, rest []byte) error {
-	side, outcome, code := rest[placeSize], report.Outcome(rest[placeSize+1]), rest[tailSize:]
+	side, outcome, code := rest[placeSize], outcome.Outcome(rest[placeSize+1]), rest[tailSize:]
 	if h := &l.held[side]; !h.known || outcome < h.outcome {
 		h.known, h.outcome, h.code = true, outcome, append(h.code[:0], code...)
 	}
@@ -170,8 +172,8 @@ func (l *linkDiff) row(link, rest []byte) error {
 	}
 	if l.rowKnown && l.place == [placeSize]byte(rest) && l.outcome != outcome {
 		d := difference(link, OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
-		d.Code = report.Text(code)
-		d.Source, d.Row = report.Text(l.sources.names[binary.BigEndian.Uint32(rest)]), int64(binary.BigEndian.Uint64(rest[4:]))
+		d.Code = manifest.Text(code)
+		d.Source, d.Row = manifest.Text(l.sources.names[binary.BigEndian.Uint32(rest)]), int64(binary.BigEndian.Uint64(rest[4:]))
 		return l.emit(d)
 	}
 	return nil
@@ -190,7 +192,7 @@ func (l *linkDiff) finish(link []byte) error {
 		d = difference(link, Remapped, "short_code", string(a.code), string(b.code))
 	case a.outcome != b.outcome && !l.sameInputs:
 		d = difference(link, OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
-		d.Code = report.Text(b.code)
+		d.Code = manifest.Text(b.code)
 	}
 	if d != nil && d.Change != OutcomeChanged {
 		for side := range l.held {
@@ -210,8 +212,8 @@ func (l *linkDiff) finish(link []byte) error {
 func difference(link []byte, change Change, field, a, b string) *Difference {
 	canonical, rest := cutCell(link)
 	workspace, _ := cutCell(rest)
-	return &Difference{Change: change, Workspace: report.Text(workspace), Canonical: report.Text(canonical),
-		Field: field, A: report.Text(a), B: report.Text(b)}
+	return &Difference{Change: change, Workspace: manifest.Text(workspace), Canonical: manifest.Text(canonical),
+		Field: field, A: manifest.Text(a), B: manifest.Text(b)}
 }
 
 // fileCode files the code of a link that differs:
@@ -247,6 +249,6 @@ func (m *moves) finish(slot []byte) error {
 	}
 	code, rest := cutCell(slot)
 	workspace, _ := cutCell(rest)
-	return m.emit(&Difference{Change: Moved, Workspace: report.Text(workspace), Code: report.Text(code),
-		Field: "canonical_url", A: report.Text(a), B: report.Text(b)})
+	return m.emit(&Difference{Change: Moved, Workspace: manifest.Text(workspace), Code: manifest.Text(code),
+		Field: "canonical_url", A: manifest.Text(a), B: manifest.Text(b)})
 }

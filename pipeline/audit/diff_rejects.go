@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/zeebo/xxh3"
 )
@@ -49,7 +51,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 	}
 	slices.SortStableFunc(columns, func(a, b int) int { return strings.Compare(r.Columns[a], r.Columns[b]) })
 	var identity, rec []byte
-	_, _, err = eachRow(ctx, r.Next, fatal, func(_ int64, rej *report.Reject) {
+	_, _, err = eachRow(ctx, r.Next, fatal, func(_ int64, rej *outcome.Reject) {
 		place := appendPlace(nil, table.id(rej.Source), rej.Row)
 		identity = append(identity[:0], place...)
 		key := uint64(binary.BigEndian.Uint32(place))<<rowBits | uint64(rej.Row) // in the order of the file
@@ -69,7 +71,7 @@ func appendPlace(dst []byte, source uint32, row int64) []byte {
 }
 
 // appendContent appends what a reject holds, whatever the order of the columns.
-func appendContent(dst []byte, names []string, columns []int, rej *report.Reject) []byte {
+func appendContent(dst []byte, names []string, columns []int, rej *outcome.Reject) []byte {
 	for _, i := range columns {
 		if cell := rej.Cells[i]; len(cell) > 0 {
 			dst = appendCell(appendCell(dst, names[i]), cell)
@@ -92,7 +94,7 @@ func (r *rejectDiff) reject(_, rest []byte) error {
 	side, reason := rest[placeSize], string(rest[placeSize+1:])
 	if first := &r.first[side]; first.Row == 0 {
 		source := r.sources[side].names[binary.BigEndian.Uint32(rest)]
-		*first = Difference{Change: RejectChanged, Field: "reason", Source: report.Text(source), Row: int64(binary.BigEndian.Uint64(rest[4:]))}
+		*first = Difference{Change: RejectChanged, Field: "reason", Source: manifest.Text(source), Row: int64(binary.BigEndian.Uint64(rest[4:]))}
 	}
 	r.counts[reason] += 1 - 2*int(side)
 	return nil
@@ -101,7 +103,7 @@ func (r *rejectDiff) reject(_, rest []byte) error {
 // finish reports what the two sides do not have in common of the identity in
 // hand, in pairs as long as there are some.
 func (r *rejectDiff) finish([]byte) error {
-	missing := report.Text("")
+	missing := manifest.Text("")
 	if r.sameInputs {
 		missing = Accepted
 	}
@@ -120,11 +122,11 @@ func (r *rejectDiff) finish([]byte) error {
 		}
 		d.A, d.B = missing, missing
 		if a >= 0 {
-			d.A = report.Text(reasons[a])
+			d.A = manifest.Text(reasons[a])
 			r.counts[reasons[a]]--
 		}
 		if b >= 0 {
-			d.B = report.Text(reasons[b])
+			d.B = manifest.Text(reasons[b])
 			r.counts[reasons[b]]++
 		}
 		if err := r.emit(&d); err != nil {

@@ -10,16 +10,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // A diffSide is one of the two that are compared.
 type diffSide struct {
-	manifest  *report.Manifest // nil: a mapping alone
-	excelSafe bool             // cells of the mapping may be defused; without a manifest, as the other side
-	mapping   report.FileSum   // its name is a path; "": a run that had too many rejects
-	rejects   report.FileSum
+	manifest  *manifest.Manifest // nil: a mapping alone
+	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
+	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
+	rejects   manifest.FileSum
 }
 
 // openSide finds out what lies under a path.
@@ -29,7 +30,7 @@ func openSide(path string) (*diffSide, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return &diffSide{mapping: report.FileSum{Name: path}}, isFile(path, info)
+		return &diffSide{mapping: manifest.FileSum{Name: path}}, isFile(path, info)
 	}
 	s := &diffSide{}
 	if s.manifest, _, err = readManifest(path); err != nil {
@@ -42,7 +43,7 @@ func openSide(path string) (*diffSide, error) {
 		switch name {
 		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
 			s.mapping = file
-		case report.RejectsName:
+		case manifest.RejectsName:
 			s.rejects = file
 		default:
 			continue
@@ -93,7 +94,7 @@ func (d *differ) noMapping() (bool, error) {
 	if names[0] == names[1] {
 		return names[0] == "", nil
 	}
-	return true, d.emit(&Difference{Change: ManifestChanged, Field: "files", A: report.Text(names[0]), B: report.Text(names[1])})
+	return true, d.emit(&Difference{Change: ManifestChanged, Field: "files", A: manifest.Text(names[0]), B: manifest.Text(names[1])})
 }
 
 // ErrNoMapping: a mapping alone is to be compared with a run that has none.
@@ -101,11 +102,11 @@ var ErrNoMapping = errors.New("the run had too many rejects and has no mapping t
 
 // sameInputs reports whether two runs read the same records from their inputs
 // one by one.
-func sameInputs(a, b *report.Manifest) bool {
+func sameInputs(a, b *manifest.Manifest) bool {
 	if a == nil || b == nil || len(a.Inputs) == 0 {
 		return false
 	}
-	return slices.EqualFunc(a.Inputs, b.Inputs, func(x, y report.Input) bool {
+	return slices.EqualFunc(a.Inputs, b.Inputs, func(x, y manifest.Input) bool {
 		return x.SHA256 == y.SHA256 && x.RecordsSHA256 == y.RecordsSHA256 && x.SHA256+x.RecordsSHA256 != ""
 	})
 }
@@ -123,7 +124,7 @@ func (d *differ) manifests() error {
 		if a[name] == b[name] {
 			continue
 		}
-		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: report.Text(a[name]), B: report.Text(b[name])}); err != nil {
+		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: manifest.Text(a[name]), B: manifest.Text(b[name])}); err != nil {
 			return err
 		}
 	}
@@ -131,7 +132,7 @@ func (d *differ) manifests() error {
 }
 
 // settings returns what decides about links, by name.
-func settings(m *report.Manifest) map[string]string {
+func settings(m *manifest.Manifest) map[string]string {
 	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
 	s := map[string]string{
 		"profile": m.Profile, "scheme": m.Scheme.Name,

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"pgregory.net/rapid"
@@ -60,7 +62,7 @@ func TestDiffRuns(t *testing.T) {
 		var fakes [2]*fake
 		for i, name := range names {
 			f := drawMapping(rt, name)
-			f.inputs = []report.Input{{Name: report.Text(name), SHA256: "same"}}
+			f.inputs = []manifest.Input{{Name: manifest.Text(name), SHA256: "same"}}
 			fakes[i], paths[i] = f, filepath.Join(dir, fmt.Sprint(i))
 			if err := os.RemoveAll(paths[i]); err != nil {
 				t.Fatal(err)
@@ -81,11 +83,11 @@ func bigMapping(n int) *fake {
 	for i := range n {
 		url := fmt.Appendf(nil, "http://example.com/some/path/of/usual/length/%d?a=1&b=2", i)
 		r := report.Row{Source: "in.csv", Row: int64(2*i + 1), Workspace: []byte("demo"), Original: url, Canonical: url,
-			Code: fmt.Appendf(nil, "%010d", uint32(i)*2654435761), Outcome: report.Created}
+			Code: fmt.Appendf(nil, "%010d", uint32(i)*2654435761), Outcome: outcome.Created}
 		f.rows = append(f.rows, r)
 		if i%10 == 0 {
 			r.Row++
-			r.Outcome = report.Duplicate
+			r.Outcome = outcome.Duplicate
 			f.rows = append(f.rows, r)
 		}
 	}
@@ -103,13 +105,13 @@ func TestDiffPlanted(t *testing.T) {
 	a, b := bigMapping(n), bigMapping(n)
 	for i := range n {
 		r := b.rows[0]
-		r.Row, r.Outcome = int64(200_000+i), report.Duplicate
+		r.Row, r.Outcome = int64(200_000+i), outcome.Duplicate
 		b.rows = append(b.rows, r)
 	}
 	b.rows[2].Code, b.rows[3].Code = b.rows[3].Code, b.rows[2].Code
-	b.rows[5].Outcome = report.Existing
-	a.rows[11].Outcome, a.rows[12].Outcome = report.Duplicate, report.Created
-	b.rows[11].Outcome, b.rows[12].Outcome = report.Duplicate, report.Existing
+	b.rows[5].Outcome = outcome.Existing
+	a.rows[11].Outcome, a.rows[12].Outcome = outcome.Duplicate, outcome.Created
+	b.rows[11].Outcome, b.rows[12].Outcome = outcome.Duplicate, outcome.Existing
 	a.rows, b.rows = slices.Delete(a.rows, 50, 51), slices.Delete(b.rows, 40, 41)
 	a.writeMapping(t, filepath.Join(dir, "a"), report.Arrow, false, 1)
 	b.writeMapping(t, filepath.Join(dir, "b"), report.Parquet, false, 2)
@@ -137,10 +139,10 @@ func TestDiffRejectsByContent(t *testing.T) {
 		}
 		return c
 	}
-	a := &fake{profile: "p", columns: []string{"url", "note"}, rejects: []report.Reject{
+	a := &fake{profile: "p", columns: []string{"url", "note"}, rejects: []outcome.Reject{
 		{Source: "a", Row: 1, Reason: "empty", Cells: cells("", "n")}, {Source: "a", Row: 2, Reason: "empty", Cells: cells("", "n")},
 		{Source: "a", Row: 3, Reason: "bad_host", Cells: cells("u", "")}, {Source: "a", Row: 4, Reason: "malformed_row", Cells: cells("", ""), Raw: []byte("r")}}}
-	b := &fake{profile: "p2", columns: []string{"note", "url"}, rejects: []report.Reject{
+	b := &fake{profile: "p2", columns: []string{"note", "url"}, rejects: []outcome.Reject{
 		{Source: "b", Row: 9, Reason: "empty", Cells: cells("n", "")},
 		{Source: "b", Row: 8, Reason: "bad_port", Cells: cells("", "u")}, {Source: "b", Row: 7, Reason: "malformed_row", Cells: cells("", ""), Raw: []byte("r")}}}
 	a.writeRun(t, filepath.Join(dir, "a"), report.CSV, false, 1)
@@ -166,7 +168,7 @@ func TestDiffDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := fmt.Sprintf(`{"profile":"p","files":[%s,{"name":"rejects.csv","sha256":"r"}]}`, mapping)
-		for name, text := range map[string]string{report.ManifestName: text, "mapping.csv": "none", "mapping.arrow": "none", "rejects.csv": ""} {
+		for name, text := range map[string]string{manifest.Name: text, "mapping.csv": "none", "mapping.arrow": "none", "rejects.csv": ""} {
 			if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
@@ -246,12 +248,12 @@ func TestDiffEmitFails(t *testing.T) {
 	a, b := bigMapping(12), bigMapping(12)
 	b.profile = "q"
 	for i := range b.rows {
-		b.rows[i].Code, b.rows[i].Outcome = a.rows[(i+2)%len(a.rows)].Code, report.Existing
+		b.rows[i].Code, b.rows[i].Outcome = a.rows[(i+2)%len(a.rows)].Code, outcome.Existing
 	}
 	b.rows = slices.Delete(b.rows, 5, 6)
 	for i, f := range []*fake{a, b} {
-		f.inputs = []report.Input{{SHA256: "same"}}
-		f.rejects = []report.Reject{{Row: 100, Reason: fmt.Sprint(i)}, {Row: int64(101 + i)}}
+		f.inputs = []manifest.Input{{SHA256: "same"}}
+		f.rejects = []outcome.Reject{{Row: 100, Reason: fmt.Sprint(i)}, {Row: int64(101 + i)}}
 		f.writeRun(t, filepath.Join(dir, string("ab"[i])), report.CSV, false, 1)
 	}
 	kinds := map[Change]bool{}
@@ -301,15 +303,15 @@ func BenchmarkDiff(b *testing.B) {
 // Runs read the same if each of their inputs has the digest of the other's, be it of
 // the file or, with a limit, of the records.
 func TestSameInputs(t *testing.T) {
-	of := func(inputs ...report.Input) *report.Manifest { return &report.Manifest{Inputs: inputs} }
-	a, b, some, others := report.Input{SHA256: "a"}, report.Input{SHA256: "b"}, report.Input{RecordsSHA256: "a"}, report.Input{RecordsSHA256: "b"}
+	of := func(inputs ...manifest.Input) *manifest.Manifest { return &manifest.Manifest{Inputs: inputs} }
+	a, b, some, others := manifest.Input{SHA256: "a"}, manifest.Input{SHA256: "b"}, manifest.Input{RecordsSHA256: "a"}, manifest.Input{RecordsSHA256: "b"}
 	for _, tt := range []struct {
-		a, b *report.Manifest
+		a, b *manifest.Manifest
 		want bool
 	}{
 		{of(a), of(a), true}, {of(a, b), of(a, b), true}, {of(some), of(some), true},
 		{of(a), of(b), false}, {of(a, b), of(b, a), false}, {of(a, b), of(a), false}, {of(some), of(others), false}, {of(some), of(a), false},
-		{of(report.Input{}), of(report.Input{}), false}, {of(), of(), false}, {of(a), nil, false}, {nil, of(a), false},
+		{of(manifest.Input{}), of(manifest.Input{}), false}, {of(), of(), false}, {of(a), nil, false}, {nil, of(a), false},
 	} {
 		if got := sameInputs(tt.a, tt.b); got != tt.want {
 			t.Errorf("%+v and %+v: %t", tt.a, tt.b, got)

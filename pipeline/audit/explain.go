@@ -12,7 +12,8 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -42,25 +43,25 @@ func (r *Rules) Validate() error {
 
 // An Explanation tells how a URL gets its code. Its JSON has what someone needs
 // who computes the same in another language. Bytes of the input that are not
-// UTF-8 appear as of report.Text.
+// UTF-8 appear as of manifest.Text.
 type Explanation struct {
-	Input     report.Text `json:"input"`
-	Trimmed   report.Text `json:"trimmed"`
-	Profile   string      `json:"profile"`
-	Reason    string      `json:"reason,omitempty"` // why it is refused; then nothing but Detail follows
-	Detail    string      `json:"detail,omitempty"`
-	Steps     []Step      `json:"steps,omitempty"`
-	Canonical string      `json:"canonical,omitempty"`
-	Workspace string      `json:"workspace,omitempty"`
-	Scheme    string      `json:"scheme,omitempty"`
-	Codings   []Coding    `json:"codings,omitempty"` // one for each salt that was asked for
-	Store     *Standing   `json:"store,omitempty"`
+	Input     manifest.Text `json:"input"`
+	Trimmed   manifest.Text `json:"trimmed"`
+	Profile   string        `json:"profile"`
+	Reason    string        `json:"reason,omitempty"` // why it is refused; then nothing but Detail follows
+	Detail    string        `json:"detail,omitempty"`
+	Steps     []Step        `json:"steps,omitempty"`
+	Canonical string        `json:"canonical,omitempty"`
+	Workspace string        `json:"workspace,omitempty"`
+	Scheme    string        `json:"scheme,omitempty"`
+	Codings   []Coding      `json:"codings,omitempty"` // one for each salt that was asked for
+	Store     *Standing     `json:"store,omitempty"`
 }
 
 // A Step is a rule that changed the URL, and what it made of it.
 type Step struct {
-	Rule string      `json:"rule"`
-	URL  report.Text `json:"url"`
+	Rule string        `json:"rule"`
+	URL  manifest.Text `json:"url"`
 }
 
 // A Coding is the way from a canonical URL and a salt to a code.
@@ -76,9 +77,9 @@ type Coding struct {
 // Explain explains the codes that a URL has with these salts. It checks neither: rules
 // that Validate refuses, and salts below 0, give codes that no run makes.
 func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
-	e := &Explanation{Input: report.Text(raw), Trimmed: report.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
+	e := &Explanation{Input: manifest.Text(raw), Trimmed: manifest.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
 	if len(raw) == 0 { // as a run has it, not canon
-		e.Reason, e.Detail = report.MissingURL, report.MissingURLDetail
+		e.Reason, e.Detail = outcome.MissingURL, outcome.MissingURLDetail
 		return e
 	}
 	steps, err := r.Profile.Explain(raw)
@@ -88,7 +89,7 @@ func (r *Rules) Explain(raw []byte, salts []int) *Explanation {
 	}
 	canonical := raw
 	for _, s := range steps {
-		e.Steps = append(e.Steps, Step{s.Rule, report.Text(s.After)})
+		e.Steps = append(e.Steps, Step{s.Rule, manifest.Text(s.After)})
 		canonical = []byte(s.After)
 	}
 	e.Canonical, e.Workspace, e.Scheme = string(canonical), r.Workspace, codegen.Name
@@ -161,7 +162,7 @@ func (r *Rules) Ask(ctx context.Context, session sink.Session, canonical string)
 		owner, run := string(f.Canonical), f.Run
 		if f.Same {
 			owner = canonical
-			s.Outcome, s.Code, s.RunID = report.Existing.String(), string(f.Code), &run
+			s.Outcome, s.Code, s.RunID = outcome.Existing.String(), string(f.Code), &run
 		}
 		for _, salt := range byCode[string(f.Code)] {
 			s.Owners[salt].Owner, s.Owners[salt].RunID = owner, &run
@@ -186,9 +187,9 @@ func (r *Rules) decide(s *Standing, canonical []byte) {
 	}
 	for i := range s.Owners {
 		if o := &s.Owners[i]; o.Owner == "" {
-			s.Outcome, s.Code, s.Salt = report.Created.String(), o.Code, &o.Salt
+			s.Outcome, s.Code, s.Salt = outcome.Created.String(), o.Code, &o.Salt
 			return
 		}
 	}
-	s.Outcome = report.CodeSpaceExhausted
+	s.Outcome = outcome.CodeSpaceExhausted
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
 	"pgregory.net/rapid"
 )
@@ -53,7 +53,7 @@ func TestExplainSuffices(t *testing.T) {
 
 // A reason is that of a run.
 func TestExplainBlank(t *testing.T) {
-	for raw, want := range map[string]string{"": report.MissingURL, " ": string(canon.Empty)} {
+	for raw, want := range map[string]string{"": outcome.MissingURL, " ": string(canon.Empty)} {
 		if e := new(Rules).Explain([]byte(raw), nil); e.Reason != want {
 			t.Errorf("%q: %s, want %s", raw, e.Reason, want)
 		}

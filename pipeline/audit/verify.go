@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -60,7 +61,7 @@ func (v *Verified) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 // once it is settled; the rest is safe for concurrent use.
 type verifier struct {
 	cfg        VerifyConfig
-	manifest   *report.Manifest
+	manifest   *manifest.Manifest
 	run        runOptions
 	log        findings           // that are faults
 	open       findings           // that are none
@@ -105,7 +106,7 @@ type runOptions struct {
 // Verify recomputes everything that the files of a run say and that can be recomputed,
 // and returns what is wrong. A file of the run that is missing or damaged is a finding;
 // a manifest or an input that cannot be read, a failing disk and a failing store are
-// errors. Errors to tell apart: report.ErrNotOurs (there is no manifest),
+// errors. Errors to tell apart: manifest.ErrNotOurs (there is no manifest),
 // source.UsageError (the inputs cannot be those of the run), those of package sink, and
 // the cause of ctx.
 //

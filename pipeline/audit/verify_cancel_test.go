@@ -14,6 +14,8 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -181,13 +183,13 @@ func (s *ailing) Scan(context.Context, func(*sink.Stored) error) error {
 func TestVerifyStoreFails(t *testing.T) {
 	for lists := range 2 {
 		v := &verifier{cfg: VerifyConfig{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1}, mapping: report.CSV.FileName(),
-			groups: groups{ids: map[string]uint32{}}, manifest: &report.Manifest{Inputs: []report.Input{{Name: "in.csv"}}}}
+			groups: groups{ids: map[string]uint32{}}, manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}}
 		v.run.scheme, _ = codegen.New(10)
 		bigMapping(20).writeMapping(t, filepath.Join(v.cfg.Dir, v.mapping), report.CSV, false, 1)
 		v.created.Store(1) // what it lists is not that
 		v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
-		w.want(&link{MappingRow: report.MappingRow{Row: report.Row{Outcome: report.Existing}}})
+		w.want(&link{MappingRow: report.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
 		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.log.kinds[StoreMissing] != int64(lists) {
 			t.Errorf("listed %d times: %v, found %v", lists, err, v.log.kinds)
 		}

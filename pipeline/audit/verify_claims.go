@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
@@ -97,10 +98,10 @@ func (w *checker) claim(r *link) {
 	if bytes.Equal(r.Code, r.code0) {
 		return
 	}
-	c := claim{what: holds, created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
+	c := claim{what: holds, created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
 	group := w.group(r.Workspace)
 	file(w.claims, group, &c)
-	if w.manifest.Reasons[report.CodeSpaceExhausted] > 0 {
+	if w.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 {
 		file(w.claims, group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
 	}
 	scheme, err := codegen.New(len(r.Code))
@@ -188,7 +189,7 @@ func (c *linkCursor) next() error {
 				c.at, c.end = nil, true
 				return eof(err)
 			}
-		} else if r.Outcome != report.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
+		} else if r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
 			c.at = &c.w.row
 			c.at.MappingRow = *r
 			c.w.resolve(c.at)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -19,7 +20,7 @@ func TestLinkCursorIsCancelled(t *testing.T) {
 			return nil, io.EOF
 		}
 		cancel(cause)
-		return &report.MappingRow{Row: report.Row{Outcome: report.Duplicate}}, nil
+		return &report.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
 	}
 	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{}}, rows: rows}
 	if _, err := c.seek("demo", []byte("1")); err != cause || reads > 1 {

@@ -6,23 +6,24 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // verifyCollisions checks the order and the codes of collisions.csv, and files
 // its lines for verifyClaims.
 func (v *verifier) verifyCollisions(ctx context.Context) error {
-	r, err := openReport(v, report.CollisionsName, report.OpenCollisions)
+	r, err := openReport(v, manifest.CollisionsName, report.OpenCollisions)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	w := &checker{verifier: v, claims: v.claims.NewWriter()}
-	damaged := func(err error) (bool, error) { return v.damaged(report.CollisionsName, err) }
+	damaged := func(err error) (bool, error) { return v.damaged(manifest.CollisionsName, err) }
 	var before position
 	rows, all, err := eachRow(ctx, r.Next, damaged, func(row int64, c *report.Collision) { before = w.collision(c, row, before) })
 	if all {
-		v.verifyCounts(report.CollisionsName, rows, nil)
+		v.verifyCounts(manifest.CollisionsName, rows, nil)
 	}
 	return err
 }
@@ -40,7 +41,7 @@ func (p *position) compare(o *position) int {
 
 // collision checks a line and returns its position.
 func (w *checker) collision(c *report.Collision, row int64, before position) position {
-	here := w.fault(report.CollisionsName, row)
+	here := w.fault(manifest.CollisionsName, row)
 	scheme, err := codegen.New(len(c.Code))
 	if err != nil || c.Salt > w.run.mostSalt {
 		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))

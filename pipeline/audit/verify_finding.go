@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // A Kind is the stable name of what is wrong. The list is closed.
@@ -64,12 +64,12 @@ const (
 // manifest_sha256, the ID of a run. Expected and Found are cut after 16 KiB, and then say
 // how many bytes there are.
 type Finding struct {
-	Kind     Kind        `json:"kind"`
-	File     report.Text `json:"file"`          // of the folder, an input as it was named, or "store"
-	Row      int64       `json:"row,omitempty"` // of the file, from 1, the header not counted; 0: the file as a whole
-	Column   report.Text `json:"column,omitempty"`
-	Expected report.Text `json:"expected"`
-	Found    report.Text `json:"found"`
+	Kind     Kind          `json:"kind"`
+	File     manifest.Text `json:"file"`          // of the folder, an input as it was named, or "store"
+	Row      int64         `json:"row,omitempty"` // of the file, from 1, the header not counted; 0: the file as a whole
+	Column   manifest.Text `json:"column,omitempty"`
+	Expected manifest.Text `json:"expected"`
+	Found    manifest.Text `json:"found"`
 }
 
 // compare orders findings by place first; only equal ones compare as 0.
@@ -91,7 +91,7 @@ func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, fil
 
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
-	s.to.add(Finding{Kind: kind, File: report.Text(s.file), Row: s.row, Column: report.Text(column), Expected: cut(expected), Found: cut(found)})
+	s.to.add(Finding{Kind: kind, File: manifest.Text(s.file), Row: s.row, Column: manifest.Text(column), Expected: cut(expected), Found: cut(found)})
 }
 
 // mostText is how many bytes of a text a finding keeps: a cell may have megabytes, and
@@ -99,15 +99,15 @@ func (s spot) wrong(kind Kind, column, expected, found string) {
 const mostText = 16 << 10
 
 // cut cuts a text that is longer, and says so.
-func cut(text string) report.Text {
+func cut(text string) manifest.Text {
 	n := mostText
 	if len(text) <= n {
-		return report.Text(text)
+		return manifest.Text(text)
 	}
 	for n > mostText-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 		n--
 	}
-	return report.Text(fmt.Sprintf("%s… (%d of %d bytes)", text[:n], n, len(text)))
+	return manifest.Text(fmt.Sprintf("%s… (%d of %d bytes)", text[:n], n, len(text)))
 }
 
 // findings keeps the first findings in the order of compare, and counts all. It is

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // path returns that of a file of the folder.
@@ -20,7 +20,7 @@ func (v *verifier) path(name string) string { return filepath.Join(v.cfg.Dir, na
 // checkFolder compares the folder with the list of files in the manifest, and
 // notes which of them cannot be read. Links to files are followed.
 func (v *verifier) checkFolder() error {
-	known := []string{report.ManifestName, report.TimingsName}
+	known := []string{manifest.Name, manifest.TimingsName}
 	for _, file := range v.manifest.Files {
 		known = append(known, file.Name)
 		info, err := os.Stat(v.path(file.Name))

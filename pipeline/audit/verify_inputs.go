@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -101,13 +103,13 @@ func (v *verifier) fileRun(ctx context.Context) error {
 			return err
 		}
 	}
-	r, err := openReport(v, report.RejectsName, report.OpenRejects)
+	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	sources := v.inputNumbers(asIs)
-	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *report.Reject) {
+	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *outcome.Reject) {
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
@@ -262,7 +264,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 }
 
 // inputOptions returns the options with which an input is read as the run read it.
-func (v *verifier) inputOptions(m *report.Input) source.Options {
+func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts := v.cfg.Source
 	opts.MaxField = cmp.Or(opts.MaxField, int(option[int64](v.manifest.Options, "max_field")))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
@@ -295,7 +297,7 @@ func (v *verifier) checkInput(in *replayed, i int) {
 		{"records", strconv.FormatInt(m.Records, 10), strconv.FormatInt(in.Records(), 10)},
 		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
 		{"compression", m.Compression, in.Compression},
-		{"dialect", dialectText(m.Dialect), dialectText((*report.Dialect)(in.Dialect))},
+		{"dialect", dialectText(m.Dialect), dialectText((*manifest.Dialect)(in.Dialect))},
 	} {
 		if c.got != c.want {
 			v.fault(string(m.Name), 0).wrong(InputSum, c.column, c.want, c.got)
@@ -303,7 +305,7 @@ func (v *verifier) checkInput(in *replayed, i int) {
 	}
 }
 
-func dialectText(d *report.Dialect) string {
+func dialectText(d *manifest.Dialect) string {
 	if d == nil {
 		return ""
 	}

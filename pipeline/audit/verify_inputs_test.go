@@ -15,6 +15,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -161,11 +162,11 @@ func TestVerifyManifestInputs(t *testing.T) {
 	job(t, base(10), twoInputs())
 	inputs, good := audit.VerifyConfig{Inputs: []string{"a.csv", "b.csv"}}, must(os.ReadFile("out/manifest.json"))
 	clean(t, inputs)
-	for column, change := range map[string]func(in *report.Input){
-		"":            func(in *report.Input) { in.SHA256 = strings.Repeat("0", 64) },
-		"size":        func(in *report.Input) { in.Size++ },
-		"compression": func(in *report.Input) { in.Compression = "gzip" },
-		"dialect":     func(in *report.Input) { in.Dialect.BOM = true },
+	for column, change := range map[string]func(in *manifest.Input){
+		"":            func(in *manifest.Input) { in.SHA256 = strings.Repeat("0", 64) },
+		"size":        func(in *manifest.Input) { in.Size++ },
+		"compression": func(in *manifest.Input) { in.Compression = "gzip" },
+		"dialect":     func(in *manifest.Input) { in.Dialect.BOM = true },
 	} {
 		os.WriteFile("out/manifest.json", good, 0o666)
 		m := readManifest(t)
@@ -275,14 +276,14 @@ func TestVerifyNotOurs(t *testing.T) {
 	syscall.Mkfifo("fifo/manifest.json", 0o666)
 	os.Mkdir("huge", 0o777)
 	os.WriteFile("huge/manifest.json", nil, 0o666)
-	os.Truncate("huge/manifest.json", report.MaxManifest+1)
+	os.Truncate("huge/manifest.json", manifest.MaxSize+1)
 	for _, dir := range []string{".", "none", "file", "fifo", "huge"} {
 		_, err := audit.Verify(context.Background(), audit.VerifyConfig{Dir: dir})
-		if !errors.Is(err, report.ErrNotOurs) || !strings.Contains(err.Error(), filepath.Join(dir, "manifest.json")) {
+		if !errors.Is(err, manifest.ErrNotOurs) || !strings.Contains(err.Error(), filepath.Join(dir, "manifest.json")) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
-	if err := audit.Diff(context.Background(), audit.DiffConfig{A: "fifo", B: "fifo"}, nil); !errors.Is(err, report.ErrNotOurs) {
+	if err := audit.Diff(context.Background(), audit.DiffConfig{A: "fifo", B: "fifo"}, nil); !errors.Is(err, manifest.ErrNotOurs) {
 		t.Errorf("diff: %v", err)
 	}
 }

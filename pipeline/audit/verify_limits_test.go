@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // No limit at all of findings does not mean that they are sorted with each one.
@@ -57,7 +57,7 @@ func TestVerifyLeastMemory(t *testing.T) {
 // What the rows of run and inputs were sorted with is let go, since the store needs its
 // share of the memory.
 func TestVerifyInputsLetsGo(t *testing.T) {
-	v := &verifier{manifest: &report.Manifest{}, unread: []string{report.RejectsName}}
+	v := &verifier{manifest: &manifest.Manifest{}, unread: []string{manifest.RejectsName}}
 	if err := v.verifyInputs(t.Context()); err != nil || v.rows != nil {
 		t.Errorf("%v, rows %p", err, v.rows)
 	}

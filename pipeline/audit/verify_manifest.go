@@ -13,20 +13,21 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // readManifest reads the manifest of a run.
-func readManifest(dir string) (*report.Manifest, []byte, error) {
-	path := filepath.Join(dir, report.ManifestName)
-	data, err := report.ManifestFile(nil, path)
+func readManifest(dir string) (*manifest.Manifest, []byte, error) {
+	path := filepath.Join(dir, manifest.Name)
+	data, err := manifest.ReadFile(nil, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		err = fmt.Errorf("%s: %w: %w", dir, report.ErrNotOurs, err)
+		err = fmt.Errorf("%s: %w: %w", dir, manifest.ErrNotOurs, err)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := report.ReadManifest(data)
+	m, err := manifest.Read(data)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
@@ -50,7 +51,7 @@ func (v *verifier) readManifest() error {
 
 // wrong makes a finding of a field of the manifest.
 func (v *verifier) wrong(kind Kind, field string, expected, found any) {
-	v.fault(report.ManifestName, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
+	v.fault(manifest.Name, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
 }
 
 // settle takes from the manifest how rows were made, and reports whether it says
@@ -62,7 +63,7 @@ func (v *verifier) settle() bool {
 		ok = false
 	}
 	o := m.Options
-	text := func(name string) string { return string(option[report.Text](o, name)) }
+	text := func(name string) string { return string(option[manifest.Text](o, name)) }
 	v.result.DryRun = option[bool](o, "dry_run")
 	v.run = runOptions{
 		profile: canon.Profile{MaxLength: int(option[int64](o, "max_url_length"))}, retries: m.Scheme.MaxRetries,
@@ -84,7 +85,7 @@ func (v *verifier) settle() bool {
 	if !v.settleFiles(text("report_format")) {
 		return false
 	}
-	limit, err := report.ParseMaxRejects(text("max_rejects"))
+	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
 	if exceeded := err == nil && limit.Exceeded(m.Counts); exceeded != v.result.NoMapping {
 		v.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
@@ -134,7 +135,7 @@ func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 
 // option returns an option of a manifest; the zero value if it is missing or of
 // another type.
-func option[T any](o report.Options, name string) T {
+func option[T any](o manifest.Options, name string) T {
 	value, _ := o[name].(T)
 	return value
 }
@@ -146,7 +147,7 @@ func (v *verifier) settleFiles(format string) bool {
 	for _, f := range v.manifest.Files {
 		names = append(names, f.Name)
 	}
-	all := []string{report.Format(format).FileName(), report.CollisionsName, report.RejectsName}
+	all := []string{report.Format(format).FileName(), manifest.CollisionsName, manifest.RejectsName}
 	_, err := report.ParseFormat(format)
 	switch {
 	case err == nil && slices.Equal(names, all):
@@ -163,7 +164,7 @@ func (v *verifier) settleFiles(format string) bool {
 // uniteColumns finds the names of the columns of all inputs, and of those that are
 // carried into the mapping, as the run united them.
 func (v *verifier) uniteColumns() {
-	seen, isCarried := map[report.Text]bool{}, map[report.Text]bool{}
+	seen, isCarried := map[manifest.Text]bool{}, map[manifest.Text]bool{}
 	for _, in := range v.manifest.Inputs {
 		for _, name := range in.Columns {
 			if !seen[name] {
@@ -192,6 +193,6 @@ func (v *verifier) inputNumbers(text func(name string) string) map[string]int {
 func asIs(name string) string { return name }
 
 // isKey reports whether the URL or the workspace is taken from a column.
-func isKey(in *report.Input, name report.Text) bool {
+func isKey(in *manifest.Input, name manifest.Text) bool {
 	return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -77,7 +78,7 @@ func (v *verifier) countRows(checkers []*checker) {
 	var digest report.RowDigest
 	for _, w := range checkers {
 		for o, n := range w.outcomes {
-			counted[report.Outcome(o).String()] += n
+			counted[outcome.Outcome(o).String()] += n
 			v.result.Rows += n
 		}
 		digest.Merge(&w.digest)

@@ -8,19 +8,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // verifyRejects checks every row of rejects.csv.
 func (v *verifier) verifyRejects(ctx context.Context) error {
-	r, err := openReport(v, report.RejectsName, report.OpenRejects)
+	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	w := v.newRejectChecker(r.Columns)
-	damaged := func(err error) (bool, error) { return v.damaged(report.RejectsName, err) }
+	damaged := func(err error) (bool, error) { return v.damaged(manifest.RejectsName, err) }
 	rows, all, err := eachRow(ctx, r.Next, damaged, w.check)
 	if !all {
 		return err
@@ -29,7 +31,7 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	if w.sums != nil {
 		v.runTotal.Add(w.sums.total)
 	}
-	v.verifyCounts(report.RejectsName, rows, map[string]int64{"rejected": rows})
+	v.verifyCounts(manifest.RejectsName, rows, map[string]int64{"rejected": rows})
 	if !maps.Equal(w.reasons, v.manifest.Reasons) {
 		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.manifest.Reasons))
 	}
@@ -56,8 +58,8 @@ type rejectChecker struct {
 }
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	v.checkColumns(report.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
-	w := &rejectChecker{checker: checker{verifier: v, file: report.RejectsName, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
+	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
+	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
@@ -68,7 +70,7 @@ func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
 	return w
 }
 
-func (w *rejectChecker) check(row int64, r *report.Reject) {
+func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 	w.row.Number = row
 	w.reasons[r.Reason]++
 	i := w.inputOf(r.Source)
@@ -90,7 +92,7 @@ func (w *rejectChecker) check(row int64, r *report.Reject) {
 
 // checkPlace checks the order: by source, row and byte offset, which binary
 // formats do not have.
-func (w *rejectChecker) checkPlace(r *report.Reject, i int) {
+func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	text := isText(w.manifest.Inputs[i].Format)
 	switch same := i == w.source; {
 	case i < w.source || same && r.Row <= w.last:
@@ -103,7 +105,7 @@ func (w *rejectChecker) checkPlace(r *report.Reject, i int) {
 
 // reason returns why a row is refused; of what cannot be told it believes the
 // reject, and the detail is empty.
-func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, detail string) {
+func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, detail string) {
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
 		if !blank || len(r.Raw) == 0 {
@@ -127,10 +129,10 @@ func (w *rejectChecker) reason(r *report.Reject, in *report.Input) (reason, deta
 	if reason != "" {
 		return reason, detail
 	}
-	if r.Reason == report.CodeSpaceExhausted {
+	if r.Reason == outcome.CodeSpaceExhausted {
 		w.exhausted(workspace)
 	}
-	return report.CodeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
+	return outcome.CodeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
 }
 
 // exhausted files the codes that the URL in w.canon could not have.
@@ -143,7 +145,7 @@ func (w *rejectChecker) exhausted(workspace []byte) {
 	}
 }
 
-func (w *rejectChecker) cell(r *report.Reject, column string) []byte {
+func (w *rejectChecker) cell(r *outcome.Reject, column string) []byte {
 	if i, ok := w.at[column]; ok {
 		return r.Cells[i]
 	}

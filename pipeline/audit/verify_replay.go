@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -127,7 +127,7 @@ func (w *replayer) refused(i int, offset int64, original, workspace []byte) (may
 	}
 	reason := ""
 	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
-	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, report.CodeSpaceExhausted), "", offset, nil, w.cells)
+	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }
 
 // cell returns the bytes of a cell; nil for null and for a column that is absent.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -24,7 +25,7 @@ type checker struct {
 	created  uint64          // sum of links as the run created them
 	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *rowHasher      // nil: the inputs are not replayed
-	outcomes [report.Duplicate + 1]int64
+	outcomes [outcome.Duplicate + 1]int64
 	digest   report.RowDigest
 	row, old link
 	canon    []byte
@@ -177,7 +178,7 @@ func (w *checker) checkRow() {
 		w.checkDuplicate(r)
 		return
 	}
-	if r.Outcome == report.Duplicate {
+	if r.Outcome == outcome.Duplicate {
 		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
 	}
 	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.Workspace, w.old.Workspace) {
@@ -187,7 +188,7 @@ func (w *checker) checkRow() {
 	w.claim(r)
 	switch {
 	case w.wanted == nil:
-	case r.Outcome == report.Created:
+	case r.Outcome == outcome.Created:
 		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r))
 	default:
 		w.want(r)
@@ -206,8 +207,8 @@ func (w *checker) checkShortURL(r *link) {
 
 // checkDuplicate compares a row with the one before, of the same URL.
 func (w *checker) checkDuplicate(r *link) {
-	if r.Outcome != report.Duplicate {
-		w.found(BadOutcome, "outcome", report.Duplicate.String(), r.Outcome.String())
+	if r.Outcome != outcome.Duplicate {
+		w.found(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if !bytes.Equal(r.Code, w.old.Code) {
 		w.found(BadDuplicate, "short_code", string(w.old.Code), string(r.Code))
@@ -231,7 +232,7 @@ func (w *checker) checkCode(r *link) {
 		return
 	}
 	salt := codegen.SaltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
-	switch created := r.Outcome == report.Created; {
+	switch created := r.Outcome == outcome.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
 	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:

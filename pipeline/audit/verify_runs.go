@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -49,8 +49,8 @@ func (v *verifier) checkRun(run *sink.Run) {
 	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
 		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
 	}
-	if report.Counts(run.Counts) != v.manifest.Counts {
-		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(report.Counts(run.Counts)))
+	if manifest.Counts(run.Counts) != v.manifest.Counts {
+		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(manifest.Counts(run.Counts)))
 	}
 }
 
@@ -95,6 +95,6 @@ func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	return l.Run < c.runID && finished(run.Finished)
 }
 
-func countsText(c report.Counts) string {
+func countsText(c manifest.Counts) string {
 	return fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected)
 }

@@ -6,7 +6,8 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 // A slotChecker goes over the claims, one code after the other. Of the claims on a code,
@@ -55,7 +56,7 @@ func (s *slotChecker) first() (*claim, error) {
 		return nil, err
 	}
 	l := s.links.at
-	holder := &claim{created: l.Outcome == report.Created, row: l.Number, canonical: bytes.Clone(l.Canonical)}
+	holder := &claim{created: l.Outcome == outcome.Created, row: l.Number, canonical: bytes.Clone(l.Canonical)}
 	for {
 		if err := s.links.next(); err != nil {
 			return nil, err
@@ -102,7 +103,7 @@ func (s *slotChecker) shared(row int64) {
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
 	if s.isLine(c) {
-		s.fault(report.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line a code", string(c.canonical))
+		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line a code", string(c.canonical))
 		return
 	}
 	s.closeLine()
@@ -120,13 +121,13 @@ func (s *slotChecker) findLine(c *claim) {
 		s.line.row = 0
 		return
 	}
-	s.fault(s.mapping, c.row).wrong(Uncollided, "salt", "a line of "+report.CollisionsName+" for "+string(s.code), "")
+	s.fault(s.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+string(s.code), "")
 }
 
 // closeLine makes a finding of the last line if no link has asked for it.
 func (s *slotChecker) closeLine() {
 	if s.line.row > 0 {
-		s.fault(report.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
+		s.fault(manifest.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
 			"a link of the mapping with a salt above "+saltText(s.line.salt), string(s.line.canonical))
 	}
 	s.line.row = 0
@@ -135,7 +136,7 @@ func (s *slotChecker) closeLine() {
 // checkRefused checks a reject that could not have the code. Its URL must have no
 // link, as far as the claims on its code of salt 0 tell.
 func (s *slotChecker) checkRefused(c *claim) {
-	here := s.fault(report.RejectsName, c.row)
+	here := s.fault(manifest.RejectsName, c.row)
 	if s.holder == nil && s.wanted != nil {
 		file(s.wanted, s.group, &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
 	}
@@ -143,7 +144,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 		here.wrong(BadPrecedence, "reason", "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
 	}
 	if c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && bytes.Equal(s.holder.canonical, c.canonical)) {
-		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), report.CodeSpaceExhausted)
+		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), outcome.CodeSpaceExhausted)
 	}
 }
 
@@ -153,7 +154,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 // code only by a salt that a run with more retries may have tried is listed, but is no
 // fault.
 func (s *slotChecker) checkOwner(c *claim) {
-	here, owner := s.fault(report.CollisionsName, c.row), string(c.owner)
+	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
 		if owner != string(s.holder.canonical) {
 			here.wrong(BadOwner, "owner", string(s.holder.canonical), owner)
@@ -164,7 +165,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 	can := func(most int) bool {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}
-	doubt := s.doubt(report.CollisionsName, c.row)
+	doubt := s.doubt(manifest.CollisionsName, c.row)
 	switch {
 	case owner != "" && !can(max(s.run.mostSalt, saltOfAny)):
 		here.wrong(BadOwner, "owner", "a canonical URL that can have "+string(s.code), owner)

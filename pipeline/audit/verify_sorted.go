@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -55,7 +56,7 @@ func compareRows(a, b []byte) int {
 	}
 	numberA, _ := binary.Uvarint(a[1:])
 	numberB, _ := binary.Uvarint(b[1:])
-	isDuplicate := func(outcome byte) int { return btoi(report.Outcome(outcome) == report.Duplicate) }
+	isDuplicate := func(as byte) int { return btoi(outcome.Outcome(as) == outcome.Duplicate) }
 	return cmp.Or(cmp.Compare(isDuplicate(a[0]), isDuplicate(b[0])), cmp.Compare(numberA, numberB))
 }
 
@@ -185,7 +186,7 @@ func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 	var source []byte
 	_, rec = cutCell(rec)
 	r.Canonical, rec = cutCell(rec)
-	r.Outcome, rec = report.Outcome(rec[0]), rec[1:]
+	r.Outcome, rec = outcome.Outcome(rec[0]), rec[1:]
 	r.Number = int64(number())
 	r.Salt = number() - 1
 	r.Row.Row = int64(number())
@@ -219,7 +220,7 @@ func (s *sortedReader) check(group uint32) {
 	}
 	w.resolve(&w.old)
 	w.resolve(&w.row)
-	if w.old.Outcome != report.Duplicate && w.row.Outcome == report.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
+	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
 		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
 	}
 }

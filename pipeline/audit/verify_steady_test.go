@@ -11,6 +11,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -66,15 +67,15 @@ func testVerifyMissing(t *testing.T, order report.Order) {
 // one that no run leaves.
 func TestVerifyManifestNamesOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(m *report.Manifest)
+		change func(m *manifest.Manifest)
 		noted  bool
 		want   []audit.Kind // nil: an error
 	}{
-		"others, noted": {func(m *report.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
-		"others":        {func(m *report.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, false, nil},
-		"another":       {func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }, false, []audit.Kind{audit.BadSource, audit.RowMissing}}, // the last file is taken for it
-		"fewer, noted":  {func(m *report.Manifest) { m.Inputs = m.Inputs[:1] }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
-		"one twice":     {func(m *report.Manifest) { m.Inputs[1].Name = "a.csv" }, false, []audit.Kind{audit.BadManifest}},
+		"others, noted": {func(m *manifest.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"others":        {func(m *manifest.Manifest) { m.Inputs[0].Name, m.Inputs[1].Name = "c.csv", "d.csv" }, false, nil},
+		"another":       {func(m *manifest.Manifest) { m.Inputs[1].Name = "c.csv" }, false, []audit.Kind{audit.BadSource, audit.RowMissing}}, // the last file is taken for it
+		"fewer, noted":  {func(m *manifest.Manifest) { m.Inputs = m.Inputs[:1] }, true, []audit.Kind{audit.ManifestSum, audit.BadSource}},
+		"one twice":     {func(m *manifest.Manifest) { m.Inputs[1].Name = "a.csv" }, false, []audit.Kind{audit.BadManifest}},
 	} {
 		cfg := base(10)
 		cfg.DryRun = true

@@ -10,6 +10,8 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
@@ -148,7 +150,7 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	w := v.newChecker(m, true)
 	w.wanted = created.NewWriter()
 	if _, _, err := eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		if r.Outcome == report.Created {
+		if r.Outcome == outcome.Created {
 			w.row.MappingRow = *r
 			w.resolve(&w.row)
 			w.want(&w.row)
@@ -174,7 +176,7 @@ func (v *verifier) listAgain(ctx context.Context, wanted *extsort.Sorter, all bo
 
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
-	c := claim{created: r.Outcome == report.Created, row: r.Number, code: r.Code, canonical: r.Canonical, owner: storedAs(r)}
+	c := claim{created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical, owner: storedAs(r)}
 	file(w.wanted, w.group(r.Workspace), &c)
 }
 
@@ -227,9 +229,9 @@ func (c *storeChecker) missing() {
 	owner := "an owner of " + string(w.code) + " in the store"
 	switch w.what {
 	case line:
-		c.doubt(report.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
+		c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case refused:
-		c.doubt(report.RejectsName, w.row).wrong(Unexplained, "reason", owner, report.CodeSpaceExhausted)
+		c.doubt(manifest.RejectsName, w.row).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
 	case needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
@@ -242,13 +244,13 @@ func (c *storeChecker) missing() {
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
 		if c.isBefore(l) {
-			c.fault(report.CollisionsName, w.row).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
+			c.fault(manifest.CollisionsName, w.row).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
 		} else { // another had the code when the run was made
-			c.doubt(report.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
+			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
 	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
-		c.fault(report.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", report.CodeSpaceExhausted)
+		c.fault(manifest.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
 	}
 	if w.what != holds {
 		return
@@ -259,7 +261,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 	if !w.created {
 		if c.runID != 0 && l.Run == c.runID {
-			here.wrong(StoreDiffers, "outcome", report.Existing.String(), report.Created.String())
+			here.wrong(StoreDiffers, "outcome", outcome.Existing.String(), outcome.Created.String())
 		}
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -137,7 +138,7 @@ func decodeSums(rec []byte) (s rowSums) {
 // canonical form in the room of buf.
 func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
 	if len(original) == 0 {
-		return report.MissingURL, report.MissingURLDetail, buf[:0]
+		return outcome.MissingURL, outcome.MissingURLDetail, buf[:0]
 	}
 	canonical, err := o.profile.Append(buf[:0], original)
 	if err != nil {
@@ -145,7 +146,7 @@ func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail str
 		return string(reason), canon.Detail(original, reason), canonical
 	}
 	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return report.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace), canonical
+		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace), canonical
 	}
 	return "", "", canonical
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
@@ -317,38 +318,38 @@ func TestVerifyManifest(t *testing.T) {
 	good := *readManifest(t)
 	for name, c := range map[string]struct {
 		want   audit.Kind
-		change func(m *report.Manifest)
+		change func(m *manifest.Manifest)
 	}{
-		"profile":    {audit.BadManifest, func(m *report.Manifest) { m.Profile = "linkforge-2" }},
-		"userinfo":   {audit.BadReason, func(m *report.Manifest) { m.Profile = "linkforge-1+userinfo" }},
-		"scheme":     {audit.BadManifest, func(m *report.Manifest) { m.Scheme.Name = "x" }},
-		"length":     {audit.BadCode, func(m *report.Manifest) { m.Scheme.CodeLength = 2 }},
-		"no length":  {audit.BadManifest, func(m *report.Manifest) { m.Scheme.CodeLength = 25 }},
-		"retries":    {audit.BadSalt, func(m *report.Manifest) { m.Scheme.MaxRetries = 0 }},
-		"many":       {audit.BadManifest, func(m *report.Manifest) { m.Scheme.MaxRetries = 1<<20 + 1 }},
-		"base":       {audit.BadShortURL, func(m *report.Manifest) { m.Options["base_url"] = "https://sho.ru" }},
-		"longest":    {audit.BadCanonical, func(m *report.Manifest) { m.Options["max_url_length"] = int64(20) }},
-		"order":      {audit.BadOrder, func(m *report.Manifest) { m.Options["report_order"] = "input" }},
-		"no order":   {audit.BadManifest, func(m *report.Manifest) { m.Options["report_order"] = "random" }},
-		"carry":      {audit.BadColumns, func(m *report.Manifest) { m.Options["carry"] = false }},
-		"input":      {audit.BadSource, func(m *report.Manifest) { m.Inputs[1].Name = "c.csv" }},
-		"inputs":     {audit.BadManifest, func(m *report.Manifest) { m.Inputs[0].Name = "c.csv" }},
-		"records":    {audit.RowMissing, func(m *report.Manifest) { m.Inputs[0].Records++ }},
-		"fewer":      {audit.BadSource, func(m *report.Manifest) { m.Inputs[0].Records-- }},
-		"absurd":     {audit.BadManifest, func(m *report.Manifest) { m.Inputs[0].Records = 1 << 62 }},
-		"huge":       {audit.RowMissing, func(m *report.Manifest) { m.Inputs[0].Records = 1 << 40 }},
-		"columns":    {audit.BadColumns, func(m *report.Manifest) { m.Inputs[0].Columns[2] = "notes" }},
-		"read":       {audit.BadCount, func(m *report.Manifest) { m.Counts.Read++ }},
-		"created":    {audit.BadCount, func(m *report.Manifest) { m.Counts.Created++ }},
-		"existing":   {audit.BadCount, func(m *report.Manifest) { m.Counts.Existing++ }},
-		"duplicate":  {audit.BadCount, func(m *report.Manifest) { m.Counts.Duplicate++ }},
-		"rejected":   {audit.BadCount, func(m *report.Manifest) { m.Counts.Rejected++ }},
-		"reasons":    {audit.BadCount, func(m *report.Manifest) { m.Reasons["userinfo"]++ }},
-		"rows":       {audit.BadCount, func(m *report.Manifest) { m.Files[1].Rows++ }},
-		"digest":     {audit.FileSum, func(m *report.Manifest) { m.Files[2].SHA256 = m.Files[1].SHA256 }},
-		"row digest": {audit.RowDigest, func(m *report.Manifest) { m.Files[0].RowDigest = "0" }},
-		"file":       {audit.BadManifest, func(m *report.Manifest) { m.Files = m.Files[:2] }},
-		"own digest": {audit.ManifestSum, func(m *report.Manifest) { m.Version = "0" }},
+		"profile":    {audit.BadManifest, func(m *manifest.Manifest) { m.Profile = "linkforge-2" }},
+		"userinfo":   {audit.BadReason, func(m *manifest.Manifest) { m.Profile = "linkforge-1+userinfo" }},
+		"scheme":     {audit.BadManifest, func(m *manifest.Manifest) { m.Scheme.Name = "x" }},
+		"length":     {audit.BadCode, func(m *manifest.Manifest) { m.Scheme.CodeLength = 2 }},
+		"no length":  {audit.BadManifest, func(m *manifest.Manifest) { m.Scheme.CodeLength = 25 }},
+		"retries":    {audit.BadSalt, func(m *manifest.Manifest) { m.Scheme.MaxRetries = 0 }},
+		"many":       {audit.BadManifest, func(m *manifest.Manifest) { m.Scheme.MaxRetries = 1<<20 + 1 }},
+		"base":       {audit.BadShortURL, func(m *manifest.Manifest) { m.Options["base_url"] = "https://sho.ru" }},
+		"longest":    {audit.BadCanonical, func(m *manifest.Manifest) { m.Options["max_url_length"] = int64(20) }},
+		"order":      {audit.BadOrder, func(m *manifest.Manifest) { m.Options["report_order"] = "input" }},
+		"no order":   {audit.BadManifest, func(m *manifest.Manifest) { m.Options["report_order"] = "random" }},
+		"carry":      {audit.BadColumns, func(m *manifest.Manifest) { m.Options["carry"] = false }},
+		"input":      {audit.BadSource, func(m *manifest.Manifest) { m.Inputs[1].Name = "c.csv" }},
+		"inputs":     {audit.BadManifest, func(m *manifest.Manifest) { m.Inputs[0].Name = "c.csv" }},
+		"records":    {audit.RowMissing, func(m *manifest.Manifest) { m.Inputs[0].Records++ }},
+		"fewer":      {audit.BadSource, func(m *manifest.Manifest) { m.Inputs[0].Records-- }},
+		"absurd":     {audit.BadManifest, func(m *manifest.Manifest) { m.Inputs[0].Records = 1 << 62 }},
+		"huge":       {audit.RowMissing, func(m *manifest.Manifest) { m.Inputs[0].Records = 1 << 40 }},
+		"columns":    {audit.BadColumns, func(m *manifest.Manifest) { m.Inputs[0].Columns[2] = "notes" }},
+		"read":       {audit.BadCount, func(m *manifest.Manifest) { m.Counts.Read++ }},
+		"created":    {audit.BadCount, func(m *manifest.Manifest) { m.Counts.Created++ }},
+		"existing":   {audit.BadCount, func(m *manifest.Manifest) { m.Counts.Existing++ }},
+		"duplicate":  {audit.BadCount, func(m *manifest.Manifest) { m.Counts.Duplicate++ }},
+		"rejected":   {audit.BadCount, func(m *manifest.Manifest) { m.Counts.Rejected++ }},
+		"reasons":    {audit.BadCount, func(m *manifest.Manifest) { m.Reasons["userinfo"]++ }},
+		"rows":       {audit.BadCount, func(m *manifest.Manifest) { m.Files[1].Rows++ }},
+		"digest":     {audit.FileSum, func(m *manifest.Manifest) { m.Files[2].SHA256 = m.Files[1].SHA256 }},
+		"row digest": {audit.RowDigest, func(m *manifest.Manifest) { m.Files[0].RowDigest = "0" }},
+		"file":       {audit.BadManifest, func(m *manifest.Manifest) { m.Files = m.Files[:2] }},
+		"own digest": {audit.ManifestSum, func(m *manifest.Manifest) { m.Version = "0" }},
 	} {
 		writeManifest(t, &good)
 		digest := digestOf(t, "out/manifest.json")

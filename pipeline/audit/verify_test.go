@@ -18,6 +18,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -209,7 +210,7 @@ func TestVerifyExisting(t *testing.T) {
 // refuse is a run of a.csv, and other inputs like it, that allows one reject, and has more.
 func refuse(t *testing.T, cfg pipeline.Config, text string, others ...string) {
 	t.Helper()
-	cfg.MaxRejects, _ = report.ParseMaxRejects("1")
+	cfg.MaxRejects, _ = manifest.ParseMaxRejects("1")
 	cfg.Inputs, cfg.Out = append([]string{"a.csv"}, others...), "out"
 	t.Chdir(t.TempDir())
 	for _, name := range cfg.Inputs {
@@ -247,10 +248,10 @@ func TestVerifyTooManyRejects(t *testing.T) {
 	}
 	refuse(t, base(10), table(1, 300, "url,team,note"))
 	good := *readManifest(t)
-	for name, change := range map[string]func(c *report.Counts){
-		"read":    func(c *report.Counts) { c.Read++ },
-		"created": func(c *report.Counts) { c.Created++ },
-		"all":     func(c *report.Counts) { c.Read++; c.Created++ },
+	for name, change := range map[string]func(c *manifest.Counts){
+		"read":    func(c *manifest.Counts) { c.Read++ },
+		"created": func(c *manifest.Counts) { c.Created++ },
+		"all":     func(c *manifest.Counts) { c.Read++; c.Created++ },
 	} {
 		m := good
 		change(&m.Counts)
@@ -278,20 +279,20 @@ func fixDigests(t *testing.T) {
 	writeManifest(t, m)
 }
 
-func readManifest(t *testing.T) *report.Manifest {
+func readManifest(t *testing.T) *manifest.Manifest {
 	t.Helper()
 	data := must(os.ReadFile("out/manifest.json"))
-	m := new(report.Manifest)
+	m := new(manifest.Manifest)
 	if err := json.Unmarshal(data, m); err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func writeManifest(t *testing.T, m *report.Manifest) {
+func writeManifest(t *testing.T, m *manifest.Manifest) {
 	t.Helper()
 	var b strings.Builder
-	if err := report.WriteManifest(&b, m); err != nil {
+	if err := manifest.Write(&b, m); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile("out/manifest.json", []byte(b.String()), 0o666); err != nil {

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 // benchRows makes rows as a run over a list of about 80 bytes a URL has them.
@@ -29,7 +30,7 @@ func benchRows(n int) []Row {
 		}
 		rows[i] = Row{Source: "links.csv", Row: int64(random.IntN(3e6)), Workspace: []byte("ws_abc123"),
 			Original: []byte(original), Canonical: []byte("http://" + path), Code: code,
-			Outcome: Outcome(random.IntN(10) / 8)}
+			Outcome: outcome.Outcome(random.IntN(10) / 8)}
 	}
 	return rows
 }
@@ -52,27 +53,6 @@ func BenchmarkBlockAppend(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rows/s")
-		})
-	}
-}
-
-func BenchmarkFile(b *testing.B) {
-	for _, size := range []int{100, 1 << 20} {
-		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
-			f := claim(b, filepath.Join(b.TempDir(), "out"), ClaimOptions{})
-			defer f.Abandon()
-			file := create(b, f, "mapping.csv")
-			p := make([]byte, size)
-			b.SetBytes(int64(size))
-			for b.Loop() {
-				if _, err := file.Write(p); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if err := file.Close(); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(file.SyncTime().Seconds(), "sync-s")
 		})
 	}
 }

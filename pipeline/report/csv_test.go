@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -133,7 +135,7 @@ func TestCarriedNames(t *testing.T) {
 func TestRejects(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRejects(&out, []string{"url", "row", "a, b", "raw"})
-	rejects := []Reject{
+	rejects := []outcome.Reject{
 		{Source: "a.csv", Row: 2, Offset: 17, Reason: "unsupported_scheme", Cells: [][]byte{[]byte("ftp://x/"), []byte("7"), nil, []byte("")}},
 		{Source: "a.csv", Row: 3, Offset: 40, Reason: "malformed_row", Detail: "2 fields where the header has 4", Raw: []byte("x,\"y")},
 		{Source: "b,c.parquet", Row: 1, Offset: -1, Reason: "empty", Cells: [][]byte{[]byte("\xff \n"), []byte("=1"), []byte("-"), []byte("@")}},
@@ -174,7 +176,7 @@ func TestCollisions(t *testing.T) {
 func TestRejectsKeepTheFirstError(t *testing.T) {
 	w := &failingWriter{after: 1}
 	r := NewRejects(w, nil)
-	reject := &Reject{Raw: make([]byte, csvStep)}
+	reject := &outcome.Reject{Raw: make([]byte, csvStep)}
 	if err := r.Append(reject); err != nil {
 		t.Fatal(err)
 	}

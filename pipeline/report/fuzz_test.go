@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 // readAll reads a mapping back. It is an error of this package, or all rows as
@@ -103,7 +105,7 @@ func FuzzReadCSV(f *testing.F) {
 	})
 }
 
-func rejectsFile(t *testing.T, columns []string, rejects []Reject) (path string) {
+func rejectsFile(t *testing.T, columns []string, rejects []outcome.Reject) (path string) {
 	t.Helper()
 	var out bytes.Buffer
 	w := NewRejects(&out, columns)
@@ -129,7 +131,7 @@ func collisionsFile(t *testing.T, collisions []Collision) (path string) {
 	return write(t, "collisions.csv", out.Bytes())
 }
 
-func readRejects(path string) (columns []string, rejects []Reject, ok bool) {
+func readRejects(path string) (columns []string, rejects []outcome.Reject, ok bool) {
 	r, err := OpenRejects(path)
 	if err != nil {
 		return nil, nil, false
@@ -162,33 +164,4 @@ func readCollisions(path string) (collisions []Collision, ok bool) {
 		}
 		collisions = append(collisions, Collision{bytes.Clone(c.Workspace), bytes.Clone(c.Canonical), c.Salt, bytes.Clone(c.Code), bytes.Clone(c.Owner)})
 	}
-}
-
-// FuzzManifest reads any bytes as a manifest; what can be read, written again,
-// reads as it did.
-func FuzzManifest(f *testing.F) {
-	var out bytes.Buffer
-	if err := WriteManifest(&out, exampleManifest()); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(out.Bytes())
-	f.Add([]byte(`{"profile":"x","options":{"a":null,"b":[]},"inputs":[null,{"name":null,"columns":[{"base64":"/w=="}]}]}`))
-	f.Add([]byte(`{"profile":"x","as_of":"0001-01-01T00:00:00+23:59"}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := ReadManifest(data)
-		if err != nil {
-			return
-		}
-		var first, second bytes.Buffer
-		if err := WriteManifest(&first, m); err != nil {
-			t.Fatal(err)
-		}
-		again, err := ReadManifest(first.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteManifest(&second, again); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
-			t.Errorf("%v\n%s\n%s", err, first.Bytes(), second.Bytes())
-		}
-	})
 }

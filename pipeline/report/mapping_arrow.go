@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 // arrowRows is the number of rows of a record batch.
@@ -25,7 +26,7 @@ type arrowEncoder struct {
 func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 	e := &arrowEncoder{schema: arrowSchema(columnNames(opts)), batch: newTable(len(opts.Carried))}
 	b := array.NewStringBuilder(memory.DefaultAllocator)
-	for o := Created; o <= Duplicate; o++ {
+	for o := outcome.Created; o <= outcome.Duplicate; o++ {
 		b.Append(o.String())
 	}
 	e.outcomes = b.NewArray()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/rle"
@@ -175,7 +176,7 @@ func (b *pageBuffer) entry(value []byte) {
 
 // outcomes makes a page of the column outcome, whose dictionary has them all.
 func (b *pageBuffer) outcomes(g *group) error {
-	for o := Created; o <= Duplicate; o++ {
+	for o := outcome.Created; o <= outcome.Duplicate; o++ {
 		b.entry([]byte(o.String()))
 	}
 	g.each(0, g.rows, func(t *table, from, to int) {

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -68,13 +69,13 @@ func mapping(t testing.TB, f Format, opts MappingOptions, rows []Row, size int) 
 func exampleRows() []Row {
 	return []Row{
 		{Source: "links.csv", Row: 1, Workspace: []byte("ws"), Original: []byte("HTTP://a.example/?x=1,2"), Canonical: []byte("http://a.example/?x=1,2"),
-			Code: []byte("7Yq2pQx1Ab"), Outcome: Created, Salt: 0, Carried: [][]byte{[]byte(`say "hi"`), nil}},
+			Code: []byte("7Yq2pQx1Ab"), Outcome: outcome.Created, Salt: 0, Carried: [][]byte{[]byte(`say "hi"`), nil}},
 		{Source: "links.csv", Row: 3, Workspace: []byte("ws"), Original: []byte("http://a.example/?x=1,2"), Canonical: []byte("http://a.example/?x=1,2"),
-			Code: []byte("7Yq2pQx1Ab"), Outcome: Duplicate, Salt: 0, Carried: [][]byte{{}, []byte("=1+1")}},
+			Code: []byte("7Yq2pQx1Ab"), Outcome: outcome.Duplicate, Salt: 0, Carried: [][]byte{{}, []byte("=1+1")}},
 		{Source: "b,\xff.csv", Row: 2, Workspace: []byte("-ü"), Original: []byte("\thttp://b.example/\xff"), Canonical: []byte("http://b.example/%FF"),
-			Code: []byte("8aaaaaaaaa"), Outcome: Existing, Salt: -1, Carried: [][]byte{[]byte("\xfe\n"), []byte("x")}},
+			Code: []byte("8aaaaaaaaa"), Outcome: outcome.Existing, Salt: -1, Carried: [][]byte{[]byte("\xfe\n"), []byte("x")}},
 		{Source: "links.csv", Row: 9, Workspace: []byte("ws"), Original: nil, Canonical: []byte("http://c.example/"),
-			Code: []byte("9bbbbbbbbb"), Outcome: Created, Salt: 3, Carried: [][]byte{nil, nil}},
+			Code: []byte("9bbbbbbbbb"), Outcome: outcome.Created, Salt: 3, Carried: [][]byte{nil, nil}},
 	}
 }
 
@@ -534,7 +535,7 @@ func TestClosedReports(t *testing.T) {
 		}
 		rejects, collisions := NewRejects(w, nil), NewCollisions(w, false)
 		reports, appends := []closer{rejects, collisions}, []func() error{
-			func() error { return rejects.Append(&Reject{}) }, func() error { return collisions.Append(&Collision{}) },
+			func() error { return rejects.Append(&outcome.Reject{}) }, func() error { return collisions.Append(&Collision{}) },
 		}
 		for _, f := range formats() {
 			m := newMapping(t, w, f, MappingOptions{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
 // A MappingRow is a row that was read back.
@@ -76,7 +77,7 @@ func (b *MappingBlock) Row(i int, r *MappingRow) {
 	r.Original = b.cells[originalColumn].cellOrNil(i)
 	r.Canonical = b.cells[canonicalColumn].cellOrNil(i)
 	r.Code = b.cells[codeColumn].cellOrNil(i)
-	r.Outcome, r.Salt = Outcome(b.outcome[i]), int(b.salt[i])
+	r.Outcome, r.Salt = outcome.Outcome(b.outcome[i]), int(b.salt[i])
 	if r.ShortURL = b.cells[shortURLColumn].cellOrNil(i); len(r.ShortURL) == 0 {
 		r.ShortURL = nil
 	}
@@ -247,14 +248,14 @@ func (b *MappingBlock) addRow(row int64, valid bool) {
 
 // addOutcome adds what a cell of the column outcome says, and returns its size.
 func (b *MappingBlock) addOutcome(cell []byte) int {
-	for o := Created; o <= Duplicate; o++ {
+	for o := outcome.Created; o <= outcome.Duplicate; o++ {
 		if string(cell) == o.String() {
 			b.outcome = append(b.outcome, byte(o))
 			return len(cell)
 		}
 	}
 	b.fault(len(b.outcome), "outcome", cell)
-	b.outcome = append(b.outcome, byte(Created))
+	b.outcome = append(b.outcome, byte(outcome.Created))
 	return len(cell)
 }
 

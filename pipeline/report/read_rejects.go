@@ -1,12 +1,16 @@
 package report
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
 
 // A RejectsReader reads rejects.csv back. It is for one goroutine.
 type RejectsReader struct {
 	Columns []string // of the inputs, as CarriedNames made them unique
 	*csvReader
-	reject Reject
+	reject outcome.Reject
 }
 
 // OpenRejects opens a rejects file. The caller closes the reader.
@@ -25,7 +29,7 @@ func OpenRejects(path string) (*RejectsReader, error) {
 // Next returns the next reject, valid until the one after: null cells are empty.
 // At the end the error is io.EOF. After a *CellError it can be called again; any
 // other error, such as a *DamageError, ends the reading.
-func (r *RejectsReader) Next() (*Reject, error) {
+func (r *RejectsReader) Next() (*outcome.Reject, error) {
 	err := r.next()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/pipeline/columnar"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/delta"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -71,7 +72,7 @@ func TestReadMapping(t *testing.T) {
 		n = 5000
 	}
 	rows := append(exampleRows(), Row{Source: "-", Row: 1, Workspace: []byte("a,b"), Original: []byte("\x00http://d.example/\"\r\n\x00"),
-		Canonical: []byte("http://d.example/"), Code: []byte("x"), Outcome: Created, Carried: [][]byte{[]byte("\""), bytes.Repeat([]byte("\n,"), 3<<20)}})
+		Canonical: []byte("http://d.example/"), Code: []byte("x"), Outcome: outcome.Created, Carried: [][]byte{[]byte("\""), bytes.Repeat([]byte("\n,"), 3<<20)}})
 	for i := range n {
 		r := rows[i%4]
 		r.Row = int64(i + 100)
@@ -157,7 +158,7 @@ func TestReadNulls(t *testing.T) {
 		read(c, null(column.Data(), nil))
 	}
 	none := array.NewStringBuilder(memory.DefaultAllocator)
-	for range Duplicate + 1 {
+	for range outcome.Duplicate + 1 {
 		none.AppendNull()
 	}
 	read(outcomeColumn, null(record.Column(outcomeColumn).Data(), none.NewArray().Data()))
@@ -366,7 +367,7 @@ func TestReadRepeated(t *testing.T) {
 			var out bytes.Buffer
 			m := newMapping(t, &out, Format(format), MappingOptions{})
 			e, b := m.(*closable).Mapping.(*columnMapping).encoder, m.Block().(*columnBlock)
-			r := Row{Row: 1, Original: []byte{}, Outcome: Created}
+			r := Row{Row: 1, Original: []byte{}, Outcome: outcome.Created}
 			lie(e, &r)
 			for range rows {
 				b.Append(&r)
@@ -412,7 +413,7 @@ func readsBounded(t *testing.T, path string, rows, size int) {
 }
 
 func TestReadRejects(t *testing.T) {
-	rejects := []Reject{
+	rejects := []outcome.Reject{
 		{Source: "a,\xff", Row: 1, Offset: 0, Reason: "empty", Detail: `say "so"`, Cells: [][]byte{{}, []byte("=\x00")}, Raw: []byte{}},
 		{Source: "b", Row: 7, Offset: -1, Reason: "malformed_row", Detail: "x", Cells: [][]byte{{}, {}}, Raw: []byte("a\rb,\n")},
 	}

@@ -3,17 +3,9 @@ package report
 import (
 	"io"
 	"slices"
-)
 
-// Reasons of rejects beside those of packages canon and source.
-const (
-	MissingURL         = "missing_url"   // null or no bytes
-	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
-	CodeSpaceExhausted = "code_space_exhausted"
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
-
-// MissingURLDetail is the detail of each MissingURL.
-const MissingURLDetail = "the URL is blank"
 
 // RejectColumns returns the columns of the rejects file, without those of the input,
 // which stand before the last.
@@ -43,7 +35,7 @@ func NewRejects(w io.Writer, columns []string) *Rejects {
 }
 
 // Append writes a reject. Cells that it lacks are empty.
-func (r *Rejects) Append(reject *Reject) error {
+func (r *Rejects) Append(reject *outcome.Reject) error {
 	r.cell([]byte(reject.Source))
 	r.number(reject.Row)
 	if reject.Offset >= 0 {

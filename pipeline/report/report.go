@@ -8,29 +8,11 @@
 // constant number of rows (fewer only where their cells reach 32 MiB).
 package report
 
-import "fmt"
+import (
+	"fmt"
 
-// The names of the files that a run leaves beside the mapping, whose name is
-// Format.FileName. A run that had too many rejects leaves neither mapping nor collisions.
-const (
-	ManifestName   = "manifest.json"
-	TimingsName    = "timings.json"
-	RejectsName    = "rejects.csv"
-	CollisionsName = "collisions.csv"
+	"github.com/linkforge/bulk/pipeline/outcome"
 )
-
-// An Outcome says what became of an accepted row.
-type Outcome uint8
-
-const (
-	Created   Outcome = iota // this run made the link
-	Existing                 // the store had it
-	Duplicate                // an earlier row of the sort is the link
-)
-
-func (o Outcome) String() string {
-	return [...]string{"created", "existing", "duplicate"}[o]
-}
 
 // A Row is a row of the mapping. The slices belong to the caller.
 type Row struct {
@@ -40,7 +22,7 @@ type Row struct {
 	Original  []byte // the bytes of the input
 	Canonical []byte
 	Code      []byte
-	Outcome   Outcome
+	Outcome   outcome.Outcome
 	Salt      int      // -1: no salt gives this code
 	Carried   [][]byte // one for each carried column; nil is null
 }
@@ -67,17 +49,6 @@ type Block interface {
 	// names: that is not checked, and CSV gets a ragged line, the other formats panic
 	// or leave cells out.
 	Append(r *Row)
-}
-
-// A Reject is a row that has no link. The slices belong to the caller.
-type Reject struct {
-	Source string
-	Row    int64
-	Offset int64 // -1: the format has none
-	Reason string
-	Detail string
-	Cells  [][]byte // one for each input column; nil: null
-	Raw    []byte   // the whole line, where it could not be split
 }
 
 // A Collision tells who holds a code that a link of salt > 0 could not have.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/zeebo/xxh3"
 )
 
@@ -70,3 +72,11 @@ func (d *RowDigest) Merge(o *RowDigest) { d.add(o.sum) }
 
 // Sum returns the digest in hexadecimal, 32 digits.
 func (d *RowDigest) Sum() string { return fmt.Sprintf("%016x%016x", d.sum.Hi, d.sum.Lo) }
+
+// validUTF8 is canon.EscapeInvalid for a string.
+func validUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string(canon.EscapeInvalid([]byte(s)))
+}

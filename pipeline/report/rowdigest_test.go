@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"pgregory.net/rapid"
 )
 
@@ -45,7 +46,7 @@ func TestRowDigest(t *testing.T) {
 		row := rapid.Custom(func(t *rapid.T) Row {
 			return Row{Source: rapid.SampledFrom([]string{"a", "b", "\xff", "%FF", ""}).Draw(t, "source"), Row: rapid.Int64Range(0, 300).Draw(t, "row"),
 				Workspace: cell.Draw(t, "workspace"), Original: cell.Draw(t, "original"), Canonical: cell.Draw(t, "canonical"), Code: cell.Draw(t, "code"),
-				Outcome: Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")), Salt: rapid.IntRange(-1, 2).Draw(t, "salt"), Carried: [][]byte{cell.Draw(t, "carried")}}
+				Outcome: outcome.Outcome(rapid.IntRange(0, 2).Draw(t, "outcome")), Salt: rapid.IntRange(-1, 2).Draw(t, "salt"), Carried: [][]byte{cell.Draw(t, "carried")}}
 		})
 		rows := rapid.SliceOfN(row, 1, 9).Draw(t, "rows")
 		want := digestOf(rows)

@@ -1,11 +1,9 @@
-package report
+package manifest
 
 import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
-
-	"github.com/linkforge/bulk/canon"
 )
 
 // Text is bytes that are nearly always UTF-8, such as the name of a file or a
@@ -39,12 +37,4 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 	}
 	*t = Text(*b.Base64)
 	return nil
-}
-
-// validUTF8 is canon.EscapeInvalid for a string.
-func validUTF8(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string(canon.EscapeInvalid([]byte(s)))
 }

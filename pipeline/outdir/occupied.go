@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"errors"
@@ -11,12 +11,13 @@ import (
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // inspect tells whether a finished run, and nothing else, lies where the output
 // shall go. It is an error if anything else does, or if it does and may not be
 // overwritten.
-func (f *Folder) inspect() (finished bool, err error) {
+func (f *Dir) inspect() (finished bool, err error) {
 	finished, err = f.occupied()
 	if err == nil && finished && !f.overwrite {
 		err = fmt.Errorf("it %w; --overwrite replaces it", ErrExists)
@@ -24,7 +25,7 @@ func (f *Folder) inspect() (finished bool, err error) {
 	return finished, err
 }
 
-func (f *Folder) occupied() (bool, error) {
+func (f *Dir) occupied() (bool, error) {
 	info, err := f.fs.Lstat(f.target)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -33,20 +34,20 @@ func (f *Folder) occupied() (bool, error) {
 		return false, fsys.Cause(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return false, fmt.Errorf("%w: it is no folder, but a symbolic link: name what it leads to", ErrNotOurs)
+		return false, fmt.Errorf("%w: it is no folder, but a symbolic link: name what it leads to", manifest.ErrNotOurs)
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("%w: it is no folder", ErrNotOurs)
+		return false, fmt.Errorf("%w: it is no folder", manifest.ErrNotOurs)
 	}
 	parent, err := f.around.Stat()
 	if err != nil {
 		return false, err
 	}
 	if device(parent) != device(info) || fsys.IsMount(f.target) {
-		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", manifest.ErrNotOurs)
 	}
 	if stuck(uint32(os.Geteuid()), parent, info) {
-		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the folder around it is sticky; name another one", ErrNotOurs)
+		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the folder around it is sticky; name another one", manifest.ErrNotOurs)
 	}
 	entries, err := f.fs.ReadDir(f.target)
 	if err != nil || len(entries) == 0 {
@@ -58,28 +59,27 @@ func (f *Folder) occupied() (bool, error) {
 // ours checks that a folder holds a manifest and only regular files that it lists and
 // that a run may have, so that overwriting destroys nothing that bulk did not write: a
 // manifest may come from anybody. Litter does not count: a look at the folder leaves it.
-func (f *Folder) ours(entries []fs.DirEntry) error {
-	data, err := ManifestFile(f.fs, filepath.Join(f.target, ManifestName))
+func (f *Dir) ours(entries []fs.DirEntry) error {
+	data, err := manifest.ReadFile(f.fs, filepath.Join(f.target, manifest.Name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: it has no %s", ErrNotOurs, ManifestName)
+		return fmt.Errorf("%w: it has no %s", manifest.ErrNotOurs, manifest.Name)
 	}
 	if err != nil {
 		return err
 	}
-	m, err := ReadManifest(data)
+	m, err := manifest.Read(data)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrNotOurs, err)
+		return fmt.Errorf("%w: %w", manifest.ErrNotOurs, err)
 	}
-	known := []string{ManifestName, TimingsName}
+	known := []string{manifest.Name, manifest.TimingsName}
 	for _, file := range m.Files {
-		switch file.Name {
-		case CSV.FileName(), Parquet.FileName(), Arrow.FileName(), RejectsName, CollisionsName:
+		if manifest.IsReport(file.Name) {
 			known = append(known, file.Name)
 		}
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
-			return fmt.Errorf("%w: it also holds %s", ErrNotOurs, e.Name())
+			return fmt.Errorf("%w: it also holds %s", manifest.ErrNotOurs, e.Name())
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func litter(name string) bool {
 
 // owned checks that the partial folder belongs to this user: another one could change the
 // output. Some file systems give all files to one user, so a new file tells who it must be.
-func (f *Folder) owned() error {
+func (f *Dir) owned() error {
 	info, err := f.held.Stat()
 	if err != nil || userOf(info) == uint32(os.Geteuid()) {
 		return err
@@ -112,14 +112,14 @@ func (f *Folder) owned() error {
 		return err
 	}
 	if userOf(made) != userOf(info) {
-		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", ErrNotOurs, filepath.Base(f.partial))
+		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", manifest.ErrNotOurs, filepath.Base(f.partial))
 	}
 	return nil
 }
 
 // entries returns what lies in the partial folder. If that includes anything that no run
 // writes there, the error is ErrNotOurs.
-func (f *Folder) entries() ([]fs.DirEntry, error) {
+func (f *Dir) entries() ([]fs.DirEntry, error) {
 	entries, err := f.fs.ReadDir(f.partial)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (f *Folder) entries() ([]fs.DirEntry, error) {
 		case filesName, markName, markName + ".new", "a", "b":
 		default:
 			if !strings.HasPrefix(name, lastPrefix) {
-				return nil, fmt.Errorf("%w: %s, where it is written, also holds %s", ErrNotOurs, filepath.Base(f.partial), name)
+				return nil, fmt.Errorf("%w: %s, where it is written, also holds %s", manifest.ErrNotOurs, filepath.Base(f.partial), name)
 			}
 		}
 	}

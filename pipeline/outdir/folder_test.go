@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"errors"
@@ -13,12 +13,24 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
+// A manifest with something in every field. (Tests change the working directory later.)
+var manifestJSON, _ = os.ReadFile("../manifest/testdata/manifest.json")
+
+func exampleManifest() *manifest.Manifest {
+	m, err := manifest.Read(manifestJSON)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
 // writeRun makes the files of a run, the manifest too, and commits them.
-func writeRun(f *Folder, content string) error {
+func writeRun(f *Dir, content string) error {
 	m := exampleManifest()
-	for _, m := range []*Manifest{unread(exampleManifest()), m} {
+	for _, m := range []*manifest.Manifest{unread(exampleManifest()), m} {
 		if err := f.Own(m); err != nil {
 			return err
 		}
@@ -35,19 +47,19 @@ func writeRun(f *Folder, content string) error {
 		if err := file.Close(); err != nil {
 			return err
 		}
-		m.Files = append(m.Files, FileSum{Name: name, Rows: 1, SHA256: file.SHA256()})
+		m.Files = append(m.Files, manifest.FileSum{Name: name, Rows: 1, SHA256: file.SHA256()})
 	}
-	file, err := f.Create(ManifestName)
+	file, err := f.Create(manifest.Name)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(WriteManifest(file, m), file.Close()); err != nil {
+	if err := errors.Join(manifest.Write(file, m), file.Close()); err != nil {
 		return err
 	}
 	return f.Commit()
 }
 
-func claim(t testing.TB, out string, opts ClaimOptions) *Folder {
+func claim(t testing.TB, out string, opts ClaimOptions) *Dir {
 	t.Helper()
 	f, err := Claim(out, opts)
 	if err != nil {
@@ -56,7 +68,7 @@ func claim(t testing.TB, out string, opts ClaimOptions) *Folder {
 	return f
 }
 
-func create(t testing.TB, f *Folder, name string) *File {
+func create(t testing.TB, f *Dir, name string) *File {
 	t.Helper()
 	file, err := f.Create(name)
 	if err != nil {
@@ -268,7 +280,7 @@ func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
 		}
 		err := writeRun(f, "x")
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "run again") ||
-			errors.Is(err, ErrExists) || errors.Is(err, ErrNotOurs) {
+			errors.Is(err, ErrExists) || errors.Is(err, manifest.ErrNotOurs) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := f.Abandon(); err != nil {
@@ -290,7 +302,7 @@ func TestOneOfManyClaims(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	run(t, out, false, "old")
 	for range 50 {
-		folders, errs := make([]*Folder, 8), make([]error, 8)
+		folders, errs := make([]*Dir, 8), make([]error, 8)
 		var wg sync.WaitGroup
 		for i := range folders {
 			wg.Go(func() { folders[i], errs[i] = Claim(out, ClaimOptions{Overwrite: true}) })
@@ -316,7 +328,7 @@ func TestOneOfManyClaims(t *testing.T) {
 // another claim it anew: then it is that one's.
 func TestClaimIsOvertaken(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	var other *Folder
+	var other *Dir
 	overtaken := fsystest.FS{Before: func(operation string) (err error) {
 		if operation == "lock" && other == nil {
 			err = os.Remove(PartialOf(out))

@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"errors"
@@ -10,38 +10,44 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // A folder of an unfinished run is refused to a run that differs, and named is
 // what differs; the folder stays as it is until the same run, or a new one,
 // takes it.
 func TestUnfinishedRunIsOthers(t *testing.T) {
-	text := func(s string) *Text { t := Text(s); return &t }
-	tests := map[string]func(m *Manifest){
-		`version: "1.2.3" then, "1.2.4" now`:                        func(m *Manifest) { m.Version = "1.2.4" },
-		`profile: "linkforge-1" then, "linkforge-1+userinfo"`:       func(m *Manifest) { m.Profile += "+userinfo" },
-		`unicode_version: "15.0.0" then, "16.0.0" now`:              func(m *Manifest) { m.UnicodeVersion = "16.0.0" },
-		`scheme: "sha256-base58" then, "other" now`:                 func(m *Manifest) { m.Scheme.Name = "other" },
-		`code_length: 10 then, 12 now`:                              func(m *Manifest) { m.Scheme.CodeLength = 12 },
-		`max_retries: 10 then, 0 now`:                               func(m *Manifest) { m.Scheme.MaxRetries = 0 },
-		`option carry: true then, false now`:                        func(m *Manifest) { m.Options["carry"] = false },
-		`option limit: 5 then, 6 now`:                               func(m *Manifest) { m.Options["limit"] = int64(6) },
-		`option base_url: "https://sho.rt/?a=1&b=<2>" then, "" now`: func(m *Manifest) { m.Options["base_url"] = "" },
-		`option later: null then, "x" now`:                          func(m *Manifest) { m.Options["later"] = "x" },
-		`as_of: 2026-01-02T02:04:05.678901Z then, not given now`:    func(m *Manifest) { m.AsOf = time.Time{} },
-		"input -: not there now":                                    func(m *Manifest) { m.Inputs = m.Inputs[:1] },
-		"input x.csv: not there then":                               func(m *Manifest) { m.Inputs = append(m.Inputs, Input{Name: "x.csv"}) },
-		"input -: other format":                                     func(m *Manifest) { m.Inputs[1].Format = "csv" },
-		": other compression":                                       func(m *Manifest) { m.Inputs[0].Compression = "" },
-		": other dialect":                                           func(m *Manifest) { m.Inputs[0].Dialect = nil },
-		": other columns":                                           func(m *Manifest) { m.Inputs[0].Columns = m.Inputs[0].Columns[1:] },
-		": other columns of URL or workspace":                       func(m *Manifest) { m.Inputs[0].WorkspaceColumn = text("url") },
-		".csv: other columns of URL or workspace":                   func(m *Manifest) { m.Inputs[0].URLColumns = []Text{"note"} },
-		": other content":                                           func(m *Manifest) { m.Inputs[0].SHA256 = strings.Repeat("00", 32) },
-		"input -: other content":                                    func(m *Manifest) { m.Inputs[1].RecordsSHA256 = strings.Repeat("00", 32) },
-		".csv: other content":                                       func(m *Manifest) { unread(m).Inputs[0].Size++ },
+	text := func(s string) *manifest.Text { t := manifest.Text(s); return &t }
+	tests := []struct {
+		want   string
+		change func(m *manifest.Manifest)
+	}{
+		{`version: "1.2.3" then, "1.2.4" now`, func(m *manifest.Manifest) { m.Version = "1.2.4" }},
+		{`profile: "linkforge-1" then, "linkforge-1+userinfo"`, func(m *manifest.Manifest) { m.Profile += "+userinfo" }},
+		{`unicode_version: "15.0.0" then, "16.0.0" now`, func(m *manifest.Manifest) { m.UnicodeVersion = "16.0.0" }},
+		{`scheme: "sha256-base58" then, "other" now`, func(m *manifest.Manifest) { m.Scheme.Name = "other" }},
+		{`code_length: 10 then, 12 now`, func(m *manifest.Manifest) { m.Scheme.CodeLength = 12 }},
+		{`max_retries: 10 then, 0 now`, func(m *manifest.Manifest) { m.Scheme.MaxRetries = 0 }},
+		{`option carry: true then, false now`, func(m *manifest.Manifest) { m.Options["carry"] = false }},
+		{`option limit: 5 then, 6 now`, func(m *manifest.Manifest) { m.Options["limit"] = int64(6) }},
+		{`option base_url: "https://sho.rt/?a=1&b=<2>" then, "" now`, func(m *manifest.Manifest) { m.Options["base_url"] = "" }},
+		{`option later: null then, "x" now`, func(m *manifest.Manifest) { m.Options["later"] = "x" }},
+		{`as_of: 2026-01-02T02:04:05.678901Z then, not given now`, func(m *manifest.Manifest) { m.AsOf = time.Time{} }},
+		{"input -: not there now", func(m *manifest.Manifest) { m.Inputs = m.Inputs[:1] }},
+		{"input x.csv: not there then", func(m *manifest.Manifest) { m.Inputs = append(m.Inputs, manifest.Input{Name: "x.csv"}) }},
+		{"input -: other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[1].Format = "csv" }},
+		{": other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[0].Compression = "" }},
+		{": other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[0].Dialect = nil }},
+		{": other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[0].Columns = m.Inputs[0].Columns[1:] }},
+		{": other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[0].WorkspaceColumn = text("url") }},
+		{".csv: other content, or read in another way", func(m *manifest.Manifest) { m.Inputs[0].URLColumns = []manifest.Text{"note"} }},
+		{": other content", func(m *manifest.Manifest) { m.Inputs[0].SHA256 = strings.Repeat("00", 32) }},
+		{"input -: other content", func(m *manifest.Manifest) { m.Inputs[1].RecordsSHA256 = strings.Repeat("00", 32) }},
+		{".csv: other content", func(m *manifest.Manifest) { unread(m).Inputs[0].Size++ }},
 	}
-	for want, change := range tests {
+	for _, c := range tests {
+		want, change := c.want, c.change
 		out := filepath.Join(t.TempDir(), "out")
 		leaveBehind(t, out, true)
 		before := tree(t, filepath.Dir(out))

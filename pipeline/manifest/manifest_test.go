@@ -1,9 +1,11 @@
-package report
+package manifest
 
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -13,6 +15,22 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares with testdata/name.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s differs (%v); got\n%s\nwant\n%s", path, err, got, want)
+	}
+}
 
 func exampleManifest() *Manifest {
 	team := Text("team")
@@ -36,12 +54,12 @@ func exampleManifest() *Manifest {
 
 func TestManifest(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteManifest(&out, exampleManifest()); err != nil {
+	if err := Write(&out, exampleManifest()); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "manifest.json", out.Bytes())
 
-	got, err := ReadManifest(out.Bytes())
+	got, err := Read(out.Bytes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +71,14 @@ func TestManifest(t *testing.T) {
 		t.Errorf("read back\n%+v\nwant\n%+v", got, want)
 	}
 	var again bytes.Buffer
-	if err := WriteManifest(&again, got); err != nil || !bytes.Equal(again.Bytes(), out.Bytes()) {
+	if err := Write(&again, got); err != nil || !bytes.Equal(again.Bytes(), out.Bytes()) {
 		t.Errorf("written again (%v):\n%s", err, again.Bytes())
 	}
 }
 
 func TestEmptyManifestHasNoNull(t *testing.T) {
 	var out bytes.Buffer
-	if err := WriteManifest(&out, &Manifest{Inputs: []Input{{}}}); err != nil {
+	if err := Write(&out, &Manifest{Inputs: []Input{{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(out.Bytes(), []byte("null")) {
@@ -86,7 +104,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                                   "illegal base64",
 	}
 	for data, want := range tests {
-		if _, err := ReadManifest([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.99s: got %v, want %q", data, err, want)
 		}
 	}
@@ -94,7 +112,7 @@ func TestReadManifestRefuses(t *testing.T) {
 
 func TestWriteManifestChangesNothing(t *testing.T) {
 	m := exampleManifest()
-	if err := WriteManifest(&bytes.Buffer{}, m); err != nil {
+	if err := Write(&bytes.Buffer{}, m); err != nil {
 		t.Fatal(err)
 	}
 	if want := exampleManifest(); !reflect.DeepEqual(m, want) || !maps.Equal(m.Reasons, want.Reasons) {
@@ -115,13 +133,45 @@ func TestTimings(t *testing.T) {
 
 // The digest of a manifest is read by the file system that is given.
 func TestManifestSHA256(t *testing.T) {
-	dir := filepath.Dir(write(t, ManifestName, []byte("abc")))
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, Name), []byte("abc"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	const want = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	if got, err := ManifestSHA256(nil, dir); err != nil || got != want {
+	if got, err := SHA256(nil, dir); err != nil || got != want {
 		t.Errorf("%s, %v", got, err)
 	}
 	failing := fsystest.FS{Before: func(string) error { return syscall.EIO }}
-	if _, err := ManifestSHA256(failing, dir); !errors.Is(err, syscall.EIO) {
+	if _, err := SHA256(failing, dir); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
 	}
+}
+
+// FuzzManifest reads any bytes as a manifest. What can be read, and is written again,
+// reads as it did.
+func FuzzManifest(f *testing.F) {
+	var out bytes.Buffer
+	if err := Write(&out, exampleManifest()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Add([]byte(`{"profile":"x","options":{"a":null,"b":[]},"inputs":[null,{"name":null,"columns":[{"base64":"/w=="}]}]}`))
+	f.Add([]byte(`{"profile":"x","as_of":"0001-01-01T00:00:00+23:59"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := Read(data)
+		if err != nil {
+			return
+		}
+		var first, second bytes.Buffer
+		if err := Write(&first, m); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(first.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(&second, again); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("%v\n%s\n%s", err, first.Bytes(), second.Bytes())
+		}
+	})
 }

@@ -1,10 +1,11 @@
-package report
+package outdir
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -152,5 +153,26 @@ func TestFullDisk(t *testing.T) {
 	}
 	if names, _ := list(t, filepath.Dir(out)); len(names) > 0 {
 		t.Errorf("left %q", names)
+	}
+}
+
+func BenchmarkFile(b *testing.B) {
+	for _, size := range []int{100, 1 << 20} {
+		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+			f := claim(b, filepath.Join(b.TempDir(), "out"), ClaimOptions{})
+			defer f.Abandon()
+			file := create(b, f, "mapping.csv")
+			p := make([]byte, size)
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if _, err := file.Write(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := file.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(file.SyncTime().Seconds(), "sync-s")
+		})
 	}
 }

@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // TestFaults fails the n-th call, for every n (-short: each third) until a run is clean.
@@ -95,7 +96,7 @@ func TestPutIntoAClaimedFolder(t *testing.T) {
 	if err := os.WriteFile(notes, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Own(unread(exampleManifest())); !errors.Is(err, ErrNotOurs) {
+	if err := f.Own(unread(exampleManifest())); !errors.Is(err, manifest.ErrNotOurs) {
 		t.Error(err)
 	}
 	if err := f.Abandon(); err != nil {
@@ -145,7 +146,7 @@ func leaveBehind(t *testing.T, out string, marked bool) {
 }
 
 // unread is a manifest before the inputs are read.
-func unread(m *Manifest) *Manifest {
+func unread(m *manifest.Manifest) *manifest.Manifest {
 	for i := range m.Inputs {
 		m.Inputs[i].SHA256, m.Inputs[i].RecordsSHA256 = "", ""
 	}
@@ -186,7 +187,7 @@ func checkPartial(t *testing.T, out string, leftover, marked bool, operation str
 		t.Fatalf("fault at %q: the partial folder is left", operation)
 	}
 	var want bytes.Buffer
-	if err := WriteManifest(&want, exampleManifest()); err != nil {
+	if err := manifest.Write(&want, exampleManifest()); err != nil {
 		t.Fatal(err)
 	}
 	mark, err := os.ReadFile(filepath.Join(partial, markName))

@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,7 +17,6 @@ import (
 var (
 	ErrBusy       = errors.New("another run is writing it")
 	ErrExists     = errors.New("holds a finished run")
-	ErrNotOurs    = errors.New("not the output of a run")
 	ErrUnfinished = errors.New("belongs to an unfinished run")
 )
 
@@ -32,7 +32,7 @@ const filesName = "files" // of the folder inside the partial one
 //
 // The lock dies with the process, so what a killed run left is known. The same
 // run goes on with it; another is refused.
-type Folder struct {
+type Dir struct {
 	fs        fsys.FS
 	out       string // as the user named it, for messages
 	target    string // the same, absolute
@@ -64,7 +64,7 @@ type ClaimOptions struct {
 // nothing else. The error is ErrBusy if another process is writing it, ErrExists for a
 // finished run that may not be replaced, and ErrNotOurs for anything else, which is
 // never touched.
-func Claim(out string, opts ClaimOptions) (*Folder, error) {
+func Claim(out string, opts ClaimOptions) (*Dir, error) {
 	f, err := unclaimed(out, opts)
 	if err != nil {
 		return nil, err
@@ -97,13 +97,13 @@ func Look(out string, opts ClaimOptions) error {
 }
 
 // unclaimed returns the folder before it is locked, with the folder around it open.
-func unclaimed(out string, opts ClaimOptions) (*Folder, error) {
+func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 	target, err := fsys.Abs(out)
 	if err != nil {
 		return nil, fmt.Errorf("output folder %s: %w", out, err)
 	}
 	partial := PartialOf(target)
-	f := &Folder{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
+	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
 		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
 		return nil, f.named(fmt.Errorf("the folder around it: %w", err))
@@ -118,7 +118,7 @@ func PartialOf(out string) string {
 }
 
 // named says which folder an error is about.
-func (f *Folder) named(err error) error {
+func (f *Dir) named(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (f *Folder) named(err error) error {
 }
 
 // lock makes the partial folder, or takes that of a killed run, and locks it.
-func (f *Folder) lock() (fsys.File, error) {
+func (f *Dir) lock() (fsys.File, error) {
 	for {
 		mkdir := f.fs.Mkdir(f.partial)
 		if mkdir != nil && !errors.Is(mkdir, fs.ErrExist) {
@@ -146,7 +146,7 @@ func (f *Folder) lock() (fsys.File, error) {
 
 // openLocked opens and locks the partial folder. Whoever held the lock may have
 // removed the folder meanwhile: then the error is fs.ErrNotExist.
-func (f *Folder) openLocked() (_ fsys.File, err error) {
+func (f *Dir) openLocked() (_ fsys.File, err error) {
 	h, err := f.fs.OpenDir(f.partial)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (f *Folder) openLocked() (_ fsys.File, err error) {
 
 // prepare checks what lies under the final name and finds out whose the partial
 // folder is.
-func (f *Folder) prepare(opts ClaimOptions) error {
+func (f *Dir) prepare(opts ClaimOptions) error {
 	if err := f.owned(); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (f *Folder) prepare(opts ClaimOptions) error {
 
 // clear removes what a killed run left, but for its mark, if that counts. The partial
 // folder itself stays: its lock keeps others away.
-func (f *Folder) clear() error {
+func (f *Dir) clear() error {
 	entries, err := f.entries()
 	for _, e := range entries {
 		if err == nil && (e.Name() != markName || !f.marked) {
@@ -227,7 +227,7 @@ func (f *Folder) clear() error {
 
 // tryExchange finds out before the work whether the file system can exchange
 // two folders, and whether the one that is there may be moved.
-func (f *Folder) tryExchange() error {
+func (f *Dir) tryExchange() error {
 	if err := f.fs.Writable(f.target); err != nil {
 		return fmt.Errorf("cannot overwrite it: %w", err)
 	}
@@ -249,7 +249,7 @@ func (f *Folder) tryExchange() error {
 // Create returns a new file of the folder, which appears there with its first byte. A
 // file that Create returned for the same name before is discarded. The name has no
 // separator.
-func (f *Folder) Create(name string) (*File, error) {
+func (f *Dir) Create(name string) (*File, error) {
 	if !filepath.IsLocal(name) || filepath.Base(name) != name || name == "." {
 		return nil, f.named(fmt.Errorf("%q cannot be the name of a file in it", name))
 	}
@@ -268,11 +268,11 @@ func (f *Folder) Create(name string) (*File, error) {
 }
 
 // Files returns what Create returned, without what was discarded.
-func (f *Folder) Files() []*File { return f.files }
+func (f *Dir) Files() []*File { return f.files }
 
 // Discard removes a file that Create returned, if there is one of this name. Nobody may
 // be writing it.
-func (f *Folder) Discard(name string) error {
+func (f *Dir) Discard(name string) error {
 	i := slices.IndexFunc(f.files, func(o *File) bool { return o.name == name })
 	if i < 0 {
 		return nil
@@ -289,7 +289,7 @@ func (f *Folder) Discard(name string) error {
 // either nothing has changed under that name or, where only the folder around
 // it could not be synced or what is left beside it not be removed, all of it.
 // Abandon cleans up in both cases.
-func (f *Folder) Commit() error {
+func (f *Dir) Commit() error {
 	for _, file := range f.files {
 		if err := file.settled(); err != nil {
 			return err
@@ -298,7 +298,7 @@ func (f *Folder) Commit() error {
 	return f.named(f.commit())
 }
 
-func (f *Folder) commit() error {
+func (f *Dir) commit() error {
 	if f.held == nil {
 		return fs.ErrClosed
 	}
@@ -306,7 +306,7 @@ func (f *Folder) commit() error {
 		return fmt.Errorf("sync it: %w", fsys.Cause(err))
 	}
 	finished, err := f.inspect() // again: hours may have passed
-	if errors.Is(err, ErrNotOurs) || errors.Is(err, ErrExists) {
+	if errors.Is(err, manifest.ErrNotOurs) || errors.Is(err, ErrExists) {
 		// %v: these say that nothing was done, and by now links may be stored.
 		err = fmt.Errorf("something came there while the run was at work: %v; move it away and run again", err)
 	}
@@ -333,7 +333,7 @@ func (f *Folder) commit() error {
 }
 
 // markLast gives the mark its last name.
-func (f *Folder) markLast() error {
+func (f *Dir) markLast() error {
 	if !f.marked {
 		return nil
 	}
@@ -345,7 +345,7 @@ func (f *Folder) markLast() error {
 }
 
 // syncInner brings the names of the files to the disk.
-func (f *Folder) syncInner() error {
+func (f *Dir) syncInner() error {
 	h, err := f.fs.OpenDir(f.inner)
 	if err != nil {
 		return err
@@ -357,7 +357,7 @@ func (f *Folder) syncInner() error {
 // an unfinished run, and gives up the lock. After an error it has given it up too, and the
 // next claim removes what is left. It does nothing after Commit, and may be called again.
 // Nobody may be writing a file.
-func (f *Folder) Abandon() error {
+func (f *Dir) Abandon() error {
 	if f.held == nil {
 		return nil
 	}
@@ -365,7 +365,7 @@ func (f *Folder) Abandon() error {
 }
 
 // remove removes the partial folder, if it is this run's.
-func (f *Folder) remove() error {
+func (f *Dir) remove() error {
 	var errs []error
 	for _, file := range f.files {
 		errs = append(errs, file.discard())
@@ -388,7 +388,7 @@ func (f *Folder) remove() error {
 }
 
 // unlock closes what the folder holds.
-func (f *Folder) unlock() error {
+func (f *Dir) unlock() error {
 	held := f.held
 	f.held = nil
 	return errors.Join(held.Close(), f.around.Close())

@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
 // foreign are outputs that are not ours, each with a word of the refusal.
@@ -18,7 +19,7 @@ func foreign() map[string]func(out string) error {
 	write := func(path, content string) error {
 		return errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666))
 	}
-	const manifest = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}, {"name": "contract.docx"}]}`
+	const listed = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}, {"name": "contract.docx"}]}`
 	return map[string]func(string) error{
 		"no folder": func(out string) error { return write(out, "x") },
 		"is no folder": func(out string) error {
@@ -30,21 +31,21 @@ func foreign() map[string]func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
 		},
 		"of at most 1073741824 bytes": func(out string) error {
-			return errors.Join(write(out+"/manifest.json", manifest), os.Truncate(out+"/manifest.json", MaxManifest+1))
+			return errors.Join(write(out+"/manifest.json", listed), os.Truncate(out+"/manifest.json", manifest.MaxSize+1))
 		},
 		"no profile":        func(out string) error { return write(out+"/manifest.json", `{"name": "a web application"}`) },
 		"invalid character": func(out string) error { return write(out+"/manifest.json", "no json") },
 		"also holds notes.txt": func(out string) error {
-			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/notes.txt", "x"))
+			return errors.Join(write(out+"/manifest.json", listed), write(out+"/notes.txt", "x"))
 		},
 		"also holds contract.docx": func(out string) error {
-			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/contract.docx", "x"))
+			return errors.Join(write(out+"/manifest.json", listed), write(out+"/contract.docx", "x"))
 		},
 		"also holds d": func(out string) error {
-			return errors.Join(write(out+"/manifest.json", manifest), write(out+"/d/x", "x"))
+			return errors.Join(write(out+"/manifest.json", listed), write(out+"/d/x", "x"))
 		},
 		"also holds mapping.csv": func(out string) error {
-			return errors.Join(write(out+"/manifest.json", manifest), os.Symlink("elsewhere", out+"/mapping.csv"))
+			return errors.Join(write(out+"/manifest.json", listed), os.Symlink("elsewhere", out+"/mapping.csv"))
 		},
 		".out.partial, where it is written, also holds notes.txt": func(out string) error {
 			return write(PartialOf(out)+"/notes.txt", "x")
@@ -61,7 +62,7 @@ func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
 			}
 			before := tree(t, filepath.Dir(out))
 			_, err := Claim(out, ClaimOptions{Overwrite: overwrite})
-			if !errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), out) {
+			if !errors.Is(err, manifest.ErrNotOurs) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), out) {
 				t.Errorf("%s: got %v", want, err)
 			}
 			if after := tree(t, filepath.Dir(out)); !slices.Equal(after, before) {
@@ -113,7 +114,7 @@ func TestFolderOfAnotherUser(t *testing.T) {
 			if ours && err == nil {
 				err = f.Abandon()
 			}
-			if ours != (err == nil) || !ours && (!errors.Is(err, ErrNotOurs) || !strings.Contains(err.Error(), "another user")) {
+			if ours != (err == nil) || !ours && (!errors.Is(err, manifest.ErrNotOurs) || !strings.Contains(err.Error(), "another user")) {
 				t.Errorf("%+v: leftover %v: %v", users, leftover, err)
 			}
 			if names, _ := list(t, filepath.Dir(out)); (len(names) > 0) != (leftover && !ours) {

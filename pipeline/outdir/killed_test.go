@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"bufio"

@@ -1,4 +1,11 @@
-package report
+// Package manifest describes a run: what it was given and what came of it ([Manifest]),
+// how long it took ([Timings]), how many rejects it may have ([MaxRejects]), and the names
+// of the files that it leaves.
+//
+// Everything but the timings is a function of the inputs, the content of the store, the
+// options that can change a result, and as_of: no clock, no number of workers, no size of
+// memory reaches it.
+package manifest
 
 import (
 	"bytes"
@@ -16,11 +23,30 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
+// The names of the files that a run leaves beside the mapping, whose name is that of its
+// format after mapping. A run that had too many rejects leaves neither mapping nor
+// collisions.
 const (
-	MaxInputs   = 1 << 20         // of a run: the sort key of a reject has room for so many
-	maxColumns  = 1 << 14         // of an input: source.MaxColumns
-	maxFiles    = 16              // there are three
-	MaxManifest = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
+	Name           = "manifest.json"
+	TimingsName    = "timings.json"
+	RejectsName    = "rejects.csv"
+	CollisionsName = "collisions.csv"
+)
+
+// IsReport reports whether a run may leave a report of this name.
+func IsReport(name string) bool {
+	switch name {
+	case "mapping.csv", "mapping.parquet", "mapping.arrow", RejectsName, CollisionsName:
+		return true
+	}
+	return false
+}
+
+const (
+	MaxInputs  = 1 << 20         // of a run: the sort key of a reject has room for so many
+	maxColumns = 1 << 14         // of an input: source.MaxColumns
+	maxFiles   = 16              // there are three
+	MaxSize    = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
 )
 
 // A Manifest says what a run was given and what came of it. Whatever is the
@@ -178,7 +204,7 @@ func option(raw json.RawMessage) (any, error) {
 
 // WriteManifest writes m as indented JSON with a newline at the end. Equal
 // manifests give equal bytes.
-func WriteManifest(w io.Writer, m *Manifest) error {
+func Write(w io.Writer, m *Manifest) error {
 	c := *m
 	c.AsOf = c.AsOf.UTC()
 	if c.Options == nil {
@@ -199,7 +225,7 @@ func WriteManifest(w io.Writer, m *Manifest) error {
 
 // ReadManifest reads what WriteManifest wrote. Fields that it does not know, of
 // a newer version, are left out.
-func ReadManifest(data []byte) (*Manifest, error) {
+func Read(data []byte) (*Manifest, error) {
 	m := new(Manifest)
 	err := json.Unmarshal(data, m)
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -214,21 +240,24 @@ func ReadManifest(data []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// ManifestFile returns the bytes of a manifest, which may come from anybody: for one of
-// more than MaxManifest bytes, or what is not a regular file, the error is ErrNotOurs.
+// ErrNotOurs is the error of what no run left.
+var ErrNotOurs = errors.New("not the output of a run")
+
+// ReadFile returns the bytes of a manifest, which may come from anybody: for one of
+// more than MaxSize bytes, or what is not a regular file, the error is ErrNotOurs.
 // Without files it reads from the file system of the operating system.
-func ManifestFile(files fsys.FS, path string) ([]byte, error) {
-	data, err := fsys.Or(files).ReadFile(path, MaxManifest)
+func ReadFile(files fsys.FS, path string) ([]byte, error) {
+	data, err := fsys.Or(files).ReadFile(path, MaxSize)
 	if errors.Is(err, fsys.ErrNotRegular) {
 		err = fmt.Errorf("%w: %w", ErrNotOurs, err)
 	}
 	return data, err
 }
 
-// ManifestSHA256 returns the digest, in hexadecimal, of the manifest in an
-// output folder. Where there is none the error is fs.ErrNotExist.
-func ManifestSHA256(files fsys.FS, out string) (string, error) {
-	data, err := ManifestFile(files, filepath.Join(out, ManifestName))
+// SHA256 returns the digest, in hexadecimal, of the manifest in an output directory.
+// Where there is none the error is fs.ErrNotExist.
+func SHA256(files fsys.FS, out string) (string, error) {
+	data, err := ReadFile(files, filepath.Join(out, Name))
 	if err != nil {
 		return "", err
 	}

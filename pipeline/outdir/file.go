@@ -1,4 +1,4 @@
-package report
+package outdir
 
 import (
 	"crypto/sha256"
@@ -31,7 +31,7 @@ const (
 // output again and waits for the disk at its end, so the copy would only cost
 // time, and the cache of whatever else runs there.
 type File struct {
-	folder *Folder
+	folder *Dir
 	name   string
 	path   string // for messages
 
@@ -57,7 +57,7 @@ type pending struct {
 	err               error         // of writing it or one before it
 }
 
-func newFile(f *Folder, name string) *File {
+func newFile(f *Dir, name string) *File {
 	return &File{folder: f, name: name, path: filepath.Join(f.out, name), digest: sha256.New()}
 }
 

@@ -1,4 +1,4 @@
-package report
+package manifest
 
 import (
 	"io"
