@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
 
 // Books balance if they say what was read and written, and only then.
 func TestBalance(t *testing.T) {
-	r := &run{inputs: new(inputs)} // that read nothing
 	for _, test := range []struct {
 		settled sink.Counts
 		written [3]int64
@@ -26,7 +27,7 @@ func TestBalance(t *testing.T) {
 		{sink.Counts{Rejected: 1}, [3]int64{}, 0, false},
 		{sink.Counts{Created: 1, Existing: 2, Duplicate: 3, Rejected: 4}, [3]int64{1, 2, 3}, 4, false}, // none of which was read
 	} {
-		if err := r.balance(test.settled, test.written, test.rejects); (err == nil) != test.ok {
+		if err := balance(0, test.settled, test.written, test.rejects); (err == nil) != test.ok {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
@@ -40,21 +41,21 @@ func TestBalanceOfRejects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{cfg: cfg, inputs: new(inputs), settled: new(settlement)}
-		r.records, r.rejects = r.newRejectSorter(), r.newRejectSorter() // of which there are none
-		if err := errors.Join(r.records.Finish(t.Context()), r.rejects.Finish(t.Context())); err != nil {
+		inputs := new(intake.Inputs) // there are none
+		r := &run{cfg: &cfg}
+		if err := r.read(t.Context(), inputs); err != nil {
 			t.Fatal(err)
 		}
-		if r.folder, err = outdir.Claim(out, outdir.ClaimOptions{}); err != nil {
+		if r.output.dir, err = outdir.Claim(out, outdir.ClaimOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var tooMany *TooManyRejectsError
-		err = r.refuse(t.Context(), sink.Run{Counts: sink.Counts{Rejected: counted}})
+		err = r.refuse(t.Context(), sink.Run{Counts: sink.Counts{Rejected: counted}}, new(settle.Settlement))
 		_, staterr := os.Stat(out)
 		if named := staterr == nil; named != (counted == 0) || errors.As(err, &tooMany) != named || !named && !strings.Contains(err.Error(), "do not balance") {
 			t.Errorf("%d rejects: %v, %v", counted, err, staterr)
 		}
-		if err := errors.Join(r.folder.Abandon(), r.records.Close(), r.rejects.Close()); err != nil {
+		if err := errors.Join(r.output.dir.Abandon(), r.rows.Close()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -39,7 +39,7 @@ type Config struct {
 	NoWait    bool          // fail with sink.ErrLocked or outdir.ErrBusy rather than wait for another run
 	RetryFor  time.Duration // how long to try a store that cannot be reached, unless it has done so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: once
 
-	Out          string // output folder
+	Out          string // output directory
 	Overwrite    bool
 	NewRun       bool          // start over rather than go on with an unfinished run
 	ReportFormat report.Format // "": CSV
@@ -133,7 +133,7 @@ func (c *Config) validate() error {
 		complain("no input")
 	}
 	if c.Out == "" {
-		complain("no output folder")
+		complain("no output directory")
 	}
 	if c.Workspace != "" {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
@@ -162,7 +162,7 @@ func (c *Config) validate() error {
 		if info, err := os.Stat(c.TempDir); err != nil {
 			complain("--tmp %s: %w", c.TempDir, fsys.Cause(err))
 		} else if !info.IsDir() {
-			complain("--tmp %s is no folder", c.TempDir)
+			complain("--tmp %s is no directory", c.TempDir)
 		}
 	}
 	if c.Limit < 0 {

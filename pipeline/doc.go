@@ -22,14 +22,14 @@
 //     batches or the order of the input, so neither does any output.
 //   - Nothing is stored before every row is settled. The session with the store,
 //     and with it the locks on the workspaces, lasts from before the first lookup
-//     until the output folder has its name and the store knows that. (That of a dry
+//     until the output directory has its name and the store knows that. (That of a dry
 //     run, which has no locks, is closed once all is settled.)
 //   - Whatever an interrupted attempt left in the store bears the id of its run.
 //     An attempt that goes on with it counts those links as created. So a conflict
 //     with another writer, a store that fails for a while and a process that was
 //     killed are all handled alike: settle again, load what is missing, write the
 //     reports anew.
-//   - A folder of output belongs to its run from before the inputs are read until
+//   - A directory of output belongs to its run from before the inputs are read until
 //     it has its name (outdir.Dir.Own): a run of something else is refused.
 //   - read = created + existing + duplicate + rejected, and the numbers as settled
 //     are the numbers as written, or the run fails.

@@ -13,7 +13,7 @@ import (
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
-// A list becomes links in an SQLite file and a folder of reports, of which the
+// A list becomes links in an SQLite file and a directory of reports, of which the
 // mapping is read back.
 func ExampleRun() {
 	dir, err := os.MkdirTemp("", "links")

@@ -9,5 +9,5 @@ func (c *Config) SpillAt(bytes int64) { c.spillAt = bytes }
 // UseFS makes all files of a run but those of the store go through fs.
 func (c *Config) UseFS(fs fsys.FS) { c.fs = fs }
 
-// FreeRoom makes a run believe that a folder has so much room left.
+// FreeRoom makes a run believe that a directory has so much room left.
 func (c *Config) FreeRoom(free func(dir string) (int64, error)) { c.freeRoom = free }

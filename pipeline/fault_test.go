@@ -151,7 +151,7 @@ func faultJob(t *testing.T) (cfg pipeline.Config, want map[string]string, links 
 	return faultJobOn(t, "a.csv", []byte(csvFile(list)), base(3), t.TempDir())
 }
 
-// faultJobOn is a run of one input over the store in a folder, with what it
+// faultJobOn is a run of one input over the store in a directory, with what it
 // leaves when nothing fails.
 func faultJobOn(t *testing.T, name string, data []byte, cfg pipeline.Config, filled string) (_ pipeline.Config, want map[string]string, links []string) {
 	t.Helper()
@@ -180,7 +180,7 @@ func checkRun(t *testing.T, dir string, want map[string]string, links []string) 
 }
 
 // clean checks that nothing but input and output, and what TestKill has beside
-// them, lies in the working folder.
+// them, lies in the working directory.
 func clean(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -218,7 +218,7 @@ func TestStoreFaults(t *testing.T) {
 	}
 }
 
-// copyStore copies the store in a folder, if there is one, to a new folder.
+// copyStore copies the store in a directory, if there is one, to a new directory.
 func copyStore(t *testing.T, from string) string {
 	t.Helper()
 	to := t.TempDir()

@@ -26,7 +26,7 @@ var asOf = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 // reports are what must be the same between equal runs.
 var reports = []string{"mapping.csv", "rejects.csv", "collisions.csv", "manifest.json"}
 
-// openStore opens the SQLite store in a folder.
+// openStore opens the SQLite store in a directory.
 func openStore(t *testing.T, dir string) sink.Store {
 	t.Helper()
 	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
@@ -39,8 +39,8 @@ func openStore(t *testing.T, dir string) sink.Store {
 	return s
 }
 
-// job runs a configuration on inputs that are written to a new folder, which is
-// the working folder while it runs, so that the names of the inputs are equal
+// job runs a configuration on inputs that are written to a new directory, which is
+// the working directory while it runs, so that the names of the inputs are equal
 // between runs. It returns the reports by name.
 func job(t *testing.T, cfg pipeline.Config, inputs map[string]string) (map[string]string, *pipeline.Result) {
 	t.Helper()
@@ -185,7 +185,7 @@ func records(t *testing.T, text string) []map[string]string {
 	return list
 }
 
-// dump returns the links of the store in a folder, a line each. No session may
+// dump returns the links of the store in a directory, a line each. No session may
 // be open.
 func dump(t *testing.T, dir string) []string {
 	t.Helper()

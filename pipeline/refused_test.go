@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		"delimiter and quote must be two":                func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
 		"the field limit must be":                        func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
 		"UniqueNames of the source":                      func(cfg *pipeline.Config) { cfg.Source.UniqueNames = true },
-		"no output folder":                               func(cfg *pipeline.Config) { cfg.Out = "" },
+		"no output directory":                               func(cfg *pipeline.Config) { cfg.Out = "" },
 		`--report-format: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
 		`--report-order: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
 		"--workers -1 is negative":                       func(cfg *pipeline.Config) { cfg.Workers = -1 },
@@ -81,7 +81,7 @@ func TestTooManyColumns(t *testing.T) {
 		write(t, name, header+"\n")
 	}
 	_, err := pipeline.Run(context.Background(), cfg)
-	if !errors.As(err, new(*pipeline.UsageError)) || !strings.Contains(err.Error(), "the inputs have 16385 columns in all, more than 16384") {
+	if !errors.As(err, new(*source.UsageError)) || !strings.Contains(err.Error(), "with it the inputs have 16385 columns in all, more than 16384") {
 		t.Error(err)
 	}
 }
@@ -96,7 +96,7 @@ func TestBaseURLPassword(t *testing.T) {
 	}
 }
 
-// An input that lies deep in the output folder is refused, however it is named.
+// An input that lies deep in the output directory is refused, however it is named.
 func TestInputInTheOutput(t *testing.T) {
 	out := t.TempDir()
 	deep := filepath.Join(out, "a", "b")
@@ -107,7 +107,7 @@ func TestInputInTheOutput(t *testing.T) {
 	cfg.Inputs, cfg.Out = []string{"links.csv"}, out
 	_, err := pipeline.Run(context.Background(), cfg)
 	var usage *source.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output folder") {
+	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output directory") {
 		t.Errorf("%v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestOutputNamedAsTheStore(t *testing.T) {
 	}
 }
 
-// Where a symbolic link led to the working folder, .. is where the system has it.
+// Where a symbolic link led to the working directory, .. is where the system has it.
 func TestWorkingFolderBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
@@ -149,13 +149,13 @@ func TestWorkingFolderBehindALink(t *testing.T) {
 	must(t, os.Symlink(t.TempDir(), "elsewhere"))
 	cfg.Inputs, cfg.Overwrite = []string{"../out/mapping.csv"}, true
 	for _, cfg.Out = range []string{"../out", "elsewhere/../../out"} {
-		if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output folder") {
+		if _, err := pipeline.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "lies in the output directory") {
 			t.Errorf("an input in the output: %v", err)
 		}
 	}
 }
 
-// An output folder that may not be replaced is refused before an input is opened, which
+// An output directory that may not be replaced is refused before an input is opened, which
 // may be a pipe that nobody writes.
 func TestOutputIsRefusedFirst(t *testing.T) {
 	cfg := base(10)

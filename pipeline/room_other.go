@@ -4,5 +4,5 @@ package pipeline
 
 import "errors"
 
-// freeRoom returns how many bytes can be written to a folder.
+// freeRoom returns how many bytes can be written to a directory.
 func freeRoom(string) (int64, error) { return 0, errors.ErrUnsupported }

@@ -11,7 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A run whose rows cannot fit into the folder for spilled rows ends early, and says
+// A run whose rows cannot fit into the directory for spilled rows ends early, and says
 // what it needs. Where nobody can know that, it goes on.
 func TestRoom(t *testing.T) {
 	list := make([]string, 30_000) // rows spill once there are more than a sample
@@ -72,7 +72,7 @@ func TestRoom(t *testing.T) {
 				must(t, err)
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), cfg.TempDir+" is too small") || !strings.Contains(err.Error(), " MiB are free; name another folder with --tmp") {
+			if err == nil || !strings.Contains(err.Error(), cfg.TempDir+" is too small") || !strings.Contains(err.Error(), " MiB are free; name another directory with --tmp") {
 				t.Fatalf("got %v", err)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {

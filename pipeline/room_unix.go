@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeRoom returns how many bytes can be written to a folder.
+// freeRoom returns how many bytes can be written to a directory.
 func freeRoom(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -170,7 +170,7 @@ func atEveryCall(t *testing.T, test func(t *testing.T, cfg pipeline.Config, c *c
 	}
 }
 
-// What a run keeps beside the memory is in the folder that it was given, and nowhere else.
+// What a run keeps beside the memory is in the directory that it was given, and nowhere else.
 func TestTempDir(t *testing.T) {
 	for _, scene := range scenes {
 		cfg := base(10)
@@ -198,7 +198,7 @@ var harmless = map[string]bool{"close": true, "fstat": true, "read": true}
 func TestFaults(t *testing.T) {
 	atEveryCall(t, func(t *testing.T, cfg pipeline.Config, c *countdown) error {
 		c.hit = func() error { return syscall.EIO }
-		clear := regexp.MustCompile(`output folder out|out/\w+\.\w+:|` + cfg.Inputs[0] + `|spill file|temporary file|^input/output error$`) // that of the store
+		clear := regexp.MustCompile(`output directory out|out/\w+\.\w+:|` + cfg.Inputs[0] + `|spill file|temporary file|^input/output error$`) // that of the store
 		_, err := pipeline.Run(context.Background(), cfg)
 		switch operation, hit := c.operation.Load().(string); {
 		case err == nil && hit && !harmless[operation]:

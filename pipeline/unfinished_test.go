@@ -42,7 +42,7 @@ func interrupt(t *testing.T, cfg pipeline.Config, operation string) {
 	}
 }
 
-// A run that was just killed may still have its output folder locked.
+// A run that was just killed may still have its output directory locked.
 func TestOutputIsLetGo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "a.csv", csvFile(rows(8, 50)))
@@ -201,7 +201,7 @@ func TestLoadedRunFinishesMeanwhile(t *testing.T) {
 			}
 			return errors.Join(session.Finish(t.Context(), runs[0]), session.Close())
 		}), newRun
-		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "output folder out") {
+		if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "output directory out") {
 			t.Errorf("error %v", err)
 		}
 		clean(t)

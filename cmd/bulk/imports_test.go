@@ -36,7 +36,11 @@ var layers = map[string][]string{
 	"sink/postgres":          {"sink"},
 	"sink/postgres/pgtest":   {},
 	"sink/sinktest":          {"sink", "codegen"},
-	"pipeline":               {"canon", "codegen", "pipeline/assign", "pipeline/extsort", "pipeline/fsys", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "sink"},
+	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/outcome"},
+	"pipeline/intake":        {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
+	"pipeline/settle":        {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
+	"pipeline/emit":          {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
+	"pipeline":               {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 	"pipeline/audit":         {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/manifest", "pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
@@ -61,7 +65,7 @@ var drivers = map[string]string{
 	"github.com/schollz":       "cmd/bulk",
 	"github.com/rogpeppe":      "",
 	"pgregory.net/rapid":       "",
-	"github.com/apache/arrow/": "pipeline pipeline/columnar pipeline/source pipeline/report pipeline/audit",
+	"github.com/apache/arrow/": "pipeline/intake pipeline/columnar pipeline/source pipeline/report pipeline/audit",
 }
 
 func TestImports(t *testing.T) {

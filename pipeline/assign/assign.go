@@ -18,27 +18,10 @@ import (
 	"errors"
 )
 
-// A Code is a short code of at most 24 characters, padded with zero bytes.
-type Code [24]byte
-
-// MakeCode returns the Code of these characters, of which any past the 24th are left out.
-func MakeCode(chars []byte) (c Code) {
-	copy(c[:], chars)
-	return c
-}
-
-// Bytes returns the characters of the code.
-func (c *Code) Bytes() []byte {
-	if n := bytes.IndexByte(c[:], 0); n >= 0 {
-		return c[:n]
-	}
-	return c[:]
-}
-
 // A Slot is a code in a workspace: what a claim can hold.
 type Slot struct {
 	Workspace uint32 // a number that the caller gave the workspace
-	Code      Code
+	Code      string
 }
 
 // A URL that claims a code. The canonical URL ranks it among the claimants of
@@ -52,9 +35,9 @@ type URL struct {
 // A Claim is a URL with what it has got so far; in the result of Settle, for good.
 type Claim struct {
 	URL
-	Salt      int  // of Code
-	Code      Code // meaningless if Exhausted
-	Exhausted bool // every salt was tried and every code had a better owner
+	Salt      int    // of Code
+	Code      string // meaningless if Exhausted
+	Exhausted bool   // every salt was tried and every code had a better owner
 }
 
 // A Holder is who has a slot without being among the claims. Settle keeps the bytes,
@@ -74,7 +57,7 @@ type Holders interface {
 }
 
 // A Proposer derives the code of a URL at a salt.
-type Proposer func(u *URL, salt int) Code
+type Proposer func(u *URL, salt int) string
 
 // Settle gives every URL its code: the first, from salt 0 to maxRetries, that
 // no better claimant wants. (0 is salt 0 only, unlike in pipeline.Config; less is an

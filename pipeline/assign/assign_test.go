@@ -44,8 +44,8 @@ func (w *world) code(canonical []byte, salt int) []byte {
 	return w.scheme.AppendCode(nil, codegen.Sum(input))
 }
 
-func (w *world) propose(u *assign.URL, salt int) assign.Code {
-	return assign.MakeCode(w.code(u.Canonical, salt))
+func (w *world) propose(u *assign.URL, salt int) string {
+	return string(w.code(u.Canonical, salt))
 }
 
 // oneAtATime is the meaning of the assignment, as its definition reads.
@@ -113,7 +113,7 @@ func (w *world) settle(t testingT, contested func(url string) bool) map[string]o
 		}
 	}
 	for _, c := range claims {
-		o := outcome{Canonical: string(c.Canonical), Code: string(c.Code.Bytes()), Salt: &c.Salt, Outcome: "created"}
+		o := outcome{Canonical: string(c.Canonical), Code: c.Code, Salt: &c.Salt, Outcome: "created"}
 		if c.Exhausted {
 			o = outcome{Canonical: o.Canonical, Outcome: "rejected", Reason: "code_space_exhausted"}
 		}
@@ -138,10 +138,10 @@ func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int
 	seen := map[assign.Slot]bool{}
 	for i, slot := range slots {
 		if seen[slot] {
-			h.t.Fatalf("slot %s is asked for twice", slot.Code.Bytes())
+			h.t.Fatalf("slot %s is asked for twice", slot.Code)
 		}
 		seen[slot] = true
-		code := slot.Code.Bytes()
+		code := slot.Code
 		if h.owners[string(code)] != "" {
 			report(i, assign.Holder{Fixed: true})
 		} else if group := h.bySlot[string(code)]; len(group) > 0 && !h.known[group[0]] {
@@ -264,7 +264,7 @@ func (f failing) Holders(context.Context, []assign.Slot, func(int, assign.Holder
 func TestNegativeRetries(t *testing.T) {
 	for _, most := range []int{-1, -2} {
 		ctx, cancel := context.WithCancel(t.Context())
-		propose := func(*assign.URL, int) (c assign.Code) { cancel(); return c }
+		propose := func(*assign.URL, int) (c string) { cancel(); return c }
 		_, err := assign.Settle(ctx, []assign.URL{{}}, propose, most, holders{owners: map[string]string{"": "x"}, t: t})
 		if cancel(); err == nil || errors.Is(err, context.Canceled) {
 			t.Errorf("%d: %v", most, err)
@@ -276,11 +276,11 @@ func TestNegativeRetries(t *testing.T) {
 func TestSettleIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	enough, proposed := errors.New("enough"), 0
-	propose := func(_ *assign.URL, salt int) assign.Code { // there is but one
+	propose := func(_ *assign.URL, salt int) string { // there is but one
 		if proposed++; salt == 3 {
 			cancel(enough)
 		}
-		return assign.MakeCode([]byte("x"))
+		return "x"
 	}
 	urls := []assign.URL{{Canonical: []byte("http://a/")}, {Canonical: []byte("http://b/")}}
 	_, err := assign.Settle(ctx, urls, propose, 1000, holders{owners: map[string]string{}, t: t})

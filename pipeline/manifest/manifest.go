@@ -145,7 +145,7 @@ type Counts struct {
 	Rejected  int64 `json:"rejected"`
 }
 
-// FileSum is a file of the folder.
+// FileSum is a file of the directory.
 type FileSum struct {
 	Name      string `json:"name"`
 	Rows      int64  `json:"rows"`

@@ -35,16 +35,10 @@ type Timings struct {
 //	fsync   the part of finish that waits for the disk
 //
 // A stage that was done again, after a conflict or a failure of the store, is there
-// as often. Busy and waiting seconds are those of all workers together. While they
-// read, they are busy with all but reading the file and decompressing it, which a
-// goroutine of its own does, and wait for its bytes. Later they are busy with
-// buckets and pieces, and wait for each other, the disk or the store; none waits
-// where encoding, which others do, is counted in too.
+// as often.
 type Stage struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds"`
-	Busy    float64 `json:"busy_seconds,omitempty"`
-	Waiting float64 `json:"waiting_seconds,omitempty"`
 	Rows    int64   `json:"rows,omitempty"`
 	Bytes   int64   `json:"bytes,omitempty"`
 }

@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Whoever may rename the partial folder can put a link to another one in its place, at
+// Whoever may rename the partial directory can put a link to another one in its place, at
 // any moment: nothing is removed there, though it has names that a run writes.
 func TestAnotherFolderInItsPlace(t *testing.T) {
 	for n, swapped := 1, true; swapped; n++ {
@@ -86,7 +86,7 @@ func TestAnotherFolderInItsPlace(t *testing.T) {
 	}
 }
 
-// What somebody puts into the partial folder once it is claimed is not removed as a
+// What somebody puts into the partial directory once it is claimed is not removed as a
 // killed run's.
 func TestPutIntoAClaimedFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
@@ -107,7 +107,7 @@ func TestPutIntoAClaimedFolder(t *testing.T) {
 	}
 }
 
-// A claim that fails holds nothing, and neither does a folder that was abandoned, even
+// A claim that fails holds nothing, and neither does a directory that was abandoned, even
 // if nothing can be removed any more.
 func TestFailedClaim(t *testing.T) {
 	for n, failed := 1, true; failed; n++ {
@@ -176,7 +176,7 @@ func faultyRun(t *testing.T, out string, n int) (operation string) {
 	return operation
 }
 
-// checkPartial wants no partial folder, or that of the killed run with its mark.
+// checkPartial wants no partial directory, or that of the killed run with its mark.
 func checkPartial(t *testing.T, out string, leftover, marked bool, operation string) {
 	t.Helper()
 	partial := PartialOf(out)
@@ -184,7 +184,7 @@ func checkPartial(t *testing.T, out string, leftover, marked bool, operation str
 		return
 	}
 	if !leftover {
-		t.Fatalf("fault at %q: the partial folder is left", operation)
+		t.Fatalf("fault at %q: the partial directory is left", operation)
 	}
 	var want bytes.Buffer
 	if err := manifest.Write(&want, exampleManifest()); err != nil {
@@ -216,7 +216,7 @@ func checkOutput(t *testing.T, out string, old bool, operation string) {
 	}
 }
 
-// A syncFS knows what has changes that were not synced: files, and folders in which a
+// A syncFS knows what has changes that were not synced: files, and directories in which a
 // name is new.
 type syncFS struct {
 	fsys.OS
@@ -304,7 +304,7 @@ func TestSynced(t *testing.T) {
 		f, err := Claim(out, ClaimOptions{FS: files, Overwrite: true})
 		if err == nil {
 			err = f.Own(exampleManifest())
-			files.all(f.partial, "the folder has its mark")
+			files.all(f.partial, "the directory has its mark")
 		}
 		if err == nil {
 			err = writeRun(f, "x")
@@ -313,7 +313,7 @@ func TestSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 		if files.dirty[filepath.Dir(out)] {
-			t.Error("the folder around the output is not synced")
+			t.Error("the directory around the output is not synced")
 		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 	maxPending = 4
 )
 
-// A File is a file of a [Folder]. It gathers what it is given into blocks; those
+// A File is a file of a [Dir]. It gathers what it is given into blocks; those
 // that are full are written and digested while the next ones fill, so that neither
 // waits for the other. It is for one goroutine at a time. Its first error is final:
 // every later call that meets it returns it.
@@ -31,9 +31,9 @@ const (
 // output again and waits for the disk at its end, so the copy would only cost
 // time, and the cache of whatever else runs there.
 type File struct {
-	folder *Dir
-	name   string
-	path   string // for messages
+	dir  *Dir
+	name string
+	path string // for messages
 
 	block   []byte     // what was given last; nil before the first byte
 	given   int64      // bytes in all
@@ -58,7 +58,7 @@ type pending struct {
 }
 
 func newFile(f *Dir, name string) *File {
-	return &File{folder: f, name: name, path: filepath.Join(f.out, name), digest: sha256.New()}
+	return &File{dir: f, name: name, path: filepath.Join(f.out, name), digest: sha256.New()}
 }
 
 // Write implements io.Writer. It does not keep p.
@@ -152,7 +152,7 @@ func (w *File) await() {
 // put writes a block.
 func (w *File) put(block []byte) error {
 	if w.h == nil {
-		h, err := w.folder.fs.Create(filepath.Join(w.folder.inner, w.name))
+		h, err := w.dir.fs.Create(filepath.Join(w.dir.inner, w.name))
 		if err != nil {
 			return w.failed("create", err)
 		}
@@ -197,7 +197,7 @@ func (w *File) Close() error {
 	return w.err
 }
 
-// Name is the name of the file in its folder.
+// Name is the name of the file in its directory.
 func (w *File) Name() string { return w.name }
 
 // SHA256 is the digest of all that was written, in hexadecimal, once the file

@@ -35,7 +35,7 @@ func TestKilledRun(t *testing.T) {
 		t.Fatalf("child says %q, %v", line, err)
 	}
 	if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), out) {
-		t.Errorf("claim of a folder in use: %v", err)
+		t.Errorf("claim of a directory in use: %v", err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func (f dyingFile) RemoveAll(name string) error {
 	return f.File.RemoveAll(name)
 }
 
-// A run that is killed before its files have their name still owns the folder, and
+// A run that is killed before its files have their name still owns the directory, and
 // one that is killed after that does not: the next one finds an output and nothing
 // beside it, whether it may replace that or not. So it is where the files are
 // exchanged for those of a run before.

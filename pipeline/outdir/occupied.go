@@ -34,20 +34,20 @@ func (f *Dir) occupied() (bool, error) {
 		return false, fsys.Cause(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return false, fmt.Errorf("%w: it is no folder, but a symbolic link: name what it leads to", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is no directory, but a symbolic link: name what it leads to", manifest.ErrNotOurs)
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("%w: it is no folder", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is no directory", manifest.ErrNotOurs)
 	}
 	parent, err := f.around.Stat()
 	if err != nil {
 		return false, err
 	}
 	if device(parent) != device(info) || fsys.IsMount(f.target) {
-		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a folder in it", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a directory in it", manifest.ErrNotOurs)
 	}
 	if stuck(uint32(os.Geteuid()), parent, info) {
-		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the folder around it is sticky; name another one", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the directory around it is sticky; name another one", manifest.ErrNotOurs)
 	}
 	entries, err := f.fs.ReadDir(f.target)
 	if err != nil || len(entries) == 0 {
@@ -56,9 +56,9 @@ func (f *Dir) occupied() (bool, error) {
 	return true, f.ours(entries)
 }
 
-// ours checks that a folder holds a manifest and only regular files that it lists and
+// ours checks that a directory holds a manifest and only regular files that it lists and
 // that a run may have, so that overwriting destroys nothing that bulk did not write: a
-// manifest may come from anybody. Litter does not count: a look at the folder leaves it.
+// manifest may come from anybody. Litter does not count: a look at the directory leaves it.
 func (f *Dir) ours(entries []fs.DirEntry) error {
 	data, err := manifest.ReadFile(f.fs, filepath.Join(f.target, manifest.Name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	return nil
 }
 
-// litter reports whether a file has the name of one that a desktop puts into a folder that
+// litter reports whether a file has the name of one that a desktop puts into a directory that
 // somebody looks into, or that a program puts beside a file while it is open there.
 func litter(name string) bool {
 	switch name {
@@ -96,7 +96,7 @@ func litter(name string) bool {
 		strings.HasPrefix(name, ".~lock.") && strings.HasSuffix(name, "#")
 }
 
-// owned checks that the partial folder belongs to this user: another one could change the
+// owned checks that the partial directory belongs to this user: another one could change the
 // output. Some file systems give all files to one user, so a new file tells who it must be.
 func (f *Dir) owned() error {
 	info, err := f.held.Stat()
@@ -117,7 +117,7 @@ func (f *Dir) owned() error {
 	return nil
 }
 
-// entries returns what lies in the partial folder. If that includes anything that no run
+// entries returns what lies in the partial directory. If that includes anything that no run
 // writes there, the error is ErrNotOurs.
 func (f *Dir) entries() ([]fs.DirEntry, error) {
 	entries, err := f.fs.ReadDir(f.partial)
@@ -136,7 +136,7 @@ func (f *Dir) entries() ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// stuck reports whether a user may not rename what lies in a folder because the folder is
+// stuck reports whether a user may not rename what lies in a directory because the directory is
 // sticky.
 func stuck(user uint32, parent, info fs.FileInfo) bool {
 	return parent.Mode()&fs.ModeSticky != 0 && user != 0 && user != userOf(parent) && user != userOf(info)

@@ -21,12 +21,12 @@ func foreign() map[string]func(out string) error {
 	}
 	const listed = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}, {"name": "contract.docx"}]}`
 	return map[string]func(string) error{
-		"no folder": func(out string) error { return write(out, "x") },
-		"is no folder": func(out string) error {
+		"no directory": func(out string) error { return write(out, "x") },
+		"is no directory": func(out string) error {
 			return errors.Join(os.Mkdir(out+".real", 0o777), os.Symlink(out+".real", out))
 		},
-		"it is no folder, but a symbolic link": func(out string) error { return os.Symlink("nowhere", out) },
-		"no manifest.json":                     func(out string) error { return write(out+"/notes.txt", "x") },
+		"it is no directory, but a symbolic link": func(out string) error { return os.Symlink("nowhere", out) },
+		"no manifest.json":                        func(out string) error { return write(out+"/notes.txt", "x") },
 		"manifest.json: not a regular file": func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
 		},
@@ -53,7 +53,7 @@ func foreign() map[string]func(out string) error {
 	}
 }
 
-func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
+func TestDirRefusesWhatIsNotOurs(t *testing.T) {
 	for want, make := range foreign() {
 		for _, overwrite := range []bool{false, true} {
 			out := filepath.Join(t.TempDir(), "out")
@@ -72,7 +72,7 @@ func TestFolderRefusesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// A usersFS has folders and new files belong to some user.
+// A usersFS has directories and new files belong to some user.
 type usersFS struct {
 	fsys.OS
 	folder, file uint32
@@ -101,8 +101,8 @@ func (f userFile) Stat() (fs.FileInfo, error) {
 	return info, err
 }
 
-// A partial folder of another user is not ours, unless new files are that user's too.
-func TestFolderOfAnotherUser(t *testing.T) {
+// A partial directory of another user is not ours, unless new files are that user's too.
+func TestDirOfAnotherUser(t *testing.T) {
 	me := uint32(os.Geteuid())
 	for users, ours := range map[usersFS]bool{{folder: me, file: me + 1}: true, {folder: me + 1, file: me}: false, {folder: me + 1, file: me + 1}: true} {
 		for _, leftover := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestFolderOfAnotherUser(t *testing.T) {
 	}
 }
 
-// In a sticky folder only root, its owner and that of the output may replace the output.
+// In a sticky directory only root, its owner and that of the output may replace the output.
 func TestStickyFolder(t *testing.T) {
 	dir := t.TempDir()
 	info, err := os.Stat(dir)

@@ -13,22 +13,22 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// The mark says whose a partial folder is: the manifest of its run as far as it
+// The mark says whose a partial directory is: the manifest of its run as far as it
 // is known, first without what only reading the inputs tells, then with it.
-// Outside of the partial folder there is none.
+// Outside of the partial directory there is none.
 const markName = "run.json"
 
 const lastPrefix = "last-"
 
 // lastName is the name that the mark gets just before the files become the output. It has
-// the inode number of their folder: if that folder is gone, or another one lies in its
+// the inode number of their directory: if that directory is gone, or another one lies in its
 // place (the old output, for which it was exchanged), the files did become the output,
 // and the run that was killed then left nothing to finish here.
 func lastName(files fs.FileInfo) string {
 	return fmt.Sprintf("%s%d.json", lastPrefix, files.Sys().(*syscall.Stat_t).Ino)
 }
 
-// An owner is an unfinished run that a folder belongs to.
+// An owner is an unfinished run that a directory belongs to.
 type owner struct {
 	manifest *manifest.Manifest
 	output   bool // the manifest is that of the output: whether its as_of was asked for is not known
@@ -49,7 +49,7 @@ func (f *Dir) readMark() error {
 }
 
 // lookLast looks for a mark that has its last name. If the files became the output, the
-// partial folder is nobody's any more and this run's to remove; otherwise the mark gets its
+// partial directory is nobody's any more and this run's to remove; otherwise the mark gets its
 // first name back.
 func (f *Dir) lookLast() error {
 	entries, err := f.entries()
@@ -89,9 +89,9 @@ func (f *Dir) readManifest(path string) (*manifest.Manifest, error) {
 	return manifest.Read(data)
 }
 
-// Own makes the folder that of a run. It is called twice, with the manifest as far as it
+// Own makes the directory that of a run. It is called twice, with the manifest as far as it
 // is known: before the inputs are read, and then with their digests. Both times as_of is
-// there only if it was asked for. If the folder belongs to an unfinished run of something
+// there only if it was asked for. If the directory belongs to an unfinished run of something
 // else, it is left as it is; the error is ErrUnfinished and names what differs.
 func (f *Dir) Own(m *manifest.Manifest) error {
 	for _, o := range f.owners {
@@ -113,10 +113,10 @@ func (f *Dir) Own(m *manifest.Manifest) error {
 	return nil
 }
 
-// Unfinished is the error of an output folder that belongs to an unfinished run
+// Unfinished is the error of an output directory that belongs to an unfinished run
 // which differs.
 func Unfinished(out, difference string) error {
-	return fmt.Errorf("output folder %s: it %w; %s; give the same again to finish that run, or --new-run to start over",
+	return fmt.Errorf("output directory %s: it %w; %s; give the same again to finish that run, or --new-run to start over",
 		out, ErrUnfinished, difference)
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// A folder of an unfinished run is refused to a run that differs, and named is
-// what differs; the folder stays as it is until the same run, or a new one,
+// A directory of an unfinished run is refused to a run that differs, and named is
+// what differs; the directory stays as it is until the same run, or a new one,
 // takes it.
 func TestUnfinishedRunIsOthers(t *testing.T) {
 	text := func(s string) *manifest.Text { t := manifest.Text(s); return &t }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"time"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -54,10 +53,6 @@ type MappingOptions struct {
 	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
-
-	// Worked is called at the end of each piece of that work with the time when it
-	// began, by several goroutines at once; may be nil.
-	Worked func(since time.Time)
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.

@@ -7,7 +7,6 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -71,7 +70,6 @@ type columnMapping struct {
 	encoder  groupEncoder
 	rows     int // of a group
 	workers  int
-	worked   func(since time.Time)
 	gathered group
 	encoding *encoding // nil: none
 	blocks   sync.Pool
@@ -122,10 +120,7 @@ type encoding struct {
 }
 
 func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapping {
-	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers), worked: opts.Worked}
-	if m.worked == nil {
-		m.worked = func(time.Time) {}
-	}
+	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers)}
 	m.blocks.New = func() any {
 		b := &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
 		if full := m.full.Load(); full != nil {
@@ -182,11 +177,9 @@ func (m *columnMapping) flush() {
 	for range min(m.workers, len(pieces)) {
 		e.work.Go(func() error {
 			for i := next.Add(1) - 1; i < int64(len(pieces)); i = next.Add(1) - 1 {
-				start := time.Now()
 				if err := pieces[i](); err != nil {
 					return err
 				}
-				m.worked(start)
 			}
 			return nil
 		})

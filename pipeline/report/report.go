@@ -1,5 +1,5 @@
-// Package report writes what a run leaves behind, one folder renamed whole
-// ([Folder]): the mapping (CSV, Parquet or Arrow), rejects.csv, collisions.csv,
+// Package report writes what a run leaves behind, one directory renamed whole
+// ([Dir]): the mapping (CSV, Parquet or Arrow), rejects.csv, collisions.csv,
 // manifest.json and timings.json; and reads it back.
 //
 // Everything but timings.json is a function of the inputs, the content of the

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why a folder could not be claimed. The errors that wrap them name the folder.
+// Why a directory could not be claimed. The errors that wrap them name the directory.
 var (
 	ErrBusy       = errors.New("another run is writing it")
 	ErrExists     = errors.New("holds a finished run")
 	ErrUnfinished = errors.New("belongs to an unfinished run")
 )
 
-const filesName = "files" // of the folder inside the partial one
+const filesName = "files" // of the directory inside the partial one
 
-// A Folder is the output of one run. It is written under another name beside
+// A Dir is the output of one run. It is written under another name beside
 // its own and takes its name whole: whoever looks finds the old output, or none,
 // or the new one. Beside NAME lies, as long as its run goes on,
 //
@@ -40,16 +40,16 @@ type Dir struct {
 	inner     string // that becomes target
 	overwrite bool
 
-	around fsys.File // the folder that target lies in
-	held   fsys.File // the locked partial folder; nil when nothing of ours is there any more
+	around fsys.File // the directory that target lies in
+	held   fsys.File // the locked partial directory; nil when nothing of ours is there any more
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
 	made   bool      // inner is there, made by this claim
-	owners []owner   // unfinished runs that the folder belongs to
+	owners []owner   // unfinished runs that the directory belongs to
 	files  []*File
 }
 
-// ClaimOptions say how a folder is claimed.
+// ClaimOptions say how a directory is claimed.
 type ClaimOptions struct {
 	FS        fsys.FS // nil: that of the system
 	Overwrite bool    // a finished run may be replaced
@@ -59,7 +59,7 @@ type ClaimOptions struct {
 	NewRun     bool // an unfinished run is discarded, whatever its inputs and options
 }
 
-// Claim locks the output folder out for this run. Its parent must exist. Where out
+// Claim locks the output directory out for this run. Its parent must exist. Where out
 // itself exists it must be empty, or hold a finished run that may be replaced and
 // nothing else. The error is ErrBusy if another process is writing it, ErrExists for a
 // finished run that may not be replaced, and ErrNotOurs for anything else, which is
@@ -79,7 +79,7 @@ func Claim(out string, opts ClaimOptions) (*Dir, error) {
 }
 
 // Look returns the ErrBusy, ErrExists or ErrNotOurs that Claim would, as far as that shows
-// without a partial folder of its own. It changes nothing.
+// without a partial directory of its own. It changes nothing.
 func Look(out string, opts ClaimOptions) error {
 	f, err := unclaimed(out, opts)
 	if err != nil {
@@ -96,36 +96,36 @@ func Look(out string, opts ClaimOptions) error {
 	return f.named(errors.Join(err, f.around.Close()))
 }
 
-// unclaimed returns the folder before it is locked, with the folder around it open.
+// unclaimed returns the directory before it is locked, with the directory around it open.
 func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 	target, err := fsys.Abs(out)
 	if err != nil {
-		return nil, fmt.Errorf("output folder %s: %w", out, err)
+		return nil, fmt.Errorf("output directory %s: %w", out, err)
 	}
 	partial := PartialOf(target)
 	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
 		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
-		return nil, f.named(fmt.Errorf("the folder around it: %w", err))
+		return nil, f.named(fmt.Errorf("the directory around it: %w", err))
 	}
 	return f, nil
 }
 
-// PartialOf names the folder where an output is written.
+// PartialOf names the directory where an output is written.
 func PartialOf(out string) string {
 	dir, name := filepath.Split(filepath.Clean(out))
 	return filepath.Join(dir, "."+name+".partial")
 }
 
-// named says which folder an error is about.
+// named says which directory an error is about.
 func (f *Dir) named(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("output folder %s: %w", f.out, err)
+	return fmt.Errorf("output directory %s: %w", f.out, err)
 }
 
-// lock makes the partial folder, or takes that of a killed run, and locks it.
+// lock makes the partial directory, or takes that of a killed run, and locks it.
 func (f *Dir) lock() (fsys.File, error) {
 	for {
 		mkdir := f.fs.Mkdir(f.partial)
@@ -144,8 +144,8 @@ func (f *Dir) lock() (fsys.File, error) {
 	}
 }
 
-// openLocked opens and locks the partial folder. Whoever held the lock may have
-// removed the folder meanwhile: then the error is fs.ErrNotExist.
+// openLocked opens and locks the partial directory. Whoever held the lock may have
+// removed the directory meanwhile: then the error is fs.ErrNotExist.
 func (f *Dir) openLocked() (_ fsys.File, err error) {
 	h, err := f.fs.OpenDir(f.partial)
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *Dir) openLocked() (_ fsys.File, err error) {
 }
 
 // prepare checks what lies under the final name and finds out whose the partial
-// folder is.
+// directory is.
 func (f *Dir) prepare(opts ClaimOptions) error {
 	if err := f.owned(); err != nil {
 		return err
@@ -211,7 +211,7 @@ func (f *Dir) prepare(opts ClaimOptions) error {
 }
 
 // clear removes what a killed run left, but for its mark, if that counts. The partial
-// folder itself stays: its lock keeps others away.
+// directory itself stays: its lock keeps others away.
 func (f *Dir) clear() error {
 	entries, err := f.entries()
 	for _, e := range entries {
@@ -226,7 +226,7 @@ func (f *Dir) clear() error {
 }
 
 // tryExchange finds out before the work whether the file system can exchange
-// two folders, and whether the one that is there may be moved.
+// two directories, and whether the one that is there may be moved.
 func (f *Dir) tryExchange() error {
 	if err := f.fs.Writable(f.target); err != nil {
 		return fmt.Errorf("cannot overwrite it: %w", err)
@@ -241,12 +241,12 @@ func (f *Dir) tryExchange() error {
 	}
 	err := f.fs.Exchange(filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b"))
 	if err != nil {
-		err = fmt.Errorf("cannot overwrite it, since two folders cannot be exchanged here; name another folder: %w", err)
+		err = fmt.Errorf("cannot overwrite it, since two directories cannot be exchanged here; name another directory: %w", err)
 	}
 	return errors.Join(err, f.held.RemoveAll("a"), f.held.RemoveAll("b"))
 }
 
-// Create returns a new file of the folder, which appears there with its first byte. A
+// Create returns a new file of the directory, which appears there with its first byte. A
 // file that Create returned for the same name before is discarded. The name has no
 // separator.
 func (f *Dir) Create(name string) (*File, error) {
@@ -285,8 +285,8 @@ func (f *Dir) Discard(name string) error {
 	return nil
 }
 
-// Commit gives the folder its name, once all files are closed. After an error
-// either nothing has changed under that name or, where only the folder around
+// Commit gives the directory its name, once all files are closed. After an error
+// either nothing has changed under that name or, where only the directory around
 // it could not be synced or what is left beside it not be removed, all of it.
 // Abandon cleans up in both cases.
 func (f *Dir) Commit() error {
@@ -324,7 +324,7 @@ func (f *Dir) commit() error {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
 	if err := f.around.Sync(); err != nil {
-		return fmt.Errorf("sync the folder around it: %w", err)
+		return fmt.Errorf("sync the directory around it: %w", err)
 	}
 	if err := f.remove(); err != nil {
 		return err // under the lock, Abandon tries once more
@@ -353,7 +353,7 @@ func (f *Dir) syncInner() error {
 	return errors.Join(h.Sync(), h.Close())
 }
 
-// Abandon removes the partial folder and everything in it, unless that still belongs to
+// Abandon removes the partial directory and everything in it, unless that still belongs to
 // an unfinished run, and gives up the lock. After an error it has given it up too, and the
 // next claim removes what is left. It does nothing after Commit, and may be called again.
 // Nobody may be writing a file.
@@ -364,7 +364,7 @@ func (f *Dir) Abandon() error {
 	return f.named(errors.Join(f.remove(), f.unlock()))
 }
 
-// remove removes the partial folder, if it is this run's.
+// remove removes the partial directory, if it is this run's.
 func (f *Dir) remove() error {
 	var errs []error
 	for _, file := range f.files {
@@ -387,7 +387,7 @@ func (f *Dir) remove() error {
 	return errors.Join(errs...)
 }
 
-// unlock closes what the folder holds.
+// unlock closes what the directory holds.
 func (f *Dir) unlock() error {
 	held := f.held
 	f.held = nil

@@ -1,4 +1,4 @@
-package pipeline
+package record
 
 import (
 	"bytes"
@@ -21,16 +21,16 @@ func FuzzRecord(f *testing.F) {
 		if len(b) == 0 && row%2 == 0 {
 			b = nil
 		}
-		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, place{int(source), row, offset}
-		rec := finishRecord(append(startRecord(nil), canonical...), h, original, flagNoWS)
-		rec = appendPlace(appendCell(appendCell(rec, a), b), at)
-		got := decode(rec)
-		cells := got.carried(nil, 2)
-		if hashOf(rec) != h || !bytes.Equal(got.canonical, canonical) || !bytes.Equal(got.original, original) || got.flags&flagNoWS == 0 ||
-			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.place != at {
+		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset}
+		rec := Finish(append(Start(nil), canonical...), h, original, NoWorkspace)
+		rec = AppendPlace(AppendCell(AppendCell(rec, a), b), at)
+		got := Decode(rec)
+		cells := got.Carried(nil, 2)
+		if codegen.FromKey(Key(rec)) != h || !bytes.Equal(got.Canonical, canonical) || !bytes.Equal(got.Original, original) || got.flags&NoWorkspace == 0 ||
+			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
 		}
-		if compareRecords(codegen.Scheme{}, 2)(rec, rec) != 0 {
+		if (Order{Carried: 2}).Compare(rec, rec) != 0 {
 			t.Error("differs from itself")
 		}
 	})

@@ -1,9 +1,8 @@
-package pipeline
+package emit
 
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -17,13 +16,13 @@ func TestLoadIsBrokenOff(t *testing.T) {
 	for _, end := range []error{nil, cause} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		loads := make(chan *piece, 1)
-		loads <- &piece{bucket: &sharedBucket{Bucket: new(extsort.Bucket)}, linked: &linked{links: make([]sink.Link, 3)}}
+		loads <- &piece{bucket: &sharedBucket{Bucket: new(extsort.Bucket)}, chunk: &chunk{links: make([]sink.Link, 3)}}
 		if err := ended(loads, end); err != end {
 			t.Errorf("ended with %v, not %v", err, end)
 		}
 		var got error
 		n := 0
-		for links, err := range chunks(ctx, loads, new(sync.Pool)) {
+		for links, err := range new(emitter).chunks(ctx, loads) {
 			n, got = n+len(links), err
 			if end != nil {
 				select {

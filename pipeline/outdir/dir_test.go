@@ -77,7 +77,7 @@ func create(t testing.TB, f *Dir, name string) *File {
 	return file
 }
 
-// What would leave the folder is no name of a file in it.
+// What would leave the directory is no name of a file in it.
 func TestCreateStaysInTheFolder(t *testing.T) {
 	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	defer f.Abandon()
@@ -88,7 +88,7 @@ func TestCreateStaysInTheFolder(t *testing.T) {
 	}
 }
 
-// list returns what is in a folder, with the content of the mapping.
+// list returns what is in a directory, with the content of the mapping.
 func list(t *testing.T, dir string) (names []string, mapping string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -127,7 +127,7 @@ func wantRun(t *testing.T, out, content string) {
 	}
 }
 
-func TestFolderLife(t *testing.T) {
+func TestDirLife(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "links.bulk")
 	f := claim(t, out+"/", ClaimOptions{})
 	if names, _ := list(t, filepath.Dir(out)); !slices.Equal(names, []string{".links.bulk.partial"}) {
@@ -150,9 +150,9 @@ func TestFolderLife(t *testing.T) {
 	wantRun(t, out, "two")
 }
 
-// What a look at the folder leaves there goes with it, be it there before the run or only
+// What a look at the directory leaves there goes with it, be it there before the run or only
 // at its end.
-func TestFolderWithLitter(t *testing.T) {
+func TestDirWithLitter(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	leave := func(names ...string) {
 		for _, name := range names {
@@ -171,7 +171,7 @@ func TestFolderWithLitter(t *testing.T) {
 	wantRun(t, out, "two")
 }
 
-func TestFolderRelative(t *testing.T) {
+func TestDirRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run(t, "out", false, "one")
 	run(t, "./out", true, "two")
@@ -182,8 +182,8 @@ func TestFolderRelative(t *testing.T) {
 	wantRun(t, filepath.Join(dir, "out"), "two")
 }
 
-// The folder around the output may be a symbolic link, to another file system too.
-func TestFolderBehindALink(t *testing.T) {
+// The directory around the output may be a symbolic link, to another file system too.
+func TestDirBehindALink(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	for _, around := range []string{t.TempDir(), shared(t)} {
 		if err := os.Symlink(around, link); err != nil {
@@ -198,7 +198,7 @@ func TestFolderBehindALink(t *testing.T) {
 	}
 }
 
-// shared is a new folder in the memory of the machine, where it has one.
+// shared is a new directory in the memory of the machine, where it has one.
 func shared(t *testing.T) string {
 	dir, err := os.MkdirTemp("/dev/shm", "bulk-test-*")
 	if err != nil {
@@ -208,7 +208,7 @@ func shared(t *testing.T) string {
 	return dir
 }
 
-func TestFolderTakesAnEmptyOne(t *testing.T) {
+func TestDirTakesAnEmptyOne(t *testing.T) {
 	for _, overwrite := range []bool{false, true} {
 		out := filepath.Join(t.TempDir(), "out")
 		if err := os.Mkdir(out, 0o777); err != nil {
@@ -238,7 +238,7 @@ func TestAbandon(t *testing.T) {
 	wantRun(t, out, "old")
 }
 
-// Files are written to no folder that somebody else made.
+// Files are written to no directory that somebody else made.
 func TestFilesOfSomebodyElse(t *testing.T) {
 	f := claim(t, filepath.Join(t.TempDir(), "out"), ClaimOptions{})
 	defer f.Abandon()
@@ -262,7 +262,7 @@ func tree(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
+func TestDirLooksAgainBeforeItCommits(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(out string) error
 		want      string
@@ -270,7 +270,7 @@ func TestFolderLooksAgainBeforeItCommits(t *testing.T) {
 		"a finished run": {func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), os.WriteFile(out+"/manifest.json", []byte(`{"profile": "p"}`), 0o666))
 		}, "holds a finished run"},
-		"a file": {func(out string) error { return os.WriteFile(out, nil, 0o666) }, "it is no folder"},
+		"a file": {func(out string) error { return os.WriteFile(out, nil, 0o666) }, "it is no directory"},
 	}
 	for name, test := range tests {
 		out := filepath.Join(t.TempDir(), "out")
@@ -324,7 +324,7 @@ func TestOneOfManyClaims(t *testing.T) {
 	wantRun(t, out, "old")
 }
 
-// Before a claim has the lock of a partial folder, the run that it was of may end, and
+// Before a claim has the lock of a partial directory, the run that it was of may end, and
 // another claim it anew: then it is that one's.
 func TestClaimIsOvertaken(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
@@ -348,7 +348,7 @@ func TestClaimIsOvertaken(t *testing.T) {
 }
 
 // TestManyRuns has runs overwrite each other: whatever a claim meets, the
-// folder that is left is that of one run, whole.
+// directory that is left is that of one run, whole.
 func TestManyRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	var wg sync.WaitGroup

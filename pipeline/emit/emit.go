@@ -1,0 +1,289 @@
+// Package emit makes of sorted records and what was settled about them the mapping, the
+// collisions, the links that the store is to load, and the rejects of rows whose URL got no
+// code.
+//
+// All of it goes in the order of the sort, in pieces: workers format pieces of a bucket in
+// parallel, one goroutine writes them in order, and passes their links on to the store. For a
+// mapping in the order of the input, [Order] puts the rows into another sort while the links
+// are loaded, and [Placed] writes that.
+package emit
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says how rows are emitted.
+type Config struct {
+	Workers int
+	NoCarry bool          // leave the carried cells out of the mapping
+	Written *atomic.Int64 // accepted rows that are written or, by Order, placed; for another goroutine
+}
+
+// Load takes links into the store: chunks of them in the order of the sort, each valid
+// until the next is asked for. It returns the error of a chunk.
+type Load func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error
+
+// Written is what was written.
+type Written struct {
+	Rows       [outcome.Count]int64 // of the mapping, by outcome
+	Collisions int64
+	Digest     string // row digest of the mapping
+}
+
+// Sorted writes mapping and collisions in the order of the sort, and loads the links if
+// load is not nil. Errors are those of the files, the sort and load, or the cause that ended
+// ctx. When it returns no goroutine is at work.
+func Sorted(ctx context.Context, rows *intake.Rows, s *settle.Settlement, mapping report.Mapping, collisions *report.Collisions, load Load, cfg Config) (Written, error) {
+	e := newEmitter(rows, cfg)
+	e.settled, e.mapping, e.collisions, e.load = s, mapping, collisions, load
+	return e.run(ctx, rows.Records, (*formatter).format)
+}
+
+// Order writes the collisions, loads the links if load is not nil, and puts the rows of the
+// mapping into a sorter by place, which it finishes.
+func Order(ctx context.Context, rows *intake.Rows, s *settle.Settlement, placed *extsort.Sorter, collisions *report.Collisions, load Load, cfg Config) (Written, error) {
+	e := newEmitter(rows, cfg)
+	e.settled, e.placed, e.collisions, e.load = s, placed, collisions, load
+	w, err := e.run(ctx, rows.Records, (*formatter).format)
+	if err != nil {
+		return w, err
+	}
+	return w, placed.Finish(ctx)
+}
+
+// Placed writes a mapping of the rows that Order put into a sorter.
+func Placed(ctx context.Context, rows *intake.Rows, placed *extsort.Sorter, mapping report.Mapping, cfg Config) (Written, error) {
+	e := newEmitter(rows, cfg)
+	e.mapping = mapping
+	return e.run(ctx, placed, (*formatter).formatPlaced)
+}
+
+// An emitter does one of these.
+type emitter struct {
+	rows       *intake.Rows
+	cfg        Config
+	settled    *settle.Settlement
+	mapping    report.Mapping  // nil: rows are placed
+	placed     *extsort.Sorter // nil: they are written
+	collisions *report.Collisions
+	load       Load
+	free       sync.Pool // *chunk
+}
+
+func newEmitter(rows *intake.Rows, cfg Config) *emitter {
+	e := &emitter{rows: rows, cfg: cfg}
+	e.free.New = func() any { return new(chunk) }
+	return e
+}
+
+// A piece has at most pieceRows rows, and fewer if they are long: their records are to
+// take no more than pieceBytes.
+const (
+	pieceRows  = 1 << 14
+	pieceBytes = 4 << 20
+)
+
+// A piece is a stretch of a bucket on its way to the mapping and to the store.
+type piece struct {
+	bucket     *sharedBucket
+	start, end int
+
+	block  report.Block // nil: its rows are only placed
+	chunk  *chunk       // nil: it has no links
+	salted []settle.Decision
+	done   chan struct{} // closed when it is formatted
+}
+
+// A sharedBucket is released when the last of its pieces is done with.
+type sharedBucket struct {
+	*extsort.Bucket
+	number int
+	pieces atomic.Int32
+}
+
+// A chunk is the memory of a piece's links.
+type chunk struct {
+	links []sink.Link
+	codes []byte // never grown, since the links refer to it
+}
+
+// finished tells that a piece is written and, if it is to be, loaded. Its links and their
+// codes may be used again.
+func (e *emitter) finished(p *piece) {
+	if p.chunk != nil {
+		e.free.Put(p.chunk)
+	}
+	if p.bucket.pieces.Add(-1) == 0 {
+		p.bucket.Release()
+	}
+}
+
+// run has the workers format the records of a sorter, and writes what they make of them.
+//
+// Buckets are loaded two ahead of their use and cut into pieces. Under way are at most as
+// many pieces as there are workers and three, of which one waits to be among them, one is
+// written and one is loaded into the store.
+func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*formatter, *piece)) (w Written, err error) {
+	e.cfg.Written.Store(0)
+	g, ctx := errgroup.WithContext(ctx)
+	tasks, order, loads := make(chan *piece, e.cfg.Workers), make(chan *piece, e.cfg.Workers), make(chan *piece)
+	g.Go(func() error {
+		defer close(tasks)
+		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
+			return cut(ctx, &sharedBucket{Bucket: b, number: i}, tasks, order)
+		}))
+	})
+	formatters := make([]*formatter, e.cfg.Workers)
+	for i := range formatters {
+		f := newFormatter(e)
+		formatters[i] = f
+		g.Go(func() error {
+			for p := range tasks {
+				if e.mapping != nil {
+					p.block = e.mapping.Block()
+				}
+				format(f, p)
+				close(p.done)
+				if err := f.err(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	g.Go(func() error { return ended(loads, e.write(ctx, order, loads, &w)) })
+	if e.load != nil {
+		g.Go(func() error { return e.load(ctx, e.chunks(ctx, loads)) })
+	}
+	if err := g.Wait(); err != nil {
+		return w, err
+	}
+	var digest report.RowDigest
+	for _, f := range formatters {
+		digest.Merge(&f.digest)
+		for as, n := range f.counts {
+			w.Rows[as] += n
+		}
+	}
+	w.Digest = digest.Sum()
+	return w, nil
+}
+
+// cut sends the stretches of a bucket to the workers and, in order, to the writer.
+func cut(ctx context.Context, b *sharedBucket, tasks, order chan<- *piece) error {
+	n := b.Len()
+	rows := max(1, min(pieceRows, int(pieceBytes*int64(n)/max(b.Size(), 1))))
+	b.pieces.Store(int32((n + rows - 1) / rows))
+	for start := 0; start < n; start += rows {
+		p := &piece{bucket: b, start: start, end: min(start+rows, n), done: make(chan struct{})}
+		for _, to := range []chan<- *piece{tasks, order} {
+			if err := send(ctx, to, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the pieces in order as they are formatted, and sends on those with links.
+func (e *emitter) write(ctx context.Context, order <-chan *piece, loads chan<- *piece, w *Written) error {
+	for {
+		p, ok, err := receive(ctx, order)
+		if !ok {
+			return err
+		}
+		if _, _, err := receive(ctx, p.done); err != nil {
+			return err
+		}
+		if p.block != nil {
+			if err := e.mapping.Write(p.block); err != nil {
+				return err
+			}
+		}
+		for i := range p.salted {
+			n, err := e.writeCollisions(&p.salted[i])
+			if err != nil {
+				return err
+			}
+			w.Collisions += n
+		}
+		e.cfg.Written.Add(int64(p.end - p.start))
+		if p.chunk == nil || len(p.chunk.links) == 0 {
+			e.finished(p)
+			continue
+		}
+		if err := send(ctx, loads, p); err != nil {
+			return err
+		}
+	}
+}
+
+// writeCollisions writes who has each of the lower codes of a link, and returns how many
+// those are.
+func (e *emitter) writeCollisions(d *settle.Decision) (n int64, err error) {
+	c := report.Collision{Workspace: e.rows.Workspaces.Name(d.URL.Workspace), Canonical: d.URL.Canonical}
+	for lower := range e.settled.Lower(d) {
+		c.Salt, c.Code, c.Owner = lower.Salt, []byte(lower.Code), lower.Owner
+		if err := e.collisions.Append(&c); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// chunks yields the links of the pieces.
+func (e *emitter) chunks(ctx context.Context, loads <-chan *piece) iter.Seq2[[]sink.Link, error] {
+	return func(yield func([]sink.Link, error) bool) {
+		for {
+			p, ok, err := receive(ctx, loads)
+			if err != nil {
+				yield(nil, err)
+			}
+			if !ok || !yield(p.chunk.links, nil) {
+				return
+			}
+			e.finished(p)
+		}
+	}
+}
+
+// ended closes a channel that has been sent all there is. After an error it stays open, so
+// that a part is not taken for the whole: the receiver meets the end of the context.
+func ended[T any](to chan<- T, err error) error {
+	if err == nil {
+		close(to)
+	}
+	return err
+}
+
+// send sends to a channel, or returns what ended the context.
+func send[T any](ctx context.Context, to chan<- T, v T) error {
+	select {
+	case to <- v:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// receive receives from a channel, or returns what ended the context.
+func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool, err error) {
+	select {
+	case v, ok = <-from:
+		return v, ok, nil
+	case <-ctx.Done():
+		return v, false, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,147 @@
+package emit
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A formatter turns records into rows and links, for one goroutine.
+type formatter struct {
+	e   *emitter
+	row report.Row
+	to  *extsort.Writer // of rows that are placed
+	buf []byte
+
+	digest report.RowDigest
+	counts [outcome.Count]int64
+}
+
+func newFormatter(e *emitter) *formatter {
+	f := &formatter{e: e}
+	if e.placed != nil {
+		f.to = e.placed.NewWriter()
+	}
+	return f
+}
+
+// err is the error of placing rows.
+func (f *formatter) err() error {
+	if f.to == nil {
+		return nil
+	}
+	return f.to.Err()
+}
+
+// touchAhead is the number of records whose memory is asked for at once.
+const touchAhead = 32
+
+// walk visits records of the piece in order, each where the visit before says. Their
+// memory is asked for ahead.
+func walk(p *piece, visit func(i int) (next int)) {
+	touched := p.start
+	for i := p.start; i < p.end; i = visit(i) {
+		if i+touchAhead/2 > touched {
+			p.bucket.Touch(touched, touched+touchAhead)
+			touched += touchAhead
+		}
+	}
+}
+
+// format fills in a piece of the records.
+func (f *formatter) format(p *piece) {
+	b := p.bucket.Bucket
+	p.chunk = f.e.free.Get().(*chunk)
+	p.chunk.links, p.chunk.codes = p.chunk.links[:0], slices.Grow(p.chunk.codes[:0], (p.end-p.start)*f.e.rows.Order.Length())
+	first := record.FirstOf(b, p.start)
+	walk(p, func(i int) (next int) {
+		end := record.EndOf(b, i, p.end)
+		f.url(p, first, i, end)
+		first = end
+		return end
+	})
+}
+
+// url adds the records [from, to) of the URL whose first record in the bucket is given; its
+// very first may be in an earlier bucket.
+func (f *formatter) url(p *piece, first, from, to int) {
+	b, key := p.bucket, record.Key(p.bucket.Record(from))
+	d := f.e.settled.Decide(b.number, first, key)
+	if d.Reason != "" {
+		return
+	}
+	f.row.Workspace, f.row.Salt = f.e.rows.Workspaces.Name(b.Group(from)), d.Salt
+	if d.Code != "" {
+		f.row.Code = []byte(d.Code)
+	} else {
+		codes := &p.chunk.codes
+		start := len(*codes)
+		*codes = f.e.rows.Order.AppendCode0(*codes, b.Record(from))
+		f.row.Code = (*codes)[start:len(*codes):len(*codes)]
+	}
+	if first == 0 && f.e.settled.Continues(b.number) {
+		first = -1
+	}
+	for i := from; i < to; i++ {
+		rec := b.Record(i)
+		r := record.Decode(rec)
+		f.row.Outcome = outcome.Duplicate
+		if i == first {
+			f.row.Outcome = d.Outcome
+			if f.e.load != nil && !d.Stored {
+				p.chunk.links = append(p.chunk.links, f.link(&r, key))
+			}
+			if d.Salt > 0 {
+				p.salted = append(p.salted, d)
+			}
+		}
+		if f.e.placed != nil {
+			placed := record.Placed{Workspace: b.Group(i), Outcome: f.row.Outcome, Salt: d.Salt, Code: f.row.Code, Record: rec}
+			f.buf = placed.File(f.to, r.Place, f.buf)
+		} else {
+			f.add(p, &r)
+		}
+	}
+}
+
+// formatPlaced fills in a piece of rows that were placed.
+func (f *formatter) formatPlaced(p *piece) {
+	walk(p, func(i int) (next int) {
+		placed := record.DecodePlaced(p.bucket.Record(i))
+		f.row.Workspace = f.e.rows.Workspaces.Name(placed.Workspace)
+		f.row.Outcome, f.row.Salt, f.row.Code = placed.Outcome, placed.Salt, placed.Code
+		r := record.Decode(placed.Record)
+		f.add(p, &r)
+		return i + 1
+	})
+}
+
+// add formats one row.
+func (f *formatter) add(p *piece, r *record.Record) {
+	in := f.e.rows.Inputs
+	f.row.Source, f.row.Row = in.List[r.Place.Source].Name, r.Place.Row
+	f.row.Original, f.row.Canonical = r.Original, r.Canonical
+	if !f.e.cfg.NoCarry {
+		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
+	}
+	p.block.Append(&f.row)
+	f.digest.Add(&f.row)
+	f.counts[f.row.Outcome]++
+}
+
+// link returns what the store is to hold of the URL of the row in hand.
+func (f *formatter) link(r *record.Record, key sink.Key) sink.Link {
+	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: key, Canonical: r.Canonical}
+	if !r.IsCanonical() {
+		if original := canon.Trim(r.Original); !bytes.Equal(original, r.Canonical) {
+			l.Original = canon.EscapeInvalid(original)
+		}
+	}
+	return l
+}

@@ -1,0 +1,121 @@
+// Package intake reads the inputs of a run: [Open] determines their formats and columns,
+// [Read] makes a record of each row that has a canonical URL and a workspace, and a reject
+// of any other, and sorts both.
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/record"
+)
+
+// Config says how rows are read. All fields but Limit must be set.
+type Config struct {
+	Profile   canon.Profile
+	Scheme    codegen.Scheme // of the codes by which records are sorted
+	Workspace []byte         // of rows whose cell of the workspace column is blank; empty: such rows are rejected
+	Limit     int64          // most records that are read, of all inputs together; 0: all
+	Workers   int            // goroutines that canonicalize and hash
+
+	Records extsort.Config // all but the order
+	Rejects extsort.Config // all but the order
+	// Room returns an error if so many bytes do not fit where rows are spilled. Slack is
+	// how many bytes that the sorts hold need no room there: memory that is not full.
+	Room  func(need int64) error
+	Slack int64
+
+	// Progress, for another goroutine: bytes of the inputs as they lie, records, rejects.
+	Bytes, Read, Rejected *atomic.Int64
+}
+
+// Rows are what the inputs hold: accepted rows and rejects, each in a sort of its own.
+type Rows struct {
+	*Inputs
+	Records    *extsort.Sorter // see package record
+	Rejects    *extsort.Sorter // by place
+	Order      record.Order
+	Workspaces *record.Workspaces
+	Reasons    map[string]int64 // rejects by reason
+
+	room atomic.Int64 // spilled bytes past which the room is looked at
+}
+
+// Read reads all inputs. A worker takes a stretch of an input all the way into the sort,
+// while it is in its processor's cache. A small input has one worker, so that several are
+// read at once. The error is that of the first input that has one, that of spilling, or the
+// cause that ended ctx. The caller closes the rows, which it gets with an error, too.
+func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
+	rows := &Rows{
+		Inputs: in, Order: record.Order{Scheme: cfg.Scheme, Carried: len(in.Carried)},
+		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{},
+	}
+	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
+	rows.Records = extsort.New(cfg.Records)
+	rows.Rejects = record.NewPlaceSorter(cfg.Rejects)
+	workers := make([]*worker, cfg.Workers)
+	for i := range workers {
+		workers[i] = newWorker(rows, &cfg)
+	}
+	if err := rows.read(ctx, workers, &cfg); err != nil {
+		return rows, err
+	}
+	for _, w := range workers {
+		for reason, n := range w.reasons {
+			rows.Reasons[reason] += n
+		}
+	}
+	rows.Workspaces.Freeze()
+	if err := rows.Records.Finish(ctx); err != nil {
+		return rows, err
+	}
+	return rows, rows.Rejects.Finish(ctx)
+}
+
+// Close closes the sorts, but not the inputs.
+func (r *Rows) Close() error { return errors.Join(r.Records.Close(), r.Rejects.Close()) }
+
+// read has the workers read the inputs in their order, several at a time.
+func (r *Rows) read(ctx context.Context, workers []*worker, cfg *Config) error {
+	free := make(chan *worker, len(workers))
+	for _, w := range workers {
+		free <- w
+	}
+	var reading sync.WaitGroup
+	var failed atomic.Bool
+	errs := make([]error, len(r.List))
+	left := cfg.Limit
+	for i, in := range r.List {
+		if in.Limit = left; cfg.Limit > 0 && left == 0 {
+			break
+		}
+		taken := make([]*worker, in.Workers(cfg.Workers))
+		for n := range taken {
+			taken[n] = <-free
+		}
+		if failed.Load() {
+			break // no error of an input that follows would be the first
+		}
+		in.opened = true
+		reading.Go(func() {
+			if errs[i] = r.readInput(ctx, i, taken, cfg); errs[i] != nil {
+				failed.Store(true)
+			}
+			for _, w := range taken {
+				free <- w
+			}
+		})
+		if cfg.Limit > 0 {
+			reading.Wait()
+			left -= in.Records()
+		}
+	}
+	reading.Wait()
+	return cmp.Or(errs...)
+}

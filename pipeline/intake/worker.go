@@ -1,0 +1,169 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// readInput has workers read an input.
+func (r *Rows) readInput(ctx context.Context, i int, workers []*worker, cfg *Config) error {
+	in := r.List[i]
+	err := in.Read(ctx, len(workers), func(n int, b *source.Batch) error {
+		cfg.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
+		in.progress(cfg)
+		w := workers[n]
+		w.batch(i, b)
+		return cmp.Or(w.records.Err(), w.rejects.Err(), r.checkRoom(cfg))
+	})
+	in.progress(cfg)
+	return err
+}
+
+// progress counts the bytes of an input that were read since it was last called.
+func (i *Input) progress(cfg *Config) {
+	i.counting.Lock()
+	defer i.counting.Unlock()
+	now, _ := i.Progress()
+	cfg.Bytes.Add(now - i.counted)
+	i.counted = now
+}
+
+// roomStep is how much is spilled between two looks at the room that is left.
+const roomStep = 1 << 20
+
+// checkRoom ends a run whose rows will clearly not fit where they are spilled, rather than
+// let it meet the full disk hours later. Once a row is on disk all have to go there: those
+// that are held are certain. Those still to be read are taken for half of what the others
+// let expect, so that an input whose rows get shorter is no false alarm, and for nothing
+// where it is not known how much is still to come.
+func (r *Rows) checkRoom(cfg *Config) error {
+	spilled := r.Records.Spilled() + r.Rejects.Spilled()
+	next := r.room.Load()
+	if spilled <= next || !r.room.CompareAndSwap(next, spilled+roomStep) {
+		return nil
+	}
+	need := max(0, r.Records.Held()-cfg.Slack)
+	if read := cfg.Bytes.Load(); cfg.Limit == 0 && 0 < read && read < r.Size {
+		need += int64(float64(spilled+need) * float64(r.Size-read) / float64(read) / 2)
+	}
+	return cfg.Room(need)
+}
+
+// A worker canonicalizes, hashes and files rows for one goroutine.
+type worker struct {
+	rows       *Rows
+	cfg        *Config
+	records    *extsort.Writer
+	rejects    *extsort.Writer
+	workspaces *record.WorkspaceCache
+	hasher     *codegen.Hasher
+	reasons    map[string]int64 // rejects by reason
+	cells      [][]byte         // of a reject
+	buf        []byte           // of a record or a reject
+	columns    []*array.Binary  // of the batch in hand
+}
+
+func newWorker(rows *Rows, cfg *Config) *worker {
+	return &worker{
+		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
+		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{},
+	}
+}
+
+// batch files the rows of a batch of an input, which is known by its number.
+func (w *worker) batch(number int, b *source.Batch) {
+	in := w.rows.List[number]
+	w.columns = w.columns[:0]
+	for _, column := range b.Record.Columns() {
+		w.columns = append(w.columns, column.(*array.Binary))
+	}
+	for i := range b.Rows {
+		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
+		if reason, detail := w.row(in, i, at); reason != "" {
+			w.cells = in.Cells(w.cells[:0], w.url(in, i), w.cell(in.Workspace, i), func(c int) []byte { return w.cell(in.carried[c], i) })
+			w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
+		}
+	}
+	for i := range b.Errors {
+		e := &b.Errors[i]
+		at := record.Place{Source: number, Row: e.Row, Offset: e.Offset}
+		w.reject(at, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+	}
+}
+
+func (w *worker) reject(at record.Place, rej *outcome.Reject) {
+	w.reasons[rej.Reason]++
+	w.cfg.Rejected.Add(1)
+	w.buf = record.AppendReject(w.buf[:0], at, rej)
+	copy(w.rejects.Reserve(0, at.Key(), len(w.buf)), w.buf)
+}
+
+// row files one row, or says why it is rejected.
+func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) {
+	original := w.url(in, i)
+	if len(original) == 0 {
+		return outcome.MissingURL, outcome.MissingURLDetail
+	}
+	rec, err := w.cfg.Profile.Append(record.Start(w.buf), original)
+	w.buf = rec
+	if err != nil {
+		reason := err.(canon.Reason)
+		return string(reason), canon.Detail(original, reason)
+	}
+	workspace, flags := w.workspace(in, i)
+	group, err := w.workspaces.ID(workspace)
+	if err != nil {
+		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
+	}
+	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
+	rec = record.Finish(rec, h, original, flags)
+	for _, c := range in.carried {
+		rec = record.AppendCell(rec, w.cell(c, i))
+	}
+	rec = record.AppendPlace(rec, at)
+	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
+	w.buf = rec
+	return "", ""
+}
+
+// cell returns the bytes of a cell; nil for null and for a column that is absent.
+func (w *worker) cell(column, i int) []byte {
+	if column == absent || w.columns[column].IsNull(i) {
+		return nil
+	}
+	cell := w.columns[column].Value(i)
+	if cell == nil {
+		return []byte{}
+	}
+	return cell
+}
+
+func (w *worker) url(in *Input, i int) []byte {
+	for _, c := range in.URLs {
+		if cell := w.cell(c, i); len(cell) > 0 {
+			return cell
+		}
+	}
+	return nil
+}
+
+// workspace returns that of a row, with flags that say what its cell was.
+func (w *worker) workspace(in *Input, i int) ([]byte, record.Flags) {
+	cell := w.cell(in.Workspace, i)
+	switch {
+	case len(cell) > 0:
+		return cell, 0
+	case cell == nil:
+		return w.cfg.Workspace, record.NullWorkspace
+	}
+	return w.cfg.Workspace, record.NoWorkspace
+}

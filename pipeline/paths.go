@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// nameInputs lists the inputs, none of which may lie where the output goes.
+func nameInputs(cfg *Config) ([]string, error) {
+	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > manifest.MaxInputs {
+		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
+	}
+	if cfg.ReportFormat != report.CSV {
+		if err := apartAsText(names); err != nil {
+			return nil, err
+		}
+	}
+	files := names
+	if s, ok := cfg.Store.(interface{ Files() []string }); ok {
+		if err := apart(cfg.Out, s.Files()); err != nil {
+			return nil, err
+		}
+		files = slices.Concat(names, s.Files())
+	}
+	return names, outside(cfg.Out, files)
+}
+
+// apartAsText refuses names that differ, but not as text, which the columns of a
+// mapping in Parquet or Arrow are: nobody could tell whose row is whose.
+func apartAsText(names []string) error {
+	named := make(map[string]string, len(names))
+	for _, name := range names {
+		text := string(canon.EscapeInvalid([]byte(name)))
+		if other, taken := named[text]; taken {
+			return &UsageError{fmt.Errorf("inputs %q and %q have one name in the mapping: rename one, or write CSV", other, name)}
+		}
+		named[text] = name
+	}
+	return nil
+}
+
+// apart refuses an output that has the name of a file of the store, which may be still to
+// come.
+func apart(out string, store []string) error {
+	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
+	if err == nil {
+		folder, err = fsys.Abs(folder)
+	}
+	if err != nil {
+		return nil // claiming the output will say what is wrong
+	}
+	if slices.Contains(store, filepath.Join(folder, filepath.Base(out))) {
+		return &UsageError{fmt.Errorf("the output directory %s would have the name of a file of the store %s", out, store[0])}
+	}
+	return nil
+}
+
+// outside refuses files that lie in the output directory, or in that where the output
+// is written: the run would replace it with them in it.
+func outside(out string, names []string) error {
+	var folders []fs.FileInfo
+	for _, folder := range []string{out, outdir.PartialOf(out)} {
+		if info, err := os.Stat(folder); err == nil {
+			folders = append(folders, info)
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		path, err := filepath.EvalSymlinks(name)
+		if errors.Is(err, fs.ErrNotExist) { // a store that is not there yet has no links in its path
+			path, err = name, nil
+		}
+		if err == nil {
+			path, err = fsys.Abs(path)
+		}
+		if name == "-" || err != nil {
+			continue // opening it will say what is wrong
+		}
+		for dir := filepath.Dir(path); !seen[dir]; dir = filepath.Dir(dir) {
+			seen[dir] = true
+			info, err := os.Stat(dir)
+			if err == nil && slices.ContainsFunc(folders, func(folder fs.FileInfo) bool { return os.SameFile(info, folder) }) {
+				return &source.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: name another with --out"}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
+
+// NewPlaceSorter returns a sorter of rows by the key of their place, all in group 0. The
+// order of the configuration is filled in.
+func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
+	cfg.CompareGroups = func(_, _ uint32) int { return 0 }
+	cfg.Compare = bytes.Compare // of one row with itself, in the sampling: no two have one key
+	return extsort.New(cfg)
+}
+
+// A Placed is a row of a mapping in the order of the input:
+//
+//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as a cell of a record | its record
+type Placed struct {
+	Workspace uint32
+	Outcome   outcome.Outcome
+	Salt      int // -1: none gives the code
+	Code      []byte
+	Record    []byte
+}
+
+// File adds the row to a sorter, under the key of the place. It returns buf, which it
+// uses and may have grown.
+func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
+	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
+	head = append(head, byte(p.Outcome))
+	head = binary.AppendUvarint(head, uint64(p.Salt+1))
+	head = AppendCell(head, p.Code)
+	to := w.Reserve(0, place.Key(), len(head)+len(p.Record))
+	copy(to[copy(to, head):], p.Record)
+	return head
+}
+
+// DecodePlaced reads a row that File wrote. The result refers to rec.
+func DecodePlaced(rec []byte) (p Placed) {
+	workspace, n := binary.Uvarint(rec)
+	p.Workspace, p.Outcome = uint32(workspace), outcome.Outcome(rec[n])
+	salt, m := binary.Uvarint(rec[n+1:])
+	p.Salt = int(salt) - 1
+	p.Code, p.Record = cutCell(rec[n+1+m:])
+	return p
+}
+
+// AppendReject encodes what the key of a reject does not tell:
+//
+//	byte offset + 1 uvarint | reason, detail, raw and each cell as a cell of a record
+//
+// Source, Row and Offset of the reject do not count: place tells them.
+func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
+	dst = binary.AppendUvarint(dst, uint64(place.Offset+1))
+	dst = AppendCell(dst, []byte(rej.Reason))
+	dst = AppendCell(dst, []byte(rej.Detail))
+	dst = AppendCell(dst, rej.Raw)
+	for _, cell := range rej.Cells {
+		dst = AppendCell(dst, cell)
+	}
+	return dst
+}
+
+// DecodeReject reads a reject that AppendReject wrote, all but the name of its source. The
+// result refers to rec.
+func DecodeReject(key uint64, rec []byte) (Place, *outcome.Reject) {
+	offset, n := binary.Uvarint(rec)
+	place := PlaceOf(key, int64(offset)-1)
+	reason, rest := cutCell(rec[n:])
+	detail, rest := cutCell(rest)
+	raw, rest := cutCell(rest)
+	rej := &outcome.Reject{Row: place.Row, Offset: place.Offset, Reason: string(reason), Detail: string(detail), Raw: raw}
+	for len(rest) > 0 {
+		var cell []byte
+		cell, rest = cutCell(rest)
+		rej.Cells = append(rej.Cells, cell)
+	}
+	return place, rej
+}

@@ -1,0 +1,185 @@
+// Package record is what the sort holds of a row, and how the stages read it.
+//
+// An accepted row is a record: everything that the mapping, a reject and the store need of
+// it. [Start], [Finish], [AppendCell] and [AppendPlace] make one, in this order; [Decode]
+// reads it. Its group in the sort is the number of its workspace ([Workspaces]), its key
+// and its order are those of [Order]. Equal URLs come together there: [URLs] walks over
+// them.
+//
+// A reject ([AppendReject]) and a row of a mapping in the order of the input ([Placed]) are
+// sorted by place ([NewPlaceSorter]).
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/linkforge/bulk/codegen"
+)
+
+// A Record is an accepted row. Its slices refer to the bytes of the sort:
+//
+//	url_key 16 | canonical length uint16 | canonical
+//	| flags | original length uvarint, original (unless flagSame)
+//	| each carried cell: length + 1 uvarint (0: null), bytes
+//	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
+//
+// The last two numbers are little-endian and without the zero bytes at their end; their
+// lengths have four bits each, that of the key the lower ones.
+type Record struct {
+	Canonical []byte
+	Original  []byte // the cell of the input, not trimmed
+	Place     Place
+	flags     Flags
+	rest      []byte // from the carried cells on
+}
+
+const (
+	// KeySize is the number of bytes of the url_key, with which each record begins. They
+	// are all that tells its URL from others of its group and key.
+	KeySize = 16
+	// headSize is the number of bytes before the canonical URL.
+	headSize = KeySize + 2
+)
+
+// Flags say what stood in the cells of a row.
+type Flags byte
+
+const (
+	NullWorkspace Flags = 1 << (iota + 1) // the workspace was null, and a default stood in
+	NoWorkspace                           // the workspace was empty, and a default stood in
+
+	flagSame Flags = 1 // original is byte for byte the canonical URL
+)
+
+// Start returns an emptied buffer to which the caller appends the canonical URL.
+func Start(buf []byte) []byte {
+	return append(buf[:0], make([]byte, headSize)...)
+}
+
+// StartedCanonical returns the canonical URL of a record that ends with it.
+func StartedCanonical(rec []byte) []byte { return rec[headSize:] }
+
+// Finish fills in the head of a record that ends with the canonical URL, and appends the
+// original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
+// appends the carried cells, and then the place.
+func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
+	canonical := rec[headSize:]
+	binary.BigEndian.PutUint64(rec, h.Hi)
+	binary.BigEndian.PutUint64(rec[8:], h.Lo)
+	binary.LittleEndian.PutUint16(rec[KeySize:], uint16(len(canonical)))
+	if bytes.Equal(canonical, original) {
+		return append(rec, byte(flags|flagSame))
+	}
+	rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
+	return append(rec, original...)
+}
+
+// AppendCell appends a carried cell; nil is null.
+func AppendCell(rec, cell []byte) []byte {
+	if cell == nil {
+		return append(rec, 0)
+	}
+	return append(binary.AppendUvarint(rec, uint64(len(cell))+1), cell...)
+}
+
+// cutCell splits off the first cell; nil is null.
+func cutCell(rest []byte) (cell, after []byte) {
+	n, size := binary.Uvarint(rest)
+	if n == 0 {
+		return nil, rest[size:]
+	}
+	end := size + int(n) - 1
+	return rest[size:end:end], rest[end:]
+}
+
+// AppendPlace appends where the row comes from, which ends the record.
+func AppendPlace(rec []byte, p Place) []byte {
+	rec, key := appendShort(rec, p.Key())
+	rec, offset := appendShort(rec, uint64(p.Offset+1))
+	return append(rec, byte(key|offset<<4))
+}
+
+// appendShort appends v in as few bytes as it needs, and returns their number.
+func appendShort(rec []byte, v uint64) ([]byte, int) {
+	n := (bits.Len64(v) + 7) / 8
+	return binary.LittleEndian.AppendUint64(rec, v)[:len(rec)+n], n
+}
+
+// placeOf returns where the row of a record comes from. Eight bytes can be read for either
+// number, however short it is: there are always more of the record before it.
+func placeOf(rec []byte) Place {
+	end := len(rec) - 1
+	lengths := uint(rec[end])
+	offset := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths>>4))
+	end -= int(lengths >> 4)
+	key := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths&15))
+	return PlaceOf(key, int64(offset)-1)
+}
+
+// A Place is the provenance of a row.
+type Place struct {
+	Source int   // index of the input in the order of names, below 2^20
+	Row    int64 // its record, from 1, below 2^43
+	Offset int64 // byte offset of the record; -1: the format has none
+}
+
+const rowBits = 43 // of a key
+
+// Key orders rows by source and row.
+func (p Place) Key() uint64 { return uint64(p.Source)<<rowBits | uint64(p.Row) }
+
+// PlaceOf returns the place that has this key.
+func PlaceOf(key uint64, offset int64) Place {
+	return Place{int(key >> rowBits), int64(key & (1<<rowBits - 1)), offset}
+}
+
+// Key returns the url_key of a record's URL.
+func Key(rec []byte) [KeySize]byte { return [KeySize]byte(rec) }
+
+// Canonical returns the canonical URL of a record.
+func Canonical(rec []byte) []byte {
+	n := int(binary.LittleEndian.Uint16(rec[KeySize:]))
+	return rec[headSize : headSize+n : headSize+n]
+}
+
+// Decode splits a record. The result refers to rec.
+func Decode(rec []byte) (r Record) {
+	r.Canonical, r.Place = Canonical(rec), placeOf(rec)
+	rec = rec[headSize+len(r.Canonical):]
+	r.flags, rec = Flags(rec[0]), rec[1:]
+	r.Original = r.Canonical
+	if !r.IsCanonical() {
+		n, size := binary.Uvarint(rec)
+		r.Original, rec = rec[size:size+int(n)], rec[size+int(n):]
+	}
+	r.rest = rec
+	return r
+}
+
+// IsCanonical reports whether the original is byte for byte the canonical URL.
+func (r *Record) IsCanonical() bool { return r.flags&flagSame != 0 }
+
+// Carried appends the n carried cells to cells.
+func (r *Record) Carried(cells [][]byte, n int) [][]byte {
+	rest := r.rest
+	for range n {
+		var cell []byte
+		cell, rest = cutCell(rest)
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+// WorkspaceCell returns what stood in the cell of the row's workspace, whose name is given:
+// nil where it was null.
+func (r *Record) WorkspaceCell(name []byte) []byte {
+	switch {
+	case r.flags&NullWorkspace != 0:
+		return nil
+	case r.flags&NoWorkspace != 0:
+		return []byte{}
+	}
+	return name
+}

@@ -1,0 +1,210 @@
+package settle
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/sink"
+)
+
+// What the contest takes of the memory, in bytes.
+const (
+	claimCost = 300 // a contested URL, beside its own bytes: its claim and its decision
+	slotCost  = 100 // a code that is asked for
+)
+
+// addContested notes one more contested URL. The caller has the lock.
+func (s *settling) addContested(rows int64, canonical []byte) {
+	s.rows = append(s.rows, rows)
+	s.contested += claimCost + int64(len(canonical))
+}
+
+// tooContested is the error of more contested URLs than there is memory for.
+func (s *settling) tooContested() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if limit := s.cfg.Contested; limit == 0 || s.contested <= limit {
+		return nil
+	}
+	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger --code-length or more --memory",
+		s.cfg.Order.Length(), len(s.rows))
+}
+
+// contest settles the contested URLs.
+func (s *settling) contest(ctx context.Context) error {
+	claims, err := assign.Settle(ctx, s.claims, s.propose, s.cfg.MaxRetries, s)
+	if err != nil {
+		return err
+	}
+	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: fmt.Sprintf("all %d codes of this URL have other owners", s.cfg.MaxRetries+1)}
+	for i := range claims {
+		c := &claims[i]
+		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
+		if c.Exhausted {
+			d = exhausted
+			s.made.failed++
+			s.made.Rejected[d.Reason] += s.rows[i]
+		}
+		s.decide(s.hash(&c.URL, 0).Key(), d)
+	}
+	return nil
+}
+
+// propose is an assign.Proposer.
+func (s *settling) propose(u *assign.URL, salt int) string {
+	var buf [codegen.MaxLength]byte
+	return string(s.cfg.Order.AppendCode(buf[:0], s.hash(u, salt)))
+}
+
+func (s *settling) hash(u *assign.URL, salt int) codegen.Hash {
+	return codegen.Sum(codegen.AppendInput(nil, u.Canonical, s.names.Name(u.Workspace), salt))
+}
+
+// code0 returns the code of salt 0 of a record's URL.
+func (s *settling) code0(rec []byte) string {
+	var buf [codegen.MaxLength]byte
+	return string(s.cfg.Order.AppendCode0(buf[:0], rec))
+}
+
+// Holders implements assign.Holders: the store's owners, then URLs of the batch that nobody
+// contested so far.
+func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
+	s.contested += slotCost * int64(len(slots))
+	if err := s.tooContested(); err != nil {
+		return err
+	}
+	taken := make([]bool, len(slots))
+	if err := s.owners(ctx, slots, func(i int, _ []byte) {
+		taken[i] = true
+		report(i, assign.Holder{Fixed: true})
+	}); err != nil {
+		return err
+	}
+	return s.newHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, r rival) error {
+		s.mark(r.bucket, r.first, isSpecial)
+		s.addContested(r.rows, r.canonical)
+		report(i, assign.Holder{Canonical: r.canonical})
+		return s.tooContested()
+	})
+}
+
+// slotOrder returns the indices of the slots in the order of the sort.
+func (s *settling) slotOrder(slots []assign.Slot) []int {
+	order := make([]int, len(slots))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &slots[i], &slots[j]
+		return cmp.Or(s.names.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Code, b.Code))
+	})
+	return order
+}
+
+// owners visits those of the slots, by index, that have an owner in the store. The
+// canonical URL is valid during the call.
+func (s *settling) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
+	order := slices.DeleteFunc(s.slotOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
+	for chunk := range slices.Chunk(order, maxProbes) {
+		probes := make([]sink.Probe, len(chunk))
+		for n, i := range chunk {
+			probes[n] = sink.Probe{Workspace: s.names.Name(slots[i].Workspace), Code: []byte(slots[i].Code)}
+		}
+		err := s.lookup(ctx, probes, func(f sink.Found) error {
+			visit(chunk[f.Probe], f.Canonical)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newHolders visits those of the slots, by index, that are not known and that a new URL of
+// the batch has as its code of salt 0 without being contested. Buckets are loaded in order,
+// each once, or twice where a slot ends with one.
+func (s *settling) newHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, r rival) error) error {
+	var at loaded
+	defer at.release()
+	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
+		r, err := s.newHolder(ctx, &at, &slots[i])
+		if err == nil && r.known {
+			err = visit(i, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settling) newHolder(ctx context.Context, at *loaded, slot *assign.Slot) (r rival, err error) {
+	var url sink.Key // of r
+	key := s.cfg.Order.KeyOf([]byte(slot.Code))
+	first := s.records.Locate(slot.Workspace, key)
+	for i := first; i < s.records.Buckets() && (i == first || s.records.Joined(i)); i++ {
+		b, err := at.load(ctx, s.records, i)
+		if err != nil {
+			return r, err
+		}
+		j := b.Search(slot.Workspace, key)
+		for ; j < b.Len() && b.Group(j) == slot.Workspace && b.Key(j) == key; j++ {
+			rec := b.Record(j)
+			switch {
+			case r.known && record.Key(rec) == url:
+				r.rows++
+			case !r.known && s.isNew(b, i, j) && s.code0(rec) == slot.Code:
+				r, url = rival{head{true, i, j}, bytes.Clone(record.Canonical(rec)), 1}, record.Key(rec)
+			}
+		}
+		if j < b.Len() {
+			break // the slot ends here, although buckets may go on from one to the next
+		}
+	}
+	return r, nil
+}
+
+// isNew reports whether record j of bucket i is the first of a new URL.
+func (s *settling) isNew(b *extsort.Bucket, i, j int) bool {
+	if j == 0 && s.made.Continues(i) || j > 0 && record.SameURL(b, j-1, j) {
+		return false
+	}
+	return s.made.fate(i, j) == isNew
+}
+
+// loaded is the bucket that one goroutine looks at.
+type loaded struct {
+	number int
+	bucket *extsort.Bucket
+}
+
+func (l *loaded) load(ctx context.Context, s *extsort.Sorter, i int) (*extsort.Bucket, error) {
+	if l.bucket != nil && l.number == i {
+		return l.bucket, nil
+	}
+	l.release()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b, err := s.Load(i)
+	if err == nil {
+		l.number, l.bucket = i, b
+	}
+	return b, err
+}
+
+func (l *loaded) release() {
+	if l.bucket != nil {
+		l.bucket.Release()
+		l.bucket = nil
+	}
+}

@@ -1,0 +1,82 @@
+package settle
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
+
+// findLowerOwners finds out, for every link of the batch with a salt above 0, who has each
+// of the lower codes once the batch is stored: a link of the store, one of the batch that
+// contested it, or one that nobody contested. Where codes are nearly used up, links have
+// very many of them in common, so the codes of each link are not kept.
+func (s *settling) findLowerOwners(ctx context.Context) error {
+	owner := s.made.lower
+	for _, d := range s.made.special {
+		for _, slot := range s.made.lowerSlots(&d) {
+			owner[slot] = nil
+		}
+	}
+	if len(owner) == 0 {
+		return nil
+	}
+	slots := slices.Collect(maps.Keys(owner))
+	if err := s.owners(ctx, slots, func(i int, canonical []byte) {
+		owner[slots[i]] = bytes.Clone(canonical)
+	}); err != nil {
+		return err
+	}
+	for _, d := range s.made.special {
+		slot := assign.Slot{Workspace: d.URL.Workspace, Code: d.Code}
+		if _, asked := owner[slot]; asked && d.Outcome == outcome.Created && !d.Stored {
+			owner[slot] = d.URL.Canonical
+		}
+	}
+	known := func(i int) bool { // or a code that none of the batch has
+		return owner[slots[i]] != nil || len(slots[i].Code) != s.cfg.Order.Length()
+	}
+	return s.newHolders(ctx, slots, known, func(i int, r rival) error {
+		owner[slots[i]] = r.canonical
+		return nil
+	})
+}
+
+// A Lower is a code of a lower salt than that of a link.
+type Lower struct {
+	Salt  int
+	Code  string
+	Owner []byte // canonical URL; nil: nobody is known to hold it
+}
+
+// Lower yields who has each of the lower codes of a link with a salt above 0.
+func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
+	return func(yield func(Lower) bool) {
+		for salt, slot := range s.lowerSlots(d) {
+			if !yield(Lower{salt, slot.Code, s.lower[slot]}) {
+				return
+			}
+		}
+	}
+}
+
+// lowerSlots yields the slots that a link would have had at lower salts.
+func (s *Settlement) lowerSlots(d *Decision) iter.Seq2[int, assign.Slot] {
+	return func(yield func(int, assign.Slot) bool) {
+		scheme, _ := codegen.New(len(d.Code)) // of a length that there is, where there is a salt
+		workspace := s.names.Name(d.URL.Workspace)
+		var input, code []byte
+		for salt := range d.Salt {
+			input = codegen.AppendInput(input[:0], d.URL.Canonical, workspace, salt)
+			code = scheme.AppendCode(code[:0], codegen.Sum(input))
+			if !yield(salt, assign.Slot{Workspace: d.URL.Workspace, Code: string(code)}) {
+				return
+			}
+		}
+	}
+}

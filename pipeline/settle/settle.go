@@ -1,0 +1,258 @@
+// Package settle decides the code of every URL of a run, as if the URLs had been handled
+// one at a time in the order of (workspace, canonical URL), after those of the store
+// (canonicalization.md, "Assignment").
+//
+// [Settle] visits the sorted records bucket by bucket, in parallel, and looks each URL up
+// in the store. Nearly all URLs have their code of salt 0 to themselves. Those that want a
+// code which another URL wants or has are contested: package assign decides about all of
+// them together. The result is a [Settlement], which does not change any more.
+package settle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says how codes are assigned. All fields but Contested must be set.
+type Config struct {
+	Order      record.Order
+	MaxRetries int   // highest salt; 0: salt 0 only
+	Contested  int64 // most bytes that contested URLs may take; 0: no bound
+	Workers    int
+	Settled    *atomic.Int64 // accepted rows whose code is known; for another goroutine
+}
+
+// A Decision is what becomes of a URL.
+type Decision struct {
+	Outcome outcome.Outcome // of the first row: Created or Existing
+	Stored  bool            // the store has the link, from an earlier attempt of this run if it is Created
+	Reason  string          // why all rows of the URL are rejected; "": they are accepted
+	Detail  string          // of the reason
+	Code    string          // "": that of salt 0
+	Salt    int             // -1: none gives the code
+	URL     assign.URL      // only if the code is given
+}
+
+// A Settlement is the state of all URLs of the batch: with the store as it was when it was
+// made, the result of handling them one at a time. It is safe for concurrent use.
+type Settlement struct {
+	Existing int64            // URLs that the store had before this run
+	Stored   int64            // links in the store from an earlier attempt of this run
+	Rejected map[string]int64 // rows, by reason
+
+	order   record.Order
+	names   *record.Workspaces
+	buckets []bucket
+	special map[sink.Key]Decision
+	lower   map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
+
+	urls   int64 // distinct
+	failed int64 // of these, rejected
+}
+
+// A bucket is what is known of the URLs of a bucket of the sort.
+type bucket struct {
+	head                   head   // where the URL of its first record begins, if in an earlier bucket
+	fates                  []fate // by the URL's first record; nil: all new
+	urls, existing, stored int64  // URLs that begin here; of them those that the store had before this run, and from an earlier attempt of it
+}
+
+// A fate says what becomes of a URL. Nearly all have the code of salt 0, and need no more
+// than this byte.
+type fate uint8
+
+const (
+	isNew     fate = iota // or, as long as the settling goes on, may be
+	isStored              // created by an earlier attempt of this run
+	isThere               // in the store before
+	isSpecial             // see Settlement.special
+)
+
+// A head is the first record of a URL; the zero value is none.
+type head struct {
+	known         bool
+	bucket, first int
+}
+
+// Continues reports whether the first record of a bucket belongs to a URL that begins in
+// an earlier one.
+func (s *Settlement) Continues(bucket int) bool { return s.buckets[bucket].head.known }
+
+// Decide returns what becomes of a URL, given by its key and its first record in a bucket.
+func (s *Settlement) Decide(bucket, first int, key sink.Key) Decision {
+	switch s.fate(bucket, first) {
+	case isSpecial:
+		return s.special[key]
+	case isThere:
+		return Decision{Outcome: outcome.Existing, Stored: true}
+	case isStored:
+		return Decision{Stored: true}
+	}
+	return Decision{}
+}
+
+// fate returns that of the URL whose first record in a bucket is given.
+func (s *Settlement) fate(bucket, first int) fate {
+	if h := &s.buckets[bucket].head; first == 0 && h.known {
+		bucket, first = h.bucket, h.first
+	}
+	if s.buckets[bucket].fates == nil {
+		return isNew
+	}
+	return s.buckets[bucket].fates[first]
+}
+
+// MayReject reports whether rows of a bucket may be rejected. If not, it need not be loaded
+// to find out which.
+func (s *Settlement) MayReject(bucket int) bool {
+	return s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
+}
+
+// Counts returns the books as they must come out if so many rows were read, and so many of
+// them got into the sort.
+func (s *Settlement) Counts(read, accepted int64) sink.Counts {
+	rejected := int64(0)
+	for _, rows := range s.Rejected {
+		rejected += rows
+	}
+	return sink.Counts{
+		Read:      read,
+		Created:   s.urls - s.Existing - s.failed,
+		Existing:  s.Existing,
+		Duplicate: accepted - rejected - (s.urls - s.failed),
+		Rejected:  read - accepted + rejected,
+	}
+}
+
+// ToLoad returns the number of links that the store has not got yet.
+func (s *Settlement) ToLoad() int64 { return s.urls - s.Existing - s.failed - s.Stored }
+
+// ErrBroken is what a store did that the contract rules out.
+var ErrBroken = errors.New("the store broke its contract")
+
+// settling is what is needed until the settlement is made.
+type settling struct {
+	cfg       Config
+	records   *extsort.Sorter
+	names     *record.Workspaces
+	session   sink.Session // nil: there is no store
+	run       int32        // an unfinished run that this one continues; 0: none
+	populated []bool       // workspaces, by number, that have links in the store
+	anywhere  bool         // one of them has
+
+	mu        sync.Mutex // guards what follows, and the special decisions, while buckets are visited in parallel
+	claims    []assign.URL
+	rows      []int64 // of each claim, and then of each that assign draws in
+	contested int64   // bytes of claims and of codes that they ask for
+	made      *Settlement
+}
+
+// Settle decides the code of every URL of the sorted records. The names of their
+// workspaces are frozen. Without a session there is no store. Links of the given run count
+// as created, unless it is 0. Errors are those of the sort and of the store, ErrBroken, and
+// that of more contested URLs than there is memory for.
+func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspaces, session sink.Session, run int32, cfg Config) (*Settlement, error) {
+	cfg.Settled.Store(0)
+	s := &settling{
+		cfg: cfg, records: records, names: names, session: session, run: run,
+		made: &Settlement{
+			order: cfg.Order, names: names, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
+			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
+		},
+	}
+	if err := s.askPopulated(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.visitAll(ctx); err != nil {
+		return nil, err
+	}
+	for i := range s.made.buckets {
+		b := &s.made.buckets[i]
+		s.made.urls, s.made.Existing, s.made.Stored = s.made.urls+b.urls, s.made.Existing+b.existing, s.made.Stored+b.stored
+	}
+	if err := s.contest(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.findLowerOwners(ctx); err != nil {
+		return nil, err
+	}
+	return s.made, nil
+}
+
+// visitAll visits all buckets in parallel: as many at once as there are workers, and twice
+// as many where half of them wait for the store.
+func (s *settling) visitAll(ctx context.Context) error {
+	most := s.cfg.Workers
+	if s.anywhere {
+		most *= 2
+	}
+	visits := make(chan *visit, most)
+	for range most {
+		visits <- &visit{s: s}
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(most)
+	for from, to := 0, 0; from < s.records.Buckets(); from = to {
+		for to = from + 1; to < s.records.Buckets() && s.records.Joined(to); {
+			to++
+		}
+		g.Go(func() error {
+			v := <-visits
+			defer func() { visits <- v }()
+			return v.do(gctx, from, to)
+		})
+	}
+	return g.Wait()
+}
+
+func (s *settling) askPopulated(ctx context.Context) error {
+	order := s.names.Order()
+	s.populated = make([]bool, len(order))
+	if s.session == nil || len(order) == 0 {
+		return nil
+	}
+	populated, err := s.session.Populated(ctx, s.names.Sorted())
+	if err == nil && len(populated) != len(order) {
+		err = fmt.Errorf("%w: of %d workspaces it told of %d whether they have links", ErrBroken, len(order), len(populated))
+	}
+	if err != nil {
+		return err
+	}
+	for i, id := range order {
+		s.populated[id] = populated[i]
+		s.anywhere = s.anywhere || populated[i]
+	}
+	return nil
+}
+
+// lookup asks the store.
+func (s *settling) lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+	return s.session.Lookup(ctx, probes, func(f sink.Found) error {
+		if uint(f.Probe) >= uint(len(probes)) {
+			return fmt.Errorf("%w: it found a link for probe %d of %d", ErrBroken, f.Probe, len(probes))
+		}
+		return visit(f)
+	})
+}
+
+// mark sets the fate of a URL. Only one goroutine at a time has to do with a bucket.
+func (s *settling) mark(bucket, first int, as fate) {
+	b := &s.made.buckets[bucket]
+	if b.fates == nil {
+		b.fates = make([]fate, s.records.Count(bucket))
+	}
+	b.fates[first] = as
+}
+
+// decide makes a special decision. The caller has the lock.
+func (s *settling) decide(key sink.Key, d Decision) { s.made.special[key] = d }
