@@ -1,11 +1,11 @@
-# What to do with bulk. The default target lists the others.
+# How to build, test and measure bulk. The default target lists all targets.
 
 GO          ?= go
 VERSION     ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 LINTED       = ./... ./testdata/hostile
 
-# Tests that need a server start a private, throw-away one, and fail if they cannot.
+# Tests that need a server start a private, temporary one, and fail if they cannot.
 export BULK_TEST_POSTGRES = require
 
 .PHONY: help build demo test race soak fuzz lint postgres clean bench bench-postgres
@@ -22,40 +22,41 @@ demo: build ## run the main job on testdata/ and show the result
 test: postgres ## run all tests
 	$(GO) test -timeout 40m ./...
 
-# SQLite itself is C translated to Go: the detector would spend most of the time on it
-# and has nothing to find there; bulk and the driver, which use it, are checked.
-# -short: tests that try every place, size, format or order one after the other try only
-# some. halt_on_error: otherwise the exit code of a process that a test starts shows no
-# race unless the code would be 0. atexit_sleep_ms: otherwise each such process waits for
-# a second before it ends with 0.
+# SQLite itself is C translated to Go. It is not checked: the detector would spend most of
+# its time there and find nothing. bulk and the SQLite driver are checked.
+# -short: tests that try every place, size, format or order try only some of them.
+# halt_on_error: without it, a race changes the exit code of a process that a test starts
+# only if that code would be 0. atexit_sleep_ms: without it, each such process waits for a
+# second before it exits with 0.
 race: postgres ## run the tests, the long ones in part, under the race detector
 	GORACE='halt_on_error=1 atexit_sleep_ms=0' $(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
-soak: postgres ## kill runs at many moments, calls and chunks; cut connections
+soak: postgres ## kill runs at many moments, and cut their connections
 	BULK_SOAK=200 $(GO) test ./cmd/bulk ./pipeline ./sink/postgres -run 'TestKill|CutAt' -timeout 2h -v
 
 FUZZTIME ?= 60
-fuzz: ## fuzz every decoder, each for FUZZTIME seconds (60)
+fuzz: ## fuzz each decoder for FUZZTIME seconds (60)
 	@GO='$(GO)' .ci/fuzz $(FUZZTIME)
 
-lint: ## gofmt, vet, staticcheck, and go.mod in order
+lint: ## check with gofmt, vet, staticcheck and go mod tidy
 	@out=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$out" || { echo "$$out"; echo 'not formatted'; exit 1; }
 	$(GO) vet $(LINTED)
 	$(GO) run $(STATICCHECK) $(LINTED)
 	$(GO) mod tidy -diff
 
-postgres: ## install the programs of a PostgreSQL server by apt-get where there are none
+postgres: ## install a PostgreSQL server with apt-get if there is none
 	@command -v initdb >/dev/null || \
 	  ls "$$(pg_config --bindir 2>/dev/null)/initdb" /usr/lib/postgresql/*/bin/initdb 2>/dev/null | grep -q . || \
 	  { sudo=$$(test $$(id -u) = 0 || echo sudo); $$sudo apt-get update -q && \
 	    $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy postgresql; }
 
-# BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and the other settings: benchmarks/README.md.
-bench: ## measure beside DuckDB and others, into benchmarks/results
+# The results go to benchmarks/results. benchmarks/README.md lists the settings, such as
+# BENCH_ROWS, BENCH_COUNT, BENCH_PARTS and BENCH_OLD.
+bench: ## measure files and SQLite beside DuckDB and others
 	@$(GO) build -o bin/bench ./benchmarks/files && BENCH_GO='$(GO)' exec bin/bench
 
-bench-postgres: postgres ## measure beside what psql takes, on a private server
+bench-postgres: postgres ## measure PostgreSQL beside psql, on a private server
 	@$(GO) build -o bin/bench-postgres ./benchmarks/postgres && BENCH_GO='$(GO)' exec bin/bench-postgres
 
-clean: ## remove what was built
+clean: ## delete what was built
 	rm -rf bin

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The lists are ours, in the manner of links that people shorten.
+// The lists are invented, in the style of links that people shorten.
 
 var ordinaryURLs = strings.Split(strings.TrimSpace(`
 https://www.example.com/blog/2023/04/how-we-cut-our-cloud-bill-in-half-without-tears

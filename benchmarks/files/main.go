@@ -1,6 +1,7 @@
-// Command files is the harness of make bench: lists in files to mappings in
-// files, and to an SQLite file, beside DuckDB, a naive program, and what writing
-// the same bytes takes. Its options are those of package harness.
+// Command files is the harness of make bench: it measures bulk from lists in files to
+// mappings in files and to an SQLite file, and the checks of a finished run, beside DuckDB,
+// a naive program, and dd, which copies the same bytes. Its settings are those of package
+// harness.
 package main
 
 import (
@@ -9,7 +10,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/linkforge/bulk/benchmarks/duckdb"
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
 
@@ -22,9 +22,7 @@ var parts = []struct {
 	name string
 	run  func(*bench, context.Context) error
 }{
-	{"csv", (*bench).csv}, {"parquet", (*bench).parquet}, {"sqlite", (*bench).sqlite}, {"verify", (*bench).verify},
-	{"scale", (*bench).scale}, {"memory", (*bench).memory}, {"alphagov", (*bench).alphagov}, {"go", (*bench).goBenchmarks},
-	{"instructions", (*bench).instructions},
+	{"csv", (*bench).csv}, {"parquet", (*bench).parquet}, {"sqlite", (*bench).sqlite}, {"memory", (*bench).memory}, {"pipe", (*bench).pipe},
 }
 
 func main() {
@@ -32,25 +30,23 @@ func main() {
 	for _, p := range parts {
 		known = append(known, p.name)
 	}
-	os.Exit(harness.Main(harness.Options{Known: known, Count: 10, Name: "bench", Results: "benchmarks/results"},
-		[]string{"./benchmarks/generate", "./benchmarks/naive"}, run))
+	os.Exit(harness.Main(harness.Options{Target: "bench", Known: known, Count: 10}, []string{harness.Generator, "./benchmarks/naive"}, run))
 }
 
-// A bench is a run of this harness.
+// A bench is one run of this harness.
 type bench struct {
 	*harness.Bench
-	duck *duckdb.DB // nil: could not be installed
+	duck []string // start of DuckDB's command line; nil: it could not be installed
 }
 
-func run(ctx context.Context, h *harness.Bench) error {
+func run(ctx context.Context, h *harness.Bench) (err error) {
 	b := &bench{Bench: h}
-	b.Result.Command = b.Make("bench")
 	if b.Has("csv") || b.Has("parquet") {
-		var err error
-		if b.duck, err = duckdb.Install(ctx, b.Work); err != nil {
-			fmt.Fprintln(b.Out, "without DuckDB:", err)
+		if b.duck, err = b.duckdb(ctx); err != nil {
+			fmt.Println("DuckDB is not measured:", err)
+			b.duck = nil
 		} else {
-			b.Result.Machine.Versions["DuckDB"] = b.duck.Version
+			b.Result.Machine.Versions["DuckDB"] = duckdbVersion
 		}
 	}
 	for _, part := range parts {
@@ -64,41 +60,45 @@ func run(ctx context.Context, h *harness.Bench) error {
 	return nil
 }
 
-// list generates a list without rejects, which the peers know nothing of.
-func (b *bench) list(ctx context.Context, name, format string) error {
-	return b.Generate(ctx, name, "-rows", strconv.FormatInt(b.Rows, 10), "-rejects", "0", "-format", format)
-}
-
 // dryRun is a run of a bulk without a store.
-func (b *bench) dryRun(program, name string, rows int64, input string, flags ...string) harness.Step {
-	return b.run(program, name, rows, input, append(flags, "--db", "sqlite:none", "--dry-run")...)
+func (b *bench) dryRun(program, name, input string, flags ...string) harness.Step {
+	return b.run(program, name, input, append(flags, "--db", "sqlite:none", "--dry-run")...)
 }
 
-// run is a run of a bulk. Its output folder is name.bulk.
-func (b *bench) run(program, name string, rows int64, input string, flags ...string) harness.Step {
-	out := b.Path(name + ".bulk")
-	args := []string{program, "run", input, "--workspace", "demo", "--out", out, "--as-of", harness.AsOf, "--workers", strconv.Itoa(workers)}
+// run is a run of a bulk. Its output directory is name.bulk.
+func (b *bench) run(program, name, input string, flags ...string) harness.Step {
+	out := name + ".bulk"
+	step := b.reader(program, name, append([]string{"run", input, "--workspace", "demo", "--out", out, "--as-of", harness.AsOf}, flags...)...)
+	step.Prepare = harness.Remove(out)
+	step.Done = func(_ context.Context, s *harness.Sample) error { return s.BulkOutput(out) }
+	return step
+}
+
+// reader is a command of a bulk that writes no file.
+func (b *bench) reader(program, name string, args ...string) harness.Step {
+	args = append([]string{program}, append(args, "--workers", strconv.Itoa(workers))...)
+	return harness.Step{Name: name, Rows: b.Rows, Command: harness.Command{Args: args}}
+}
+
+// peer is another program, which writes one file.
+func (b *bench) peer(name, output string, args ...string) harness.Step {
 	return harness.Step{
-		Name: name, Rows: rows, Prepare: harness.Remove(out),
-		Command: func() harness.Command { return harness.Command{Args: append(args, flags...), Dir: b.Work} },
-		Done:    func(_ context.Context, s *harness.Sample) error { return s.BulkOutput(out) },
+		Name: name, Rows: b.Rows, Prepare: harness.Remove(output), Command: harness.Command{Args: args},
+		Done: func(_ context.Context, s *harness.Sample) error { return s.Written(output) },
 	}
 }
 
-// peer is a program that writes one file.
-func (b *bench) peer(name, output string, args ...string) harness.Group {
-	out := b.Path(output)
-	return harness.Group{{
-		Name: name, Rows: b.Rows, Prepare: harness.Remove(out),
-		Command: func() harness.Command { return harness.Command{Args: args, Dir: b.Work} },
-		Done:    func(_ context.Context, s *harness.Sample) error { return s.Written(out) },
-	}}
+// dd copies the mapping of bulk to copy.FORMAT: the least that writing it takes.
+func (b *bench) dd(format string) harness.Group {
+	out := "copy." + format
+	return harness.Group{b.peer("dd of the same bytes", out, "dd", "if=bulk.bulk/mapping."+format, "of="+out, "bs=1M")}
 }
 
-// old is the step of the other bulk, if there is one.
-func (b *bench) old(step func(program, name string) harness.Step) (groups []harness.Group) {
-	if b.Old != "" {
-		groups = append(groups, harness.Group{step(b.Old, "bulk (old)")})
+// sql is DuckDB doing its part of the job to a file. There is no such group if it could
+// not be installed.
+func (b *bench) sql(output, statement string) []harness.Group {
+	if b.duck == nil {
+		return nil
 	}
-	return groups
+	return []harness.Group{{b.peer("DuckDB", output, append(b.duck, statement)...)}}
 }

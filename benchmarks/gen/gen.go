@@ -1,5 +1,5 @@
-// Package gen generates URL lists for benchmarks: any number of rows, the same
-// for the same options on every machine.
+// Package gen generates URL lists for benchmarks. The same options give the same list on
+// every machine.
 package gen
 
 import (
@@ -10,14 +10,14 @@ import (
 	"strconv"
 )
 
-// Options describe a list. The zero values of the shares mean none.
+// Options describe a list. Shares are between 0 and 1.
 type Options struct {
 	Rows       int64
-	First      int64   // number of the first distinct URL, so that lists can overlap or not
-	Duplicates float64 // share of rows that repeat an earlier URL, spelled otherwise if one of the two is dirty
+	First      int64   // number of the first distinct URL, which decides whether lists overlap
+	Duplicates float64 // share of rows that repeat an earlier URL, in another spelling if one of the two is dirty
 	Dirty      float64 // share of rows that need more than the fast path to be canonicalized
 	Rejects    float64 // share of rows that have no canonical form
-	Workspaces int     // with a column "workspace" of so many; 0: without
+	Workspaces int     // number of workspaces in a column "workspace"; 0: no such column
 	Seed       uint64
 }
 
@@ -30,7 +30,7 @@ var (
 // mix spreads the bits of a number.
 const mix = 0x9e3779b97f4a7c15
 
-// Write writes the list as CSV with a header, about 80 bytes a row.
+// Write writes the list as CSV with a header. A row has about 80 bytes.
 func Write(w io.Writer, o Options) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	header := "url\n"
@@ -83,8 +83,8 @@ func (o Options) each(visit func(url, workspace []byte) error) error {
 // appendWorkspace appends ws_ and at least six digits.
 func appendWorkspace(dst []byte, n uint64) []byte { return fmt.Appendf(dst, "ws_%06d", n) }
 
-// appendURL appends URL number n, in a spelling that is nearly canonical or a
-// dirty one of the same canonical form.
+// appendURL appends URL number n in a nearly canonical spelling, or in a dirty spelling
+// of the same canonical form.
 func appendURL(dst []byte, n int64, dirty bool) []byte {
 	h := uint64(n)*mix ^ uint64(n)>>7
 	pick := func(list []string) string {

@@ -14,35 +14,25 @@ const (
 	parquetGroup = 1 << 20
 )
 
-type (
-	urlRow struct {
-		URL string `parquet:"url,snappy"`
-	}
-	workspaceRow struct {
-		URL       string `parquet:"url,snappy"`
-		Workspace string `parquet:"workspace,snappy"`
-	}
-)
-
-// WriteParquet writes the rows that Write writes as Parquet, compressed with
-// Snappy, a million rows a group.
-func WriteParquet(w io.Writer, o Options) error {
-	if o.Workspaces > 0 {
-		return writeParquet(w, o, func(url, workspace []byte) workspaceRow { return workspaceRow{string(url), string(workspace)} })
-	}
-	return writeParquet(w, o, func(url, _ []byte) urlRow { return urlRow{string(url)} })
+type urlRow struct {
+	URL string `parquet:"url,snappy"`
 }
 
-func writeParquet[T any](w io.Writer, o Options, row func(url, workspace []byte) T) error {
-	out := parquet.NewGenericWriter[T](w, parquet.MaxRowsPerRowGroup(parquetGroup))
-	var rows []T
+// WriteParquet writes the URLs of the list as Parquet, compressed with Snappy. A row group
+// has 1,048,576 rows. Workspaces must be 0.
+func WriteParquet(w io.Writer, o Options) error {
+	if o.Workspaces > 0 {
+		return errors.New("lists in Parquet have no workspaces")
+	}
+	out := parquet.NewGenericWriter[urlRow](w, parquet.MaxRowsPerRowGroup(parquetGroup))
+	var rows []urlRow
 	flush := func() error {
 		_, err := out.Write(rows)
 		rows = rows[:0]
 		return err
 	}
-	err := o.each(func(url, workspace []byte) error {
-		if rows = append(rows, row(url, workspace)); len(rows) < parquetBatch {
+	err := o.each(func(url, _ []byte) error {
+		if rows = append(rows, urlRow{string(url)}); len(rows) < parquetBatch {
 			return nil
 		}
 		return flush()

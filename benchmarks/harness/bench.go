@@ -2,151 +2,123 @@ package harness
 
 import (
 	"context"
-	"debug/buildinfo"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"syscall"
 )
 
-// A Bench is a run of a harness.
+// A Bench is one run of a harness.
 type Bench struct {
 	Options
-	Root   string // of the checkout
-	Work   string // folder for the files, removed at the end
-	Out    io.Writer
+	Work   string // working directory of all steps, removed at the end
+	Bulk   string // bulk, built from the checkout
 	Result Result
 }
 
-// Main runs a harness: it reads the options, makes a folder, builds the programs
-// of the packages and bulk into it, calls run, writes what there is of the result
-// and removes the folder, also when run failed or the process was asked to end.
-// It returns the exit code.
-func Main(defaults Options, packages []string, run func(context.Context, *Bench) error) int {
+// Main runs a harness, whose working directory must be the root of the checkout. It reads
+// the options, builds bulk and the programs (packages of the peers) into a new directory,
+// changes to that directory, calls run and writes the result. If run fails or the process
+// is interrupted, the sections that are complete are written. The directory is always
+// removed. Main returns the exit code.
+func Main(defaults Options, programs []string, run func(context.Context, *Bench) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := &Bench{Options: defaults, Out: os.Stdout}
-	if err := b.parse(flag.CommandLine, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		return 2
+	b := &Bench{Options: defaults}
+	err := b.read()
+	if err == nil {
+		err = b.main(ctx, programs, run)
 	}
-	if err := b.main(ctx, packages, run); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		return 1
 	}
 	return 0
 }
 
-func (b *Bench) main(ctx context.Context, packages []string, run func(context.Context, *Bench) error) (err error) {
-	for _, path := range []*string{&b.Tmp, &b.Bulk, &b.Old} { // the steps have a folder of their own
-		if *path == "" {
-			continue
-		}
-		if *path, err = filepath.Abs(*path); err != nil {
-			return err
-		}
-	}
+func (b *Bench) main(ctx context.Context, programs []string, run func(context.Context, *Bench) error) (err error) {
 	if b.Work, err = os.MkdirTemp(b.Tmp, "bulk-bench"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.Work)) }()
+	b.Bulk = b.Path("bulk")
+	b.Result = Result{Name: b.Name, Command: b.command(), Machine: Inspect(ctx)}
+	if b.Old != "" {
+		version, err := Output(ctx, b.Old, "--version")
+		if err != nil {
+			return err
+		}
+		b.Result.Machine.Versions["old"] = version
+	}
+	build := []string{b.Go, "build", "-trimpath", "-o", b.Work + string(filepath.Separator), "./cmd/bulk"}
+	if _, err := Output(ctx, append(build, programs...)...); err != nil {
+		return err
+	}
 	// A server of another account reads files in it.
-	if err := os.Chmod(b.Work, 0o755); err != nil {
-		return err
-	}
-	if err := b.build(ctx, packages); err != nil {
-		return err
-	}
-	b.Result.Name, b.Result.Machine = b.Name, Inspect(ctx, b.Root)
-	if err := b.measured(ctx); err != nil {
+	if err := errors.Join(os.Chmod(b.Work, 0o755), os.Chdir(b.Work)); err != nil {
 		return err
 	}
 	err = run(ctx, b)
 	if len(b.Result.Sections) == 0 {
 		return err
 	}
-	page, werr := b.Result.Write(b.results())
-	fmt.Fprintln(b.Out, "\n"+page)
+	page, werr := b.Result.Write(b.Results)
+	fmt.Println("\n" + page)
 	return errors.Join(err, werr)
 }
 
-// results is the folder of the result.
-func (b *Bench) results() string {
-	if filepath.IsAbs(b.Results) {
-		return b.Results
-	}
-	return filepath.Join(b.Root, b.Results)
-}
-
-// Keep leaves data in a file beside the result, NAME-suffix.
-func (b *Bench) Keep(suffix string, data []byte) (file string, err error) {
-	if err := os.MkdirAll(b.results(), 0o755); err != nil {
-		return "", err
-	}
-	file = filepath.Join(b.results(), b.Name+"-"+suffix)
-	return file, os.WriteFile(file, data, 0o644)
-}
-
-// build builds the programs into the folder: bulk and each package's.
-func (b *Bench) build(ctx context.Context, packages []string) error {
-	mod, err := Output(ctx, "", b.Go, "env", "GOMOD")
-	if err != nil {
-		return err
-	}
-	b.Root = filepath.Dir(mod)
-	if b.Bulk == "" {
-		b.built = true
-		b.Bulk = filepath.Join(b.Work, "bulk")
-		packages = append(packages, "./cmd/bulk")
-	}
-	packages = append(packages, "./benchmarks/warm")
-	args := []string{b.Go, "build", "-trimpath", "-o", b.Work + string(filepath.Separator)}
-	_, err = Output(ctx, b.Root, append(args, packages...)...)
-	return err
-}
-
-// measured notes by which Go bulk was built and, where it was given, its revision.
-func (b *Bench) measured(ctx context.Context) error {
-	info, err := buildinfo.ReadFile(b.Bulk)
-	if err != nil {
-		return err
-	}
-	b.Result.Machine.Go = info.GoVersion
-	if !b.built {
-		said, err := Output(ctx, "", b.Bulk, "--version")
-		b.Result.Machine.Revision = strings.TrimPrefix(said, "bulk version ")
-		return err
-	}
-	return nil
-}
-
-// Path is a file in the folder of the run.
+// Path is the absolute path of a file in the directory of the run.
 func (b *Bench) Path(name string) string { return filepath.Join(b.Work, name) }
 
-// Section measures groups as a section of the result.
-func (b *Bench) Section(ctx context.Context, s Section, count int, groups ...Group) ([]Sample, error) {
-	fmt.Fprintf(b.Out, "\n%s\n", s.Title)
-	samples, err := b.rounds(ctx, count, groups)
+// old ends the names of the steps of the other bulk.
+const old = " (old)"
+
+// Both returns the group of steps of bulk and, if there is another bulk to compare with,
+// the group of that one. The name of each step must end with the suffix.
+func (b *Bench) Both(group func(program, suffix string) Group) []Group {
+	groups := []Group{group(b.Bulk, "")}
+	if b.Old != "" {
+		groups = append(groups, group(b.Old, old))
+	}
+	return groups
+}
+
+// noise is how much slower than the other bulk a step may be.
+const noise = 1.05
+
+// Section measures groups and adds them to the result as a section. Its aims compare each
+// step with that of the other bulk, if there is one.
+func (b *Bench) Section(ctx context.Context, s Section, groups ...Group) ([]Sample, error) {
+	fmt.Printf("\n%s\n", s.Title)
+	samples, err := b.rounds(ctx, groups)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Title, err)
 	}
 	s.Samples = samples
 	b.Result.Sections = append(b.Result.Sections, s)
+	for _, step := range steps(samples) {
+		b.Aim(Aim{step + " / old", Ratio(samples, step, step+old, Sample.Total), noise, "×"},
+			Aim{step + " / old, CPU", Ratio(samples, step, step+old, Sample.cpu), noise, "×"})
+	}
 	return samples, nil
 }
 
-// Aim adds aims to the last section.
+// Aim adds aims to the last section, except those without a finite value, whose steps were
+// not measured.
 func (b *Bench) Aim(aims ...Aim) {
 	last := &b.Result.Sections[len(b.Result.Sections)-1]
-	last.Aims = append(last.Aims, aims...)
+	for _, aim := range aims {
+		if aim.Value < math.Inf(1) {
+			last.Aims = append(last.Aims, aim)
+		}
+	}
 }
 
-// Remove returns a preparation that removes files and folders.
+// Remove returns a preparation that deletes files and directories.
 func Remove(paths ...string) func(context.Context) error {
 	return func(context.Context) (err error) {
 		for _, p := range paths {
@@ -156,9 +128,17 @@ func Remove(paths ...string) func(context.Context) error {
 	}
 }
 
-// Generate writes a list with the generator to a file of the folder; the
-// generator is among the packages.
-func (b *Bench) Generate(ctx context.Context, name string, args ...string) error {
-	_, err := Command{Args: append([]string{b.Path("generate")}, args...), Stdout: b.Path(name)}.Run(ctx)
+// Generator is the package of the program that makes the lists.
+const Generator = "./benchmarks/generate"
+
+// Generator returns the arguments of the program that writes a list without rejects to
+// standard output. args are its other flags.
+func (b *Bench) Generator(rows int64, args ...string) []string {
+	return append([]string{b.Path("generate"), "-rows", strconv.FormatInt(rows, 10), "-rejects", "0"}, args...)
+}
+
+// Generate writes a list to a file.
+func (b *Bench) Generate(ctx context.Context, file string, rows int64, args ...string) error {
+	_, err := Command{Args: b.Generator(rows, args...), Stdout: file}.Run(ctx)
 	return err
 }

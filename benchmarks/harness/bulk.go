@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// AsOf is the time that runs record, so that equal ones leave equal bytes.
+// AsOf is the time that all runs record, so that equal runs write equal bytes.
 const AsOf = "2026-01-01"
 
-// BulkOutput notes what a finished run of bulk left in its folder: the bytes, the
-// rows if the step did not know, the digest of its mapping from the manifest, and
-// what timings.json says.
-func (s *Sample) BulkOutput(folder string) error {
-	entries, err := os.ReadDir(folder)
+// BulkOutput notes what a finished run of bulk left in its output directory: the size of
+// the files, the digest of the mapping, and the stages and numbers of timings.json.
+func (s *Sample) BulkOutput(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -26,25 +25,16 @@ func (s *Sample) BulkOutput(folder string) error {
 		s.Bytes += info.Size()
 	}
 	var manifest struct {
-		Counts struct{ Read int64 }
-		Files  []struct{ Name, SHA256 string }
+		Files []struct{ Name, SHA256 string }
 	}
-	if err := readJSON(filepath.Join(folder, "manifest.json"), &manifest); err != nil {
+	if err := readJSON(filepath.Join(dir, "manifest.json"), &manifest); err != nil {
 		return err
-	}
-	if s.Rows == 0 {
-		s.Rows = manifest.Counts.Read
 	}
 	for _, f := range manifest.Files {
 		if strings.HasPrefix(f.Name, "mapping.") {
 			s.Digest = f.SHA256
 		}
 	}
-	return s.timings(filepath.Join(folder, "timings.json"))
-}
-
-// timings reads the stages, in seconds, and the numbers among the details.
-func (s *Sample) timings(file string) error {
 	var timings struct {
 		Stages []struct {
 			Name    string
@@ -52,7 +42,7 @@ func (s *Sample) timings(file string) error {
 		}
 		Details map[string]any
 	}
-	if err := readJSON(file, &timings); err != nil {
+	if err := readJSON(filepath.Join(dir, "timings.json"), &timings); err != nil {
 		return err
 	}
 	s.FsyncInside = true

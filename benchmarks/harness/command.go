@@ -3,9 +3,7 @@ package harness
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -17,67 +15,57 @@ import (
 // grace is how long an interrupted child has to clean up.
 const grace = 20 * time.Second
 
-// A Command is a child process to be measured. What it writes to standard
-// output is thrown away, unless Stdout is set; what it writes to standard error
-// goes into the error if it fails.
+// A Command is a child process to be measured. What it writes to standard error
+// is part of the error if it fails.
 type Command struct {
 	Args   []string
-	Dir    string
-	Feed   []string // arguments of a process whose output is the standard input
-	Stdout string   // file that takes the standard output
-	Accept int      // exit code that is as good as 0
+	Feed   []string // arguments of a process whose output is the standard input; may be nil
+	Stdout string   // file for the standard output; "": it is discarded
 }
 
-// Usage is what a process took.
+// Usage is what a process used.
 type Usage struct {
 	Seconds float64 `json:"seconds"`        // wall clock
 	CPU     float64 `json:"cpu_seconds"`    // user and system
 	RSS     int64   `json:"peak_rss_bytes"` // peak resident memory
 }
 
-// Run runs the command to its end. It is an error unless the process exits with
-// 0 or Accept, and the one that feeds it with 0.
+// Run runs the command to its end. It is an error if the process, or the process
+// that feeds it, exits with another code than 0.
 func (c Command) Run(ctx context.Context) (u Usage, err error) {
 	var said, feederSaid bytes.Buffer
-	cmd := c.child(ctx, c.Args, &said)
+	cmd := child(ctx, c.Args, &said)
 	if c.Stdout != "" {
-		var f *os.File
-		if f, err = os.Create(c.Stdout); err != nil {
+		f, err := os.Create(c.Stdout)
+		if err != nil {
 			return u, err
 		}
-		defer func() { err = errors.Join(err, f.Close()) }()
+		defer f.Close()
 		cmd.Stdout = f
 	}
-	var feeder *exec.Cmd
-	var fed io.ReadCloser
 	if c.Feed != nil {
-		feeder = c.child(ctx, c.Feed, &feederSaid)
-		if fed, err = feeder.StdoutPipe(); err != nil {
-			return u, err
+		feeder := child(ctx, c.Feed, &feederSaid)
+		pipe, failed := feeder.StdoutPipe()
+		if failed == nil {
+			failed = feeder.Start()
 		}
-		cmd.Stdin = fed
-		if err := feeder.Start(); err != nil {
-			return u, err
+		if failed != nil {
+			return u, failed
 		}
+		cmd.Stdin = pipe
+		defer func() {
+			pipe.Close() // otherwise a feeder whose output is not read waits forever
+			if failed := feeder.Wait(); err == nil {
+				err = failure(ctx, c.Feed, failed, &feederSaid)
+			}
+		}()
 	}
 	start := time.Now()
-	err = cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); code > 0 && code == c.Accept {
-		err = nil
-	}
-	err = failure(ctx, c.Args, err, &said)
-	u = usage(cmd.ProcessState, time.Since(start))
-	if feeder != nil {
-		fed.Close() // so that a feeder that nobody reads ends
-		ferr := feeder.Wait()
-		if err == nil {
-			err = failure(ctx, c.Feed, ferr, &feederSaid)
-		}
-	}
-	return u, err
+	err = failure(ctx, c.Args, cmd.Run(), &said)
+	return usage(cmd.ProcessState, time.Since(start)), err
 }
 
-// usage reads what a process that has ended took. A nil state is a process that
+// usage returns what a process that has ended used. The state is nil if the process
 // did not start.
 func usage(state *os.ProcessState, wall time.Duration) Usage {
 	if state == nil {
@@ -93,11 +81,11 @@ func usage(state *os.ProcessState, wall time.Duration) Usage {
 	return u
 }
 
-// child prepares a process that is asked to end when the context does. It has no
-// settings of libpq or of bulk.
-func (c Command) child(ctx context.Context, args []string, said *bytes.Buffer) *exec.Cmd {
+// child prepares a process that is terminated when the context ends. The settings
+// of libpq and of bulk are removed from its environment.
+func child(ctx context.Context, args []string, said *bytes.Buffer) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir, cmd.Stderr = c.Dir, said
+	cmd.Stderr = said
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "BULK_") {
 			cmd.Env = append(cmd.Env, v)
@@ -108,7 +96,7 @@ func (c Command) child(ctx context.Context, args []string, said *bytes.Buffer) *
 	return cmd
 }
 
-// failure adds what a child said to its error.
+// failure adds the end of what a child wrote to standard error to its error.
 func failure(ctx context.Context, args []string, err error, said *bytes.Buffer) error {
 	if err == nil {
 		return nil
@@ -120,11 +108,10 @@ func failure(ctx context.Context, args []string, err error, said *bytes.Buffer) 
 	return fmt.Errorf("%s: %w: %s", strings.Join(args[:min(len(args), 3)], " "), err, bytes.TrimSpace(text[max(0, len(text)-2000):]))
 }
 
-// Output runs a helper program that is not measured and returns what it wrote to
-// standard output, trimmed.
-func Output(ctx context.Context, dir string, args ...string) (string, error) {
+// Output runs a program that is not measured and returns what it wrote to standard
+// output, trimmed.
+func Output(ctx context.Context, args ...string) (string, error) {
 	var said bytes.Buffer
-	cmd := Command{Dir: dir}.child(ctx, args, &said)
-	out, err := cmd.Output()
+	out, err := child(ctx, args, &said).Output()
 	return strings.TrimSpace(string(out)), failure(ctx, args, err, &said)
 }

@@ -1,15 +1,13 @@
-// Package harness measures child processes side by side: in one run, in turns,
-// several times each, so that what else the machine does meets all of them
-// alike.
+// Package harness measures child processes side by side: in one run, in turns and several
+// times each, so that other work on the machine affects all of them alike.
 //
-// [Bench.Section] measures groups of steps. Each round does every group once, the
-// rounds going forth and back through the list; the steps of a group follow one
-// another, since a later one may need what an earlier one left. A [Result] leaves a
-// page in Markdown and the samples as JSON. [Main] is what the programs have in common.
+// [Bench.Section] measures groups of steps. Each round runs every group once; every second
+// round has them in reverse order. The steps of a group follow one another, since a later
+// step may need what an earlier one left. A [Result] is written as a page in Markdown and
+// as JSON with all samples. [Main] is the common part of the programs.
 //
-// Of each child it takes the wall clock, the processor time (user and system),
-// the peak of the resident memory as getrusage tells it, and the bytes that it
-// wrote. A child starts with the memory of its parent, so its peak is at least
-// that of the harness: which therefore holds no data, but leaves preparation to
-// children too.
+// A sample has the wall clock, the processor time (user and system), the peak of the
+// resident memory as getrusage reports it, and the bytes that were written. A child starts
+// with the memory of its parent, so its peak is at least that of the harness. That is why
+// the harness holds no data and runs children also for the preparation.
 package harness

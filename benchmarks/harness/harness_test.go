@@ -3,25 +3,13 @@ package harness
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 )
-
-func TestMain(m *testing.M) {
-	if slices.Contains(os.Args, "--version") {
-		fmt.Println("bulk version v1.2.3")
-		return
-	}
-	os.Exit(m.Run())
-}
 
 func TestMedianAndRatio(t *testing.T) {
 	if m := Median([]float64{3, 1, 2}); m != 2 {
@@ -59,8 +47,8 @@ func TestRun(t *testing.T) {
 	if _, err := (Command{Args: exit3}).Run(ctx); err == nil || !strings.Contains(err.Error(), "oh dear") {
 		t.Errorf("exit 3: %v", err)
 	}
-	if _, err := (Command{Args: exit3, Accept: 3}).Run(ctx); err != nil {
-		t.Errorf("exit 3, accepted: %v", err)
+	if _, err := (Command{Args: []string{"true"}, Feed: exit3}).Run(ctx); err == nil || !strings.Contains(err.Error(), "oh dear") {
+		t.Errorf("exit 3 of the feeder: %v", err)
 	}
 	if _, err := (Command{Args: []string{"no such program"}}).Run(ctx); err == nil {
 		t.Error("a program that is not there ran")
@@ -72,47 +60,67 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The rounds go forth and back, and output that changes is an error.
-func TestMeasure(t *testing.T) {
+// Every second round is in reverse order, and output that changes is an error.
+func TestRounds(t *testing.T) {
 	var order string
 	step := func(name string, digest func() string) Group {
-		return Group{{Name: name, Rows: 1, Command: func() Command {
+		return Group{{Name: name, Rows: 1, Command: Command{Args: []string{"true"}}, Done: func(_ context.Context, s *Sample) error {
 			order += name
-			return Command{Args: []string{"true"}}
-		}, Done: func(_ context.Context, s *Sample) error {
 			s.Digest = digest()
 			return nil
 		}}}
 	}
-	b := &Bench{Out: io.Discard}
+	b := &Bench{Options: Options{Count: 3}}
 	same := func() string { return "same" }
-	samples, err := b.rounds(context.Background(), 3, []Group{step("a", same), step("b", same)})
+	samples, err := b.rounds(context.Background(), []Group{step("a", same), step("b", same)})
 	if err != nil || len(samples) != 6 || order != "abbaab" {
 		t.Errorf("%s, %d samples, %v", order, len(samples), err)
 	}
 	n := 0
 	other := func() string { n++; return strings.Repeat("x", n) }
-	if _, err := b.rounds(context.Background(), 2, []Group{step("c", other)}); err == nil {
-		t.Error("other output was taken")
+	if _, err := b.rounds(context.Background(), []Group{step("c", other)}); err == nil {
+		t.Error("other output was accepted")
 	}
 }
 
-// What cannot be measured as it was asked for is refused.
+// A step has an aim against the other bulk, if there is one. An aim whose steps were not
+// measured is left out.
+func TestBoth(t *testing.T) {
+	for old, want := range map[string]bool{"": false, "/nowhere/bulk": true} {
+		b := &Bench{Options: Options{Count: 2, Old: old}, Bulk: "bulk"}
+		samples, err := b.Section(context.Background(), Section{}, b.Both(func(program, suffix string) Group {
+			return Group{{Name: "a" + suffix, Command: Command{Args: []string{"sh", "-c", ":", program}}}}
+		})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Aim(Aim{Name: "nothing", Value: Ratio(samples, "a", "b", Sample.Total)})
+		aims := b.Result.Sections[0].Aims
+		if got := slices.ContainsFunc(aims, func(a Aim) bool { return a.Name == "a / old" }); got != want {
+			t.Errorf("old %q: %v", old, aims)
+		}
+		if slices.ContainsFunc(aims, func(a Aim) bool { return a.Name == "nothing" }) {
+			t.Errorf("old %q: %v", old, aims)
+		}
+	}
+}
+
+// Settings that cannot be used are rejected.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"BENCH_ROWS", "20", ""},
 		{"BENCH_PARTS", "b,a", ""},
+		{"BENCH_WARM", "0", ""},
 		{"BENCH_PARTS", "a,c", `no part "c"; there are a, b`},
 		{"BENCH_PARTS", "a,", `no part ""`},
 		{"BENCH_ROWS", "3M", "BENCH_ROWS=3M: "},
-		{"BENCH_GO_COUNT", "x", "BENCH_GO_COUNT=x: "},
-		{"BENCH_LARGE", "much", "BENCH_LARGE=much: "},
+		{"BENCH_WARM", "-1", "at least 0"},
 		{"BENCH_COUNT", "0", "at least 1"},
 	} {
 		t.Run(c.name+"="+c.value, func(t *testing.T) {
 			t.Setenv(c.name, c.value)
-			o := Options{Known: []string{"a", "b"}, Count: 3, Name: "bench"}
-			err := o.parse(flag.NewFlagSet("bench", flag.ContinueOnError), nil)
+			o := Options{Known: []string{"a", "b"}, Count: 3}
+			err := o.read()
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -123,37 +131,21 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestMake(t *testing.T) {
-	for name, value := range map[string]string{"BENCH_ROWS": "20", "BENCH_BULK": "/nowhere/bulk", "BENCH_OLD": "/nowhere/old", "BENCH_GO_COUNT": "5", "BENCH_TMP": "/tmp"} {
+func TestCommand(t *testing.T) {
+	for name, value := range map[string]string{"BENCH_ROWS": "20", "BENCH_OLD": "/nowhere/old", "BENCH_WARM": "5", "BENCH_TMP": "/tmp"} {
 		t.Setenv(name, value)
 	}
-	o := Options{Count: 3}
-	if err := o.parse(flag.NewFlagSet("bench", flag.ContinueOnError), nil); err != nil {
+	o := Options{Target: "bench", Count: 3}
+	if err := o.read(); err != nil {
 		t.Fatal(err)
 	}
-	const want = "make bench BENCH_ROWS=20 BENCH_COUNT=3 BENCH_BULK=… BENCH_OLD=… BENCH_GO_COUNT=5"
-	if got := o.Make("bench"); got != want {
+	if got, want := o.command(), "make bench BENCH_ROWS=20 BENCH_COUNT=3 BENCH_OLD=… BENCH_WARM=5"; got != want {
 		t.Errorf("%s, want %s", got, want)
-	}
-	o.built = true
-	if got := o.Make("bench"); got != strings.Replace(want, " BENCH_BULK=…", "", 1) {
-		t.Errorf("%s", got)
-	}
-}
-
-// A program that was given tells its revision itself.
-func TestMeasured(t *testing.T) {
-	b := Bench{Options: Options{Bulk: os.Args[0]}}
-	if err := b.measured(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if m := b.Result.Machine; m.Revision != "v1.2.3" || m.Go != runtime.Version() {
-		t.Errorf("revision %s, %s", m.Revision, m.Go)
 	}
 }
 
 func TestWrite(t *testing.T) {
-	r := Result{Name: "name", Command: "make bench", Machine: Inspect(context.Background(), "."), Sections: []Section{{
+	r := Result{Name: "name", Command: "make bench", Machine: Inspect(context.Background()), Sections: []Section{{
 		Title: "title", Reference: "a",
 		Samples: []Sample{{Step: "a", Round: 1, Rows: 1000, Usage: Usage{Seconds: 1}}, {Step: "b", Round: 1, Rows: 1000, Usage: Usage{Seconds: 2}}},
 		Aims:    []Aim{{"b / a", 2, 1.5, "×"}, {"a / b", 0.5, 0.5, "×"}},
@@ -173,23 +165,23 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What a run tells of itself is in the sample, the time for the disk apart.
+// A sample has what the run reports. The time for the disk is apart.
 func TestBulkOutput(t *testing.T) {
-	folder := t.TempDir()
+	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"manifest.json": `{"counts": {"read": 7}, "files": [{"name": "mapping.csv", "sha256": "abc"}]}`,
+		"manifest.json": `{"files": [{"name": "mapping.csv", "sha256": "abc"}]}`,
 		"timings.json": `{"stages": [{"name": "read", "seconds": 1.5, "busy_seconds": 2}, {"name": "write", "seconds": 1},
 			{"name": "write", "seconds": 2}, {"name": "fsync", "seconds": 0.25}], "details": {"batches": 3, "path": "x"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := Sample{Usage: Usage{Seconds: 5}}
-	if err := s.BulkOutput(folder); err != nil {
+	if err := s.BulkOutput(dir); err != nil {
 		t.Fatal(err)
 	}
-	if s.Rows != 7 || s.Digest != "abc" || s.Fsync != 0.25 || s.Work() != 4.75 || s.Total() != 5 {
+	if s.Digest != "abc" || s.Fsync != 0.25 || s.Work() != 4.75 || s.Total() != 5 {
 		t.Errorf("%+v", s)
 	}
 	if s.Stages["write"] != 3 || s.Stages["batches"] != 3 || fsync([]Sample{s}) != "0.250" {

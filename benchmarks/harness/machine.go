@@ -8,12 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// A Machine is where and with what something was measured. It says nothing that
-// tells the machine from another of its kind.
+// A Machine describes where and with what something was measured. Nothing in it
+// identifies one machine among others of its kind.
 type Machine struct {
 	Date     string            `json:"date"`     // UTC
 	Revision string            `json:"revision"` // of bulk
@@ -25,8 +23,8 @@ type Machine struct {
 	Versions map[string]string `json:"versions,omitempty"` // of the peers
 }
 
-// Inspect describes this machine and the checkout in a folder.
-func Inspect(ctx context.Context, dir string) Machine {
+// Inspect describes this machine and the checkout in the working directory.
+func Inspect(ctx context.Context) Machine {
 	m := Machine{
 		Date: time.Now().UTC().Format(time.DateOnly), Cores: runtime.NumCPU(), Go: runtime.Version(),
 		CPU: runtime.GOARCH, Versions: map[string]string{}, Revision: "unknown",
@@ -38,17 +36,14 @@ func Inspect(ctx context.Context, dir string) Machine {
 		n, _ := strconv.ParseInt(kib, 10, 64)
 		m.RAM = n << 10
 	}
-	var u unix.Utsname
-	if unix.Uname(&u) == nil {
-		m.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
-	}
-	if rev, err := Output(ctx, dir, "git", "describe", "--always", "--dirty"); err == nil {
+	m.Kernel, _ = Output(ctx, "uname", "-sr")
+	if rev, err := Output(ctx, "git", "describe", "--always", "--dirty"); err == nil {
 		m.Revision = rev
 	}
 	return m
 }
 
-// procValue finds the first line "key : value" of a file.
+// procValue returns the value of the first line "key : value" of a file, or "".
 func procValue(file, key string) string {
 	f, err := os.Open(file)
 	if err != nil {

@@ -2,10 +2,11 @@ package harness
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -13,83 +14,55 @@ import (
 // warm is the default of Options.Warm.
 const warm = 2 << 30
 
-// Options are common to the harnesses; each but Known has a variable of the
-// environment, for make, and a flag of the same name.
+// Options are the settings of a harness. The harness sets the first three fields; the
+// others, and Count, are read from variables of the environment, which make passes on.
 type Options struct {
-	Known   []string // the parts that the harness has
-	Rows    int64    // BENCH_ROWS
-	Count   int      // BENCH_COUNT
-	Parts   string   // BENCH_PARTS: some of the parts, separated by commas; "": all
-	Large   bool     // BENCH_LARGE: also what takes long and much of the disk
-	Name    string   // BENCH_NAME: of the result, without extension
-	Results string   // BENCH_RESULTS: folder of the result
+	Target  string   // of make; also the beginning of the default of Name
+	Known   []string // all parts of the harness
+	Count   int64    // BENCH_COUNT: rounds
+	Rows    int64    // BENCH_ROWS: rows of the lists
+	Parts   string   // BENCH_PARTS: parts to measure, separated by commas; "": all
+	Old     string   // BENCH_OLD: another bulk to measure beside this one; "": none
+	Warm    int64    // BENCH_WARM: bytes of memory to touch before each step; 0: none
 	Go      string   // BENCH_GO: the go command
-	Bulk    string   // BENCH_BULK: bulk to measure; "": built from the checkout
-	Old     string   // BENCH_OLD: another bulk to measure beside it; "": none
-	GoCount int      // BENCH_GO_COUNT: counts of the Go benchmarks; 0: Count
-	Tmp     string   // BENCH_TMP: folder for the files; "": that of the system
-	Warm    int64    // BENCH_WARM: bytes of memory that are touched before each step; 0: none
-
-	built bool // Bulk is built from the checkout
+	Name    string   // BENCH_NAME: of the result, without extension
+	Results string   // BENCH_RESULTS: directory of the result
+	Tmp     string   // BENCH_TMP: directory for the files
 }
 
-// parse reads the options from the environment, then from the arguments.
-func (o *Options) parse(f *flag.FlagSet, args []string) error {
-	o.flags(f)
-	if err := fromEnv(f); err != nil {
-		return err
-	}
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("%q: there are flags only", f.Arg(0))
-	}
-	if o.GoCount == 0 {
-		o.GoCount = o.Count
-	}
-	return o.check()
-}
-
-func (o *Options) flags(f *flag.FlagSet) {
-	f.Int64Var(&o.Rows, "rows", 3_000_000, "rows of the lists")
-	f.IntVar(&o.Count, "count", o.Count, "rounds")
-	f.StringVar(&o.Parts, "parts", "", "parts to measure, separated by commas (default: all)")
-	f.BoolVar(&o.Large, "large", false, "measure also what takes long and much of the disk")
-	f.StringVar(&o.Name, "name", o.Name+"-"+time.Now().UTC().Format(time.DateOnly), "name of the result")
-	f.StringVar(&o.Results, "results", o.Results, "folder of the result")
-	f.StringVar(&o.Go, "go", "go", "go command that builds what is measured")
-	f.StringVar(&o.Bulk, "bulk", "", "bulk to measure (default: built from the checkout)")
-	f.StringVar(&o.Old, "old", "", "another bulk to measure beside it")
-	f.IntVar(&o.GoCount, "go-count", 0, "counts of the Go benchmarks (default: as many as rounds)")
-	f.Int64Var(&o.Warm, "warm", warm, "bytes of memory that are touched before each step")
-	f.StringVar(&o.Tmp, "tmp", "", "folder for the files (default: TMPDIR)")
-}
-
-// fromEnv sets each flag that has a variable.
-func fromEnv(f *flag.FlagSet) (err error) {
-	f.VisitAll(func(fl *flag.Flag) {
-		name := "BENCH_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
-		value := os.Getenv(name)
-		if value == "" {
-			return
+// read reads the options from the environment.
+func (o *Options) read() error {
+	o.Rows, o.Warm, o.Go, o.Results, o.Tmp = 3_000_000, warm, "go", "benchmarks/results", os.TempDir()
+	o.Name = o.Target + "-" + time.Now().UTC().Format(time.DateOnly)
+	err := errors.Join(number("BENCH_COUNT", 1, &o.Count), number("BENCH_ROWS", 1, &o.Rows), number("BENCH_WARM", 0, &o.Warm))
+	for name, value := range map[string]*string{"PARTS": &o.Parts, "GO": &o.Go, "NAME": &o.Name, "RESULTS": &o.Results, "TMP": &o.Tmp, "OLD": &o.Old} {
+		if s := os.Getenv("BENCH_" + name); s != "" {
+			*value = s
 		}
-		if wrong := fl.Value.Set(value); wrong != nil {
-			err = errors.Join(err, fmt.Errorf("%s=%s: %w", name, value, wrong))
-		}
-	})
-	return err
-}
-
-// check tells what is wrong with the options.
-func (o *Options) check() error {
-	if o.Rows < 1 || o.Count < 1 {
-		return errors.New("rows and rounds are at least 1")
 	}
 	for part := range strings.SplitSeq(o.Parts, ",") {
 		if o.Parts != "" && !slices.Contains(o.Known, part) {
-			return fmt.Errorf("no part %q; there are %s", part, strings.Join(o.Known, ", "))
+			err = errors.Join(err, fmt.Errorf("BENCH_PARTS: no part %q; there are %s", part, strings.Join(o.Known, ", ")))
 		}
+	}
+	// The steps run in a directory of their own.
+	for _, path := range []*string{&o.Results, &o.Tmp, &o.Old} {
+		if *path != "" {
+			abs, failed := filepath.Abs(*path)
+			*path, err = abs, errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// number reads a number of at least least, if the variable is set.
+func number(name string, least int64, value *int64) (err error) {
+	s := os.Getenv(name)
+	if s == "" {
+		return nil
+	}
+	if *value, err = strconv.ParseInt(s, 10, 64); err != nil || *value < least {
+		return fmt.Errorf("%s=%s: want a whole number of at least %d", name, s, least)
 	}
 	return nil
 }
@@ -99,24 +72,14 @@ func (o *Options) Has(part string) bool {
 	return o.Parts == "" || slices.Contains(strings.Split(o.Parts, ","), part)
 }
 
-// Make is the command that measures the same again, but for where on this machine
-// other programs lie.
-func (o *Options) Make(target string) string {
-	command := fmt.Sprintf("make %s BENCH_ROWS=%d BENCH_COUNT=%d", target, o.Rows, o.Count)
+// command is the command that measures the same again, without paths of this machine.
+func (o *Options) command() string {
+	command := fmt.Sprintf("make %s BENCH_ROWS=%d BENCH_COUNT=%d", o.Target, o.Rows, o.Count)
 	if o.Parts != "" {
 		command += " BENCH_PARTS=" + o.Parts
 	}
-	if o.Large {
-		command += " BENCH_LARGE=1"
-	}
-	if o.Bulk != "" && !o.built {
-		command += " BENCH_BULK=…"
-	}
 	if o.Old != "" {
 		command += " BENCH_OLD=…"
-	}
-	if o.GoCount != o.Count {
-		command += fmt.Sprintf(" BENCH_GO_COUNT=%d", o.GoCount)
 	}
 	if o.Warm != warm {
 		command += fmt.Sprintf(" BENCH_WARM=%d", o.Warm)

@@ -15,13 +15,12 @@ import (
 type Section struct {
 	Title     string   `json:"title"`
 	Note      string   `json:"note,omitempty"`      // what was compared; Markdown
-	Reference string   `json:"reference,omitempty"` // step that the ratios are against; "": no ratios
+	Reference string   `json:"reference,omitempty"` // step to which the others are compared; "": no ratios
 	Samples   []Sample `json:"samples,omitempty"`
 	Aims      []Aim    `json:"aims,omitempty"`
-	Text      string   `json:"text,omitempty"` // preformatted output of a tool
 }
 
-// An Aim is a number with a bound on it.
+// An Aim is a number that should not exceed a limit.
 type Aim struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -29,10 +28,10 @@ type Aim struct {
 	Unit  string  `json:"unit"` // "×", "s", …
 }
 
-// Met reports whether the number is within its bound.
+// Met reports whether the number is within its limit.
 func (a Aim) Met() bool { return a.Value <= a.Limit }
 
-// A Result is all that one run of a harness found.
+// A Result is everything that one run of a harness measured.
 type Result struct {
 	Name     string    `json:"name"`
 	Command  string    `json:"command"`
@@ -40,10 +39,10 @@ type Result struct {
 	Sections []Section `json:"sections"`
 }
 
-// Write writes the result to NAME.md and NAME.json in a folder, and returns the
+// Write writes the result to NAME.md and NAME.json in a directory, and returns the
 // page.
-func (r Result) Write(folder string) (page string, err error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func (r Result) Write(dir string) (page string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	raw, err := json.MarshalIndent(r, "", " ")
@@ -51,7 +50,7 @@ func (r Result) Write(folder string) (page string, err error) {
 		return "", err
 	}
 	page = r.markdown()
-	base := filepath.Join(folder, r.Name)
+	base := filepath.Join(dir, r.Name)
 	return page, errors.Join(os.WriteFile(base+".md", []byte(page), 0o644), os.WriteFile(base+".json", append(raw, '\n'), 0o644))
 }
 
@@ -63,8 +62,8 @@ func (r Result) markdown() string {
 	for _, name := range slices.Sorted(maps.Keys(m.Versions)) {
 		fmt.Fprintf(&b, ", %s %s", name, m.Versions[name])
 	}
-	b.WriteString(".\n\nMedians; in parentheses the least and the most. “total” is with the output on the disk, “fsync” the part " +
-		"of it that waiting for the disk took, where it can be told apart. Ratios are medians of the ratios within a round. Raw samples: `" +
+	b.WriteString(".\n\nMedians; in parentheses the least and the most. “total” is the time until the output is on the disk; “fsync” is " +
+		"its part that waiting for the disk took, where it is known. Ratios are medians of the ratios within a round. Raw samples: `" +
 		r.Name + ".json`.\n")
 	for _, s := range r.Sections {
 		s.markdown(&b)
@@ -90,9 +89,6 @@ func (s Section) markdown(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| %s | %.4g %s | %.4g %s | %s |\n", a.Name, a.Value, a.Unit, a.Limit, a.Unit, verdict)
 	}
-	if s.Text != "" {
-		fmt.Fprintf(b, "\n```\n%s\n```\n", s.Text)
-	}
 }
 
 // table writes a line for each step, in the order of their first samples.
@@ -108,10 +104,10 @@ func (s Section) table(b *strings.Builder) {
 	for _, name := range steps(s.Samples) {
 		of := Of(s.Samples, name)
 		totals := Values(of, Sample.Total)
-		rss := Median(Values(of, func(s Sample) float64 { return float64(s.RSS) }))
+		rss := Median(Values(of, Sample.MiB))
 		rows := float64(of[0].Rows)
 		fmt.Fprintf(b, "| %s | %.3f (%.3f–%.3f) | %s | %.3f | %.1f | %.0f | %.1f | %.3f |", name, Median(totals), slices.Min(totals), slices.Max(totals), fsync(of),
-			Median(Values(of, func(s Sample) float64 { return s.CPU })), rss/(1<<20), rss/rows,
+			Median(Values(of, Sample.cpu)), rss, rss*(1<<20)/rows,
 			Median(Values(of, func(s Sample) float64 { return float64(s.Bytes) }))/1e6, rows/Median(totals)/1e6)
 		if ratios {
 			fmt.Fprintf(b, " %.3f |", Ratio(s.Samples, name, s.Reference, Sample.Total))
@@ -121,7 +117,8 @@ func (s Section) table(b *strings.Builder) {
 	s.stages(b)
 }
 
-// fsync is the median of the time for the disk; "in it" where it is not known.
+// fsync is the median of the time for the disk; "in it" if it is part of the total, but not
+// known.
 func fsync(of []Sample) string {
 	v := Median(Values(of, func(s Sample) float64 { return s.Fsync }))
 	if v == 0 && of[0].FsyncInside {
@@ -130,7 +127,7 @@ func fsync(of []Sample) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// stages tells what the programs say of themselves.
+// stages writes what the programs report.
 func (s Section) stages(b *strings.Builder) {
 	for _, name := range steps(s.Samples) {
 		of := Of(s.Samples, name)

@@ -23,8 +23,8 @@ func Values(samples []Sample, value func(Sample) float64) (out []float64) {
 	return out
 }
 
-// Median is the middle of the values, or of the two in the middle the mean; NaN
-// of none.
+// Median is the middle one of the values, or the mean of the two in the middle; it is NaN
+// if there are none.
 func Median(values []float64) float64 {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
@@ -39,10 +39,10 @@ func MedianOf(samples []Sample, step string, value func(Sample) float64) float64
 	return Median(Values(Of(samples, step), value))
 }
 
-// Ratio is the median over the rounds of a number of one step divided by that of
-// another in the same round.
+// Ratio is the median over the rounds of a number of one step divided by the same number
+// of another step in the same round; it is NaN if one of them was not measured.
 func Ratio(samples []Sample, step, reference string, value func(Sample) float64) float64 {
-	refs := map[int]float64{}
+	refs := map[int64]float64{}
 	for _, s := range Of(samples, reference) {
 		refs[s.Round] = value(s)
 	}

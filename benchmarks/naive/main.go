@@ -1,8 +1,7 @@
-// Command naive does the main job of bulk the way one would write it in an
-// afternoon: net/url, math/big, maps, encoding/csv, everything in memory, one
-// thing after the other. It is a peer of the benchmarks. On the lists of package
-// gen, without rejects and workspaces, it writes the very mapping that bulk writes;
-// on other lists it does not (see canonical).
+// Command naive does the main job of bulk in the way that one would write in an afternoon:
+// net/url, math/big, maps and encoding/csv, in memory and in one goroutine. It is a peer of
+// the benchmarks. On lists of package gen without rejects and workspaces it writes the
+// mapping that bulk writes; on other lists it does not (see canonical).
 //
 //	naive INPUT.csv WORKSPACE OUTPUT.csv
 package main
@@ -26,7 +25,7 @@ const (
 	maxSalt    = 10
 )
 
-// A link is a row of the input and what became of it.
+// A link is a row of the input and its result.
 type link struct {
 	row                       int
 	original, canonical, code string
@@ -62,11 +61,11 @@ func run(input, workspace, output string) error {
 		}
 		return a.row - b.row
 	})
-	settle(links)
+	setOutcomes(links)
 	return write(output, input, workspace, links)
 }
 
-// read reads the first column, after the header.
+// read reads the first column. The first record is the header.
 func read(name string) ([]*link, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -94,8 +93,8 @@ func read(name string) ([]*link, error) {
 	}
 }
 
-// assign gives each canonical URL a code, the smallest URL first where several
-// want the same.
+// assign gives each canonical URL a code. If several want the same code, the URL that
+// sorts first gets it, and the others get their next free one.
 func assign(links []*link, workspace string) error {
 	codes := map[string]*link{} // by canonical URL
 	for _, l := range links {
@@ -122,8 +121,8 @@ func assign(links []*link, workspace string) error {
 	return nil
 }
 
-// settle calls the first row of each code the link and the others duplicates.
-func settle(links []*link) {
+// setOutcomes makes the first row of each code the link and the others duplicates.
+func setOutcomes(links []*link) {
 	last := ""
 	for _, l := range links {
 		l.outcome = "created"
@@ -134,7 +133,7 @@ func settle(links []*link) {
 	}
 }
 
-// code is the beginning of the hash in Base58.
+// code is the beginning of the hash in Base58. A salt of 0 is the first choice of a URL.
 func code(canonical, workspace string, salt int) string {
 	input := canonical + "|" + workspace
 	if salt > 0 {

@@ -1,12 +1,11 @@
 //go:build linux || darwin
 
-// Command postgres is the harness of make bench-postgres: bulk run into a private
-// PostgreSQL server with the durability that a server has by default, beside what
-// psql takes for the finished rows. Its options are those of package harness; the
-// parts are those that steps begin with: 1 to 5, with 6 and 7 after 5, and pgloader.
+// Command postgres is the harness of make bench-postgres: it measures bulk run into a
+// private PostgreSQL server, as durable as a server is by default, beside what psql and
+// pgloader take for the finished rows. Its settings are those of package harness.
 //
-// Every round starts each step with a database of its own, or the one that the
-// step before left where it says so, and with a checkpoint.
+// A step starts with a database of its own, or with the one that the step before it left
+// if that is said, and after a checkpoint.
 package main
 
 import (
@@ -22,21 +21,20 @@ import (
 )
 
 func main() {
-	os.Exit(harness.Main(harness.Options{Known: []string{"1", "2", "3", "4", "5", "pgloader"}, Count: 3, Name: "bench-postgres", Results: "benchmarks/results"},
-		[]string{"./benchmarks/generate"}, run))
+	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "more", "pgloader"}, Count: 3}
+	os.Exit(harness.Main(options, []string{harness.Generator}, run))
 }
 
-// A bench is a run of this harness.
+// A bench is one run of this harness.
 type bench struct {
 	*harness.Bench
 	server  *pgtest.Server
-	version int               // major, of the server
-	content map[string]string // what tables of the same rows hold: by number of rows
+	version int              // major, of the server
+	content map[int64]string // digest of the links in a table, by number of rows
 }
 
 func run(ctx context.Context, h *harness.Bench) (err error) {
-	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true, Tmp: h.Tmp}), content: map[string]string{}}
-	b.Result.Command = b.Make("bench-postgres")
+	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true, Tmp: h.Tmp}), content: map[int64]string{}}
 	defer func() { err = errors.Join(err, b.server.Close()) }()
 	if err := b.server.Start(); err != nil {
 		return err
@@ -49,11 +47,11 @@ func run(ctx context.Context, h *harness.Bench) (err error) {
 	}
 	samples, err := b.Section(ctx, harness.Section{
 		Title: fmt.Sprintf("PostgreSQL, %d rows", b.Rows),
-		Note: "(1) to (3) load finished rows and do nothing else; bulk reads, canonicalizes, hashes, sorts, loads and reports. " +
-			"The table is vacuumed before (6), as autovacuum would do at some time. " +
-			"CPU and memory are those of the client; the server's CPU seconds are below.",
+		Note: "psql and pgloader load finished rows and do nothing else; bulk reads, canonicalizes, hashes, sorts, loads and reports. " +
+			"The table is vacuumed before the run with all existing, as autovacuum would do at some time. " +
+			"CPU and memory are those of the client.",
 		Reference: floor,
-	}, b.Count, b.groups()...)
+	}, b.groups()...)
 	if err != nil {
 		return err
 	}
@@ -63,13 +61,13 @@ func run(ctx context.Context, h *harness.Bench) (err error) {
 
 // inspect notes the versions.
 func (b *bench) inspect(ctx context.Context) error {
-	said, err := harness.Output(ctx, "", b.psql("postgres", "-At", "-c", "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version')")...)
+	said, err := harness.Output(ctx, b.psql("postgres", "-At", "-c", "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_version')")...)
 	if err != nil {
 		return err
 	}
 	major, name, _ := strings.Cut(said, "|") // the name may be 18beta1
 	b.Result.Machine.Versions["PostgreSQL"] = name
-	if said, err := harness.Output(ctx, "", "pgloader", "--root-dir", b.Path("pgloader"), "--version"); err == nil {
+	if said, err := harness.Output(ctx, "pgloader", "--root-dir", "pgloader", "--version"); err == nil {
 		line, _, _ := strings.Cut(said, "\n")
 		b.Result.Machine.Versions["pgloader"] = strings.Trim(strings.TrimPrefix(line, "pgloader version "), `"`)
 	}
@@ -79,19 +77,20 @@ func (b *bench) inspect(ctx context.Context) error {
 
 // prepare makes the lists, the finished rows and the template.
 func (b *bench) prepare(ctx context.Context) error {
-	fmt.Fprintln(b.Out, "making the lists and the finished rows")
-	rows := strconv.FormatInt(b.Rows, 10)
-	for _, list := range []struct{ name, rows, first string }{
-		{"first", rows, "0"}, {"second", rows, rows}, {"few", strconv.Itoa(few), strconv.FormatInt(2*b.Rows, 10)},
-	} {
-		if err := b.Generate(ctx, list.name+".csv", "-rows", list.rows, "-first", list.first, "-duplicates", "0", "-rejects", "0"); err != nil {
+	fmt.Println("making the lists and the finished rows")
+	for _, list := range []struct {
+		name        string
+		rows, first int64
+	}{{"first", b.Rows, 0}, {"second", b.Rows, b.Rows}, {"few", few, 2 * b.Rows}} {
+		if err := b.Generate(ctx, list.name+".csv", list.rows, "-first", strconv.FormatInt(list.first, 10), "-duplicates", "0"); err != nil {
 			return err
 		}
 	}
-	for _, list := range [][2]string{{"first", template}, {"second", database}} {
-		if err := b.finish(ctx, list[0], list[1]); err != nil {
-			return err
-		}
+	if err := b.finish(ctx, "first", template); err != nil {
+		return err
+	}
+	if err := b.finish(ctx, "second", database); err != nil {
+		return err
 	}
 	return b.server.ExecContext(ctx, template, vacuum)
 }

@@ -4,101 +4,79 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
-	"time"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
 
-// few is how many rows step (7) adds.
-const few = 10_000
-
-// settling is what a process of the server may take to end after its client.
-const settling = 100 * time.Millisecond
+const (
+	few = 10_000     // rows that the last run adds
+	out = "out.bulk" // output directory of all runs
+)
 
 // Names of the steps.
 const (
-	inputOrder = `(1) \copy, input order, indexed table`
-	codeOrder  = `(2) \copy, code order, indexed table`
-	floor      = `(3) floor: one transaction, COPY binary FREEZE`
-	floorPsql  = `(3) the same by \copy`
-	first      = "(4) bulk run, empty database"
-	second     = "(5) bulk run, as many new rows again"
-	secondCopy = `(5) \copy, code order, as many new rows again`
-	again      = "(6) bulk run, all existing"
-	little     = "(7) bulk run, 10,000 new rows"
+	inputOrder = `\copy, input order, indexed table`
+	floor      = "floor: one transaction, COPY binary FREEZE"
+	first      = "bulk run, empty database"
+	second     = "bulk run, as many new rows again"
+	secondCopy = `\copy, code order, as many new rows again`
+	again      = "bulk run, all existing"
+	little     = "bulk run, 10,000 new rows"
 	withLoader = "pgloader, input order, indexed table"
 )
 
-// groups lists the steps of a round.
+// groups returns the groups of steps of the parts to measure.
 func (b *bench) groups() (groups []harness.Group) {
 	rows := b.Rows
-	bulk := func(program, suffix string) []harness.Group {
-		return []harness.Group{
-			{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)},
-			{
+	if b.Has("copy") {
+		groups = append(groups, harness.Group{b.copy(inputOrder, "first.input.txt", rows, b.indexed)})
+	}
+	if b.Has("floor") {
+		groups = append(groups, harness.Group{b.floor()})
+	}
+	if b.Has("first") {
+		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
+			return harness.Group{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)}
+		})...)
+	}
+	if b.Has("more") {
+		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
+			return harness.Group{
 				b.bulk(program, second+suffix, "second.csv", rows, 2*rows, b.fromBase),
 				b.bulk(program, again+suffix, "second.csv", rows, 2*rows, b.vacuum),
 				b.bulk(program, little+suffix, "few.csv", few, 2*rows+few, nil),
-			},
-		}
+			}
+		})...)
+		groups = append(groups, harness.Group{b.copy(secondCopy, "second.code.txt", 2*rows, b.fromBase)})
 	}
-	all := append([]harness.Group{
-		{b.copy(inputOrder, "first.input.txt", rows, b.indexed)},
-		{b.copy(codeOrder, "first.code.txt", rows, b.indexed)},
-		{b.floor(floor, "COPY links FROM '"+b.Path("first.code.bin")+"' (FORMAT binary, FREEZE);\n")},
-		{b.floor(floorPsql, `\copy links from '`+b.Path("first.code.bin")+`' (format binary, freeze)`+"\n")},
-	}, bulk(b.Bulk, "")...)
-	all = append(all, harness.Group{b.copy(secondCopy, "second.code.txt", 2*rows, b.fromBase)})
-	if b.Old != "" {
-		all = append(all, bulk(b.Old, " (old)")...)
-	}
-	if path, err := exec.LookPath("pgloader"); err == nil {
-		all = append(all, harness.Group{b.loader(path)})
-	} else {
-		fmt.Fprintln(b.Out, "pgloader is not installed: not measured")
-	}
-	for _, g := range all {
-		if b.Has(strings.Trim(g[0].Name[:3], "()")) || strings.HasPrefix(g[0].Name, "pgloader") && b.Has("pgloader") {
-			groups = append(groups, g)
+	if b.Has("pgloader") {
+		if path, err := exec.LookPath("pgloader"); err == nil {
+			groups = append(groups, harness.Group{b.loader(path)})
+		} else {
+			fmt.Println("pgloader is not measured:", err)
 		}
 	}
 	return groups
 }
 
-// step completes a step: the checkpoint before it, the processor time of the
-// server, and that the table holds in the end what it should.
-func (b *bench) step(name string, rows, total int64, prepare func(context.Context) error, command harness.Command, done func(*harness.Sample) error) harness.Step {
-	var before float64
+// step completes a step with the checkpoint before it and, in the first round, the check
+// that the table then holds total links. prepare may be nil.
+func (b *bench) step(name string, rows, total int64, prepare func(context.Context) error, args ...string) harness.Step {
 	return harness.Step{
-		Name: name, Rows: rows,
+		Name: name, Rows: rows, Command: harness.Command{Args: args},
 		Prepare: func(ctx context.Context) error {
-			if prepare != nil {
-				if err := prepare(ctx); err != nil {
-					return err
-				}
+			err := os.RemoveAll(out)
+			if err == nil && prepare != nil {
+				err = prepare(ctx)
 			}
-			err := b.server.ExecContext(ctx, "postgres", "CHECKPOINT")
-			time.Sleep(settling)
-			before = b.serverCPU()
-			return err
+			return errors.Join(err, b.server.ExecContext(ctx, "postgres", "CHECKPOINT"))
 		},
-		Command: func() harness.Command { return command },
 		Done: func(ctx context.Context, s *harness.Sample) error {
 			s.FsyncInside = true
-			if done != nil {
-				if err := done(s); err != nil {
-					return err
-				}
-			}
-			if s.Stages == nil {
-				s.Stages = map[string]float64{}
-			}
-			time.Sleep(settling)
-			s.Stages["server_cpu_seconds"] = b.serverCPU() - before
 			if s.Round > 1 {
 				return nil
 			}
@@ -109,65 +87,64 @@ func (b *bench) step(name string, rows, total int64, prepare func(context.Contex
 
 // copy is psql loading a file of finished rows.
 func (b *bench) copy(name, file string, total int64, prepare func(context.Context) error) harness.Step {
-	command := harness.Command{Args: b.psql(database, "-c", `\copy links from '`+b.Path(file)+`'`)}
-	return b.step(name, b.Rows, total, prepare, command, nil)
+	return b.step(name, b.Rows, total, prepare, b.psql(database, "-c", `\copy links from '`+file+`'`)...)
 }
 
-// floor is the least that loading can take: a new table, no index until the end. The
-// line that loads comes with its end.
-func (b *bench) floor(name, load string) harness.Step {
-	script := b.Path("floor.sql")
+// floor is the least that loading can take: a new table, and its indexes at the end.
+func (b *bench) floor() harness.Step {
 	prepare := func(ctx context.Context) error {
 		if err := b.empty(ctx); err != nil {
 			return err
 		}
-		return os.WriteFile(script, []byte("BEGIN;\nSET LOCAL maintenance_work_mem = '512MB';\nSET LOCAL max_parallel_maintenance_workers = 4;\n"+
-			table+load+constraints+"COMMIT;\n"), 0o644)
+		return os.WriteFile("floor.sql", []byte(`BEGIN;
+SET LOCAL maintenance_work_mem = '512MB';
+SET LOCAL max_parallel_maintenance_workers = 4;
+CREATE TABLE links (
+  workspace_id text COLLATE "C" NOT NULL, short_code text COLLATE "C" NOT NULL, url_key uuid NOT NULL,
+  canonical_url text NOT NULL, original_url text, run_id integer NOT NULL,
+  created_at timestamptz NOT NULL, updated_at timestamptz NOT NULL);
+COPY links FROM '`+b.Path("first.code.bin")+`' (FORMAT binary, FREEZE);
+ALTER TABLE links ADD PRIMARY KEY (workspace_id, short_code);
+ALTER TABLE links ADD UNIQUE (url_key);
+COMMIT;
+`), 0o644)
 	}
-	return b.step(name, b.Rows, b.Rows, prepare, harness.Command{Args: b.psql(database, "-f", script)}, nil)
+	return b.step(floor, b.Rows, b.Rows, prepare, b.psql(database, "-f", "floor.sql")...)
 }
 
-// bulk is a run of a bulk over a list.
+// bulk is a run of a bulk over a list. prepare may be nil.
 func (b *bench) bulk(program, name, list string, rows, total int64, prepare func(context.Context) error) harness.Step {
-	out := b.Path("out.bulk")
-	args := []string{program, "run", list, "--workspace", "demo", "--db", b.url(database), "--out", out, "--as-of", harness.AsOf, "--log-format", "text"}
-	return b.step(name, rows, total, func(ctx context.Context) error {
-		if err := harness.Remove(out)(ctx); err != nil || prepare == nil {
-			return err
-		}
-		return prepare(ctx)
-	}, harness.Command{Args: args, Dir: b.Work}, func(s *harness.Sample) error { return s.BulkOutput(out) })
+	step := b.step(name, rows, total, prepare, program, "run", list, "--workspace", "demo", "--db", b.url(database), "--out", out, "--as-of", harness.AsOf)
+	done := step.Done
+	step.Done = func(ctx context.Context, s *harness.Sample) error {
+		return errors.Join(s.BulkOutput(out), done(ctx, s))
+	}
+	return step
 }
 
 // loader is pgloader loading the rows in the order of the input.
 func (b *bench) loader(path string) harness.Step {
-	script := b.Path("pgloader.load")
 	prepare := func(ctx context.Context) error {
 		if err := b.indexed(ctx); err != nil {
 			return err
 		}
-		return os.WriteFile(script, fmt.Appendf(nil, `LOAD COPY FROM '%s'
+		return os.WriteFile("pgloader.load", fmt.Appendf(nil, `LOAD COPY FROM '%s'
   INTO postgresql://postgres@unix:%s:%d/%s
   TARGET TABLE public.links
   WITH delimiter '\t', null '\N';
 `, b.Path("first.input.txt"), b.server.Socket(), b.server.Port(), database), 0o644)
 	}
-	args := []string{path, "--quiet", "--on-error-stop", "--root-dir", b.Path("pgloader"), script}
-	return b.step(withLoader, b.Rows, b.Rows, prepare, harness.Command{Args: args, Dir: b.Work}, nil)
+	return b.step(withLoader, b.Rows, b.Rows, prepare, path, "--quiet", "--on-error-stop", "--root-dir", "pgloader", "pgloader.load")
 }
 
 // aims compares the steps that were measured with what they should take.
 func (b *bench) aims(samples []harness.Sample) {
 	ratio := func(step, reference string, limit float64) {
-		if v := harness.Ratio(samples, step, reference, harness.Sample.Total); v == v {
-			b.Aim(harness.Aim{Name: step + " / " + reference, Unit: "×", Value: v, Limit: limit})
-		}
+		b.Aim(harness.Aim{Name: step + " / " + reference, Unit: "×", Limit: limit, Value: harness.Ratio(samples, step, reference, harness.Sample.Total)})
 	}
 	ratio(first, floor, 1.3)
 	ratio(first, inputOrder, 0.2)
 	ratio(second, secondCopy, 1.3)
 	ratio(again, floor, 4/3.8)
-	if v := harness.MedianOf(samples, little, harness.Sample.Total); v == v {
-		b.Aim(harness.Aim{Name: little, Unit: "s", Value: v, Limit: 1})
-	}
+	b.Aim(harness.Aim{Name: little, Unit: "s", Limit: 1, Value: harness.MedianOf(samples, little, harness.Sample.Total)})
 }

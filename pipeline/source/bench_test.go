@@ -36,7 +36,7 @@ func countRows(workers int, in *Input) (int64, error) {
 	return n.Load(), err
 }
 
-// workers are the numbers of them that are compared.
+// workers are the numbers of workers to compare.
 var workers = []int{1, 2, 4}
 
 func benchData(cols int, quoted bool, rows int) []byte {
@@ -83,8 +83,8 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkReadFormats reads a URL and two short columns from files of the other
-// formats.
+// BenchmarkReadFormats reads files of the other formats. Text has only URLs, the others
+// two more short columns.
 func BenchmarkReadFormats(b *testing.B) {
 	const n = 200_000
 	type row struct {
@@ -130,7 +130,7 @@ func BenchmarkReadFormats(b *testing.B) {
 	}
 }
 
-// BenchmarkSplit is the parsing alone: no digest, no other goroutine.
+// BenchmarkSplit measures only the parsing, without the digest and other goroutines.
 func BenchmarkSplit(b *testing.B) {
 	const rows = 100_000
 	for cols := 1; cols <= 3; cols++ {

@@ -5,29 +5,25 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"golang.org/x/sync/errgroup"
 )
 
-// benchRows is how many links stand for "a load"; the figures in the comments
-// and in benchmarks/results are for 3000000.
+// benchRows is how many links a load has; the figures in comments of this package are for
+// 3000000.
 var benchRows = flag.Int("rows", 100_000, "links of a benchmark's load")
 
-// generated makes the links from to to of one workspace, of about 80 bytes, in
-// code order.
+// generated makes the links with the numbers from to to-1 of one workspace, in code order.
+// A URL has about 80 bytes.
 func generated(from, to int) []sink.Link {
 	scheme, err := codegen.New(codegen.DefaultLength)
 	if err != nil {
@@ -50,7 +46,7 @@ func generated(from, to int) []sink.Link {
 	return out
 }
 
-// pieces hands out links 4,096 at a time.
+// pieces yields links, 4,096 at a time.
 func pieces(links []sink.Link) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		for c := range slices.Chunk(links, 4096) {
@@ -75,7 +71,7 @@ func newBench(b *testing.B) *bench {
 	return &bench{b, s, s.Database(b)}
 }
 
-// fresh empties the database and settles what it still has to write.
+// fresh empties the database and lets the server write to the disk what is pending.
 func (b *bench) fresh() {
 	execute(b, b.dsn, "DROP SCHEMA public CASCADE")
 	execute(b, b.dsn, "CREATE SCHEMA public")
@@ -108,7 +104,7 @@ func (b *bench) load(links []sink.Link) {
 	noError(b, err)
 }
 
-// lookup asks for the links as the pipeline does, and returns how many there are.
+// lookup looks the links up as the pipeline does, and returns how many the store has.
 func (b *bench) lookup(links []sink.Link, callers, size int) int {
 	store, s := b.session()
 	defer store.Close()
@@ -142,7 +138,7 @@ func (b *bench) lookup(links []sink.Link, callers, size int) int {
 	return total
 }
 
-// measure runs f after prepare, which is not timed, and reports rows a second.
+// measure runs prepare, which is not timed, and f, and reports rows a second.
 func (b *bench) measure(name string, rows int, prepare, f func()) {
 	b.Run(fmt.Sprintf("rows=%d/%s", rows, name), func(b *testing.B) {
 		for b.Loop() {
@@ -155,22 +151,19 @@ func (b *bench) measure(name string, rows int, prepare, f func()) {
 	})
 }
 
+// BenchmarkStore measures loads and lookups. make bench-postgres measures the same beside
+// what psql takes.
 func BenchmarkStore(tb *testing.B) {
 	b := newBench(tb)
 	n := *benchRows
 	first, second := generated(0, n), generated(n, 2*n)
-	file, other := filepath.Join(b.TempDir(), "first.bin"), filepath.Join(b.TempDir(), "second.bin")
-	writeBinary(b, file, first)
-	writeBinary(b, other, second)
 	nothing := func() {}
 
 	one := func() { b.fresh(); b.load(first); execute(b, b.dsn, "CHECKPOINT") }
-	b.measure("into=empty/way=floor", n, b.fresh, func() { b.floor(file) })
-	b.measure("into=empty/way=store", n, b.fresh, func() { b.load(first) })
-	b.measure("into=same/way=copy", n, one, func() { b.copy(connect(b, b.dsn), other, "") })
-	b.measure("into=same/way=store", n, one, func() { b.load(second) })
+	b.measure("into=empty", n, b.fresh, func() { b.load(first) })
+	b.measure("into=same", n, one, func() { b.load(second) })
 	few := generated(2*n, 2*n+n/300)
-	b.measure(fmt.Sprintf("into=%d/way=store", 2*n), len(few), func() {}, func() {
+	b.measure(fmt.Sprintf("into=%d", 2*n), len(few), func() {}, func() {
 		if got := b.lookup(few, 2, len(few)/2); got != 0 {
 			b.Fatal(got)
 		}
@@ -189,50 +182,6 @@ func BenchmarkStore(tb *testing.B) {
 			}
 		})
 	}
-}
-
-// writeBinary writes a file for COPY.
-func writeBinary(b *bench, path string, links []sink.Link) {
-	f, err := os.Create(path)
-	noError(b, err)
-	defer f.Close()
-	e := newEncoder(sink.Run{ID: 1, AsOf: time.Now()})
-	var data []byte
-	for i := range links {
-		data, _ = e.append(data, &links[i])
-	}
-	first := true
-	_, err = io.Copy(f, newStream(func() (batch, error) {
-		if !first {
-			return batch{}, io.EOF
-		}
-		first = false
-		return batch{data: data}, nil
-	}))
-	noError(b, err)
-}
-
-// floor is the first load by SQL alone.
-func (b *bench) floor(file string) {
-	n := newNames("", "links")
-	conn := connect(b, b.dsn)
-	noError(b, execAll(context.Background(), conn, "BEGIN", "SET LOCAL maintenance_work_mem = '512MB'",
-		"SET LOCAL max_parallel_maintenance_workers = 4", createTable(n.links, linksColumns[:], "")))
-	b.copy(conn, file, ", FREEZE", append(n.constraints(), "COMMIT")...)
-}
-
-// copy sends a file as it is over one connection, executes what follows, and
-// closes the connection.
-func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
-	defer conn.Close(context.Background())
-	data, err := os.Open(file)
-	noError(b, err)
-	defer data.Close()
-	_, err = conn.PgConn().CopyFrom(context.Background(), data, copyInto("links", linksColumns[:], options))
-	if err == nil {
-		err = execAll(context.Background(), conn, then...)
-	}
-	noError(b, err)
 }
 
 func BenchmarkEncode(b *testing.B) {

@@ -17,8 +17,8 @@ import (
 
 const benchRows = 1_000_000
 
-// benchLinks are rows/n links of each of n workspaces as the pipeline makes
-// them: canonical URLs of about 80 bytes, codes of ten characters, in their order.
+// benchLinks returns rows/n links of each of n workspaces, as the pipeline makes them:
+// canonical URLs of about 80 bytes and codes of ten characters, in code order.
 func benchLinks(n, from, rows int) (out []sink.Link) {
 	scheme, err := codegen.New(codegen.DefaultLength)
 	if err != nil {
@@ -35,7 +35,7 @@ func benchLinks(n, from, rows int) (out []sink.Link) {
 	return inOrder(out)
 }
 
-// inOrder lays the bytes of the links one after the other, as a sort leaves them.
+// inOrder copies the bytes of the links one after the other, as the sort leaves them.
 func inOrder(links []sink.Link) []sink.Link {
 	size := 0
 	for _, l := range links {
@@ -53,8 +53,9 @@ func inOrder(links []sink.Link) []sink.Link {
 	return links
 }
 
-// perRow reports rates, processor time and allocations of b.N times rows. The
-// processor time is what to compare on a machine that others use, too.
+// perRow runs prepare, which is not timed, and f, b.N times. It reports rates, processor
+// time and allocations per row. Compare the processor time if other programs run on the
+// machine.
 func perRow(b *testing.B, rows int, what string, prepare, f func()) {
 	var mallocs uint64
 	var cpu time.Duration
@@ -93,7 +94,7 @@ func workspacesOf(links []sink.Link) (out []string) {
 	return out
 }
 
-// BenchmarkLoad counts from the lock to the finished run and the closed file.
+// BenchmarkLoad measures from the lock to the finished run and the closed file.
 func BenchmarkLoad(b *testing.B) {
 	for _, c := range []struct{ existing, workspaces int }{{0, 1}, {0, 100}, {benchRows, 1}, {benchRows, 100}} {
 		b.Run(fmt.Sprintf("rows=1M/existing=%dM/workspaces=%d", c.existing/benchRows, c.workspaces), func(b *testing.B) {
@@ -149,7 +150,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// every takes each n-th link.
+// every returns every n-th link.
 func every(links []sink.Link, n int) (out []sink.Link) {
 	for i := 0; i < len(links); i += n {
 		out = append(out, links[i])
