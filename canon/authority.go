@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// appendAuthority appends scheme and authority in canonical form. Faults are
-// found in the order userinfo, port, host.
+// appendAuthority appends scheme and authority in canonical form. It checks
+// userinfo, port and host, in this order.
 func (p Profile) appendAuthority(dst []byte, u splitURL) ([]byte, error) {
 	dst = appendScheme(dst, u.scheme)
 	dst = append(dst, "://"...)
@@ -34,8 +34,8 @@ func appendScheme(dst, scheme []byte) []byte {
 }
 
 // appendUserinfo appends userinfo, which ends with '@' or is empty, escaped as
-// browsers do: only the first colon separates, and an empty password is
-// dropped with it.
+// browsers do. The first colon ends the user name. It is dropped if the password
+// is empty.
 func (p Profile) appendUserinfo(dst, userinfo []byte) ([]byte, error) {
 	if len(userinfo) == 0 {
 		return dst, nil
@@ -58,8 +58,8 @@ func (p Profile) appendUserinfo(dst, userinfo []byte) ([]byte, error) {
 // noPort stands for a port that the canonical form does not show.
 const noPort = -1
 
-// parsePort reads a port with its colon, or nothing. RFC 3986 §6.2.3: neither
-// an empty port nor the scheme's own is shown.
+// parsePort reads a port, which starts with its colon or is empty. The result is
+// noPort if the port is empty or the scheme's own (RFC 3986 §6.2.3).
 func parsePort(port []byte, secure bool) (int, error) {
 	if len(port) <= len(":") {
 		return noPort, nil

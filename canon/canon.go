@@ -1,30 +1,78 @@
-// Package canon gives a URL its canonical form: the bytes by which two
-// spellings of one URL are known to be the same.
+// Package canon computes the canonical form of a URL. Two URLs are the same link
+// exactly when their canonical forms are equal, byte for byte.
 //
-// The rules are those of the page canonicalization.md, profile linkforge-1;
-// its worked cases are testdata/canonical.jsonl. The package builds on RFC 3986
-// (syntax, §6.2.2 and §6.2.3 for normalisation), the WHATWG URL standard (hosts,
-// and what browsers read where the RFC is silent), UTS #46 (internationalized
-// names) and RFC 5952 (IPv6). For every input:
+// The canonical URL is the identity of a link, never its destination: a redirect
+// service must serve the original URL. A fragment is not part of the identity, so
+// all fragments of a page are one link.
 //
-//   - the form of a form is itself;
-//   - the form is ASCII, a valid RFC 3986 URI of at most 8,192 bytes, without
-//     '|', space or control character;
-//   - the form of what a browser makes of a URL is the form of the URL.
+// # The rules
 //
-// [Profile.Append] is the way of a row. [Trim] is its first step alone.
-// [Detail] and [Profile.Explain] tell a person why a URL was refused and how
-// its form came about; they are slower, and allocate.
+// These are the rules of profile linkforge-1 in brief. README.md beside this
+// package has each of them in full, with examples and with its source; it is
+// enough to write another implementation. The steps are taken in this order, and
+// the first that finds a fault gives the reason why a URL is refused.
+//
+//	step       rule                                        refused as
+//	---------  ------------------------------------------  ------------------
+//	trim       bytes 0x00-0x20 and Unicode white space     empty
+//	           go at both ends
+//	controls   none inside                                 control_character
+//	scheme     http or https, in lower case                unsupported_scheme
+//	                                                       missing_scheme
+//	authority  two slashes must follow; \ counts as /      missing_authority
+//	userinfo   "@" and ":@" are dropped, all else refused  userinfo
+//	port       the scheme's own and empty ones are         bad_port
+//	           dropped, and leading zeros
+//	host       lower case, escapes decoded; UTS #46 if     empty_host
+//	           not ASCII; IPv4 dotted decimal as WHATWG    bad_host
+//	           reads it; IPv6 as RFC 5952 writes it
+//	path       \ is /; escapes normalised; dot segments
+//	           removed; runs of / become one; no / at
+//	           the end; "" becomes /
+//	query      escapes normalised; split at &; empty
+//	           pieces dropped; sorted by what is before
+//	           the first =, with equal ones in their order
+//	fragment   dropped
+//	length     at most 65,536 bytes of input after trim,   too_long
+//	           8,192 of canonical form
+//
+// Escapes normalised: %XX of a letter, digit, "-", ".", "_" or "~" is decoded;
+// any other %XX stays, with upper-case digits; a "%" that starts no escape
+// becomes %25; a byte that is not allowed in its place becomes %XX.
+//
+//	HTTP://Example.com:80/a/../b/?y=2&x=1#top  → http://example.com/b?x=1&y=2
+//	http://example.com/%7ejoe/%c3%a9           → http://example.com/~joe/%C3%A9
+//	http://bücher.example\a                    → http://xn--bcher-kva.example/a
+//	http://127.1                               → http://127.0.0.1/
+//	http://joe:pw@example.com/                 → userinfo
+//	ftp://example.com/                         → unsupported_scheme
+//
+// For every input:
+//
+//   - the canonical form of a canonical form is itself;
+//   - it is ASCII, a valid RFC 3986 URI of at most 8,192 bytes, without '|',
+//     space or control character;
+//   - a URL and what a WHATWG URL parser makes of it have the same canonical
+//     form, if both have one.
+//
+// testdata/canonical.jsonl has 267 worked cases.
+//
+// # Use
+//
+// [Profile.Append] is what runs for each row. [Trim] is its first step alone.
+// [Detail] and [Profile.Explain] tell a person why a URL was refused, and which
+// rules changed it; they are slower, and allocate. A [Profile] can also keep user
+// information, under another name.
 //
 // # Compatibility
 //
-// The form is the identity of stored links, so the rules never change under a
-// name that [Profile.Name] returns: other rules are another name. The reasons
-// are a closed list and keep their spelling. The texts of Detail and the rule
-// names of Explain are for people and may change.
+// The canonical form is the identity of stored links, so the rules never change
+// under a name that [Profile.Name] returns: other rules have another name. The
+// reasons are a closed list and keep their spelling. The texts of Detail and the
+// rule names of Explain are for people and may change.
 //
-// The package is pure: it knows of no files, stores or goroutines, and all of
-// it is safe for concurrent use.
+// The package knows no files, stores or goroutines. All of it is safe for
+// concurrent use.
 package canon
 
 import "fmt"
@@ -39,13 +87,14 @@ type Profile struct {
 	// KeepUserinfo keeps a user name and password instead of refusing them.
 	KeepUserinfo bool
 
-	// MaxLength is the greatest length of a canonical form in bytes; 0 means
-	// 8,192, which is also the most it can be. It decides what is refused and
-	// never how a form is spelled, so it is no part of the name.
+	// MaxLength is the greatest length of a canonical form in bytes, 1 to 8,192;
+	// 0 means 8,192. It decides what is refused and never how a form is spelled,
+	// so it is not part of the name.
 	MaxLength int
 }
 
-// Name returns the name under which the forms of p are comparable.
+// Name returns the name of the rules: linkforge-1 or linkforge-1+userinfo.
+// Canonical forms may be compared only under one name.
 func (p Profile) Name() string {
 	if p.KeepUserinfo {
 		return "linkforge-1+userinfo"
@@ -68,11 +117,11 @@ func (p Profile) limit() int {
 	return p.MaxLength
 }
 
-// Append appends the canonical form of raw to dst. If raw is refused it returns
-// dst as it was, and a [Reason]: that of the first rule, in the order of the
-// page, that finds a fault. raw may hold any bytes; it must not overlap the
-// capacity of dst. Only internationalized names, IPv6 literals and queries of
-// very many parameters cost an allocation besides the growth of dst.
+// Append appends the canonical form of raw to dst. If raw is refused, it returns
+// dst as it was and a [Reason], that of the first step that finds a fault. raw may
+// hold any bytes; it must not overlap the capacity of dst. Apart from the growth
+// of dst, only internationalized names, IPv6 literals and queries of more than 32
+// pieces allocate.
 func (p Profile) Append(dst, raw []byte) ([]byte, error) {
 	s := Trim(raw)
 	n, at := scan(s)
@@ -85,7 +134,7 @@ func (p Profile) Append(dst, raw []byte) ([]byte, error) {
 	return append(dst, s[:n]...), nil
 }
 
-// appendFrom does what is left to do once scan has found s[:n] canonical.
+// appendFrom does the rest, where scan has found that s[:n] is canonical.
 func (p Profile) appendFrom(dst, s []byte, n int, at stage) ([]byte, error) {
 	if len(s) == 0 {
 		return dst, Empty

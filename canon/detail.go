@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Detail returns a sentence that tells a person why raw was refused for reason
-// r, quoting at most a few dozen bytes of the part at fault. It is printable
-// UTF-8, in lower case but for what it quotes, and never shows a password. It is
-// empty if r is not a reason of this package.
+// Detail tells a person why raw was refused for reason r. The text is printable
+// UTF-8 and starts in lower case. It quotes at most a few dozen bytes of the part
+// at fault, and never a password. It is empty if r is not a reason of this
+// package.
 func Detail(raw []byte, r Reason) string {
 	s := Trim(raw)
 	u, _ := split(s)
@@ -48,14 +48,14 @@ func missingDetail(s []byte) string {
 	return input + " does not start with http:// or https://"
 }
 
-// hasAt reports whether s has an '@', escaped or not: what stands before it may be a
-// password.
+// hasAt reports whether s has an '@', escaped or not. What is before an '@' may be
+// a password.
 func hasAt(s []byte) bool {
 	return bytes.IndexByte(s, '@') >= 0 || bytes.Contains(s, []byte("%40"))
 }
 
-// cutColon cuts s at its first colon, escaped or not: what stands after it may be a
-// password.
+// cutColon cuts s at its first colon, escaped or not. What is after a colon may be
+// a password.
 func cutColon(s []byte) (before, after []byte, found bool) {
 	for i, c := range s {
 		if c == ':' {
@@ -89,8 +89,9 @@ func userinfoDetail(u splitURL) string {
 	return fmt.Sprintf("user name %s and password before %s", quote(user), namedHost(u))
 }
 
-// namedHost names the host, but not what it is if there is a colon in or before it
-// and an '@' in it or later: it may then be part of a password, as a port may.
+// namedHost returns "host" and the host. It leaves the host out if a colon is in it
+// or before it and an '@' is in it or after it: the host may then be a part of a
+// password that has an unescaped slash.
 func namedHost(u splitURL) string {
 	_, _, before := cutColon(u.userinfo)
 	_, _, in := cutColon(u.host)
@@ -100,8 +101,8 @@ func namedHost(u splitURL) string {
 	return "host " + quote(u.host)
 }
 
-// portDetail hides the port if an '@' is in it or comes later: what looks like a
-// port may then be a password with an unescaped slash in it.
+// portDetail leaves the port out if an '@' is in it or after it. What looks like a
+// port may then be a part of a password that has an unescaped slash.
 func portDetail(u splitURL) string {
 	digits := bytes.TrimPrefix(u.port, []byte(":"))
 	port := "port " + quote(digits)
@@ -116,7 +117,7 @@ func portDetail(u splitURL) string {
 	return port + " is above 65535"
 }
 
-// hostDetail goes through the checks of appendHost.
+// hostDetail repeats the checks of appendHost until one fails.
 func hostDetail(u splitURL) string {
 	host, quoted := u.host, namedHost(u)
 	if len(host) > 0 && host[0] == '[' {

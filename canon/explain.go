@@ -2,13 +2,13 @@ package canon
 
 import "bytes"
 
-// A Step is one rule at work, and the whole URL after it. That has the bytes of the
-// input, which need not be UTF-8.
+// A Step is a rule that changed a URL, and the whole URL after it. The URL need not
+// be UTF-8.
 type Step struct {
 	Rule, After string
 }
 
-// The parts of a URL, in order, as an explanation changes them.
+// The parts of a URL, in their order.
 const (
 	partScheme = iota
 	partSlashes
@@ -27,7 +27,7 @@ type explanation struct {
 	steps []Step
 }
 
-// set replaces a part, and notes the rule if that changes anything.
+// set replaces a part. If that changes the part, it adds a step.
 func (e *explanation) set(rule string, part int, text []byte) {
 	if bytes.Equal(e.parts[part], text) {
 		return
@@ -36,9 +36,10 @@ func (e *explanation) set(rule string, part int, text []byte) {
 	e.steps = append(e.steps, Step{rule, string(bytes.Join(e.parts[:], nil))})
 }
 
-// Explain returns the rules that change raw, in order, each from where the last has
-// ended to, in the end, the form that [Profile.Append] gives. If raw is refused there
-// are no steps, and the error is the [Reason].
+// Explain returns the rules that change raw, in their order. Each starts from the URL
+// of the step before it. The last step has the form that [Profile.Append] gives; if
+// there is none, raw is canonical. If raw is refused there are no steps, and the error
+// is the [Reason].
 func (p Profile) Explain(raw []byte) ([]Step, error) {
 	if _, err := p.Append(nil, raw); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 	if len(s) < len(raw) {
 		e.steps = append(e.steps, Step{"trim", string(s)})
 	}
-	u, _ := split(s) // Append has found no fault, neither here nor in the authority
+	u, _ := split(s) // no errors here and in the authority: Append has found none
 	path, query, fragment := splitRest(u.rest)
 	e.parts = [...][]byte{u.scheme, u.slashes, u.userinfo, u.host, u.port, path, query, fragment}
 	e.authority(p, u)

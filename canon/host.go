@@ -8,14 +8,15 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// UnicodeVersion is the version of the tables by which internationalized names
-// become ASCII. TestTables compares them with those of Unicode 15.0: newer ones may
-// accept more code points, and give none that was accepted another form.
+// UnicodeVersion is the version of the tables that make internationalized names
+// ASCII. TestTables compares them with those of Unicode 15.0: newer tables may accept
+// more code points, but must not change the form of any that 15.0 accepts.
 const UnicodeVersion = idna.UnicodeVersion
 
-// uts46 maps and checks as ToASCII of UTS #46 does, as WHATWG uses it: non-transitional,
-// with the checks of joiners and of bidirectional text, without the limits of STD3, of
-// hyphens and of length. It is never written again. The last step is appendName's.
+// uts46 maps and checks as ToASCII of UTS #46 does, with the parameters of WHATWG URL
+// §3.3: non-transitional, with the checks of joiners and of bidirectional text, without
+// those of STD3, of hyphens and of length. It is read only. appendName does the last
+// step of ToASCII.
 var uts46 = idna.New(
 	idna.MapForLookup(),
 	idna.Transitional(false),
@@ -26,8 +27,8 @@ var uts46 = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// appendHost appends the canonical form of a host: the host parser of WHATWG,
-// narrowed to what RFC 3986 §3.2.2 allows in a name.
+// appendHost appends the canonical form of a host. It works as the host parser of
+// WHATWG URL §3.5, but allows only the characters of RFC 3986 §3.2.2 in a name.
 func appendHost(dst, host []byte) ([]byte, error) {
 	if len(host) == 0 {
 		return dst, EmptyHost
@@ -61,8 +62,8 @@ func appendHost(dst, host []byte) ([]byte, error) {
 	return appendIPv4(dst[:start], ip), nil
 }
 
-// appendDecoded appends host with its escapes decoded, once, and its ASCII
-// letters in lower case, and reports whether that is ASCII.
+// appendDecoded appends host with its escapes decoded once and its ASCII letters
+// in lower case. It reports whether the result is ASCII.
 func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
 	n := len(dst)
 	dst = append(dst, host...)
@@ -82,14 +83,13 @@ func appendDecoded(dst, host []byte) (_ []byte, ascii bool) {
 	return dst[:n], all < utf8.RuneSelf
 }
 
-// mapFirst maps, before uts46 does, U+1E9E, the one character whose form depends
-// on the tables (before Unicode 15.1 they make it "ss", then "ß"), and the symbols
-// that are Hebrew letters only when mapped: uts46 looks for such before it maps.
+// mapFirst maps a few characters before uts46 does. The form of U+1E9E depends on the
+// tables: "ss" before Unicode 15.1, then "ß". U+2135 to U+2138 become Hebrew letters;
+// uts46 looks for right-to-left characters before it maps, and would miss them.
 var mapFirst = strings.NewReplacer("\u1e9e", "ß",
 	"\u2135", "\u05d0", "\u2136", "\u05d1", "\u2137", "\u05d2", "\u2138", "\u05d3")
 
-// mapName returns an internationalized name as its tables map it, checked, before it
-// becomes ASCII.
+// mapName maps and checks an internationalized name. The result is not yet ASCII.
 func mapName(name []byte) (string, error) {
 	if !utf8.Valid(name) {
 		return "", BadHost
@@ -105,8 +105,9 @@ func mapName(name []byte) (string, error) {
 	return mapped, checkLongName(mapped)
 }
 
-// checkLongName finds the fault of a name, as mapped, whose ASCII form must exceed
-// the limit, having a byte at least for every character.
+// checkLongName returns the fault of a mapped name of more than MaxLength characters,
+// of which one at least is not ASCII. Its ASCII form has a byte or more for each
+// character, so it is too long if it has no other fault.
 func checkLongName(mapped string) error {
 	if n := utf8.RuneCountInString(mapped); n <= MaxLength || n == len(mapped) {
 		return nil
@@ -120,8 +121,8 @@ func checkLongName(mapped string) error {
 // hyphens are the characters that are mapped to '-'.
 const hyphens = "-\ufe63\uff0d"
 
-// hasBadACE reports whether a label of name, once mapped, is "xn--" and nothing, or
-// something that is not ASCII. uts46 would make another name of it.
+// hasBadACE reports whether mapping makes a label "xn--" alone, or "xn--" and
+// something that is not ASCII. uts46 accepts such a label and makes another name of it.
 func hasBadACE(name string) bool {
 	if i := strings.IndexAny(name, hyphens); i < 0 || i == strings.LastIndexAny(name, hyphens) {
 		return false // the usual case
@@ -143,7 +144,7 @@ func hasBadACE(name string) bool {
 	return false
 }
 
-// badByte returns the place of the first ASCII byte that a name may not hold,
+// badByte returns the index of the first ASCII byte that is not allowed in a name,
 // or -1.
 func badByte(name []byte) int {
 	for i, c := range name {
@@ -154,8 +155,7 @@ func badByte(name []byte) int {
 	return -1
 }
 
-// hasEmptyLabel reports whether a label of name is empty; one dot may stand at
-// the end.
+// hasEmptyLabel reports whether a label of name is empty. One dot may be at the end.
 func hasEmptyLabel(name []byte) bool {
 	return len(name) == 0 || name[0] == '.' || bytes.Contains(name, []byte(".."))
 }

@@ -19,8 +19,8 @@ func appendIPv6(dst, host []byte) ([]byte, error) {
 	return append(ip.AppendTo(append(dst, '[')), ']'), nil
 }
 
-// endsInNumber reports whether the last label of name is all digits, or "0x"
-// and hexadecimal digits: WHATWG then takes the name for an IPv4 address. One
+// endsInNumber reports whether the last label of name has only digits, or is "0x"
+// and any hexadecimal digits. The name is then an IPv4 address (WHATWG URL §3.5). One
 // dot at the end does not count.
 func endsInNumber(name []byte) bool {
 	name = bytes.TrimSuffix(name, []byte("."))
@@ -34,8 +34,8 @@ func endsInNumber(name []byte) bool {
 	return true
 }
 
-// parseIPv4 reads an address of one to four numbers, the last of which fills
-// all the bytes that are left, as the IPv4 parser of WHATWG does.
+// parseIPv4 reads an address of one to four numbers. The last number fills all
+// bytes that are left (WHATWG URL §3.5, IPv4 parser).
 func parseIPv4(name []byte) (ip uint32, ok bool) {
 	name = bytes.TrimSuffix(name, []byte("."))
 	for room := 32; ; room -= 8 {
@@ -54,9 +54,9 @@ func parseIPv4(name []byte) (ip uint32, ok bool) {
 	}
 }
 
-// parseIPv4Number reads a decimal number, an octal one with a leading "0" or a
-// hexadecimal one with a leading "0x", which alone is zero. Numbers that exceed
-// 32 bits are all returned as 1<<32.
+// parseIPv4Number reads a number that is octal after "0", hexadecimal after "0x" and
+// otherwise decimal. "0x" alone is zero. A number of more than 32 bits is returned as
+// 1<<32.
 func parseIPv4Number(s []byte) (n uint64, ok bool) {
 	base := uint64(10)
 	if hex, ok := bytes.CutPrefix(s, []byte("0x")); ok {

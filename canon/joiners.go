@@ -13,10 +13,10 @@ const (
 	virama = 9        // Canonical_Combining_Class
 )
 
-// nonJoinersPart reports whether each ZERO WIDTH NON-JOINER of a name, which uts46 took,
-// stands behind a virama or before what would join to it (RFC 5892, appendix A.1; that
-// what is before it would, uts46 has seen to). uts46 takes also those before what joins
-// to nothing, such as a digit.
+// nonJoinersPart reports whether each ZERO WIDTH NON-JOINER of a name that uts46 accepted
+// is right behind a virama, or before a character that would join to what is before it
+// (RFC 5892, appendix A.1). uts46 has checked what is before the non-joiner, but accepts
+// anything after it, such as a digit.
 func nonJoinersPart(name string) bool {
 	for {
 		before, after, found := strings.Cut(name, zwnj)
@@ -32,11 +32,11 @@ func nonJoinersPart(name string) bool {
 	}
 }
 
-// isTransparent reports whether the Joining_Type is T, of what a mapped name can hold.
+// isTransparent reports whether a character of a mapped name has Joining_Type T.
 func isTransparent(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) || r == '\U0001E94B' }
 
-// joinsBefore has the characters of Joining_Type R or D: they join to what is before them
-// (ArabicShaping.txt of Unicode 15.0).
+// joinsBefore has the characters of Joining_Type R or D, which join to what is before
+// them (ArabicShaping.txt of Unicode 15.0).
 var joinsBefore = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x0620, 0x0620, 1}, {0x0622, 0x063f, 1}, {0x0641, 0x064a, 1}, {0x066e, 0x066f, 1},

@@ -3,8 +3,8 @@ package canon
 import "bytes"
 
 // appendPath appends the canonical form of a path, which is empty or starts
-// with a slash or backslash. The rules after the first work on what the one
-// before them has written, in place.
+// with a slash or backslash. Each rule after the first changes, in place, what
+// the rule before it has written.
 func appendPath(dst, path []byte) []byte {
 	start := len(dst)
 	dst = appendSegments(dst, path)
@@ -15,8 +15,8 @@ func appendPath(dst, path []byte) []byte {
 	return dst[:start+len(p)]
 }
 
-// appendSegments appends path percent-normalised, with every backslash turned
-// into a slash. No escape can reach over a backslash.
+// appendSegments appends path percent-normalised, with slashes instead of
+// backslashes. It cuts the path at backslashes, since none is inside an escape.
 func appendSegments(dst, path []byte) []byte {
 	for {
 		i := bytes.IndexByte(path, '\\')
@@ -28,8 +28,8 @@ func appendSegments(dst, path []byte) []byte {
 	}
 }
 
-// removeDotSegments shortens p, which is empty or starts with a slash, by the
-// rule of RFC 3986 §5.2.4.
+// removeDotSegments removes dot segments from p, which is empty or starts with a
+// slash (RFC 3986 §5.2.4). It works in place.
 func removeDotSegments(p []byte) []byte {
 	if !bytes.Contains(p, []byte("/.")) {
 		return p
@@ -57,7 +57,7 @@ func removeDotSegments(p []byte) []byte {
 	return out
 }
 
-// collapseSlashes shortens each run of slashes in p to one.
+// collapseSlashes shortens each run of slashes in p to one slash, in place.
 func collapseSlashes(p []byte) []byte {
 	if !bytes.Contains(p, []byte("//")) {
 		return p

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// Sets of bytes that stay as they are in one place or another.
+// Sets of bytes that are allowed in a part of a URL.
 const (
 	unreserved    = 1 << iota // RFC 3986 §2.3
 	inHost                    // RFC 3986 §3.2.2 reg-name: unreserved and sub-delims
-	inUserinfo                // and RFC 3986 §3.2.1, less what browsers escape
+	inUserinfo                // RFC 3986 §3.2.1 without ";", "=", ":", which browsers escape
 	inPath                    // RFC 3986 §3.3, with the slash
-	inQuery                   // RFC 3986 §3.4, less the quote that browsers escape
+	inQuery                   // RFC 3986 §3.4 without "'", which browsers escape
 	inScheme                  // RFC 3986 §3.1, after the first letter
-	endsAuthority             // the backslash as in WHATWG
+	endsAuthority             // RFC 3986 §3.2, with the backslash of WHATWG
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	hexUpper = "0123456789ABCDEF"
 )
 
-// class holds the sets that each byte is in. It is never written again.
+// class has the sets of each byte. It is read only.
 var class = classTable(map[string]uint8{
 	lower + upper + digits: unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
 	"-.":                   unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
@@ -47,9 +47,9 @@ func classTable(sets map[string]uint8) (t [256]uint8) {
 	return t
 }
 
-// appendNormal appends s percent-normalised: bytes of the set keep stay, an
-// escaped unreserved character is written plainly (RFC 3986 §6.2.2.2), every
-// other escape has upper-case digits (§6.2.2.1), and all else is escaped.
+// appendNormal appends s percent-normalised: a byte of the set keep stays, an escape
+// of an unreserved character is decoded (RFC 3986 §6.2.2.2), any other escape gets
+// upper-case digits (§6.2.2.1), and every other byte is escaped.
 func appendNormal(dst, s []byte, keep uint8) []byte {
 	for {
 		i := 0
@@ -69,8 +69,8 @@ func appendNormal(dst, s []byte, keep uint8) []byte {
 	}
 }
 
-// unescape returns the byte that s starts with and the length of its spelling:
-// 3 for an escape, 1 for any other byte, a '%' that starts no escape included.
+// unescape returns the first byte of s and its length: 3 if s starts with an escape,
+// which is decoded, otherwise 1. s must not be empty.
 func unescape(s []byte) (c byte, n int) {
 	if s[0] != '%' || len(s) < 3 {
 		return s[0], 1
@@ -93,8 +93,8 @@ func unhex(c byte) byte {
 	return 255
 }
 
-// EscapeInvalid writes each byte that is not UTF-8 as %XX, for what must be text: URLs in
-// a store, names of columns. Text that is UTF-8 is returned as it is.
+// EscapeInvalid replaces each byte that is not UTF-8 by %XX, for what must be text: URLs
+// in a store, names of columns. It returns text itself, not a copy, if it is UTF-8.
 func EscapeInvalid(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text

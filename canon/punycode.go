@@ -15,9 +15,9 @@ const (
 
 const punyDigits = "abcdefghijklmnopqrstuvwxyz0123456789"
 
-// appendName appends a name with each label that is not ASCII in Punycode, or
-// reports that a label has no such form. The package of the tables would take time
-// quadratic in the length of a label, which may be a second for one URL.
+// appendName appends a name with each label that is not ASCII in Punycode. ok is false
+// if a label has none. The package of the tables does the same in time quadratic in the
+// length of a label, which may be a second for one URL.
 func appendName(dst []byte, name string) (_ []byte, ok bool) {
 	label, ascii := 0, true
 	for i := range len(name) + 1 {
@@ -40,9 +40,10 @@ func appendName(dst []byte, name string) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// appendPunycode appends the form of a label, RFC 3492 §6.3. Where that goes through
-// the label for each of its characters, from the lowest one on, it looks up how many
-// of those already coded stand before a place. Work is the steps of that.
+// appendPunycode appends "xn--" and the Punycode of a label, RFC 3492 §6.3. The RFC goes
+// through the whole label for each of its characters, from the lowest one on; this looks
+// up how many characters already coded are before a place. work counts the steps of the
+// lookups. ok is false if a delta overflows 31 bits (§6.4).
 func appendPunycode(dst []byte, label string) (_ []byte, work int, ok bool) {
 	n := utf8.RuneCountInString(label)
 	var fewSums [65]int32
@@ -91,7 +92,7 @@ func appendPunycode(dst []byte, label string) (_ []byte, work int, ok bool) {
 	return dst, coded.work, true
 }
 
-// appendDelta appends a number as an integer of variable length.
+// appendDelta appends a number as a variable-length integer, RFC 3492 §3.3.
 func appendDelta(dst []byte, delta, bias int64) []byte {
 	for k := int64(punyBase); ; k += punyBase {
 		t := min(max(k-bias, punyMin), punyMax)
@@ -103,7 +104,7 @@ func appendDelta(dst []byte, delta, bias int64) []byte {
 	}
 }
 
-// adapt is the adaptation of the bias, RFC 3492 §6.1.
+// adapt returns the next bias, RFC 3492 §6.1.
 func adapt(delta, h int64, first bool) int64 {
 	if first {
 		delta /= punyDamp
@@ -118,8 +119,9 @@ func adapt(delta, h int64, first bool) int64 {
 	return k + (punyBase-punyMin+1)*delta/(delta+punySkew)
 }
 
-// places is a set of the numbers from 0 on that can tell how many it has below one,
-// as a Fenwick tree: sums[i] counts those in the last i&-i numbers before i.
+// places is a set of numbers from 0 on. It is a Fenwick tree, so it can tell how many
+// of its numbers are below another: sums[i] counts those in the last i&-i numbers
+// before i.
 type places struct {
 	sums []int32
 	work int

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// A piece is what stands between two '&' of a query; its key is what stands
-// before its first '='.
+// A piece is what is between two '&' of a query. Its key is what is before its first
+// '=', or all of it.
 type piece struct {
 	start, key, end int // of the piece, end of the key, end of the piece
 }
 
 // appendQuery appends the canonical form of a query, which is empty or starts
-// with '?': its pieces that are not empty, in the order of their keys. Neither
-// '&' nor '=' can come out of an escape, so pieces are cut after normalising.
+// with '?': its pieces that are not empty, in the order of their keys. Pieces are
+// cut after normalising, which never makes an '&' or '='.
 func appendQuery(dst, query []byte) []byte {
 	if len(query) <= len("?") {
 		return dst
@@ -36,8 +36,8 @@ func appendQuery(dst, query []byte) []byte {
 	return dst[:start+1+n]
 }
 
-// cutPieces appends to pieces those of q that are not empty, and reports
-// whether they are all that q holds, in order.
+// cutPieces appends to pieces those of q that are not empty. It reports whether q
+// is canonical: no piece is empty, and keys are in order.
 func cutPieces(pieces []piece, q []byte) (_ []piece, ordered bool) {
 	ordered = true
 	var last []byte
@@ -67,7 +67,7 @@ func sortPieces(pieces []piece, q []byte) {
 	})
 }
 
-// appendPieces appends pieces of q, of which there is at least one.
+// appendPieces appends pieces of q, with '&' between them. There must be one at least.
 func appendPieces(dst, q []byte, pieces []piece) []byte {
 	for _, p := range pieces {
 		dst = append(append(dst, q[p.start:p.end]...), '&')

@@ -1,10 +1,10 @@
 package canon
 
-// A Reason says why a URL has no canonical form. Reasons are the only errors
-// that [Profile.Append] returns; their values are a contract, kept in reports.
+// A Reason says why a URL has no canonical form. [Profile.Append] returns no other
+// errors. The texts are data of reports and never change.
 type Reason string
 
-// The reasons in the order of the rules that give them.
+// The reasons in the order of the steps that give them.
 const (
 	Empty             Reason = "empty"              // nothing is left after trimming
 	ControlCharacter  Reason = "control_character"  // 0x00–0x1F or 0x7F inside

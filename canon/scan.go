@@ -5,17 +5,17 @@ import (
 	"encoding/binary"
 )
 
-// A stage is a place in a URL up to which it is known to be canonical.
+// A stage says how much of a URL is known to be canonical.
 type stage uint8
 
 const (
 	atScheme stage = iota // nothing is known
-	atPath                // scheme and authority are canonical
+	atPath                // scheme and authority
 	atQuery               // the path too, and '?' follows
-	atEnd                 // all is canonical, but for what may be cut off
+	atEnd                 // everything, apart from an end that is cut off
 )
 
-// Sets for scan: what a byte may be without a closer look.
+// Sets for scan: bytes that need no closer look.
 const (
 	cleanLabel  = 1 << iota // in a label of a host
 	cleanPath               // in a path, with the slash
@@ -25,7 +25,7 @@ const (
 	escapeDigit             // a hexadecimal digit of a canonical escape
 )
 
-// clean holds the sets that each byte is in. It is never written again.
+// clean has the sets of each byte. It is read only.
 var clean = classTable(map[string]uint8{
 	lower + digits + "-_~": cleanLabel | cleanPath | cleanQuery,
 	upper:                  cleanPath | cleanQuery,
@@ -38,10 +38,10 @@ var clean = classTable(map[string]uint8{
 	hexUpper:               escapeDigit,
 })
 
-// scan is the fast path. It returns n and a stage such that s[:n] is the
-// canonical form of that much of s; at atEnd it is the form of all of s, the
-// limits of length aside. It looks only for what is ordinary and gives up at
-// anything else, never refusing a URL.
+// scan is the fast path for URLs that are canonical, or nearly so. s[:n] is the
+// canonical form of the parts of s before the stage; at atEnd it is the canonical
+// form of s, if it is not too long. scan gives up at anything that is not ordinary,
+// and refuses nothing.
 func scan(s []byte) (n int, at stage) {
 	path := scanHost(s, scanScheme(s))
 	if path == 0 {
@@ -89,8 +89,8 @@ func scanScheme(s []byte) int {
 }
 
 // scanHost returns the end of the host that starts at s[i], or 0 if it is not
-// a plain lower-case name that ends the authority. A last label that starts
-// with a digit may be a number, hence an address.
+// a plain lower-case name at the end of the authority. It returns 0 also if the last
+// label starts with a digit, because the host may then be an IPv4 address.
 func scanHost(s []byte, i int) int {
 	if i == 0 {
 		return 0
@@ -114,8 +114,8 @@ func scanHost(s []byte, i int) int {
 	return i
 }
 
-// scanPath returns the end of the path that starts at s[i], or -1 if it is not
-// canonical but for a slash at the end.
+// scanPath returns the end of the path that starts at s[i], or -1 if the path is not
+// canonical. One slash too many at its end is allowed.
 func scanPath(s []byte, i int) int {
 	var before, suspect uint8
 	for {
@@ -140,8 +140,8 @@ func scanPath(s []byte, i int) int {
 	}
 }
 
-// scanQuery returns the end of the query whose '?' is s[i], or -1 if it is not
-// canonical: escapes, no empty piece, keys in order.
+// scanQuery returns the end of the query that starts with the '?' at s[i], or -1 if
+// the query is not canonical: escapes, no empty piece, keys in order.
 func scanQuery(s []byte, i int) int {
 	var last []byte
 	start, equals := i+1, 0 // of the piece; 0: none so far

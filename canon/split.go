@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// A split URL is the raw input cut at the borders of its parts, each with its
-// own delimiters, so that all parts in order are the input.
+// A splitURL has the parts of an input, with their delimiters. Joined in this order
+// they are the input.
 type splitURL struct {
 	scheme   []byte // "http" or "https" in any case
 	slashes  []byte // the colon and two slashes or backslashes
@@ -16,9 +16,9 @@ type splitURL struct {
 	rest     []byte // path, query and fragment
 }
 
-// split cuts s, which is trimmed and not empty, or gives the reason why it has
-// no scheme or authority. RFC 3986 §3; the borders of the authority are those
-// of WHATWG.
+// split cuts s, which is trimmed and not empty, into its parts (RFC 3986 §3; the
+// authority ends where WHATWG URL §4.4 ends it). The error is the Reason if s has no
+// scheme or no authority.
 func split(s []byte) (u splitURL, err error) {
 	n := schemeLen(s)
 	if n == 0 {
@@ -52,8 +52,8 @@ func isHTTP(scheme []byte) bool {
 		binary.LittleEndian.Uint32(scheme)|0x20202020 == http
 }
 
-// schemeLen returns the length of the well-formed scheme before the first
-// colon of s, or 0.
+// schemeLen returns the length of the scheme before the first colon of s, or 0 if
+// that is not a well-formed scheme.
 func schemeLen(s []byte) int {
 	n := 0
 	for n < len(s) && class[s[n]]&inScheme != 0 {
@@ -67,16 +67,10 @@ func schemeLen(s []byte) int {
 
 func isSlashOrBackslash(c byte) bool { return c == '/' || c == '\\' }
 
-// portColon returns the place of the last colon outside brackets, or the length
-// of hostport.
+// portColon returns the index of the last colon outside brackets, or the length
+// of hostport if there is none.
 func portColon(hostport []byte) int {
 	colon, inside := len(hostport), false
-	if bytes.IndexByte(hostport, '[') < 0 { // the usual case
-		if i := bytes.LastIndexByte(hostport, ':'); i >= 0 {
-			colon = i
-		}
-		return colon
-	}
 	for i, c := range hostport {
 		switch c {
 		case '[':
@@ -92,8 +86,8 @@ func portColon(hostport []byte) int {
 	return colon
 }
 
-// splitRest cuts what follows the authority. The query starts with '?', the
-// fragment with '#', where there is one.
+// splitRest cuts what follows the authority. The query starts with its '?', the
+// fragment with its '#'; each may be empty.
 func splitRest(rest []byte) (path, query, fragment []byte) {
 	path = rest
 	if i := bytes.IndexByte(path, '#'); i >= 0 {

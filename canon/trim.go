@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Trim returns raw without the bytes 0x00–0x20 and the UTF-8 forms of Unicode
-// white space, U+200B and U+FEFF at both ends. The result shares raw's memory.
+// Trim removes, at both ends of raw, the bytes 0x00–0x20 and the UTF-8 forms of
+// Unicode white space, U+200B and U+FEFF. The result shares the memory of raw.
 func Trim(raw []byte) []byte {
 	if len(raw) > 0 && isGraphic(raw[0]) && isGraphic(raw[len(raw)-1]) {
 		return raw
@@ -22,9 +22,8 @@ func isTrimmed(r rune) bool {
 	return r <= ' ' || unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'
 }
 
-// hasControl reports whether s holds a byte 0x00–0x1F or 0x7F. It looks at
-// eight bytes at a time: a byte below n borrows from its top bit when n is
-// subtracted.
+// hasControl reports whether s has a byte 0x00–0x1F or 0x7F. It looks at eight
+// bytes at a time: if n is subtracted from a byte below n, its top bit is set.
 func hasControl(s []byte) bool {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; len(s) >= 8; s = s[8:] {

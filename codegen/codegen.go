@@ -1,15 +1,36 @@
-// Package codegen turns a canonical URL, its workspace and a salt into a short
-// code. It is pure: no files, no stores, no goroutines.
+// Package codegen computes a short code from a canonical URL, its workspace and a
+// salt. The salt is the number of the try: 0 for the first code of a URL, 1 for the
+// next one if that is taken, and so on.
 //
-// The scheme is sha256-base58 of canonicalization.md, "Code". [AppendInput]
-// writes what is hashed, [Sum] hashes it (a [Hasher] does both, for many), and a
-// [Scheme] cuts the code of its length out of the [Hash]:
+// # Scheme sha256-base58
+//
+//	step    rule                                         example
+//	------  -------------------------------------------  ----------------------
+//	input   canonical URL "|" workspace, and for a salt  http://a.example/|demo
+//	        of 1 or more "|" salt in decimal
+//	hash    SHA-256; its first 16 bytes are a number,    5709194c1ed158b7e0e...
+//	        most significant byte first
+//	digits  the number in Base58 (digits 1-9, A-Z, a-z   BkMf5wiGFZc9RDcJqaoWSK
+//	        without I, O, l), without leading zeros
+//	code    the first n digits (n is 10 by default);     BkMf5wiGFZ
+//	        "1" before them if there are fewer than n
+//
+// A workspace is 1 to 64 characters of UTF-8, without "|" and control characters; see
+// [CheckWorkspace]. README.md beside this package has the rules in full, and which URL
+// gets a code that two want; with it and README.md of package canon, codes can be
+// computed without this program. testdata/codes.jsonl and testdata/derive.jsonl have
+// worked cases.
+//
+// # Use
+//
+// [AppendInput] writes the input, [Sum] hashes it (a [Hasher] does both, for many), and a
+// [Scheme] makes the code of its length from the [Hash]:
 //
 //	input := codegen.AppendInput(nil, canonical, workspace, 0)
 //	code := scheme.AppendCode(nil, codegen.Sum(input))
 //
 // The scheme never changes what it computes: other rules would be a scheme with
-// another name.
+// another name. The package knows no files, stores or goroutines.
 package codegen
 
 import (
@@ -32,8 +53,8 @@ const (
 	DefaultLength = 10
 )
 
-// Highest salts that are tried when lower codes are taken: by default, and at most,
-// so that whoever checks a run can try them all.
+// Highest salt to try when the codes of lower salts are taken: by default, and at
+// most. There is a limit so that a check of a run can try all salts.
 const (
 	DefaultRetries = 10
 	MostRetries    = 1 << 20
@@ -42,13 +63,13 @@ const (
 // MaxDigits is the most digits that a Hash can have.
 const MaxDigits = 22
 
-// Alphabet holds the 58 digits, ascending in value and in byte order: so codes
-// of one length sort as the numbers they are.
+// Alphabet has the 58 digits in ascending order, of value and of bytes. Codes of
+// one length therefore sort as the numbers that they stand for.
 const Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// AppendInput appends "canonical|workspace", and "|salt" for a salt of 1 or
-// more, to dst. A salt below 0 counts as 0. The workspace must pass CheckWorkspace, or
-// the input may be that of another workspace and salt.
+// AppendInput appends the input of the hash to dst: "canonical|workspace", and "|salt"
+// for a salt of 1 or more. A salt below 0 counts as 0. The workspace must pass
+// CheckWorkspace; otherwise another workspace and salt may have the same input.
 func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
 	dst = append(append(append(dst, canonical...), '|'), workspace...)
 	if salt > 0 {
@@ -71,14 +92,14 @@ func FromKey(k [16]byte) Hash {
 	return Hash{binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:])}
 }
 
-// Key returns the 16 bytes of the hash. Of salt 0 they are the url_key.
+// Key returns the 16 bytes of the hash. With salt 0 they are the url_key of the store.
 func (h Hash) Key() (k [16]byte) {
 	binary.BigEndian.PutUint64(k[:8], h.Hi)
 	binary.BigEndian.PutUint64(k[8:], h.Lo)
 	return k
 }
 
-// A Scheme makes codes of one length. Make it with New.
+// A Scheme makes codes of one length. New returns one; the zero value is not usable.
 type Scheme struct{ length int }
 
 // New returns the scheme for codes of 1 to 24 characters.
@@ -115,8 +136,8 @@ func (s Scheme) AppendCode(dst []byte, h Hash) []byte {
 	return dst
 }
 
-// Rank returns the first ten characters of the code (all, if it has fewer) as a
-// number: ranks order as codes do.
+// Rank returns the first ten characters of the code, or all if it has fewer, as a
+// number. Ranks are ordered as those characters are.
 func (s Scheme) Rank(h Hash) uint64 {
 	n := h.numDigits()
 	if n == MaxDigits && s.length <= MaxDigits {
@@ -129,8 +150,8 @@ func (s Scheme) Rank(h Hash) uint64 {
 	return s.rankSlow(h, n)
 }
 
-// RankOf returns the rank of a code that the scheme made. Of other characters it
-// is some number.
+// RankOf returns the rank of a code that the scheme made. The rank of any other text
+// means nothing.
 func (s Scheme) RankOf(code []byte) (rank uint64) {
 	for _, c := range code[:min(len(code), rankDigits)] {
 		rank = rank*58 + uint64(strings.IndexByte(Alphabet, c))
@@ -151,10 +172,10 @@ func (s Scheme) rankSlow(h Hash, n int) (rank uint64) {
 	return rank
 }
 
-// RankIsCode reports whether equal ranks mean equal codes: up to length 10.
+// RankIsCode reports whether equal ranks mean equal codes, which is so up to length 10.
 func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
 
-// appendRank appends the code that a rank stands for, if RankIsCode.
+// appendRank appends the code of a rank. RankIsCode must be true.
 func (s Scheme) appendRank(dst []byte, rank uint64) []byte {
 	var code [rankDigits]byte
 	i := s.length
@@ -168,8 +189,8 @@ func (s Scheme) appendRank(dst []byte, rank uint64) []byte {
 	return append(dst, code[:s.length]...)
 }
 
-// SaltOf returns the lowest salt, up to most, that gives a URL a code, at the
-// length of that code; -1: none does.
+// SaltOf returns the lowest salt, from 0 to most, with which a URL has the code, or -1
+// if there is none.
 func SaltOf(canonical, workspace, code []byte, most int) int {
 	scheme, err := New(len(code))
 	if err != nil {
@@ -203,8 +224,8 @@ func (h Hash) digits() (d [MaxDigits]byte) {
 	return d
 }
 
-// numDigits returns the number of digits of h without leading zeros: 22 for
-// 96.8 % of all hashes, 0 for zero.
+// numDigits returns the number of digits of h without leading zeros. 96.8 % of all
+// hashes have 22; zero has none.
 func (h Hash) numDigits() int {
 	n := MaxDigits
 	for n > 0 && h.less(powers[n-1]) {
@@ -217,7 +238,7 @@ func (h Hash) less(o Hash) bool {
 	return h.Hi < o.Hi || h.Hi == o.Hi && h.Lo < o.Lo
 }
 
-// pairs[n] is n in two digits.
+// pairs[n] is n as two digits.
 var pairs = func() (p [58 * 58][2]byte) {
 	for n := range p {
 		p[n] = [2]byte{Alphabet[n/58], Alphabet[n%58]}

@@ -7,14 +7,14 @@ import (
 	"hash"
 )
 
-// A Hasher hashes as [Sum] does, in three quarters of the time: of a short input
-// most is spent on padding it and on handing blocks over one by one. So it pads
-// the input itself (FIPS 180-4, 5.1.1), hands all blocks over at once, and reads
-// the hash from the state that the standard library can save. It is for one
-// goroutine; make it with NewHasher.
+// A Hasher hashes as [AppendInput] and [Sum] do, in three quarters of the time. With a
+// short input the standard library spends most time on padding and on passing blocks
+// one by one. A Hasher pads the input itself (FIPS 180-4, 5.1.1), passes all blocks at
+// once, and reads the hash from the state that the standard library can save. Only one
+// goroutine may use it at a time. NewHasher returns one.
 type Hasher struct {
 	sha   hash.Hash
-	saver encoding.BinaryAppender // sha; nil: its state is not as expected
+	saver encoding.BinaryAppender // sha, or nil if its state is not as expected
 	input []byte
 	state []byte
 }
@@ -24,15 +24,15 @@ func NewHasher() *Hasher {
 	h := &Hasher{sha: sha256.New()}
 	h.saver, _ = h.sha.(encoding.BinaryAppender)
 	if h.Sum(nil, nil, 0) != Sum(AppendInput(nil, nil, nil, 0)) {
-		h.saver = nil // of a library that saves its state in another way
+		h.saver = nil // this library saves its state in another way
 	}
 	return h
 }
 
-// stateHead is what a saved state begins with; the words of the hash follow.
+// stateHead is the beginning of a saved state. The words of the hash follow.
 const stateHead = "sha\x03"
 
-// padding is the most that goes between an input and its length.
+// padding has the bytes between an input and its length, of which a part is used.
 var padding = [sha256.BlockSize]byte{0x80}
 
 // Sum returns the hash of AppendInput(nil, canonical, workspace, salt).

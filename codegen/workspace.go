@@ -19,10 +19,10 @@ var (
 	ErrWorkspaceControl = errors.New("workspace contains a control character")
 )
 
-// CheckWorkspace says what keeps ws from being a workspace identifier: 1 to 64
-// characters of UTF-8 without '|' (a workspace "a|1" with salt 0 would hash as
-// "a" with salt 1) and without control characters (category Cc). It is not
-// trimmed. (canonicalization.md, "Code")
+// CheckWorkspace returns nil if ws is a workspace identifier, otherwise one of the
+// errors above. An identifier is 1 to 64 characters of UTF-8 without '|' (workspace
+// "a|1" with salt 0 would hash as "a" with salt 1) and without control characters
+// (category Cc). It is not trimmed.
 func CheckWorkspace(ws []byte) error {
 	switch {
 	case len(ws) == 0:

@@ -1,15 +1,35 @@
-// Package assign settles who gets which code, as if the URLs had come one at a
-// time in ascending byte order (canonicalization.md, "Assignment").
+// Package assign decides which URL gets which code.
 //
-// Every code ranks its claimants alike: an owner that cannot be moved first,
-// then the smallest canonical URL. That makes it a stable matching with one
-// common ranking, which has exactly one solution, and [Settle] finds it by
-// deferred acceptance: whoever is turned away, also one that held the code
-// until now, proposes its next code. The order of the proposals does not
-// matter, so only contested URLs need be in memory: the others are asked about
-// through [Holders] when somebody proposes their code.
+// # The rule
 //
-// The package is pure. It knows no files, no stores and no goroutines.
+// Take the distinct canonical URLs of a workspace one at a time, in ascending order
+// of their bytes:
+//
+//   - A URL that the store has keeps the code that it has there.
+//   - Any other tries salt 0, 1, 2 and so on up to the highest salt. It gets the first
+//     code that neither the store nor a URL before it has.
+//   - If all those codes are taken, the URL gets none (code_space_exhausted).
+//
+// codegen/README.md has an example, and how a code is computed;
+// testdata/assign.jsonl has 60 worked cases.
+//
+// # The algorithm
+//
+// Going through all URLs in turn would need all of them in memory, so [Settle]
+// reaches the same result in another way. A code that several want goes to an owner
+// in the store, otherwise to the smallest canonical URL. This is a stable matching in
+// which all codes rank the URLs alike, so it has exactly one solution, and deferred
+// acceptance finds it: each URL proposes its next code, the code keeps the better of
+// its holder and the proposer, and the other one proposes its next code in turn.
+//
+// The order of the proposals makes no difference. Therefore only the URLs that
+// contest a code need to be in memory. Settle asks [Holders] about the others when a
+// URL proposes their code.
+//
+// Two shortcuts are wrong: to retry without taking the code from a worse holder, and
+// to stop after a fixed number of rounds.
+//
+// The package knows no files, stores or goroutines.
 package assign
 
 import (
@@ -18,53 +38,54 @@ import (
 	"errors"
 )
 
-// A Slot is a code in a workspace: what a claim can hold.
+// A Slot is a code in a workspace. A claim holds one at most.
 type Slot struct {
 	Workspace uint32 // a number that the caller gave the workspace
 	Code      string
 }
 
-// A URL that claims a code. The canonical URL ranks it among the claimants of
-// one slot, the smallest first. Settle keeps its bytes, in the result too: they may not
-// change until that is done with.
+// A URL claims a code. Of several that claim a slot, the one with the smallest canonical
+// URL is the best. Settle and its result refer to the bytes of Canonical, so they must
+// not change while either is in use.
 type URL struct {
 	Workspace uint32
 	Canonical []byte
 }
 
-// A Claim is a URL with what it has got so far; in the result of Settle, for good.
+// A Claim is a URL and the code that it proposes or holds. In the result of Settle this
+// is the code that it gets.
 type Claim struct {
 	URL
 	Salt      int    // of Code
 	Code      string // meaningless if Exhausted
-	Exhausted bool   // every salt was tried and every code had a better owner
+	Exhausted bool   // every salt was tried, and every code has a better holder
 }
 
-// A Holder is who has a slot without being among the claims. Settle keeps the bytes,
-// as those of a URL.
+// A Holder is the owner of a slot that is not among the claims. As with a URL, the bytes
+// of Canonical must not change while Settle or its result is in use.
 type Holder struct {
 	Fixed     bool   // an owner that cannot be moved: every claim is turned away
 	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it
 }
 
-// Holders knows who holds codes outside of the contest.
+// Holders knows the owners of slots that are not among the claims.
 type Holders interface {
-	// Holders reports, in any order, the holder of each of these slots (by
-	// index) that has one. The slots are distinct and each is asked for once. A
-	// URL that was reported, or given to Settle, takes part from then on and
-	// must not be reported again.
+	// Holders reports the holders of slots, in any order: i is the index of the
+	// slot. A slot without a holder is not reported. Slots are distinct, and none
+	// is asked for twice. A URL that was reported or was given to Settle is a
+	// claim from then on, and must not be reported again.
 	Holders(ctx context.Context, slots []Slot, report func(i int, h Holder)) error
 }
 
-// A Proposer derives the code of a URL at a salt.
+// A Proposer returns the code of a URL at a salt.
 type Proposer func(u *URL, salt int) string
 
-// Settle gives every URL its code: the first, from salt 0 to maxRetries, that
-// no better claimant wants. (0 is salt 0 only, unlike in pipeline.Config; less is an
-// error.) URLs must be distinct; together they must include all that contest a slot
-// with each other at salt 0. The result has the given URLs first, in their order,
-// then those that Holders drew in. Any other error is the first one of who, or the cause
-// that ended ctx.
+// Settle gives every URL its code: the first, from salt 0 to maxRetries, that no better
+// claimant gets. With maxRetries 0 only salt 0 is tried (in pipeline.Config, 0 means the
+// default). urls must be distinct, and must include all URLs that share their code of
+// salt 0 with another URL of the workspace. The result has the claims of urls first, in
+// their order, then those of the URLs that Holders reported. The error is that of who,
+// or the cause of the end of ctx, or that maxRetries is negative.
 func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
 	if maxRetries < 0 {
 		return nil, errors.New("the highest salt is negative")
@@ -87,14 +108,14 @@ func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, w
 	return c.claims, nil
 }
 
-// contest is the state of the deferred acceptance. Every claim either holds its
-// slot, or is in the queue with a proposal, or is exhausted.
+// contest is the state of the deferred acceptance. Every claim holds its slot, or is
+// in the queue with a proposal, or is exhausted.
 type contest struct {
 	propose    Proposer
 	maxRetries int
 	claims     []Claim
 	holds      map[Slot]int32 // index of the claim, nobody or fixed; absent: not asked yet
-	queue      []int32        // claims whose proposal waits for an answer
+	queue      []int32        // claims whose proposal is not yet answered
 }
 
 const (
@@ -102,7 +123,7 @@ const (
 	fixed  = int32(-2)
 )
 
-// next lets a claim propose its next code.
+// next makes a claim propose its next code.
 func (c *contest) next(i int32) {
 	claim := &c.claims[i]
 	if claim.Salt == c.maxRetries {
@@ -114,7 +135,7 @@ func (c *contest) next(i int32) {
 	c.queue = append(c.queue, i)
 }
 
-// ask finds out who holds the slots in the queue that were not proposed before.
+// ask gets the holders of the slots in the queue that nobody proposed before.
 func (c *contest) ask(ctx context.Context, who Holders) error {
 	var slots []Slot
 	for _, i := range c.queue {
@@ -137,7 +158,7 @@ func (c *contest) ask(ctx context.Context, who Holders) error {
 	})
 }
 
-// round answers every proposal in the queue; those turned away propose again.
+// round answers every proposal in the queue. Claims that are turned away propose again.
 func (c *contest) round() {
 	queue := c.queue
 	c.queue = nil

@@ -1,0 +1,95 @@
+package codegen_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/codegen"
+)
+
+// pageTable returns the rows of the table of README.md below a header, without the
+// marks of code.
+func pageTable(t *testing.T, header string) (rows [][]string) {
+	t.Helper()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, _ := strings.Cut(string(page), "\n"+header+"\n")
+	for line := range strings.Lines(below) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(line, "`", ""), "| \n"), " | ")
+		if !strings.HasPrefix(line, "|---") {
+			rows = append(rows, cells)
+		}
+	}
+	if len(rows) < 5 {
+		t.Fatalf("%d rows below %s", len(rows), header)
+	}
+	return rows
+}
+
+func pageCode(t *testing.T, canonical, workspace string, salt, length int) string {
+	t.Helper()
+	if err := codegen.CheckWorkspace([]byte(workspace)); err != nil {
+		t.Error(err)
+	}
+	return reference(codegen.Sum(fmt.Appendf(nil, "%s|%s%s", canonical, workspace, []string{"", "|1"}[salt])), length)
+}
+
+// TestPage computes the codes of README.md by the definition.
+func TestPage(t *testing.T) {
+	for _, row := range pageTable(t, "| canonical URL | workspace | salt | length | code |") {
+		salt, saltErr := strconv.Atoi(row[2])
+		length, lengthErr := strconv.Atoi(row[3])
+		if saltErr != nil || lengthErr != nil {
+			t.Fatal(row)
+		}
+		if got := pageCode(t, row[0], row[1], salt, length); got != row[4] {
+			t.Errorf("%q: code %s", row, got)
+		}
+	}
+	page, _ := os.ReadFile("README.md")
+	key := codegen.Sum([]byte("https://example.com/shop|demo")).Key()
+	if hex := fmt.Sprintf("`%x`", key); !strings.Contains(string(page), hex) {
+		t.Errorf("README.md has not the hash %s", hex)
+	}
+	if !strings.Contains(string(page), "`"+codegen.Alphabet+"`") {
+		t.Error("README.md has not the alphabet")
+	}
+	doc, err := os.ReadFile("codegen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{10, 22} {
+		if code := pageCode(t, "http://a.example/", "demo", 0, length); !strings.Contains(string(doc), " "+code+"\n") {
+			t.Errorf("the package comment has not the code %s", code)
+		}
+	}
+}
+
+// TestPageAssignment takes the URLs of the page one at a time.
+func TestPageAssignment(t *testing.T) {
+	owner := map[string]string{"F": "https://example.com/old"}
+	for _, row := range pageTable(t, "| canonical URL | salt 0 | salt 1 | gets | because |") {
+		gets := "code_space_exhausted"
+		for salt := 1; salt >= 0; salt-- {
+			code := pageCode(t, row[0], "demo", salt, 1)
+			if code != row[1+salt] {
+				t.Errorf("%q: code %s at salt %d", row, code, salt)
+			}
+			if owner[code] == "" || owner[code] == row[0] {
+				gets = code
+			}
+		}
+		if gets != row[3] {
+			t.Errorf("%q: gets %s", row, gets)
+		}
+		owner[gets] = row[0]
+	}
+}
