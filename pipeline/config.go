@@ -20,8 +20,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Config says what a run does. Of every field but Inputs and Out zero means the
-// default; with neither Workspace nor Source.WorkspaceColumn nothing can run.
+// Config says what a run does. Set Inputs, Out, and Workspace or Source.WorkspaceColumn, or
+// both. Zero in any other field means its default.
 type Config struct {
 	Inputs []string // files, "-", or patterns as of package source
 	Source source.Options
@@ -37,11 +37,11 @@ type Config struct {
 	StoreName string        // for timings.json; without a password
 	DryRun    bool          // look the store up, write nothing to it
 	NoWait    bool          // fail with sink.ErrLocked or outdir.ErrBusy rather than wait for another run
-	RetryFor  time.Duration // how long to try a store that cannot be reached, unless it has done so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: once
+	RetryFor  time.Duration // how long to retry when the store does not answer, unless it did so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: no retry
 
 	Out          string // output directory
 	Overwrite    bool
-	NewRun       bool          // start over rather than go on with an unfinished run
+	NewRun       bool          // start over rather than resume an unfinished run
 	ReportFormat report.Format // "": CSV
 	ReportOrder  report.Order  // "": SortOrder
 	BaseURL      string        // of short_url; "": blank
@@ -140,7 +140,7 @@ func (c *Config) validate() error {
 			complain("--workspace: %w: %q", err, c.Workspace)
 		}
 	} else if c.Source.WorkspaceColumn == "" {
-		complain("no workspace: name one with --workspace, or its column with --workspace-column")
+		complain("no workspace: give one with --workspace, or its column with --workspace-column")
 	}
 	problems = append(problems, c.Source.Validate())
 	if c.Source.UniqueNames { // the fingerprint does not have it
@@ -156,13 +156,13 @@ func (c *Config) validate() error {
 		complain("--workers %d is negative", c.Workers)
 	}
 	if least := c.LeastMemory(); c.Memory != 0 && c.Memory < least {
-		complain("--memory of %d MiB is too little: it takes %d MiB with --workers %d", c.Memory>>20, least>>20, c.Workers)
+		complain("--memory %s, which is too little: the least is %dMiB with --workers %d", size(c.Memory), least>>20, c.Workers)
 	}
 	if c.TempDir != "" {
 		if info, err := os.Stat(c.TempDir); err != nil {
 			complain("--tmp %s: %w", c.TempDir, fsys.Cause(err))
 		} else if !info.IsDir() {
-			complain("--tmp %s is no directory", c.TempDir)
+			complain("--tmp %s is not a directory", c.TempDir)
 		}
 	}
 	if c.Limit < 0 {
@@ -177,6 +177,14 @@ func (c *Config) validate() error {
 		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
 	return errors.Join(problems...)
+}
+
+// size says how many bytes a flag means: 10 was perhaps to be 10MiB.
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d means %d bytes", bytes, bytes)
+	}
+	return fmt.Sprintf("is %dMiB", bytes>>20)
 }
 
 func checkBaseURL(base string) error {
@@ -195,9 +203,9 @@ func checkBaseURL(base string) error {
 	return fmt.Errorf("base URL %q "+form, base)
 }
 
-// A TooManyRejectsError ends a run that rejected more rows than MaxRejects
-// allows. The rejects and the manifest are written; the store is unchanged, but for
-// what an earlier attempt loaded before another writer took codes.
+// A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows. The
+// rejects and the manifest are written. The store is unchanged, unless an earlier attempt
+// had stored links before another writer took a code.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          manifest.MaxRejects
@@ -208,7 +216,7 @@ type TooManyRejectsError struct {
 func (e *TooManyRejectsError) Error() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
 	if e.Stored > 0 {
-		text += fmt.Sprintf("; links stored before another writer took codes: %d; bulk undo %d takes them back", e.Stored, e.Run)
+		text += fmt.Sprintf("; %d links had been stored by then: to delete them, run `bulk undo %d`", e.Stored, e.Run)
 	}
 	return text
 }

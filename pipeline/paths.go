@@ -47,7 +47,7 @@ func apartAsText(names []string) error {
 	for _, name := range names {
 		text := string(canon.EscapeInvalid([]byte(name)))
 		if other, taken := named[text]; taken {
-			return &UsageError{fmt.Errorf("inputs %q and %q have one name in the mapping: rename one, or write CSV", other, name)}
+			return &UsageError{fmt.Errorf("inputs %q and %q have the same name in the mapping: rename one, or write CSV", other, name)}
 		}
 		named[text] = name
 	}
@@ -95,7 +95,7 @@ func outside(out string, names []string) error {
 			seen[dir] = true
 			info, err := os.Stat(dir)
 			if err == nil && slices.ContainsFunc(folders, func(folder fs.FileInfo) bool { return os.SameFile(info, folder) }) {
-				return &source.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: name another with --out"}
+				return &source.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with --out"}
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func TestRefused(t *testing.T) {
 		"delimiter and quote must be two":                func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
 		"the field limit must be":                        func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
 		"UniqueNames of the source":                      func(cfg *pipeline.Config) { cfg.Source.UniqueNames = true },
-		"no output directory":                               func(cfg *pipeline.Config) { cfg.Out = "" },
+		"no output directory":                            func(cfg *pipeline.Config) { cfg.Out = "" },
 		`--report-format: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
 		`--report-order: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
 		"--workers -1 is negative":                       func(cfg *pipeline.Config) { cfg.Workers = -1 },

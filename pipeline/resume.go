@@ -152,11 +152,11 @@ func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error)
 		}
 	}
 	if first && len(others) > 0 {
-		r.cfg.Logger.Warn("the store has unfinished runs of other inputs or options: one that is not at work is finished by its command; bulk undo takes it back, even if later runs count its links as existing",
+		r.cfg.Logger.Warn("these runs were never finished: finish each with the command that started it, or delete its links with `bulk undo N` (later runs may use some of them)",
 			"runs", others)
 	}
 	if first && len(left) > 0 {
-		r.cfg.Logger.Warn("leaving unfinished runs as they are: their links count as existing", "runs", left)
+		r.cfg.Logger.Warn("starting over: links that these unfinished runs stored stay, and count as existing", "runs", left)
 	}
 	return row, nil
 }

@@ -34,7 +34,7 @@ func (r *run) retry(ctx context.Context) error {
 		case errors.Is(err, sink.ErrConflict) && resettled < maxResettled:
 			resettled++
 			failing = time.Time{}
-			r.cfg.Logger.Warn("another writer took a code or a URL; settling again", "time", resettled, "error", err)
+			r.cfg.Logger.Warn("another writer took a code or a URL in the meantime; looking again", "attempt", resettled+1, "error", err)
 			continue
 		case !errors.Is(err, sink.ErrRetryable) || errors.Is(err, sink.ErrGaveUp):
 			return err
@@ -51,7 +51,7 @@ func (r *run) retry(ctx context.Context) error {
 			return err
 		}
 		wait := min(pause/2+rand.N(pause/2), left)
-		r.cfg.Logger.Warn("the store failed; trying again", "pause", wait, "error", err)
+		r.cfg.Logger.Warn("the database does not answer; trying again", "pause", wait, "error", err)
 		paused := time.Now()
 		select {
 		case <-time.After(wait):

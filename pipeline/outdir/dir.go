@@ -106,7 +106,7 @@ func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
 		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
-		return nil, f.named(fmt.Errorf("the directory around it: %w", err))
+		return nil, f.named(fmt.Errorf("its parent directory: %w", err))
 	}
 	return f, nil
 }
@@ -241,7 +241,7 @@ func (f *Dir) tryExchange() error {
 	}
 	err := f.fs.Exchange(filepath.Join(f.partial, "a"), filepath.Join(f.partial, "b"))
 	if err != nil {
-		err = fmt.Errorf("cannot overwrite it, since two directories cannot be exchanged here; name another directory: %w", err)
+		err = fmt.Errorf("cannot overwrite it, since two directories cannot be exchanged here; give another directory: %w", err)
 	}
 	return errors.Join(err, f.held.RemoveAll("a"), f.held.RemoveAll("b"))
 }
@@ -308,7 +308,7 @@ func (f *Dir) commit() error {
 	finished, err := f.inspect() // again: hours may have passed
 	if errors.Is(err, manifest.ErrNotOurs) || errors.Is(err, ErrExists) {
 		// %v: these say that nothing was done, and by now links may be stored.
-		err = fmt.Errorf("something came there while the run was at work: %v; move it away and run again", err)
+		err = fmt.Errorf("something was put there during the run: %v; move it away and run again", err)
 	}
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (f *Dir) commit() error {
 		return fmt.Errorf("rename %s to it: %w", filepath.Base(f.partial), err)
 	}
 	if err := f.around.Sync(); err != nil {
-		return fmt.Errorf("sync the directory around it: %w", err)
+		return fmt.Errorf("sync its parent directory: %w", err)
 	}
 	if err := f.remove(); err != nil {
 		return err // under the lock, Abandon tries once more

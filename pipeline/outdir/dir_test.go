@@ -270,7 +270,7 @@ func TestDirLooksAgainBeforeItCommits(t *testing.T) {
 		"a finished run": {func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), os.WriteFile(out+"/manifest.json", []byte(`{"profile": "p"}`), 0o666))
 		}, "holds a finished run"},
-		"a file": {func(out string) error { return os.WriteFile(out, nil, 0o666) }, "it is no directory"},
+		"a file": {func(out string) error { return os.WriteFile(out, nil, 0o666) }, "it is a file"},
 	}
 	for name, test := range tests {
 		out := filepath.Join(t.TempDir(), "out")

@@ -34,20 +34,20 @@ func (f *Dir) occupied() (bool, error) {
 		return false, fsys.Cause(err)
 	}
 	if info.Mode()&fs.ModeSymlink != 0 {
-		return false, fmt.Errorf("%w: it is no directory, but a symbolic link: name what it leads to", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a symbolic link; give the directory that it leads to", manifest.ErrNotOurs)
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("%w: it is no directory", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a file, and --out needs a directory", manifest.ErrNotOurs)
 	}
 	parent, err := f.around.Stat()
 	if err != nil {
 		return false, err
 	}
 	if device(parent) != device(info) || fsys.IsMount(f.target) {
-		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; name a directory in it", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a mount point, which cannot be replaced; give a directory in it", manifest.ErrNotOurs)
 	}
 	if stuck(uint32(os.Geteuid()), parent, info) {
-		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the directory around it is sticky; name another one", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w that you may replace: it belongs to another user, and the directory around it is sticky; give another one", manifest.ErrNotOurs)
 	}
 	entries, err := f.fs.ReadDir(f.target)
 	if err != nil || len(entries) == 0 {
@@ -112,7 +112,7 @@ func (f *Dir) owned() error {
 		return err
 	}
 	if userOf(made) != userOf(info) {
-		return fmt.Errorf("%w: %s, where it is written, belongs to another user: run as that one, or remove it", manifest.ErrNotOurs, filepath.Base(f.partial))
+		return fmt.Errorf("%w: %s, in which it is written, belongs to another user: run as that user, or remove it", manifest.ErrNotOurs, filepath.Base(f.partial))
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (f *Dir) entries() ([]fs.DirEntry, error) {
 		case filesName, markName, markName + ".new", "a", "b":
 		default:
 			if !strings.HasPrefix(name, lastPrefix) {
-				return nil, fmt.Errorf("%w: %s, where it is written, also holds %s", manifest.ErrNotOurs, filepath.Base(f.partial), name)
+				return nil, fmt.Errorf("%w: %s, in which it is written, also holds %s", manifest.ErrNotOurs, filepath.Base(f.partial), name)
 			}
 		}
 	}

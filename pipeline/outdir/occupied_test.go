@@ -21,12 +21,12 @@ func foreign() map[string]func(out string) error {
 	}
 	const listed = `{"profile": "linkforge-1", "files": [{"name": "mapping.csv"}, {"name": "d"}, {"name": "contract.docx"}]}`
 	return map[string]func(string) error{
-		"no directory": func(out string) error { return write(out, "x") },
-		"is no directory": func(out string) error {
+		"it is a file": func(out string) error { return write(out, "x") },
+		"it is a symbolic link; give": func(out string) error {
 			return errors.Join(os.Mkdir(out+".real", 0o777), os.Symlink(out+".real", out))
 		},
-		"it is no directory, but a symbolic link": func(out string) error { return os.Symlink("nowhere", out) },
-		"no manifest.json":                        func(out string) error { return write(out+"/notes.txt", "x") },
+		"it is a symbolic link": func(out string) error { return os.Symlink("nowhere", out) },
+		"no manifest.json":      func(out string) error { return write(out+"/notes.txt", "x") },
 		"manifest.json: not a regular file": func(out string) error {
 			return errors.Join(os.Mkdir(out, 0o777), syscall.Mkfifo(out+"/manifest.json", 0o666))
 		},
@@ -47,7 +47,7 @@ func foreign() map[string]func(out string) error {
 		"also holds mapping.csv": func(out string) error {
 			return errors.Join(write(out+"/manifest.json", listed), os.Symlink("elsewhere", out+"/mapping.csv"))
 		},
-		".out.partial, where it is written, also holds notes.txt": func(out string) error {
+		".out.partial, in which it is written, also holds notes.txt": func(out string) error {
 			return write(PartialOf(out)+"/notes.txt", "x")
 		},
 	}

@@ -41,7 +41,7 @@ func (f *Dir) readMark() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("it %w whose %s cannot be read (--new-run starts over): %w", ErrUnfinished, markName, err)
+		return fmt.Errorf("it %w, whose %s cannot be read (--new-run starts over): %w", ErrUnfinished, markName, err)
 	}
 	f.marked = true
 	f.owners = append(f.owners, owner{manifest: m})
@@ -116,7 +116,7 @@ func (f *Dir) Own(m *manifest.Manifest) error {
 // Unfinished is the error of an output directory that belongs to an unfinished run
 // which differs.
 func Unfinished(out, difference string) error {
-	return fmt.Errorf("output directory %s: it %w; %s; give the same again to finish that run, or --new-run to start over",
+	return fmt.Errorf("output directory %s: it %w, which differs in %s. Run its command again to finish it, or add --new-run to start over",
 		out, ErrUnfinished, difference)
 }
 
