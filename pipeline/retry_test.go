@@ -155,7 +155,7 @@ func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	cfg.MaxRejects, _ = manifest.ParseMaxRejects("0")
 	result, err := pipeline.Run(t.Context(), cfg)
 	var tooMany *pipeline.TooManyRejectsError
-	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "bulk undo 1 ") {
+	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "`bulk undo 1`") {
 		t.Fatalf("run %d: %v: %+v", result.RunID, err, tooMany)
 	}
 	if entries, err := os.ReadDir("out"); err != nil || len(entries) != 3 { // manifest, rejects and timings
