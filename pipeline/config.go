@@ -179,6 +179,32 @@ func (c *Config) validate() error {
 	return errors.Join(problems...)
 }
 
+const (
+	fixedMemory  = 48 << 20
+	workerMemory = 24 << 20
+	groupMemory  = 160 << 20
+	leastRecords = 32 << 20
+)
+
+// overhead is the memory that is not for records and rejects.
+func (c *Config) overhead() int64 {
+	n := int64(fixedMemory + max(c.Workers, 1)*workerMemory)
+	if c.ReportFormat == report.Parquet || c.ReportFormat == report.Arrow {
+		n += groupMemory
+	}
+	return n
+}
+
+// LeastMemory returns the smallest Memory, in bytes, that the run can keep; with Workers 0
+// that with one. Each worker needs a chunk of every range.
+func (c *Config) LeastMemory() int64 {
+	least := int64(max(c.Workers, 1)+1) * leastRecords
+	if c.ReportOrder == report.InputOrder {
+		least *= 2
+	}
+	return c.overhead() + least
+}
+
 // size says how many bytes a flag means: 10 was perhaps to be 10MiB.
 func size(bytes int64) string {
 	if bytes < 1<<20 {

@@ -113,50 +113,45 @@ func (o *output) ownRead(cfg *Config, inputs *intake.Inputs) error {
 }
 
 // adopt returns the run that this one is to the store: an unfinished one of the same
-// fingerprint, the last of several, under its id and its as_of, or a new one. With NewRun,
-// those that were there when it first asked are left alone.
-func (r *run) adopt(ctx context.Context, session sink.Session) (sink.Run, error) {
-	mine, err := fingerprint(r.cfg, r.rows.Inputs)
-	if err != nil {
-		return sink.Run{}, err
-	}
-	row := sink.Run{Fingerprint: mine, AsOf: r.result.AsOf, Started: r.meter.started}
-	if session == nil {
-		return row, nil
+// fingerprint, the last of several, under its id and its as_of, or else the given row. With
+// NewRun, those that were there when it first asked are left alone. Resumed tells that
+// another process began the run.
+func (o *output) adopt(ctx context.Context, cfg *Config, inputs *intake.Inputs, session sink.Session, row sink.Run) (_ sink.Run, resumed bool, err error) {
+	row.Fingerprint, err = fingerprint(cfg, inputs)
+	if err != nil || session == nil {
+		return row, false, err
 	}
 	unfinished, err := session.Unfinished(ctx)
 	if err != nil {
-		return row, err
+		return row, false, err
 	}
-	o := &r.output
 	// Since claim its own process may have finished it, and then let go of the locks.
 	if o.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == o.killed.ID }) {
-		return row, fmt.Errorf("output directory %s: it %w by now; --overwrite replaces it", r.cfg.Out, outdir.ErrExists)
+		return row, false, fmt.Errorf("output directory %s: it %w by now; --overwrite replaces it", cfg.Out, outdir.ErrExists)
 	}
 	first := !o.asked // later this very run may be one of them
-	if n := len(unfinished); r.cfg.NewRun && first && n > 0 {
+	if n := len(unfinished); cfg.NewRun && first && n > 0 {
 		o.superseded = unfinished[n-1].ID
 	}
 	o.asked = true
 	var others, left []int32
 	for _, u := range unfinished {
 		switch {
-		case u.Fingerprint != mine:
+		case u.Fingerprint != row.Fingerprint:
 			others = append(others, u.ID)
 		case u.ID <= o.superseded:
 			left = append(left, u.ID)
 		default:
-			row, r.result.AsOf = u, u.AsOf
+			row, resumed = u, first
 			row.Finished = time.Time{} // one that was undone in part finishes anew
-			r.result.Resumed = r.result.Resumed || first
 		}
 	}
 	if first && len(others) > 0 {
-		r.cfg.Logger.Warn("these runs were never finished: finish each with the command that started it, or delete its links with `bulk undo N` (later runs may use some of them)",
+		cfg.Logger.Warn("these runs were never finished: finish each with the command that started it, or delete its links with `bulk undo N` (later runs may use some of them)",
 			"runs", others)
 	}
 	if first && len(left) > 0 {
-		r.cfg.Logger.Warn("starting over: links that these unfinished runs stored stay, and count as existing", "runs", left)
+		cfg.Logger.Warn("starting over: links that these unfinished runs stored stay, and count as existing", "runs", left)
 	}
-	return row, nil
+	return row, resumed, nil
 }

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"path/filepath"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/settle"
@@ -94,7 +97,7 @@ func (r *run) do(ctx context.Context) (err error) {
 	if err := r.output.ownRead(r.cfg, inputs); err != nil {
 		return err
 	}
-	return r.retry(ctx)
+	return retry(ctx, r.cfg, &r.meter, r.attempt)
 }
 
 // read makes the rows.
@@ -136,10 +139,11 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if r.output.committed != nil {
 		return session.Finish(ctx, *r.output.committed)
 	}
-	row, err := r.adopt(ctx, session)
+	row, resumed, err := r.output.adopt(ctx, r.cfg, r.rows.Inputs, session, sink.Run{AsOf: r.result.AsOf, Started: r.meter.started})
 	if err != nil {
 		return err
 	}
+	r.result.AsOf, r.result.Resumed = row.AsOf, r.result.Resumed || resumed
 	settled, err := r.settle(ctx, session, row.ID)
 	if err != nil {
 		return err
@@ -155,6 +159,30 @@ func (r *run) attempt(ctx context.Context) (err error) {
 		return r.refuse(ctx, row, settled)
 	}
 	return r.deliver(ctx, session, row, settled)
+}
+
+// openSession takes the locks, or opens a session that can only look. It returns nil where
+// there is no store, or a dry run would create it.
+func (r *run) openSession(ctx context.Context) (session sink.Session, err error) {
+	if r.cfg.Store == nil {
+		return nil, nil
+	}
+	defer r.meter.waited(time.Now())
+	if r.cfg.DryRun {
+		session, err = r.cfg.Store.Peek(ctx)
+		if errors.Is(err, sink.ErrMissing) {
+			return nil, nil
+		}
+	} else {
+		r.cfg.Status.enter(StageWait)
+		session, err = r.cfg.Store.Lock(ctx, r.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
+			r.cfg.Logger.Info("waiting for another run", "holder", holder)
+		}})
+	}
+	if err == nil && session == nil { // which would stand for no store
+		err = fmt.Errorf("%w: no session, and no error", settle.ErrBroken)
+	}
+	return session, err
 }
 
 // settle decides the code of every URL. Links of the run with this id count as created.
@@ -175,7 +203,7 @@ func (r *run) settle(ctx context.Context, session sink.Session, id int32) (settl
 // of them, may have begun a mapping.
 func (r *run) refuse(ctx context.Context, row sink.Run, settled *settle.Settlement) error {
 	r.enterFinish()
-	if err := r.discardReports(); err != nil {
+	if err := discardReports(r.output.dir, r.cfg); err != nil {
 		return err
 	}
 	c := row.Counts
@@ -206,7 +234,9 @@ func (r *run) deliver(ctx context.Context, session sink.Session, row sink.Run, s
 		row.ID = started.ID
 		r.result.RunID = row.ID
 		if settled.ToLoad() > 0 {
-			load = func(ctx context.Context, chunks linkChunks) error { return session.Load(ctx, row, chunks) }
+			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
+				return session.Load(ctx, row, chunks)
+			}
 		}
 	}
 	written, files, err := r.write(ctx, settled, load)
@@ -232,7 +262,7 @@ func (r *run) deliver(ctx context.Context, session sink.Session, row sink.Run, s
 // links are loaded.
 func (r *run) write(ctx context.Context, settled *settle.Settlement, load emit.Load) (written emit.Written, files []manifest.FileSum, err error) {
 	r.cfg.DiskBound()
-	out, err := r.openReports()
+	out, err := openReports(r.output.dir, r.cfg, r.rows.Carried)
 	if err != nil {
 		return written, nil, err
 	}
@@ -301,4 +331,74 @@ func (r *run) timeWriting(write func() error) error {
 func (r *run) enterFinish() {
 	r.cfg.Status.enter(StageFinish)
 	r.meter.finishing = time.Now()
+}
+
+// account writes the rejects and, if the books balance, the manifest, whose digest it
+// notes. Rows are those of the mapping by outcome, and files what is written before.
+func (r *run) account(ctx context.Context, row *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
+	rejects, err := r.writeRejects(ctx, settled)
+	if err != nil {
+		return err
+	}
+	if err := balance(r.rows.RecordsRead(), row.Counts, rows, rejects.Rows); err != nil {
+		return err
+	}
+	m := describe(r.cfg, r.rows.Inputs)
+	m.AsOf, m.Counts, m.Reasons, m.Files = r.result.AsOf, manifest.Counts(row.Counts), reasons(r.rows, settled), append(files, rejects)
+	file, err := r.output.dir.Create(manifest.Name)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(manifest.Write(file, m), file.Close())
+	row.ManifestSHA256 = file.SHA256()
+	return err
+}
+
+// writeRejects writes all rejects.
+func (r *run) writeRejects(ctx context.Context, settled *settle.Settlement) (_ manifest.FileSum, err error) {
+	file, err := r.output.dir.Create(manifest.RejectsName)
+	if err != nil {
+		return manifest.FileSum{}, err
+	}
+	w := report.NewRejects(file, r.rows.Columns)
+	late := record.NewPlaceSorter(r.sorter(r.budget.rejects, 2))
+	defer func() { err = errors.Join(err, r.meter.close(late)) }()
+	n, err := emit.Rejects(ctx, r.rows, settled, late, w)
+	if err != nil {
+		return manifest.FileSum{}, err
+	}
+	return closeReport(w, file, n)
+}
+
+// commit writes timings.json and gives the directory its name.
+func (r *run) commit(row sink.Run, settled *settle.Settlement) error {
+	if err := r.writeTimings(row); err != nil {
+		return err
+	}
+	if err := r.output.dir.Commit(); err != nil {
+		return err
+	}
+	r.result.ManifestSHA256, r.result.Reasons = row.ManifestSHA256, reasons(r.rows, settled)
+	return nil
+}
+
+// writeTimings writes all that may differ between two equal runs.
+func (r *run) writeTimings(row sink.Run) error {
+	now := time.Now()
+	records, rejects := r.rows.Records, r.rows.Rejects
+	t := &manifest.Timings{
+		RunID: row.ID, Fingerprint: row.Fingerprint, Store: r.cfg.StoreName,
+		Started: r.meter.started, Finished: now, Seconds: now.Sub(r.meter.started).Seconds(),
+		Workers: r.cfg.Workers, Memory: r.cfg.Memory, PeakMemory: peakMemory(),
+		Sorted: records.Size() + rejects.Size() + r.meter.sorted, Spilled: records.Spilled() + rejects.Spilled() + r.meter.spilled,
+		GC: collected(), Stages: append(r.meter.stages, r.meter.finished(now, r.output.dir.Files())...),
+	}
+	if r.cfg.Store != nil {
+		t.Details = r.cfg.Store.Stats()
+	}
+	file, err := r.output.dir.Create(manifest.TimingsName)
+	if err != nil {
+		return err
+	}
+	return errors.Join(manifest.WriteTimings(file, t), file.Close())
 }
