@@ -52,6 +52,7 @@ func main() {
 		core.Cur = min(1, core.Max) // too little for a file, and unlike 0 it keeps Linux from piping the dump to a program
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
 	}
+	cobra.EnableCommandSorting = false // help lists the main jobs first
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -67,19 +68,6 @@ const (
 	exitInterrupted = 130
 )
 
-const exitCodes = `Exit codes:
-  0    done
-  1    failed
-  2    wrong usage; nothing was done
-  3    done, but rows were rejected
-  4    more rejects than --max-rejects allows; nothing was stored, but for what the
-       message names
-  5    verify or diff found a difference
-  6    the store could not be reached or kept failing, or another run holds what
-       this one needs; safe to run again
-  130  interrupted (SIGINT, SIGTERM); safe to run again
-`
-
 // bulk runs the command and returns its exit code.
 func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := onSignal(context.Background())
@@ -89,21 +77,23 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCommand(ui)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	help := &firstError{Writer: stdout}
-	root.SetOut(help)
+	root.SetOut(stdout)
 	root.SetErr(stderr)
 	refuseHelp(root)
-	refuseCompletion(root) // which goes by where root writes to
 	err := root.ExecuteContext(ctx)
-	err = cmp.Or(err, help.err)
+	return ui.end(err)
+}
+
+// end reports the error that ends the command, and returns the exit code.
+func (u *ui) end(err error) int {
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
 		hint := ""
 		if code == exitInterrupted {
-			hint = "the same command finishes the job"
+			hint = "run the same command again to finish the job"
 		}
-		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
-		ui.fail(err, hint)
+		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
+		u.fail(err, hint)
 	}
 	return code
 }
@@ -112,19 +102,26 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func rootCommand(ui *ui) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bulk",
-		Short: "Turn URL lists into deterministic short links",
-		Long: `bulk reads URL lists from CSV, Parquet, Arrow or text files, canonicalizes and
-hashes them, settles every collision as if the URLs had come one at a time in
-sorted order, stores the links and writes a mapping report.
+		Short: "Turn lists of URLs into short links",
+		Long: `bulk reads URLs from CSV, Parquet, Arrow or text files. It gives each URL its
+canonical form and a short code, stores the links in SQLite or PostgreSQL, and
+writes a mapping that has every row with its link.
 
-` + exitCodes,
+The same URL always gets the same code. If two URLs want the same code, the one
+that sorts first gets it; the other gets its next code. The order of your rows
+never matters.`,
+		Example: `  bulk run links.csv --workspace demo
+  bulk verify links.bulk`,
 		Args:          noVerb,
 		RunE:          func(*cobra.Command, []string) error { return usage(errors.New("no command; see bulk --help")) },
 		Version:       toolVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
+	f := root.PersistentFlags()
+	f.BoolVarP(&ui.quiet, "quiet", "q", false, "show only errors, warnings and the result")
+	f.StringVar(&ui.format, "log-format", "", "`FORMAT` of log lines: text or json (default: text, except on a terminal)")
+	group(f, "General flags")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
@@ -135,22 +132,10 @@ sorted order, stores the links and writes a mapping report.
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
-	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
+	root.SetHelpFunc(help)
+	root.AddCommand(runCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), initCommand(ui))
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodes}) // a help topic
 	return root
-}
-
-// firstError keeps the first error of a Writer, which cobra does not look at when it
-// writes help.
-type firstError struct {
-	io.Writer
-	err error
-}
-
-func (w *firstError) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	w.err = cmp.Or(w.err, err)
-	return n, err
 }
 
 // refuseHelp makes help about a verb that does not exist an error.
@@ -163,25 +148,9 @@ func refuseHelp(root *cobra.Command) {
 	}
 }
 
-// refuseCompletion makes completion wrong usage for no shell or an unknown one, and with
-// arguments after the shell.
-func refuseCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"})
-	var shells []string
-	for _, shell := range completion.Commands() {
-		shell.Args = usageArgs(cobra.NoArgs, "completion "+shell.Name()+" takes flags only")
-		shells = append(shells, shell.Name())
-	}
-	wrong := usage(errors.New("name one shell: " + strings.Join(shells, ", ")))
-	completion.Args, completion.RunE = nil, func(*cobra.Command, []string) error { return wrong }
-}
-
 // offer completes a flag with the words that it knows.
 func offer(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
-	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // noVerb is the error of arguments that begin with no verb of root. It suggests verbs that
@@ -243,12 +212,12 @@ func usageArgs(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	}
 }
 
-// noneEmpty refuses a flag that is given without a text: rather than the default, it
-// is a variable that a script has not set.
+// noneEmpty refuses a flag that is given without a text: most likely it is a variable that
+// a script has not set, and the default is not what was meant.
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.String() == "" {
-			err = errors.Join(err, fmt.Errorf("--%s: is empty", f.Name))
+			err = errors.Join(err, fmt.Errorf("--%s is empty: give it a value or leave it out", f.Name))
 		}
 	})
 	return err
@@ -266,15 +235,14 @@ func inRange(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		r, ok := ranges[f.Name]
 		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
-		switch {
-		case !ok || r[0] <= n && n <= r[1]:
+		if !ok || r[0] <= n && n <= r[1] {
 			return
-		case r[1] == math.MaxInt64:
-			err = errors.Join(err, fmt.Errorf("--%s: %d is below %d", f.Name, n, r[0]))
-		default:
-			err = errors.Join(err, fmt.Errorf("--%s: %d is not within %d to %d", f.Name, n, r[0], r[1]))
 		}
-		err = errors.Join(err, f.Value.Set(f.DefValue))
+		want := fmt.Sprintf("%d to %d", r[0], r[1])
+		if r[1] == math.MaxInt64 {
+			want = fmt.Sprintf("%d or more", r[0])
+		}
+		err = errors.Join(err, fmt.Errorf("--%s %d: it must be %s", f.Name, n, want), f.Value.Set(f.DefValue))
 	})
 	return err
 }
@@ -284,7 +252,7 @@ func inRange(flags *pflag.FlagSet) (err error) {
 // whole or in part, with its password. The arguments of explain are URLs, of whatever kind.
 func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Name() != "explain" && slices.ContainsFunc(args, isPostgres) {
-		err = errors.New("the address of a store comes after --db")
+		err = errors.New("an argument is the address of a store: put it after --db")
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -292,7 +260,7 @@ func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 			values = list.GetSlice()
 		}
 		if f.Name != "db" && slices.ContainsFunc(values, isPostgres) {
-			err = errors.Join(err, fmt.Errorf("--%s: is the address of a store, which comes after --db", f.Name))
+			err = errors.Join(err, fmt.Errorf("--%s has the address of a store: put it after --db", f.Name))
 		}
 	})
 	return err

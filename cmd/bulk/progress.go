@@ -14,7 +14,10 @@ import (
 // watch draws the progress line, or logs at times how far a run is, until it is stopped.
 func (u *ui) watch(status *pipeline.Status) (stop func()) {
 	every, show := u.every, func() { u.logProgress(status, status.Stage()) }
-	if !u.lines {
+	switch {
+	case u.quiet:
+		show = func() {}
+	case !u.lines:
 		every, show = 100*time.Millisecond, u.bars(status)
 	}
 	quit := make(chan struct{})
@@ -38,7 +41,7 @@ func (u *ui) watch(status *pipeline.Status) (stop func()) {
 	}
 }
 
-// logProgress is for whoever looks at the log of a run of many minutes.
+// logProgress logs how far a run is, once a minute.
 func (u *ui) logProgress(status *pipeline.Status, stage pipeline.Stage) {
 	attrs := []any{"stage", stage.String(), "read", status.Read.Load()}
 	if total, at := progress(status, stage); total > 0 {

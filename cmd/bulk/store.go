@@ -23,19 +23,22 @@ type storeOptions struct {
 	postgres postgres.Options
 }
 
+// flags defines --db, the last of the common flags, and the first of the store flags; the
+// caller closes that group.
 func (o *storeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.db, "db", "", "store: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
-	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
-	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
-	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count; in SQLite, only run tries again)")
+	f.StringVar(&o.db, "db", "", "`STORE` of the links: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
+	group(f, "Common flags")
+	f.StringVar(&o.postgres.Schema, "schema", "", "schema `NAME` in PostgreSQL (default: the first of the search path)")
+	f.StringVar(&o.postgres.Table, "table", "", "table `NAME` in PostgreSQL (default: links)")
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "keep trying for this `TIME` when the database does not answer")
 }
 
 // unasked refuses flags about the store of a verb that looks at none without --db.
 func unasked(flags *pflag.FlagSet) (err error) {
 	for _, name := range []string{"schema", "table", "retry-for"} {
 		if flags.Changed(name) && !flags.Changed("db") {
-			err = errors.Join(err, fmt.Errorf("--%s: is about a store, and no --db names one", name))
+			err = errors.Join(err, fmt.Errorf("--%s needs --db: it is about a store", name))
 		}
 	}
 	return err
@@ -68,9 +71,9 @@ func (o *storeOptions) settle() error {
 	case !ok:
 		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
 	case file == ":memory:":
-		return fmt.Errorf("%s: %s would be lost; for a run that stores nothing there is --dry-run", from, o.db)
+		return fmt.Errorf("%s: %s would be lost; to store nothing use --dry-run", from, o.db)
 	case file == "":
-		return fmt.Errorf("%s: %s names no file", from, o.db)
+		return fmt.Errorf("%s: %s has no file name", from, o.db)
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
 		return errors.New("--schema and --table are for PostgreSQL")
