@@ -35,10 +35,10 @@ func explainCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain URL… --workspace ID",
 		Short: "Show step by step how a URL gets its code",
-		Long: `explain shows each rule that changes the URL, the canonical form, what is hashed
-and the hash; then the first 16 bytes of the hash as a number, and that number in
-Base58. The code is its first 10 characters (--code-length); if there are fewer,
-1s are put in front.
+		Long: `explain shows each rule that changes the URL, the canonical form, the text that
+is hashed and its SHA-256. The first 16 bytes of that are a number, shown in
+decimal and in Base58 (digits). The code is the first 10 characters of the
+number in Base58 (--code-length), with 1s in front if it has fewer.
 
 A URL has a first-choice code (salt 0). If that is taken it gets the next one
 that is free (salt 1, 2 and so on). With --db explain also shows who owns each

@@ -251,15 +251,15 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		say += "\nno links were stored"
 	}
 	say += fmt.Sprintf("\nwrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256)
-	if c.Rejected > 0 {
-		say += fmt.Sprintf("\nrejected rows are in %s: correct them there and run that file", filepath.Join(r.Out, report.RejectsName))
-	}
 	u.tell(slog.LevelInfo, say, "run finished", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
 		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
 		"manifest_sha256", r.ManifestSHA256)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		n := r.Reasons[reason]
 		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n)
+	}
+	if c.Rejected > 0 && !u.lines {
+		u.print(fmt.Sprintf("bulk: rejected rows are in %s: correct them there and run that file", filepath.Join(r.Out, report.RejectsName)))
 	}
 	if c.Read == 0 {
 		u.log.Warn("the inputs have no rows")

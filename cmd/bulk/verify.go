@@ -100,11 +100,13 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 		defer func() { err = errors.Join(err, o.Store.Close()) }()
 	}
 	against := "files"
-	if len(o.Inputs) > 0 {
-		against += " and inputs"
-	}
-	if withStore {
-		against += " and store"
+	switch {
+	case len(o.Inputs) > 0 && withStore:
+		against = "files, inputs and store"
+	case len(o.Inputs) > 0:
+		against = "files and inputs"
+	case withStore:
+		against = "files and store"
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
@@ -189,7 +191,7 @@ func printVerified(w io.Writer, v *audit.Verified, against string, asJSON bool) 
 		summary += "; the run was undone"
 	}
 	if s.Unexplained > 0 {
-		summary += fmt.Sprintf("; %s that are no problems not listed", count(s.Unexplained, "more line"))
+		summary += fmt.Sprintf("; not listed, and no problem: %s", count(s.Unexplained, "line"))
 	}
 	c.Write([]string{s.Kind, report.ManifestName, "", "", "", summary})
 	for _, f := range list {
