@@ -69,7 +69,7 @@ compare such runs, give their directories.`,
 	return cmd
 }
 
-// diff does bulk diff.
+// diff runs bulk diff.
 func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if o.Memory, err = parseMemory(o.memory, audit.LeastDiffMemory); err != nil {
 		return usage(err)
@@ -111,8 +111,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	return errDiffers
 }
 
-// printCSV returns a function that writes a line, and before the first one the
-// header.
+// printCSV returns a function that writes a difference as a line, after the header.
 func printCSV(c *csv.Writer) func(*audit.Difference) error {
 	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
 	return func(d *audit.Difference) error {

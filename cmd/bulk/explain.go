@@ -78,8 +78,8 @@ is shown in quotes, with escapes.`,
 	return cmd
 }
 
-// settle checks the options.
-func (o *explainOptions) settle(urls []string) (err error) {
+// resolve checks the options.
+func (o *explainOptions) resolve(urls []string) (err error) {
 	if len(urls) == 0 && o.from == "" {
 		return errors.New("no URL: give one, or a file with --from")
 	}
@@ -100,7 +100,7 @@ func (o *explainOptions) settle(urls []string) (err error) {
 // explain writes a block of lines for each URL, with an empty line between, or
 // one line of JSON. It reports whether a run would reject one of them.
 func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
-	if err := o.settle(urls); err != nil {
+	if err := o.resolve(urls); err != nil {
 		return false, usage(err)
 	}
 	// It changes nothing, so an interrupt may end it at once, also while it waits for input.
@@ -140,8 +140,8 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rej
 	return rejected, err
 }
 
-// each calls f with each URL of the arguments and of --from, which is opened first: if it
-// cannot be, that is wrong usage, and nothing is printed.
+// each calls f with each URL of the arguments and of --from. That file is opened first, so
+// that nothing is printed if it cannot be opened, which is wrong usage.
 func (o *explainOptions) each(urls []string, f func(url []byte) error) error {
 	from := o.stdin
 	if o.from != "" && o.from != "-" {
@@ -265,8 +265,7 @@ func printOutcome(s *audit.Standing) string {
 	return fmt.Sprintf("create it as %s (%s)", s.Code, salt)
 }
 
-// printable returns s as it is if that shows all of it, and otherwise quoted as
-// in Go.
+// printable returns s unchanged if all of it is visible, otherwise quoted as in Go.
 func printable(s string) string {
 	plain := utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.HasPrefix(s, `"`) &&
 		strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0

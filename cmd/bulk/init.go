@@ -32,7 +32,7 @@ The first load is fastest if the role has all of these and owns the tables.`,
 		Args:              usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !print || o.db != "" {
-				if err := o.settle(); err != nil {
+				if err := o.resolve(); err != nil {
 					return usage(err)
 				}
 				if !isPostgres(o.db) {

@@ -31,8 +31,8 @@ import (
 // version is set by the linker.
 var version string
 
-// toolVersion names this build: as the linker was told, else by the module's
-// version, which go install and go build take from a tag or a commit.
+// toolVersion returns the version of this build: the one given to the linker, otherwise that
+// of the module, which go install and go build take from a tag or a commit.
 func toolVersion() string {
 	if version != "" {
 		return version
@@ -44,12 +44,13 @@ func toolVersion() string {
 }
 
 func main() {
-	// Otherwise a panic ends with exit code 2, which says that nothing was done. But a dump
-	// of the memory, which comes with the other way to end, would hold the passwords.
+	// By default a panic exits with 2, which would mean that nothing was done. With "crash"
+	// it ends by SIGABRT instead. The system may then dump the memory, which has passwords:
+	// the limit prevents that.
 	debug.SetTraceback("crash")
 	var core unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err == nil {
-		core.Cur = min(1, core.Max) // too little for a file, and unlike 0 it keeps Linux from piping the dump to a program
+		core.Cur = min(1, core.Max) // too little for a file; unlike 0, it also keeps Linux from piping the dump to a program
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
 	}
 	cobra.EnableCommandSorting = false // help lists the main jobs first
@@ -126,7 +127,7 @@ never matters.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
 		if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
-			return nil // these two report what is out of range together with all else
+			return nil // these two call inRange themselves, to report all problems at once
 		}
 		return usage(errors.Join(wrong, inRange(cmd.Flags())))
 	}
@@ -138,7 +139,7 @@ never matters.`,
 	return root
 }
 
-// refuseHelp makes help about a verb that does not exist an error.
+// refuseHelp makes bulk help VERB an error if there is no such verb.
 func refuseHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
@@ -153,9 +154,9 @@ func offer(cmd *cobra.Command, flag string, words ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// noVerb is the error of arguments that begin with no verb of root. It suggests verbs that
-// are spelled alike, but not for an empty argument, which resembles all of them, nor for a
-// verb that stands behind --.
+// noVerb returns the error of arguments that do not begin with a verb of root. It suggests
+// verbs that are spelled alike. It suggests none for an empty argument, which resembles all
+// of them, and none for a verb that follows --.
 func noVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -176,7 +177,7 @@ func onSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // as a shell has it for what it runs in the background
+		if !signal.Ignored(s) { // a shell ignores SIGINT for what it runs in the background
 			signal.Notify(signals, s)
 		}
 	}
@@ -223,9 +224,9 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// inRange refuses numbers that are out of range, in one form for all verbs; for some flags
-// 0 is, too, since in the configuration it stands for the default. Such a flag is set to its
-// default, so that no later check reports it again.
+// inRange refuses numbers that are out of range, in one form for all verbs. For some flags
+// that includes 0, which means the default in a Config. A flag that is out of range is set
+// to its default, so that no later check reports it again.
 func inRange(flags *pflag.FlagSet) (err error) {
 	ranges := map[string][2]int64{
 		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {1, math.MaxInt64},
@@ -247,9 +248,9 @@ func inRange(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// noneMisplaced refuses the address of a server anywhere but after --db, where it most
-// likely was meant to be: as the name of a file or a workspace it would be shown and stored,
-// whole or in part, with its password. The arguments of explain are URLs, of whatever kind.
+// noneMisplaced refuses the address of a server in any flag other than --db, and as an
+// argument. Taken for a file or a workspace it would be shown and stored, with its password.
+// The arguments of explain are URLs of any kind.
 func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Name() != "explain" && slices.ContainsFunc(args, isPostgres) {
 		err = errors.New("an argument is the address of a store: put it after --db")
@@ -266,9 +267,9 @@ func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// flagError marks an error of a flag. For a flag that does not exist it adds where to find
-// those that do; for a value that cannot be read it says what is wanted, without the name
-// of the function that failed.
+// flagError marks an error of a flag as wrong usage. For an unknown flag it adds where the
+// flags are listed. For a value that cannot be parsed it says what is wanted, rather than
+// which function failed.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, new(*pflag.NotExistError)) {
 		err = fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// parseMemory reads a size such as 512MiB, 2G or 1000000000 and returns it in bytes, of which
-// least are needed. "" is half of what the machine, or the control group of the process,
-// allows; but no less than least, unless that is more than is allowed.
+// parseMemory parses a size such as 512MiB, 2G or 1000000000 and returns it in bytes. Less
+// than least bytes is an error. "" means half of what the machine, or the control group of
+// the process, allows, or least if that is more and the machine has so much.
 func parseMemory(s string, least int64) (int64, error) {
 	if s == "" {
 		n, err := machineMemory("/")

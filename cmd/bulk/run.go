@@ -21,8 +21,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are the flags of bulk run: the configuration, and those that are no field of
-// it, or become one in settle.
+// runOptions are the flags of bulk run: a Config, and flags that are no field of it or become
+// one in resolve.
 type runOptions struct {
 	pipeline.Config
 
@@ -53,7 +53,7 @@ them, run "bulk undo N" first.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
 			}
 			return run(cmd.Context(), ui, &o)
@@ -100,11 +100,11 @@ them, run "bulk undo N" first.`,
 	return cmd
 }
 
-// outsideHeap is what of --memory the runtime does not see: the program itself, and the
-// cache and buffers of SQLite.
+// outsideHeap is the part of --memory that the Go runtime does not count: the program itself,
+// and the cache and buffers of SQLite.
 const outsideHeap = 56 << 20
 
-// run does bulk run, with options that are settled.
+// run runs bulk run; its options are resolved.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
@@ -118,7 +118,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
-	signal.Ignore(syscall.SIGPIPE) // a log whose reader is gone is no reason to end
+	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
 	stopWatching := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
@@ -130,8 +130,8 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	return err
 }
 
-// settle turns the flags that are text into configuration.
-func (o *runOptions) settle() (err error) {
+// resolve turns the flags that are text into configuration.
+func (o *runOptions) resolve() (err error) {
 	var problems []error
 	check := func(flag string, err error) {
 		if err != nil {
@@ -159,13 +159,13 @@ func (o *runOptions) settle() (err error) {
 		o.Out, err = defaultOut(o.Inputs[0])
 		problems = append(problems, err)
 	}
-	problems = append(problems, o.store.settle()) // which names the store for the next check
+	problems = append(problems, o.store.resolve()) // which sets the store for the next check
 	rest := o.Config
-	rest.Out = cmp.Or(rest.Out, ".") // why there is none is among the problems
+	rest.Out = cmp.Or(rest.Out, ".") // if it is missing, problems says why
 	return errors.Join(append(problems, rest.Validate())...)
 }
 
-// character reads a flag that is one byte; "": 0.
+// character parses a flag that is one byte; "": 0.
 func character(s string) (byte, error) {
 	switch s {
 	case "":
@@ -193,7 +193,7 @@ func parseTime(s string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
-			if t.IsZero() { // which is now
+			if t.IsZero() { // in a Config that means now
 				return t, fmt.Errorf("%q is out of range", s)
 			}
 			return t, nil

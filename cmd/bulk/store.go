@@ -19,7 +19,7 @@ import (
 // storeOptions are the flags that name a store.
 type storeOptions struct {
 	db       string
-	unnamed  bool // db is the default, which bulk runs lists as empty as long as it does not exist
+	unnamed  bool // db is the default; if it does not exist, bulk runs prints an empty list
 	postgres postgres.Options
 }
 
@@ -34,7 +34,7 @@ func (o *storeOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "keep trying for this `TIME` when the database does not answer")
 }
 
-// unasked refuses flags about the store of a verb that looks at none without --db.
+// unasked refuses flags about the store without --db, for verbs that use a store only then.
 func unasked(flags *pflag.FlagSet) (err error) {
 	for _, name := range []string{"schema", "table", "retry-for"} {
 		if flags.Changed(name) && !flags.Changed("db") {
@@ -44,13 +44,13 @@ func unasked(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// isPostgres reports whether a store is a server.
+// isPostgres reports whether db is the address of a server.
 func isPostgres(db string) bool {
 	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
 }
 
-// settle fills in the default and checks the form.
-func (o *storeOptions) settle() error {
+// resolve fills in the default and checks the form.
+func (o *storeOptions) resolve() error {
 	from := "--db"
 	if o.db == "" {
 		from, o.db = "BULK_DB", os.Getenv("BULK_DB")
@@ -81,7 +81,7 @@ func (o *storeOptions) settle() error {
 	return nil
 }
 
-// name is what people may see of the store that settle has named: no password.
+// name is what people may see of the store after resolve: no password.
 func (o *storeOptions) name() string {
 	if isPostgres(o.db) {
 		return postgres.Redact(o.db)
@@ -91,7 +91,7 @@ func (o *storeOptions) name() string {
 
 // open opens the store. The caller closes it.
 func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (sink.Store, error) {
-	if err := o.settle(); err != nil {
+	if err := o.resolve(); err != nil {
 		return nil, usage(err)
 	}
 	if isPostgres(o.db) {

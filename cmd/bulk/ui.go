@@ -69,7 +69,7 @@ func (u *ui) logAs(format string) error {
 	}
 	if format == "json" {
 		w := u.stderr
-		if isTerminal(w) { // JSON leaves it more to obey than quoted text does
+		if isTerminal(w) { // JSON does not escape all control characters
 			w = &shown{Writer: w}
 		}
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: durationAsText})
@@ -98,7 +98,7 @@ func (u *ui) tell(level slog.Level, sentences, message string, attrs ...any) {
 	}
 }
 
-// durationAsText writes durations to JSON as everywhere else, with their unit.
+// durationAsText makes durations in JSON texts with a unit, such as 50ms.
 func durationAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())
@@ -132,7 +132,7 @@ func (m *messages) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// readable writes a value for people: a duration to three digits, or seconds, and a time to
+// readable formats a value for people: durations to three digits or to the second, times to
 // the second.
 func readable(v slog.Value) string {
 	switch v.Kind() {
@@ -154,7 +154,7 @@ func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (m *messages) WithGroup(string) slog.Handler { return m }
 
-// print writes lines above the progress line, as a terminal may have them.
+// print writes lines above the progress line, with control characters escaped.
 func (u *ui) print(lines string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -164,10 +164,10 @@ func (u *ui) print(lines string) {
 	fmt.Fprintln(u.stderr, visible(lines))
 }
 
-// visible writes control characters, which a terminal would obey, as escapes; names of files
-// and cells may have them. Tabs and ends of lines stay. Characters that change the direction
-// of the text are escaped, too, and bytes that are not UTF-8: some terminals take these for
-// control characters.
+// visible escapes control characters, which names of files and cells may have and a terminal
+// would obey. Tabs and ends of lines stay. It also escapes characters that change the
+// direction of text, and bytes that are not UTF-8, which some terminals take for control
+// characters.
 func visible(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -187,7 +187,7 @@ func visible(text string) string {
 // shown is a terminal to which data is written: it gets what visible makes of the text.
 type shown struct {
 	io.Writer
-	rest []byte // of a character whose end is still to come
+	rest []byte // the first bytes of a character that is not complete yet
 }
 
 func (w *shown) Write(p []byte) (int, error) {
@@ -213,7 +213,7 @@ func newJSON(w io.Writer) *json.Encoder {
 	return j
 }
 
-// fail reports the error that ends the command, and what to do, if there is a hint.
+// fail reports the error that ends the command, and a hint what to do; "": none.
 func (u *ui) fail(err error, hint string) {
 	text := hideAddresses(err.Error(), u.named)
 	var attrs []any

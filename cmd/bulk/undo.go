@@ -65,7 +65,7 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
 	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
 		header()
-		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // that it fails is told below: the links are gone
+		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // an error is reported below: the links are deleted already
 		return nil
 	})
 	undone := err == nil

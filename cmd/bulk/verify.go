@@ -66,7 +66,7 @@ problem. Two kinds of lines are no problems:
 			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
 			}
 			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
@@ -91,7 +91,7 @@ problem. Two kinds of lines are no problems:
 	return cmd
 }
 
-// verify does bulk verify, with options that are settled.
+// verify runs bulk verify; its options are resolved.
 func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
 	if withStore {
 		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
@@ -111,7 +111,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	if missing && !errors.Is(err, sink.ErrRetryable) { // which a missing socket of a server is
+	if missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
 		return usage(err)
 	}
 	if err != nil {
@@ -126,7 +126,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	return nil
 }
 
-func (o *verifyOptions) settle() (err error) {
+func (o *verifyOptions) resolve() (err error) {
 	o.Version = toolVersion()
 	var problems []error
 	switch o.format {
