@@ -26,7 +26,7 @@ func TestHostileNames(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, name, goodCSV)
 			out := does(t, dir, exitDone, "read=1 created=1", runArgs("./"+name)...)
-			out += does(t, dir, exitDone, "1 rows, 0 rejects, 0 findings", "verify", "out", "--inputs", "./"+name)
+			out += does(t, dir, exitDone, "OK: 1 row and 0 rejects checked against files and inputs; no problems", "verify", "out", "--inputs", "./"+name)
 			os.Remove(filepath.Join(dir, name))
 			out += does(t, dir, exitFailed, "no such file or directory", append(runArgs("./"+name), "--overwrite")...)
 			for _, line := range strings.Split(out, "\n") {
