@@ -48,6 +48,9 @@ func help(cmd *cobra.Command, _ []string) {
 		section("Usage:\n  ", cmd.UseLine())
 	}
 	section("", cmd.Long)
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
 	commands := ""
 	for _, c := range cmd.Commands() {
 		commands += fmt.Sprintf("  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
