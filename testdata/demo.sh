@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the main job twice in a temporary folder: the first run creates the links,
+# Runs the main job twice in a temporary directory: the first run creates the links,
 # the second one finds them.
 set -u
 unset BULK_DB # it may name a store that is in use

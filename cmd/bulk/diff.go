@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/spf13/cobra"
@@ -26,56 +28,51 @@ func diffCommand(ui *ui) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Compare two runs, or two mappings, whatever their format and order",
-		Long: `Compare two runs, or two mappings, whatever their format and order. A and B are
-output folders of runs, or mapping files. Where nothing differs nothing is
-printed; otherwise each difference is a line, with what A and B have, and stderr
-tells how many of each kind there are:
+		Short: "Compare two runs or two mappings",
+		Long: `A and B are output directories of runs, or mapping files, of any format and
+order. If they agree, nothing is printed. Otherwise each difference is a line
+with what A and B have, and stderr says how many there are:
 
-  added, removed  a link that only B, or only A, has
-  remapped        a link (workspace and URL) that has another code
-  moved           a code that belongs to another URL of its workspace
-  outcome         a row (over the same inputs) or link was created, existing or
-                  duplicate, and is not any more
-  reject          a row was rejected for another reason, or on one side only;
-                  found by source and row over the same inputs, else by content
-  manifest        profile, scheme or an option that can change links, or that
-                  only one of the runs has a mapping
+  added, removed  only B, or only A, has the link
+  remapped        the link (workspace and URL) has another code
+  moved           the code belongs to another URL of its workspace
+  outcome         the outcome changed (for example created -> existing)
+  reject          a row was rejected for another reason, or in one run only
+  manifest        the two runs were made with different settings, or one has no
+                  mapping
 
-A run with more rejects than --max-rejects allows has no mapping. It can be
-compared with another run, but only manifests and rejects are.
+Rows are matched by source and row number if the inputs are the same; otherwise
+links are matched by workspace and URL, and rejects by content. A run with more
+rejects than --max-rejects allows has no mapping: only manifest and rejects are
+compared.
 
-Of links, workspace, URL, code and outcome are compared, not original_url,
-short_url and carried cells: whether two files are the same their digests tell.
-Where the digests in both manifests agree, the files are not read: bulk verify
-tells whether they are what their manifest says. A mapping file does not tell
-whether it was written with --excel-safe: compare the folders of such runs.
-
-` + exitCodes,
+original_url, short_url and your own columns are not compared: to see whether
+two files are identical, compare their SHA-256. Files with the same SHA-256 in
+both manifests are not read; bulk verify checks that a file is what its manifest
+says. A mapping file does not say whether it was written with --excel-safe: to
+compare such runs, give their directories.`,
 		Example: `  bulk diff monday.bulk tuesday.bulk
   bulk diff old/mapping.csv new/mapping.parquet --json`,
-		Args: usageArgs(cobra.ExactArgs(2), "name two runs or mappings, A and B"),
+		Args: usageArgs(cobra.ExactArgs(2), "give two runs or mappings, A and B"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.A, o.B = args[0], args[1]
 			return diff(cmd.Context(), ui, &o)
 		},
 	}
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
-	f.IntVar(&o.Workers, "workers", 0, "goroutines that sort (default: one a core)")
-	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory to use, %dMiB or more (default: half of the machine's)", audit.LeastDiffMemory>>20))
-	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
+	group(f, "Common flags")
+	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
+	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory `SIZE` to use, %dMiB or more (default: half of the machine's)", audit.LeastDiffMemory>>20))
+	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for what does not fit in memory (default: TMPDIR)")
+	group(f, "Resource flags")
 	return cmd
 }
 
-// diff does bulk diff.
+// diff runs bulk diff.
 func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if o.Memory, err = parseMemory(o.memory, audit.LeastDiffMemory); err != nil {
-		return usage(fmt.Errorf("--memory: %w", err))
-	}
-	if o.Memory < audit.LeastDiffMemory {
-		return usage(fmt.Errorf("--memory: %d MiB is too little: diff takes %d MiB", o.Memory>>20, audit.LeastDiffMemory>>20))
+		return usage(err)
 	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)
@@ -86,7 +83,7 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		print = func(d *audit.Difference) error { return j.Encode(d) }
 	}
 	o.NoMapping = func(path string) {
-		ui.log.Warn("the run had too many rejects and has no mapping: links are not compared", "run", path)
+		ui.log.Warn("a run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
 	found := map[audit.Change]int{}
 	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
@@ -100,16 +97,21 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	var counts []any
-	for _, change := range slices.Sorted(maps.Keys(found)) {
-		counts = append(counts, string(change), found[change])
+	words := map[audit.Change][2]string{
+		"added": {"link", "added"}, "removed": {"link", "removed"}, "remapped": {"link", "remapped"}, "moved": {"code", "moved"},
+		"outcome": {"outcome", "changed"}, "reject": {"reject", "changed"}, "manifest": {"setting", "changed"},
 	}
-	ui.log.Info("they differ", counts...)
+	var attrs []any
+	var counts []string
+	for _, change := range slices.Sorted(maps.Keys(found)) {
+		attrs = append(attrs, string(change), found[change])
+		counts = append(counts, count(int64(found[change]), words[change][0])+" "+words[change][1])
+	}
+	ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", "), "there are differences", attrs...)
 	return errDiffers
 }
 
-// printCSV returns a function that writes a line, and before the first one the
-// header.
+// printCSV returns a function that writes a difference as a line, after the header.
 func printCSV(c *csv.Writer) func(*audit.Difference) error {
 	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
 	return func(d *audit.Difference) error {

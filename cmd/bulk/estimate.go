@@ -15,33 +15,31 @@ func estimateCommand(ui *ui) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "estimate --links N",
-		Short: "Tell how many links will collide before any is made",
-		Long: `Tell how many links will collide before any is made: N new links, each with a
-URL of its own, in one workspace. The first character of a code is not uniform,
-because a hash is below 2^128; the estimate counts with the true code space.
+		Short: "Estimate how many links will collide before any is made",
+		Long: `The estimate is for N new links, each with a URL of its own, in one workspace.
 
-A link collides if its first code has an owner; it then gets a salt above 0. It is
-exhausted if the codes of all its salts have owners; a run would reject it.
-
-` + exitCodes,
+A link collides if its first code has an owner; it then tries its next code. A
+link is exhausted if all its codes have owners; a run would reject it. Some
+first characters of codes are rarer than others: the estimate allows for that.`,
 		Example: `  bulk estimate --links 10000000
   bulk estimate --links 100000 --existing 2000000 --code-length 6 --json`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.NoArgs, "estimate takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("links") {
-				return usage(errors.New("--links is required"))
+				return usage(errors.New("--links is missing: how many links will be made?"))
 			}
 			return estimate(ui.stdout, load, asJSON)
 		},
 	}
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.Int64Var(&load.Links, "links", 0, "number of new links (required)")
-	f.Int64Var(&load.Existing, "existing", 0, "number of links that the workspace has")
-	f.IntVar(&load.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
-	f.IntVar(&load.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt tried when codes are taken")
+	f.Int64Var(&load.Links, "links", 0, "`N` new links (required)")
+	f.Int64Var(&load.Existing, "existing", 0, "the workspace already has `N` links")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	group(f, "Common flags")
+	f.IntVar(&load.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
+	f.IntVar(&load.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
+	group(f, "Link flags")
 	return cmd
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,17 +35,20 @@ func explainCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain URL… --workspace ID",
 		Short: "Show step by step how a URL gets its code",
-		Long: `Show step by step how a URL gets its code: each rule that changes it, the
-canonical form, what is hashed, the hash, the first 16 bytes of it as an integer,
-its Base58 digits and the code: the first of them, padded with 1 on the left
-where there are fewer. With --db also who owns the code of each salt, and what a
-run would do now. A URL may be - for standard input, with one on each line. One
-that a run would reject is shown with the reason (exit code 3). What is not
-printable UTF-8 is shown in quotes, with escapes.
+		Long: `explain shows each rule that changes the URL, the canonical form, the text that
+is hashed and its SHA-256. The first 16 bytes of that are a number, shown in
+decimal and in Base58 (digits). The code is the first 10 characters of the
+number in Base58 (--code-length), with 1s in front if it has fewer.
 
-` + exitCodes,
-		Example: `  bulk explain --workspace 42 'HTTP://Example.com:80/api/users?name=john&id=123'
-  bulk explain --workspace 42 --from urls.txt --json --db sqlite:bulk.db`,
+A URL has a first-choice code (salt 0). If that is taken it gets the next one
+that is free (salt 1, 2 and so on). With --db explain also shows who owns each
+of these codes, and what a run would do now.
+
+A URL may be - for standard input, with one URL on each line. A URL that a run
+would reject is shown with the reason (exit code 3). Text that is not printable
+is shown in quotes, with escapes.`,
+		Example: `  bulk explain -w demo 'HTTP://Example.com:80/api/users?name=john&id=123'
+  bulk explain -w demo --from urls.txt --json --db sqlite:bulk.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := unasked(cmd.Flags()); err != nil {
@@ -62,27 +63,28 @@ printable UTF-8 is shown in quotes, with escapes.
 		},
 	}
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.Workspace, "workspace", "", "workspace of the URLs (required)")
-	f.StringVar(&o.from, "from", "", "also explain the URLs of this file, one on each line; - is standard input")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of the URLs (required)")
+	f.StringVar(&o.from, "from", "", "also explain the URLs in this `FILE`, one on each line; - is standard input")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each URL")
-	f.IntSliceVar(&o.salts, "salt", []int{0}, "salt of the code; several as 0,1,2")
-	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt of which --db shows the owner")
-	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
-	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "longest canonical URL in bytes")
 	o.store.flags(cmd)
-	f.Lookup("db").Usage = "ask this store too: sqlite:FILE or postgres://…"
+	f.Lookup("db").Usage = "also ask this `STORE`: sqlite:FILE or postgres://…"
+	group(f, "Store flags")
+	f.IntSliceVar(&o.salts, "salt", []int{0}, "show the code of salt `N`; several as 0,1,2")
+	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
+	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "with --db: how many alternative codes (`N`) to look up")
+	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
+	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+	group(f, "Link flags")
 	return cmd
 }
 
-// settle checks the options.
-func (o *explainOptions) settle(urls []string) (err error) {
+// resolve checks the options.
+func (o *explainOptions) resolve(urls []string) (err error) {
 	if len(urls) == 0 && o.from == "" {
-		return errors.New("no URL, and no --from")
+		return errors.New("no URL: give one, or a file with --from")
 	}
 	if o.Workspace == "" {
-		return errors.New("no workspace: name one with --workspace")
+		return errors.New("no workspace: give one with --workspace")
 	}
 	if o.Scheme, err = codegen.New(o.length); err != nil {
 		return fmt.Errorf("--code-length: %w", err)
@@ -98,9 +100,16 @@ func (o *explainOptions) settle(urls []string) (err error) {
 // explain writes a block of lines for each URL, with an empty line between, or
 // one line of JSON. It reports whether a run would reject one of them.
 func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
-	if err := o.settle(urls); err != nil {
+	if err := o.resolve(urls); err != nil {
 		return false, usage(err)
 	}
+	// It changes nothing, so an interrupt may end it at once, also while it waits for input.
+	stop := context.AfterFunc(ctx, func() { os.Exit(ui.end(context.Cause(ctx))) })
+	defer func() {
+		if !stop() {
+			select {} // the process is about to end
+		}
+	}()
 	var session sink.Session
 	if o.ask {
 		var store sink.Store
@@ -116,10 +125,13 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rej
 	w := bufio.NewWriter(ui.stdout)
 	defer func() { err = errors.Join(w.Flush(), err) }()
 	count := 0
-	err = o.each(ctx, urls, func(url []byte) error {
-		e, err := o.explain(ctx, session, url)
-		if err != nil {
-			return err
+	err = o.each(urls, func(url []byte) error {
+		e := o.Explain(url, o.salts)
+		if session != nil && e.Reason == "" {
+			var err error
+			if e.Store, err = o.Ask(ctx, session, e.Canonical); err != nil {
+				return err
+			}
 		}
 		count++
 		rejected = rejected || e.Reason != "" || e.Store != nil && e.Store.Code == ""
@@ -128,34 +140,22 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rej
 	return rejected, err
 }
 
-// explain explains one URL, with what the store has of it unless session is nil.
-func (o *explainOptions) explain(ctx context.Context, session sink.Session, url []byte) (_ *audit.Explanation, err error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	e := o.Explain(url, o.salts)
-	if session != nil && e.Reason == "" {
-		e.Store, err = o.Ask(ctx, session, e.Canonical)
-	}
-	return e, err
-}
-
-// each calls f with each URL of the arguments and of --from, which is opened first: that it
-// cannot be is wrong usage, of which nothing is printed.
-func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []byte) error) error {
-	name, from := "standard input", o.stdin
+// each calls f with each URL of the arguments and of --from. That file is opened first, so
+// that nothing is printed if it cannot be opened, which is wrong usage.
+func (o *explainOptions) each(urls []string, f func(url []byte) error) error {
+	from := o.stdin
 	if o.from != "" && o.from != "-" {
-		file, err := openWith(ctx, o.from)
+		file, err := os.Open(o.from)
 		if err != nil {
-			return err
+			return usage(fmt.Errorf("--from: %w", err))
 		}
 		defer file.Close()
-		name, from = o.from, file
+		from = file
 	}
 	for _, url := range urls {
 		var err error
 		if url == "-" {
-			err = eachLine(ctx, "standard input", o.stdin, f)
+			err = eachLine("-", o.stdin, f)
 		} else {
 			err = f([]byte(url))
 		}
@@ -166,72 +166,32 @@ func (o *explainOptions) each(ctx context.Context, urls []string, f func(url []b
 	if o.from == "" {
 		return nil
 	}
-	return eachLine(ctx, name, from, f)
+	return eachLine(o.from, from, f)
 }
 
-// openWith opens the file of --from. Of a FIFO that waits for a writer, which does not hold
-// up an interrupt.
-func openWith(ctx context.Context, name string) (*os.File, error) {
-	var file *os.File
-	var err error
-	opened := make(chan struct{})
-	go func() {
-		file, err = os.Open(name)
-		close(opened)
-	}()
-	select {
-	case <-opened:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+// eachLine calls f with each line that is not empty.
+func eachLine(name string, r io.Reader, f func(line []byte) error) error {
+	if name == "-" {
+		name = "standard input"
 	}
-	if err != nil {
-		return nil, usage(fmt.Errorf("--from: %w", err))
-	}
-	return file, nil
-}
-
-// eachLine calls f with each line that is not empty. Reading does not hold up an interrupt.
-func eachLine(ctx context.Context, name string, r io.Reader, f func(line []byte) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	lines, ended := make(chan []byte), make(chan error, 1)
-	go func() {
-		defer close(lines)
-		defer close(ended)
-		scanner := bufio.NewScanner(r)
-		scanner.Buffer(nil, 1<<20)
-		n := 1
-		for ; scanner.Scan(); n++ {
-			select {
-			case lines <- bytes.Clone(scanner.Bytes()):
-			case <-ctx.Done():
-				return
-			}
-		}
-		err := scanner.Err()
-		if errors.Is(err, bufio.ErrTooLong) {
-			err = errors.New("is longer than 1 MiB")
-		}
-		if err != nil {
-			ended <- fmt.Errorf("%s: line %d: %w", name, n, err)
-		}
-	}()
-	for {
-		select {
-		case line, more := <-lines:
-			if !more {
-				return cmp.Or(<-ended, context.Cause(ctx))
-			}
-			if len(line) == 0 {
-				continue
-			}
-			if err := f(line); err != nil {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if len(lines.Bytes()) > 0 {
+			if err := f(lines.Bytes()); err != nil {
 				return err
 			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
+	err := lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = errors.New("it is longer than 1 MiB")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: line %d: %w", name, n, err)
+	}
+	return nil
 }
 
 func (o *explainOptions) print(w *bufio.Writer, e *audit.Explanation, first bool) error {
@@ -305,8 +265,7 @@ func printOutcome(s *audit.Standing) string {
 	return fmt.Sprintf("create it as %s (%s)", s.Code, salt)
 }
 
-// printable returns s as it is if that shows all of it, and otherwise quoted as
-// in Go.
+// printable returns s unchanged if all of it is visible, otherwise quoted as in Go.
 func printable(s string) string {
 	plain := utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.HasPrefix(s, `"`) &&
 		strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0

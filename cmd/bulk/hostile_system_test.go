@@ -26,7 +26,7 @@ func TestHostileNames(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir, name, goodCSV)
 			out := does(t, dir, exitDone, "read=1 created=1", runArgs("./"+name)...)
-			out += does(t, dir, exitDone, "1 rows, 0 rejects, 0 findings", "verify", "out", "--inputs", "./"+name)
+			out += does(t, dir, exitDone, "OK: 1 row and 0 rejects checked against files and inputs; no problems", "verify", "out", "--inputs", "./"+name)
 			os.Remove(filepath.Join(dir, name))
 			out += does(t, dir, exitFailed, "no such file or directory", append(runArgs("./"+name), "--overwrite")...)
 			for _, line := range strings.Split(out, "\n") {
@@ -48,33 +48,33 @@ func TestHostileLinks(t *testing.T) {
 		message string
 	}{
 		"to a finished run": {func(t *testing.T, in func(string) string) { link(t, "other", in("out")) },
-			nil, exitUsage, "output folder out: not the output of a run: it is no folder"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
 		"to nothing": {func(t *testing.T, in func(string) string) { link(t, "nowhere", in("out")) },
-			nil, exitUsage, "output folder out: not the output of a run: it is no folder"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
 		"to the input": {func(t *testing.T, in func(string) string) { link(t, "good.csv", in("out")) },
-			nil, exitUsage, "output folder out: not the output of a run: it is no folder"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
 		"to itself": {func(t *testing.T, in func(string) string) { link(t, "out", in("out")) },
-			nil, exitUsage, "output folder out: not the output of a run: it is no folder"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
 		"in place of the partial folder": {func(t *testing.T, in func(string) string) { link(t, "other", in(".out.partial")) },
-			nil, exitFailed, "output folder out: open "},
+			nil, exitFailed, "output directory out: open "},
 		"in the folder": {func(t *testing.T, in func(string) string) {
 			must(t, os.CopyFS(in("out"), os.DirFS(in("other"))))
 			link(t, "../good.csv", in("out/more"))
-		}, nil, exitUsage, "output folder out: not the output of a run: it also holds more"},
+		}, nil, exitUsage, "output directory out: not the output of a run: it also holds more"},
 		"in place of a report": {func(t *testing.T, in func(string) string) {
 			must(t, os.CopyFS(in("out"), os.DirFS(in("other"))))
 			must(t, os.Remove(in("out/mapping.csv")))
 			link(t, "../good.csv", in("out/mapping.csv"))
-		}, nil, exitUsage, "output folder out: not the output of a run: "},
+		}, nil, exitUsage, "output directory out: not the output of a run: "},
 		"from the input into the output": {func(t *testing.T, in func(string) string) {
 			must(t, os.CopyFS(in("out"), os.DirFS(in("other"))))
 			link(t, "out/mapping.csv", in("in.csv"))
-		}, []string{"in.csv", "--url-column", "canonical_url"}, exitUsage, "in.csv: lies in the output folder out, which the run replaces: name another with --out"},
+		}, []string{"in.csv", "--url-column", "canonical_url"}, exitUsage, "in.csv: lies in the output directory out, which the run replaces: give another with --out"},
 		"from the input to where the output is written": {func(t *testing.T, in func(string) string) {
 			must(t, os.Mkdir(in(".out.partial"), 0o777))
 			must(t, os.Rename(in("good.csv"), in(".out.partial/x.csv")))
 			link(t, ".out.partial/x.csv", in("good.csv"))
-		}, nil, exitUsage, "good.csv: lies in the output folder out, which the run replaces: name another with --out"},
+		}, nil, exitUsage, "good.csv: lies in the output directory out, which the run replaces: give another with --out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -136,7 +136,7 @@ func TestHostileRights(t *testing.T) {
 		"folder of the input": {func(t *testing.T, in func(string) string) { must(t, os.Chmod(in("sub"), 0)) },
 			runArgs("sub/good.csv"), exitFailed, "open sub/good.csv: permission denied"},
 		"output": {func(t *testing.T, in func(string) string) { must(t, os.Chmod(in("sub"), 0o555)) },
-			append(runArgs("good.csv"), "--out", "sub/out"), exitFailed, "output folder sub/out: mkdir "},
+			append(runArgs("good.csv"), "--out", "sub/out"), exitFailed, "output directory sub/out: mkdir "},
 		"store": {func(t *testing.T, in func(string) string) { must(t, os.Chmod(in("sub"), 0o555)) },
 			append(runArgs("good.csv"), "--db", "sqlite:sub/links.db"), exitFailed, "sub/links.db"},
 		"temporary files": {func(t *testing.T, in func(string) string) { must(t, os.Chmod(in("sub"), 0o555)) },

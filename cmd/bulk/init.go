@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
@@ -15,27 +16,27 @@ func initCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create the tables in PostgreSQL, or print their SQL",
-		Long: `Create the tables in PostgreSQL, or check that those which are there fit. A run
-does so by itself; this is for a role that may create them once, and for a DBA
-who wants to read the SQL first.
+		Long: `init creates the tables, or checks that existing ones fit. A run creates missing
+tables, too. init is for a role that may do so once, and for a DBA who wants to
+read the SQL first (--print).
 
-A role that looks needs USAGE on the schema and SELECT on the tables; one that loads
-also INSERT, UPDATE and DELETE; one that makes the tables CREATE on the schema, or on the
-database if there is no such schema. Who owns them and has all of that loads the empty
-table fastest.
-
-` + exitCodes,
+A role needs these rights:
+  to look               USAGE on the schema, SELECT on the tables
+  to store and undo     also INSERT, UPDATE and DELETE on the tables
+  to create the tables  CREATE on the schema (or on the database, if the schema
+                        does not exist)
+The first load is fastest if the role has all of these and owns the tables.`,
 		Example: `  bulk init --db postgres://me@host/links
   bulk init --print --schema shortener`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.NoArgs, "init takes flags only"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !print || o.db != "" {
-				if err := o.settle(); err != nil {
+				if err := o.resolve(); err != nil {
 					return usage(err)
 				}
 				if !isPostgres(o.db) {
-					return usage(errors.New("init is for PostgreSQL; a run creates an SQLite file"))
+					return usage(errors.New("init is for PostgreSQL: give --db postgres://…; a run creates an SQLite file by itself"))
 				}
 			}
 			if print {
@@ -49,9 +50,10 @@ table fastest.
 			return initStore(cmd.Context(), ui, &o)
 		},
 	}
+	cmd.Flags().BoolVar(&print, "print", false, "print the SQL, and connect to nothing")
 	o.flags(cmd)
-	cmd.Flag("db").Usage = "store: postgres://… (default: BULK_DB)"
-	cmd.Flags().BoolVar(&print, "print", false, "print the SQL and connect to nothing")
+	cmd.Flag("db").Usage = "`STORE`: postgres://… (default: BULK_DB)"
+	group(cmd.Flags(), "Store flags")
 	return cmd
 }
 
@@ -64,6 +66,6 @@ func initStore(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 	if err := store.(*postgres.Store).Init(ctx); err != nil {
 		return err
 	}
-	ui.log.Info("the tables are there", "db", o.name())
+	ui.tell(slog.LevelInfo, "the tables exist and fit: "+o.name(), "the tables exist and fit", "db", o.name())
 	return nil
 }

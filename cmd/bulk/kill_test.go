@@ -188,7 +188,7 @@ func testKill(t *testing.T, store killable, filled bool) {
 	}
 }
 
-// finish repeats a run that was killed. If that had finished, the output folder
+// finish repeats a run that was killed. If that had finished, the output directory
 // says so.
 func finish(t *testing.T, args []string) {
 	t.Helper()

@@ -32,8 +32,8 @@ import (
 // version is set by the linker.
 var version string
 
-// toolVersion names this build: as the linker was told, else by the module's
-// version, which go install and go build take from a tag or a commit.
+// toolVersion returns the version of this build: the one given to the linker, otherwise that
+// of the module, which go install and go build take from a tag or a commit.
 func toolVersion() string {
 	if version != "" {
 		return version
@@ -45,14 +45,16 @@ func toolVersion() string {
 }
 
 func main() {
-	// Otherwise a panic ends with exit code 2, which says that nothing was done. But a dump
-	// of the memory, which comes with the other way to end, would hold the passwords.
+	// By default a panic exits with 2, which would mean that nothing was done. With "crash"
+	// it ends by SIGABRT instead. The system may then dump the memory, which has passwords:
+	// the limit prevents that.
 	debug.SetTraceback("crash")
 	var core unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &core); err == nil {
-		core.Cur = min(1, core.Max) // too little for a file, and unlike 0 it keeps Linux from piping the dump to a program
+		core.Cur = min(1, core.Max) // too little for a file; unlike 0, it also keeps Linux from piping the dump to a program
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
 	}
+	cobra.EnableCommandSorting = false // help lists the main jobs first
 	os.Exit(bulk(hidePasswords(os.Args[1:]), os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -68,19 +70,6 @@ const (
 	exitInterrupted = 130
 )
 
-const exitCodes = `Exit codes:
-  0    done
-  1    failed
-  2    wrong usage; nothing was done
-  3    done, but rows were rejected
-  4    more rejects than --max-rejects allows; nothing was stored, but for what the
-       message names
-  5    verify or diff found a difference
-  6    the store could not be reached or kept failing, or another run holds what
-       this one needs; safe to run again
-  130  interrupted (SIGINT, SIGTERM); safe to run again
-`
-
 // bulk runs the command and returns its exit code.
 func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := onSignal(context.Background())
@@ -90,21 +79,23 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := rootCommand(ui)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	help := &firstError{Writer: stdout}
-	root.SetOut(help)
+	root.SetOut(stdout)
 	root.SetErr(stderr)
 	refuseHelp(root)
-	refuseCompletion(root) // which goes by where root writes to
 	err := root.ExecuteContext(ctx)
-	err = cmp.Or(err, help.err)
+	return ui.end(err)
+}
+
+// end reports the error that ends the command, and returns the exit code.
+func (u *ui) end(err error) int {
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
 		hint := ""
 		if code == exitInterrupted {
-			hint = "the same command finishes the job"
+			hint = "run the same command again to finish the job"
 		}
-		ui.logAs(ui.format) // an error of the command line comes before PersistentPreRunE
-		ui.fail(err, hint)
+		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
+		u.fail(err, hint)
 	}
 	return code
 }
@@ -113,48 +104,43 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func rootCommand(ui *ui) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bulk",
-		Short: "Turn URL lists into deterministic short links",
-		Long: `bulk reads URL lists from CSV, Parquet, Arrow or text files, canonicalizes and
-hashes them, settles every collision as if the URLs had come one at a time in
-sorted order, stores the links and writes a mapping report.
+		Short: "Turn lists of URLs into short links",
+		Long: `bulk reads URLs from CSV, Parquet, Arrow or text files. It gives each URL its
+canonical form and a short code, stores the links in SQLite or PostgreSQL, and
+writes a mapping that has every row with its link.
 
-` + exitCodes,
+The same URL always gets the same code. If two URLs want the same code, the one
+that sorts first gets it; the other gets its next code. The order of your rows
+never matters.`,
+		Example: `  bulk run links.csv --workspace demo
+  bulk verify links.bulk`,
 		Args:          noVerb,
 		RunE:          func(*cobra.Command, []string) error { return usage(errors.New("no command; see bulk --help")) },
 		Version:       toolVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().StringVar(&ui.format, "log-format", "", "log lines as text or json (default: text, unless on a terminal)")
+	f := root.PersistentFlags()
+	f.BoolVarP(&ui.quiet, "quiet", "q", false, "show only errors, warnings and the result")
+	f.StringVar(&ui.format, "log-format", "", "`FORMAT` of log lines: text or json (default: text, except on a terminal)")
+	group(f, "General flags")
 	offer(root, "log-format", "text", "json")
 	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
 		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
 		if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
-			return nil // these two report what is out of range together with all else
+			return nil // these two call inRange themselves, to report all problems at once
 		}
 		return usage(errors.Join(wrong, inRange(cmd.Flags())))
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
-	root.SetUsageTemplate(strings.NewReplacer("{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}", "[command]", "COMMAND").Replace(root.UsageTemplate()))
-	root.AddCommand(runCommand(ui), explainCommand(ui), estimateCommand(ui), diffCommand(ui), verifyCommand(ui), initCommand(ui), runsCommand(ui), undoCommand(ui))
+	root.SetHelpFunc(help)
+	root.AddCommand(runCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), initCommand(ui))
+	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodes}) // a help topic
 	return root
 }
 
-// firstError keeps the first error of a Writer, which cobra does not look at when it
-// writes help.
-type firstError struct {
-	io.Writer
-	err error
-}
-
-func (w *firstError) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	w.err = cmp.Or(w.err, err)
-	return n, err
-}
-
-// refuseHelp makes help about a verb that does not exist an error.
+// refuseHelp makes bulk help VERB an error if there is no such verb.
 func refuseHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"})
@@ -164,30 +150,14 @@ func refuseHelp(root *cobra.Command) {
 	}
 }
 
-// refuseCompletion makes completion wrong usage for no shell or an unknown one, and with
-// arguments after the shell.
-func refuseCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"})
-	var shells []string
-	for _, shell := range completion.Commands() {
-		shell.Args = usageArgs(cobra.NoArgs, "completion "+shell.Name()+" takes flags only")
-		shells = append(shells, shell.Name())
-	}
-	wrong := usage(errors.New("name one shell: " + strings.Join(shells, ", ")))
-	completion.Args, completion.RunE = nil, func(*cobra.Command, []string) error { return wrong }
-}
-
 // offer completes a flag with the words that it knows.
 func offer(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag
-	}
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// noVerb is the error of arguments that begin with no verb of root. It suggests verbs that
-// are spelled alike, but not for an empty argument, which resembles all of them, nor for a
-// verb that stands behind --.
+// noVerb returns the error of arguments that do not begin with a verb of root. It suggests
+// verbs that are spelled alike. It suggests none for an empty argument, which resembles all
+// of them, and none for a verb that follows --.
 func noVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -208,7 +178,7 @@ func onSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		if !signal.Ignored(s) { // as a shell has it for what it runs in the background
+		if !signal.Ignored(s) { // a shell ignores SIGINT for what it runs in the background
 			signal.Notify(signals, s)
 		}
 	}
@@ -244,20 +214,20 @@ func usageArgs(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	}
 }
 
-// noneEmpty refuses a flag that is given without a text: rather than the default, it
-// is a variable that a script has not set.
+// noneEmpty refuses a flag that is given without a text: most likely it is a variable that
+// a script has not set, and the default is not what was meant.
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		if f.Value.String() == "" {
-			err = errors.Join(err, fmt.Errorf("--%s: is empty", f.Name))
+			err = errors.Join(err, fmt.Errorf("--%s is empty: give it a value or leave it out", f.Name))
 		}
 	})
 	return err
 }
 
-// inRange refuses numbers that are out of range, in one form for all verbs; for some flags
-// 0 is, too, since in the configuration it stands for the default. Such a flag is set to its
-// default, so that no later check reports it again.
+// inRange refuses numbers that are out of range, in one form for all verbs. For some flags
+// that includes 0, which means the default in a Config. A flag that is out of range is set
+// to its default, so that no later check reports it again.
 func inRange(flags *pflag.FlagSet) (err error) {
 	ranges := map[string][2]int64{
 		"code-length": {codegen.MinLength, codegen.MaxLength}, "existing": {0, math.MaxInt64}, "limit": {1, math.MaxInt64},
@@ -267,25 +237,24 @@ func inRange(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		r, ok := ranges[f.Name]
 		n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
-		switch {
-		case !ok || r[0] <= n && n <= r[1]:
+		if !ok || r[0] <= n && n <= r[1] {
 			return
-		case r[1] == math.MaxInt64:
-			err = errors.Join(err, fmt.Errorf("--%s: %d is below %d", f.Name, n, r[0]))
-		default:
-			err = errors.Join(err, fmt.Errorf("--%s: %d is not within %d to %d", f.Name, n, r[0], r[1]))
 		}
-		err = errors.Join(err, f.Value.Set(f.DefValue))
+		want := fmt.Sprintf("%d to %d", r[0], r[1])
+		if r[1] == math.MaxInt64 {
+			want = fmt.Sprintf("%d or more", r[0])
+		}
+		err = errors.Join(err, fmt.Errorf("--%s %d: it must be %s", f.Name, n, want), f.Value.Set(f.DefValue))
 	})
 	return err
 }
 
-// noneMisplaced refuses the address of a server anywhere but after --db, where it most
-// likely was meant to be: as the name of a file or a workspace it would be shown and stored,
-// whole or in part, with its password. The arguments of explain are URLs, of whatever kind.
+// noneMisplaced refuses the address of a server in any flag other than --db, and as an
+// argument. Taken for a file or a workspace it would be shown and stored, with its password.
+// The arguments of explain are URLs of any kind.
 func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 	if cmd.Name() != "explain" && slices.ContainsFunc(args, isPostgres) {
-		err = errors.New("the address of a store comes after --db")
+		err = errors.New("an argument is the address of a store: put it after --db")
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -293,15 +262,15 @@ func noneMisplaced(cmd *cobra.Command, args []string) (err error) {
 			values = list.GetSlice()
 		}
 		if f.Name != "db" && slices.ContainsFunc(values, isPostgres) {
-			err = errors.Join(err, fmt.Errorf("--%s: is the address of a store, which comes after --db", f.Name))
+			err = errors.Join(err, fmt.Errorf("--%s has the address of a store: put it after --db", f.Name))
 		}
 	})
 	return err
 }
 
-// flagError marks an error of a flag. For a flag that does not exist it adds where to find
-// those that do; for a value that cannot be read it says what is wanted, without the name
-// of the function that failed.
+// flagError marks an error of a flag as wrong usage. For an unknown flag it adds where the
+// flags are listed. For a value that cannot be parsed it says what is wanted, rather than
+// which function failed.
 func flagError(cmd *cobra.Command, err error) error {
 	if errors.As(err, new(*pflag.NotExistError)) {
 		err = fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())

@@ -11,10 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// watch draws the progress line, or logs at times how far a run is, until it is stopped.
+// watch draws the progress line, or logs once a minute how far a run is, until stop is called.
 func (u *ui) watch(status *pipeline.Status) (stop func()) {
 	every, show := u.every, func() { u.logProgress(status, status.Stage()) }
-	if !u.lines {
+	switch {
+	case u.quiet:
+		show = func() {}
+	case !u.lines:
 		every, show = 100*time.Millisecond, u.bars(status)
 	}
 	quit := make(chan struct{})
@@ -38,7 +41,7 @@ func (u *ui) watch(status *pipeline.Status) (stop func()) {
 	}
 }
 
-// logProgress is for whoever looks at the log of a run of many minutes.
+// logProgress logs how far a run is, once a minute.
 func (u *ui) logProgress(status *pipeline.Status, stage pipeline.Stage) {
 	attrs := []any{"stage", stage.String(), "read", status.Read.Load()}
 	if total, at := progress(status, stage); total > 0 {
@@ -53,15 +56,15 @@ func (u *ui) bars(status *pipeline.Status) func() {
 	return func() {
 		if now := status.Stage(); now == stage {
 			u.moveBar(status, stage)
-		} else { // of which nothing has a rate yet
+		} else { // the first rate is known at the next call
 			stage = now
 			u.setBar(newBar(u.stderr, status, stage, narrow(u.stderr)))
 		}
 	}
 }
 
-// moveBar draws the progress line and leaves the cursor at its beginning: at its end, the ^C
-// that a terminal shows would go on in the next line, and that alone be cleared.
+// moveBar draws the progress line and leaves the cursor at its beginning. With the cursor at
+// its end, the ^C that a terminal shows would wrap, and only the second line be cleared.
 func (u *ui) moveBar(status *pipeline.Status, stage pipeline.Stage) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,7 +83,7 @@ func (u *ui) setBar(bar *progressbar.ProgressBar) {
 	u.bar = bar
 }
 
-// progress returns how far a stage is, and of how much; -1: unknown.
+// progress returns how far a stage is, and the total; -1: unknown.
 func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
 	rows := s.Read.Load() - s.Rejected.Load()
 	switch stage {
@@ -94,8 +97,8 @@ func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
 	return -1, 0
 }
 
-// narrow says whether a terminal has no room for a rate: the line would go on in the
-// next one, where it is not cleared.
+// narrow reports whether a terminal has no room for a rate: the line would wrap, and not be
+// cleared as a whole.
 func narrow(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

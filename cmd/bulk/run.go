@@ -22,8 +22,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runOptions are the flags of bulk run: the configuration, and those that are no field of
-// it, or become one in settle.
+// runOptions are the flags of bulk run: a Config, and flags that are no field of it or become
+// one in resolve.
 type runOptions struct {
 	pipeline.Config
 
@@ -36,64 +36,64 @@ type runOptions struct {
 func runCommand(ui *ui) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run INPUT… --workspace ID [flags]",
-		Short: "Shorten every URL of the inputs, store the links, write the mapping",
-		Long: `Shorten every URL of the inputs, store the links, write the mapping.
+		Use:   "run INPUT… --workspace ID",
+		Short: "Shorten every URL of the inputs and store the links",
+		Long: `An INPUT is a CSV, TSV, Parquet, Arrow or .txt file (one URL a line), the
+rejects.csv of an earlier run, a quoted pattern such as 'links-*.csv', or - for
+standard input. gzip and zstd are recognised. The output directory gets the
+mapping, rejects.csv, collisions.csv, manifest.json and timings.json.
 
-An INPUT is a CSV, TSV, Parquet, Arrow or .txt file (one URL a line), a rejects.csv
-of an earlier run, a quoted pattern such as 'links-*.csv', or - for standard input;
-gzip and zstd are recognised. The output folder holds mapping, rejects.csv,
-collisions.csv, manifest.json and timings.json.
-
-The same command of the same user finishes a run that was interrupted or killed. Until
-then the output folder of one that was killed is refused to a run of other inputs,
-options or version. With --new-run it is discarded and a new run starts, to which the
-links that the old one stored count as existing; bulk undo, before that, takes those
-back.
-
-` + exitCodes,
+If a run is interrupted, run the same command again, as the same user, to finish
+it. Until then other runs cannot use its output directory. --new-run gives up
+the unfinished run and starts over. Links that it already stored stay; to delete
+them, run "bulk undo N" first.`,
 		Example: `  bulk run links.csv --workspace demo
-  bulk run a.csv b.parquet c.arrow d.txt.gz - --workspace-column team --workspace rest --out out/ --db sqlite:links.db`,
-		Args: usageArgs(cobra.MinimumNArgs(1), "name at least one INPUT"),
+  bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
+  bulk run links.csv --workspace-column team --max-rejects 1%`,
+		Args: usageArgs(cobra.MinimumNArgs(1), "give at least one INPUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
 			}
 			return run(cmd.Context(), ui, &o)
 		},
 	}
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.Workspace, "workspace", "", "workspace of all rows, or of those whose cell is blank")
-	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "column of the workspace, by name or number")
-	f.StringVar(&o.Source.URLColumn, "url-column", "", "column of the URL, by name or number (default: by its usual names)")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows (with --workspace-column: of rows whose cell is blank)")
+	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
+	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
+	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
+	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but store nothing")
+	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory and delete its files, even if the new run has too many rejects")
+	f.BoolVar(&o.NewRun, "new-run", false, "give up an unfinished run and start over")
 	o.store.flags(cmd)
-	f.StringVar(&o.Out, "out", "", "output folder (default: links.bulk in the working folder, after the first input, links.csv)")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the run in the output folder, even by one with too many rejects")
-	f.BoolVar(&o.NewRun, "new-run", false, "start over rather than finish an interrupted run")
-	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but nothing to the store")
-	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "mapping as csv, parquet or arrow")
-	f.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "rows of the mapping in the order of the sort (workspace, code of salt 0) or of the input (source by name, row)")
-	f.StringVar(&o.BaseURL, "base-url", "", "base of the short_url column, such as https://sho.rt")
-	f.BoolVar(&o.NoCarry, "no-carry", false, "leave the other columns of the input out of the mapping (they still decide which row of a URL is the link)")
+	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
+	group(f, "Store flags")
+	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: yes, no or auto")
+	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
+	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
+	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text that have a field of more than `N` bytes, at most 1073741824 (1GiB)")
+	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records; inputs are read in the order of their names")
+	group(f, "Input flags")
+	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
+	f.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
+	f.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt (default: the column short_url is blank)")
+	f.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
 	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
-	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more rows (N) or more of them (P%) are rejected")
-	f.StringVar(&o.asOf, "as-of", "", "time recorded for the links, RFC 3339 or a date (default: now)")
-	f.Int64Var(&o.Limit, "limit", 0, "read only the first N records; inputs are read in the order of their names")
-	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "characters of a code, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "highest salt tried when codes are taken")
-	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ instead of rejecting it (profile linkforge-1+userinfo)")
-	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "longest canonical URL in bytes")
-	f.StringVar(&o.delimiter, "delimiter", "", `CSV delimiter, one character or "tab" (default: detected)`)
-	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one character")
-	f.StringVar(&o.header, "header", "auto", "CSV header: yes, no or auto")
-	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "longest field of CSV and text in bytes, 1 to 1073741824 (1GiB)")
-	f.IntVar(&o.Workers, "workers", 0, "goroutines that hash and format (default: one a core)")
-	f.StringVar(&o.memory, "memory", "", "memory that the run may use, such as 512MiB (default: half of the machine's)")
-	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
-	f.BoolVar(&o.NoWait, "no-wait", false, "fail if another run holds the workspace (in SQLite, the file) or the output folder, rather than wait")
+	group(f, "Mapping flags")
+	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
+	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
+	f.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
+	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
+	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+	group(f, "Link flags")
+	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
+	f.StringVar(&o.memory, "memory", "", "memory `SIZE` to use, such as 512MiB (default: half of the machine's)")
+	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for rows that do not fit in memory (default: TMPDIR)")
+	group(f, "Resource flags")
 	o.profiles.flags(f)
 	offer(cmd, "report-format", "csv", "parquet", "arrow")
 	offer(cmd, "report-order", "sort", "input")
@@ -101,11 +101,11 @@ back.
 	return cmd
 }
 
-// outsideHeap is what of --memory the runtime does not see: the program itself, and the
-// cache and buffers of SQLite.
+// outsideHeap is the part of --memory that the Go runtime does not count: the program itself,
+// and the cache and buffers of SQLite.
 const outsideHeap = 56 << 20
 
-// run does bulk run, with options that are settled.
+// run runs bulk run; its options are resolved.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
@@ -117,9 +117,9 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	debug.SetMemoryLimit(o.Memory - outsideHeap)
 	stop, err := o.profiles.start()
 	if err != nil {
-		return errors.Join(err, store.Close())
+		return usage(errors.Join(err, store.Close()))
 	}
-	signal.Ignore(syscall.SIGPIPE) // a log whose reader is gone is no reason to end
+	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
 	stopWatching := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
@@ -131,8 +131,8 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	return err
 }
 
-// settle turns the flags that are text into configuration.
-func (o *runOptions) settle() (err error) {
+// resolve turns the flags that are text into configuration.
+func (o *runOptions) resolve() (err error) {
 	var problems []error
 	check := func(flag string, err error) {
 		if err != nil {
@@ -155,19 +155,18 @@ func (o *runOptions) settle() (err error) {
 		o.MaxRetries = pipeline.NoRetries
 	}
 	o.Memory, err = parseMemory(o.memory, o.LeastMemory())
-	check("memory", err)
+	problems = append(problems, err)
 	if o.Out == "" {
 		o.Out, err = defaultOut(o.Inputs[0])
 		problems = append(problems, err)
 	}
-	problems = append(problems, o.store.settle()) // which names the store for the next check
-	problems = append(problems, o.profiles.check(o.Inputs, o.store.db))
+	problems = append(problems, o.store.resolve()) // which sets the store for the next check
 	rest := o.Config
-	rest.Out = cmp.Or(rest.Out, ".") // why there is none is among the problems
+	rest.Out = cmp.Or(rest.Out, ".") // if it is missing, problems says why
 	return errors.Join(append(problems, rest.Validate())...)
 }
 
-// character reads a flag that is one byte; "": 0.
+// character parses a flag that is one byte; "": 0.
 func character(s string) (byte, error) {
 	switch s {
 	case "":
@@ -182,15 +181,11 @@ func character(s string) (byte, error) {
 }
 
 func parseHeader(s string) (source.Header, error) {
-	switch s {
-	case "auto":
-		return source.HeaderAuto, nil
-	case "yes":
-		return source.HeaderYes, nil
-	case "no":
-		return source.HeaderNo, nil
+	h, ok := map[string]source.Header{"auto": source.HeaderAuto, "yes": source.HeaderYes, "no": source.HeaderNo}[s]
+	if !ok {
+		return 0, fmt.Errorf("%q is not yes, no or auto", s)
 	}
-	return 0, fmt.Errorf("%q is not yes, no or auto", s)
+	return h, nil
 }
 
 func parseTime(s string) (time.Time, error) {
@@ -199,16 +194,16 @@ func parseTime(s string) (time.Time, error) {
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
-			if t.IsZero() { // which is now
+			if t.IsZero() { // in a Config that means now
 				return t, fmt.Errorf("%q is out of range", s)
 			}
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is neither like 2006-01-02T15:04:05Z nor like 2006-01-02", s)
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2006-01-02T15:04:05Z or 2006-01-02", s)
 }
 
-// defaultOut names the output folder, in the working folder, after the first input.
+// defaultOut returns the output directory for a first input: links.csv gives links.bulk.
 func defaultOut(input string) (string, error) {
 	if input == "-" {
 		return "stdin.bulk", nil

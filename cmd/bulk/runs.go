@@ -16,17 +16,18 @@ func runsCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List the runs of a store as CSV",
-		Long: `List the runs of a store as CSV, oldest first. A run is loading (its first link
-may be stored), loaded (its last one is), finished (its files have their names)
-or undone.
-
-` + exitCodes,
+		Long: `The oldest run comes first. The states of a run are:
+  loading   links are being stored
+  loaded    all links are stored, the reports are not yet in place
+  finished  done
+  undone    its links were deleted by bulk undo`,
 		Example:           `  bulk runs --db sqlite:links.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.NoArgs, "runs takes flags only"),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o) },
 	}
 	o.flags(cmd)
+	group(cmd.Flags(), "Store flags")
 	return cmd
 }
 

@@ -171,7 +171,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // of a panic, which is no exit code (-1), but leaves no dump of its memory.
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	stop := map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM, "SIGQUIT": syscall.SIGQUIT}[args[0]]
-	code, says := exitInterrupted, ` hint="the same command finishes the job"`
+	code, says := exitInterrupted, ` hint="run the same command again to finish the job"`
 	if stop == syscall.SIGQUIT {
 		code, says = -1, "goroutine "
 		var core unix.Rlimit

@@ -19,35 +19,38 @@ import (
 // storeOptions are the flags that name a store.
 type storeOptions struct {
 	db       string
-	unnamed  bool // db is the default, which bulk runs lists as empty as long as it does not exist
+	unnamed  bool // db is the default; if it does not exist, bulk runs prints an empty list
 	postgres postgres.Options
 }
 
+// flags defines --db, the last of the common flags, and the first of the store flags; the
+// caller closes that group.
 func (o *storeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.db, "db", "", "store: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
-	f.StringVar(&o.postgres.Schema, "schema", "", "schema of the table (PostgreSQL; default: the first of the search path)")
-	f.StringVar(&o.postgres.Table, "table", "", `table of the links (PostgreSQL; default "links")`)
-	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "how long to try a store that cannot be reached (waiting for another run does not count; in SQLite, only run tries again)")
+	f.StringVar(&o.db, "db", "", "`STORE` of the links: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
+	group(f, "Common flags")
+	f.StringVar(&o.postgres.Schema, "schema", "", "schema `NAME` in PostgreSQL (default: the first of the search path)")
+	f.StringVar(&o.postgres.Table, "table", "", "table `NAME` in PostgreSQL (default: links)")
+	f.DurationVar(&o.postgres.RetryFor, "retry-for", 2*time.Minute, "keep trying for this `TIME` when the database does not answer")
 }
 
-// unasked refuses flags about the store of a verb that looks at none without --db.
+// unasked refuses flags about the store without --db, for verbs that use a store only then.
 func unasked(flags *pflag.FlagSet) (err error) {
 	for _, name := range []string{"schema", "table", "retry-for"} {
 		if flags.Changed(name) && !flags.Changed("db") {
-			err = errors.Join(err, fmt.Errorf("--%s: is about a store, and no --db names one", name))
+			err = errors.Join(err, fmt.Errorf("--%s needs --db: it is about a store", name))
 		}
 	}
 	return err
 }
 
-// isPostgres reports whether a store is a server.
+// isPostgres reports whether db is the address of a server.
 func isPostgres(db string) bool {
 	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
 }
 
-// settle fills in the default and checks the form.
-func (o *storeOptions) settle() error {
+// resolve fills in the default and checks the form.
+func (o *storeOptions) resolve() error {
 	from := "--db"
 	if o.db == "" {
 		from, o.db = "BULK_DB", os.Getenv("BULK_DB")
@@ -68,9 +71,9 @@ func (o *storeOptions) settle() error {
 	case !ok:
 		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
 	case file == ":memory:":
-		return fmt.Errorf("%s: %s would be lost; for a run that stores nothing there is --dry-run", from, o.db)
+		return fmt.Errorf("%s: %s would be lost; to store nothing use --dry-run", from, o.db)
 	case file == "":
-		return fmt.Errorf("%s: %s names no file", from, o.db)
+		return fmt.Errorf("%s: %s has no file name", from, o.db)
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
 		return errors.New("--schema and --table are for PostgreSQL")
@@ -78,7 +81,7 @@ func (o *storeOptions) settle() error {
 	return nil
 }
 
-// name is what people may see of the store that settle has named: no password.
+// name is what people may see of the store after resolve: no password.
 func (o *storeOptions) name() string {
 	if isPostgres(o.db) {
 		return postgres.Redact(o.db)
@@ -88,7 +91,7 @@ func (o *storeOptions) name() string {
 
 // open opens the store. The caller closes it.
 func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (sink.Store, error) {
-	if err := o.settle(); err != nil {
+	if err := o.resolve(); err != nil {
 		return nil, usage(err)
 	}
 	if isPostgres(o.db) {

@@ -8,9 +8,9 @@ import (
 	"github.com/linkforge/bulk/sink/postgres"
 )
 
-// hidePasswords returns a copy of the arguments of the process, and overwrites those that
-// hold the password of a store with what others may see: the strings of os.Args lie in the
-// memory that the system shows in the process list.
+// hidePasswords returns a copy of the arguments of the process, and overwrites the originals
+// that have the password of a store: the strings of os.Args lie in the memory that the
+// system shows in the process list.
 func hidePasswords(args []string) []string {
 	own := make([]string, len(args))
 	for i, arg := range args {
@@ -42,8 +42,7 @@ func address(arg string) string {
 	return ""
 }
 
-// hideAddresses takes the passwords out of a message in which arguments that are addresses
-// may occur, as they are or quoted.
+// hideAddresses removes the passwords from a message that may quote arguments.
 func hideAddresses(text string, args []string) string {
 	for _, arg := range args {
 		if dsn := address(arg); dsn != "" {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,18 +27,20 @@ import (
 
 // The rules of the terminal: data goes to stdout, everything else to stderr. On
 // a terminal there is a progress line, and messages begin with "bulk: ", without
-// capitals or a full stop; a hint follows an error on a line of its own. Where
-// stderr is no terminal, or --log-format says so, every message is a log line. Nothing
-// that a terminal would obey gets to it as it is, data neither.
+// capitals or a full stop; a hint follows an error on a line of its own. If
+// stderr is no terminal, or --log-format is given, every message is a log line.
+// Control characters reach a terminal as escapes only, also those in data.
 
 // ui is what the user sees.
 type ui struct {
 	stdout io.Writer
 	stderr io.Writer
-	named  []string // arguments and BULK_DB: an error shows none of their passwords
-	format string   // of log lines; "": by the terminal
-	lines  bool     // log lines rather than messages
-	log    *slog.Logger
+	named  []string      // arguments and BULK_DB: an error shows none of their passwords
+	format string        // of log lines; "": by the terminal
+	lines  bool          // log lines rather than messages
+	quiet  bool          // only errors, warnings and the result
+	log    *slog.Logger  // what happens meanwhile
+	result *slog.Logger  // how it ended: shown with --quiet, too
 	every  time.Duration // between log lines of a long run
 	mu     sync.Mutex    // guards stderr against the progress line
 	bar    *progressbar.ProgressBar
@@ -49,7 +52,7 @@ func newUI(stdout, stderr io.Writer) *ui {
 	if isTerminal(stdout) {
 		u.stdout = &shown{Writer: stdout}
 	}
-	u.log = slog.New(&messages{ui: u})
+	u.logAs("")
 	return u
 }
 
@@ -60,23 +63,42 @@ func isTerminal(w io.Writer) bool {
 
 // logAs chooses how messages look: "" (by the terminal), "text" or "json".
 func (u *ui) logAs(format string) error {
-	u.lines = u.lines || format == "text" || format == "json"
+	var h slog.Handler = &messages{ui: u}
+	if u.lines = u.lines || format != ""; u.lines {
+		h = slog.NewTextHandler(u.stderr, nil)
+	}
 	if format == "json" {
 		w := u.stderr
-		if isTerminal(w) { // JSON leaves it more to obey than quoted text does
+		if isTerminal(w) { // JSON does not escape all control characters
 			w = &shown{Writer: w}
 		}
-		u.log = slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: durationAsText}))
-	} else if u.lines {
-		u.log = slog.New(slog.NewTextHandler(u.stderr, nil))
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: durationAsText})
+	}
+	u.result, u.log = slog.New(h), slog.New(h)
+	if u.quiet {
+		u.log = slog.New(warnings{h})
 	}
 	if format != "" && format != "text" && format != "json" {
-		return fmt.Errorf("--log-format: %q is not text or json", format)
+		return fmt.Errorf("--log-format %q: it must be text or json", format)
 	}
 	return nil
 }
 
-// durationAsText writes durations to JSON as everywhere else, with their unit.
+// warnings is a handler that drops what is less than a warning.
+type warnings struct{ slog.Handler }
+
+func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// tell reports a result: to people in sentences, one on each line, to machines as a log line.
+func (u *ui) tell(level slog.Level, sentences, message string, attrs ...any) {
+	if u.lines {
+		u.result.Log(context.Background(), level, message, attrs...)
+	} else {
+		u.print("bulk: " + strings.ReplaceAll(sentences, "\n", "\nbulk: "))
+	}
+}
+
+// durationAsText makes durations in JSON texts with a unit, such as 50ms.
 func durationAsText(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.String())
@@ -93,21 +115,24 @@ type messages struct {
 func (m *messages) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (m *messages) Handle(_ context.Context, r slog.Record) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "bulk: %s", r.Message)
+	var attrs []string
 	write := func(a slog.Attr) bool {
-		fmt.Fprintf(&b, ", %s %s", a.Key, readable(a.Value))
+		attrs = append(attrs, a.Key+": "+readable(a.Value))
 		return true
 	}
 	for _, a := range m.attrs {
 		write(a)
 	}
 	r.Attrs(write)
-	m.ui.print(b.String())
+	text := "bulk: " + r.Message
+	if len(attrs) > 0 {
+		text += " (" + strings.Join(attrs, ", ") + ")"
+	}
+	m.ui.print(text)
 	return nil
 }
 
-// readable writes a value for people: a duration to three digits, or seconds, and a time to
+// readable formats a value for people: durations to three digits or to the second, times to
 // the second.
 func readable(v slog.Value) string {
 	switch v.Kind() {
@@ -129,7 +154,7 @@ func (m *messages) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (m *messages) WithGroup(string) slog.Handler { return m }
 
-// print writes lines above the progress line, as a terminal may have them.
+// print writes lines above the progress line, with control characters escaped.
 func (u *ui) print(lines string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -139,9 +164,10 @@ func (u *ui) print(lines string) {
 	fmt.Fprintln(u.stderr, visible(lines))
 }
 
-// visible writes what a terminal would obey, as names of files and cells may have it, in
-// escapes: control characters, but for tabs and ends of lines, those that turn the order
-// of the text around, and bytes that are not UTF-8, which to some are control characters.
+// visible escapes control characters, which names of files and cells may have and a terminal
+// would obey. Tabs and ends of lines stay. It also escapes characters that change the
+// direction of text, and bytes that are not UTF-8, which some terminals take for control
+// characters.
 func visible(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -158,11 +184,10 @@ func visible(text string) string {
 	return b.String()
 }
 
-// shown is a terminal to which data is written: lines, of which it gets what is visible.
-// Elsewhere data stays as it is.
+// shown is a terminal to which data is written: it gets what visible makes of the text.
 type shown struct {
 	io.Writer
-	rest []byte // of a character whose end is still to come
+	rest []byte // the first bytes of a character that is not complete yet
 }
 
 func (w *shown) Write(p []byte) (int, error) {
@@ -188,17 +213,14 @@ func newJSON(w io.Writer) *json.Encoder {
 	return j
 }
 
-// fail reports the error that ends the command, and what to do, if there is a hint.
+// fail reports the error that ends the command, and a hint what to do; "": none.
 func (u *ui) fail(err error, hint string) {
 	text := hideAddresses(err.Error(), u.named)
-	switch {
-	case !u.lines:
-		u.print("bulk: " + strings.ReplaceAll(strings.TrimSpace(text+"\n"+hint), "\n", "\nbulk: "))
-	case hint == "":
-		u.log.Error(text)
-	default:
-		u.log.Error(text, "hint", hint)
+	var attrs []any
+	if hint != "" {
+		attrs = []any{"hint", hint}
 	}
+	u.tell(slog.LevelError, strings.TrimSpace(text+"\n"+hint), text, attrs...)
 }
 
 // summary reports how a run went that ended with err.
@@ -207,62 +229,56 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		return
 	}
 	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
-	loaded := !o.DryRun && !refused
-	stored := loaded || refused && tooMany.Stored > 0
-	if u.lines {
-		u.logSummary(r, o.DryRun, stored)
-	} else {
-		u.printSummary(r, o.DryRun, loaded, stored)
+	created, stored := "created", !o.DryRun && !refused
+	if !stored {
+		created = "would be created"
 	}
-	if r.Counts.Read == 0 {
-		u.log.Warn("the inputs have no rows")
-	}
-}
-
-// logSummary writes log lines: one for the run, and one for each reason of its rejects.
-func (u *ui) logSummary(r *pipeline.Result, dry, stored bool) {
-	c := r.Counts
-	u.log.Info("run ended", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", dry, "stored", stored,
-		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
-		"manifest_sha256", r.ManifestSHA256)
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		u.log.Warn("rows were rejected", "reason", reason, "rows", r.Reasons[reason])
-	}
-}
-
-// printSummary writes the same for people.
-func (u *ui) printSummary(r *pipeline.Result, dry, loaded, stored bool) {
-	say := func(format string, args ...any) { u.print("bulk: " + fmt.Sprintf(format, args...)) }
-	run, created := "", "created"
+	stored = stored || refused && tooMany.Stored > 0
+	run := ""
 	switch {
 	case r.Resumed && r.RunID != 0:
 		run = fmt.Sprintf("run %d, resumed: ", r.RunID)
 	case r.RunID != 0:
 		run = fmt.Sprintf("run %d: ", r.RunID)
 	}
-	if !loaded {
-		created = "would be created"
-	}
 	c := r.Counts
-	say("%s%s: %d %s, %d existing, %d duplicate, %d rejected", run, rows(c.Read), c.Created, created, c.Existing, c.Duplicate, c.Rejected)
+	say := fmt.Sprintf("%s%s: %s %s, %s existing, %s duplicate, %s rejected", run, count(c.Read, "row"), thousands(c.Created), created,
+		thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected))
 	switch {
-	case dry:
-		say("a dry run: nothing was stored")
+	case o.DryRun:
+		say += "\nthis was a dry run: no links were stored"
 	case !stored:
-		say("nothing was stored")
+		say += "\nno links were stored"
 	}
-	say("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256)
+	say += fmt.Sprintf("\nwrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256)
+	u.tell(slog.LevelInfo, say, "run finished", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
+		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
+		"manifest_sha256", r.ManifestSHA256)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		say("%s rejected: %s", rows(r.Reasons[reason]), reason)
+		n := r.Reasons[reason]
+		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n)
 	}
-	if c.Rejected > 0 {
-		say("rejects are in %s", filepath.Join(r.Out, manifest.RejectsName))
+	if c.Rejected > 0 && !u.lines {
+		u.print(fmt.Sprintf("bulk: rejected rows are in %s: correct them there and run that file", filepath.Join(r.Out, manifest.RejectsName)))
+	}
+	if c.Read == 0 {
+		u.log.Warn("the inputs have no rows")
 	}
 }
 
-func rows(n int64) string {
-	if n == 1 {
-		return "1 row"
+// count writes a number with its noun for people: 1 row, 3,520 rows.
+func count(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
 	}
-	return fmt.Sprintf("%d rows", n)
+	return thousands(n) + " " + noun
+}
+
+// thousands writes a number for people: 3,520.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

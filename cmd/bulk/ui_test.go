@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"io"
+	"log/slog"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +61,7 @@ func TestOutputFails(t *testing.T) {
 	for _, args := range []string{
 		"verify a", "verify a --json", "diff a b", "diff a b --json", "explain http://a.example/ --workspace w", "explain http://a.example/ --workspace w --json",
 		"estimate --links 1000", "estimate --links 1000 --json", "runs --db sqlite:links.db", "undo 1 --db sqlite:links.db",
-		"--help", "help run", "--version", "completion bash",
+		"completion bash",
 	} {
 		var stderr strings.Builder
 		if code := bulk(strings.Fields(args), nil, full{}, &stderr); code != exitFailed || strings.Count(stderr.String(), syscall.ENOSPC.Error()) != 1 {
@@ -68,8 +70,8 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// On a terminal, too, a run says which one it is, for bulk undo, whether it went on with
-// one that was killed, and that it stored nothing.
+// On a terminal, too, a run shows its number, for bulk undo, and says whether it resumed a
+// killed run and whether it stored nothing.
 func TestSummary(t *testing.T) {
 	for _, c := range []struct {
 		run     int32
@@ -80,9 +82,9 @@ func TestSummary(t *testing.T) {
 		want    string
 	}{
 		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
-		{3, true, 4, false, nil, "bulk: run 3, resumed: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
-		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: a dry run: nothing was stored\nbulk: wrote out, "},
-		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: nothing was stored\nbulk: wrote out, "},
+		{3, true, 4000, false, nil, "bulk: run 3, resumed: 4,000 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: this was a dry run: no links were stored\nbulk: wrote out, "},
+		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: no links were stored\nbulk: wrote out, "},
 		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
 	} {
 		var said strings.Builder
@@ -118,7 +120,10 @@ func TestReadable(t *testing.T) {
 		int64(7): "7", "way": "way",
 	} {
 		var said strings.Builder
-		if newUI(nil, &said).log.Info("a", "b", v); said.String() != "bulk: a, b "+want+"\n" {
+		u := newUI(nil, &said)
+		u.lines = false
+		u.logAs("")
+		if u.log.Info("a", "b", v); said.String() != "bulk: a (b: "+want+")\n" {
 			t.Errorf("%v: %s, want %s", v, &said, want)
 		}
 	}
@@ -169,6 +174,26 @@ func TestBar(t *testing.T) {
 			if !strings.Contains(text, stage.String()) || !moved || !narrow && !strings.Contains(text, rate) || shown != (rate != "" && !narrow) {
 				t.Errorf("narrow %t: %q", narrow, text)
 			}
+		}
+	}
+}
+
+// With --quiet nothing is said but warnings and the result.
+func TestQuiet(t *testing.T) {
+	for _, lines := range []bool{false, true} {
+		var said strings.Builder
+		u := newUI(nil, &said)
+		u.lines, u.quiet = lines, true
+		must(t, u.logAs(""))
+		u.log.Info("reading")
+		u.log.Warn("slow")
+		u.tell(slog.LevelInfo, "3,520 rows", "result", "rows", 3520)
+		want := "bulk: slow\nbulk: 3,520 rows\n"
+		if lines {
+			want = "level=WARN msg=slow\nlevel=INFO msg=result rows=3520\n"
+		}
+		if got := regexp.MustCompile(`time=\S+ `).ReplaceAllString(said.String(), ""); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

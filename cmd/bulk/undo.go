@@ -5,8 +5,10 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -19,26 +21,24 @@ func undoCommand(ui *ui) *cobra.Command {
 	var lock sink.LockOptions
 	cmd := &cobra.Command{
 		Use:   "undo RUN_ID",
-		Short: "Take back the links that a run created",
-		Long: `Take back the links that a run created. Links that somebody changed since, or that
-something in the database refers to, stay, and are listed as CSV. Codes that other runs
-could not have, because this run had them, are free again; links that were given another
-code for that keep it. Where a foreign key would delete or change rows with the links
-(ON DELETE CASCADE and such; in SQLite, any foreign key to them), or is switched off,
-nothing is done.
+		Short: "Delete the links that a run created",
+		Long: `Links stay if somebody changed them since, or if something in the database
+refers to them; they are listed as CSV. The codes of deleted links become free.
+Links that had to take a different code because of them keep theirs.
 
-Later runs may have counted links of this one as existing; their mappings then name links
-that are gone, as bulk verify --db tells. A warning says which runs these may be; running
-their inputs again makes the links anew.
+Nothing is deleted if a foreign key would delete or change other rows with the
+links (ON DELETE CASCADE and such; in SQLite, any foreign key to the links), or
+if foreign keys are switched off.
 
-One that is interrupted leaves an unfinished run, "loading" in bulk runs: undo it again,
-or have its command finish it.
+Later runs may have used links of this run, and their mappings then list links
+that no longer exist. A warning says which runs these may be. Run their inputs
+again to recreate the links.
 
-` + exitCodes,
+If undo is interrupted, run it again.`,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Args:              usageArgs(cobra.ExactArgs(1), "name one RUN_ID; bulk runs lists them"),
+		Args:              usageArgs(cobra.ExactArgs(1), "give one RUN_ID; bulk runs lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil || id < 1 {
@@ -48,7 +48,8 @@ or have its command finish it.
 		},
 	}
 	o.flags(cmd)
-	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail if another run is at work, rather than wait")
+	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail, instead of waiting, if another run is at work")
+	group(cmd.Flags(), "Store flags")
 	return cmd
 }
 
@@ -59,46 +60,48 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
-	signal.Ignore(syscall.SIGPIPE) // a reader that goes, as head does, is to be an error of the writing
+	signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
 	w := csv.NewWriter(ui.stdout)
 	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
 	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
 		header()
-		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // that it fails is told below: the links are gone
+		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // an error is reported below: the links are deleted already
 		return nil
 	})
-	taken := err == nil
-	if taken {
+	undone := err == nil
+	if undone {
 		header()
 	}
 	w.Flush()
 	err = errors.Join(err, w.Error())
+	counts := fmt.Sprintf("%s deleted, %s kept", count(done.Deleted, "link"), thousands(done.Kept))
 	switch {
-	case taken: // be its output lost
-		ui.log.Info("run taken back", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+	case undone: // even if its output was lost
+		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d undone: %s", id, counts), "run undone", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 		if done.Deleted > 0 {
 			err = errors.Join(err, warnOfLater(ctx, ui, store, id))
 		}
 	case done.Deleted > 0:
-		ui.log.Warn("run taken back in part", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+		ui.tell(slog.LevelWarn, fmt.Sprintf("run %d undone in part: %s; undo it again", id, counts), "run undone in part: undo it again", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 	}
 	return err
 }
 
-// warnOfLater tells of runs that may have counted links of an undone run as existing.
+// warnOfLater warns of runs that may have used links of an undone run.
 func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) error {
 	runs, err := store.Runs(ctx)
-	var later []int32
+	var later []string
 	existing := int64(0)
 	for _, r := range runs {
 		if r.ID > undone && (r.State == sink.Loaded || r.State == sink.Finished) && r.Counts.Existing > 0 {
-			later = append(later, r.ID)
+			later = append(later, strconv.Itoa(int(r.ID)))
 			existing += r.Counts.Existing
 		}
 	}
 	if len(later) > 0 {
-		ui.log.Warn("later runs counted existing links: if links of this run were among them, their mappings name links that are gone",
-			"runs", later, "existing", existing)
+		const advice = "some may just have been deleted; run the same inputs again to recreate them"
+		ui.tell(slog.LevelWarn, fmt.Sprintf("warning: later runs (%s) used %s: %s", strings.Join(later, ", "), count(existing, "existing link"), advice),
+			"later runs used existing links: "+advice, "runs", strings.Join(later, ","), "existing", existing)
 	}
 	return err
 }

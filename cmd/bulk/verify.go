@@ -32,30 +32,31 @@ type verifyOptions struct {
 func verifyCommand(ui *ui) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
-		Use:   "verify DIR [--inputs FILE…] [--db URL]",
-		Short: "Prove that a run is what its files say",
-		Long: `Prove that a run is what its files say. From manifest, mapping, rejects and
-collisions in DIR everything is computed again: canonical forms, codes, salts and
-who had the lower codes, duplicates, order, reasons, counts, digests, and that
-each row of the inputs is accounted for once. With --inputs the inputs are read
-again, and every row is compared; each is found by its name, else by the longest
-end of its path that tells it from the others, else as the only one that is left.
-With --db every link of the mapping must be in the store, as must every owner of a
-lower code and the run with this manifest, and every link of the store must follow
-from its URL.
+		Use:   "verify DIR [--inputs FILE…] [--db STORE]",
+		Short: "Check a finished run and report what does not match",
+		Long: `verify reads the reports in DIR, the output directory of a run, and computes
+everything again: canonical forms, codes, owners of taken codes, duplicates,
+order, reasons, counts and digests.
 
-The first line on stdout (of CSV, the first below its header) is a summary; each
-further one is a finding. Two kinds are listed but are no faults: "unexplained", a
-code of a lower salt that nobody is known to hold, and "file_unlisted", a file in
-DIR that the manifest does not know.
+With --inputs it also reads the inputs and compares every row. Files are matched
+by name. If they were moved, they are matched by as much of the end of the path
+as is needed; a single file that is left over matches whatever its name.
 
-` + exitCodes,
+With --db it also checks the store: the links of the mapping, the owners of
+taken codes and the run itself must be there, and every link in the store must
+follow from its URL.
+
+First a summary line is printed (in CSV, below the header), then one line per
+problem. Two kinds of lines are no problems:
+  unexplained    the link has its second or a later code, and we cannot see who
+                 had the earlier one
+  file_unlisted  DIR has a file that the manifest does not list`,
 		Example: `  bulk verify links.bulk
   bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,
-		Args: usageArgs(cobra.MinimumNArgs(1), "name DIR, the output folder of a run"),
+		Args: usageArgs(cobra.MinimumNArgs(1), "give DIR, the output directory of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && len(o.Inputs) == 0 {
-				return usage(errors.New("one folder at a time; inputs come after --inputs"))
+				return usage(errors.New("give one DIR only; inputs come after --inputs"))
 			}
 			if err := unasked(cmd.Flags()); err != nil {
 				return usage(err)
@@ -65,30 +66,32 @@ DIR that the manifest does not know.
 			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.settle()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
 			}
 			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
 		},
 	}
 	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringArrayVar(&o.Inputs, "inputs", nil, "inputs of the run, to be compared with it row by row")
+	f.StringArrayVar(&o.Inputs, "inputs", nil, "also compare each row with the inputs of the run; repeat it for each `FILE`")
+	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
+	f.StringVar(&o.format, "format", "csv", "`FORMAT` to print: csv or jsonl")
+	f.StringVar(&o.ManifestSHA256, "manifest-sha256", "", "SHA-256 (`SUM`) that the manifest must have, 64 hexadecimal digits")
+	f.IntVar(&o.MaxFindings, "max-findings", 1000, "print at most `N` problems; the summary counts all")
 	o.store.flags(cmd)
-	cmd.Flag("db").Usage = "store of the run, to be compared with it: sqlite:FILE or postgres://…"
-	f.StringVar(&o.ManifestSHA256, "manifest-sha256", "", "digest that the manifest must have, in hexadecimal")
-	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
-	f.StringVar(&o.format, "format", "csv", "print csv or jsonl")
-	f.IntVar(&o.MaxFindings, "max-findings", 1000, "most findings that are printed; the summary counts all")
-	f.IntVar(&o.Source.MaxField, "max-field", 0, "longest field of the inputs in bytes (default: as the manifest has it)")
-	f.IntVar(&o.Workers, "workers", 0, "goroutines that recompute rows (default: one a core)")
-	f.StringVar(&o.memory, "memory", "256MiB", "memory for what is sorted")
-	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
+	f.Lookup("db").Usage = "also check this `STORE`: sqlite:FILE or postgres://…"
+	group(f, "Store flags")
+	f.IntVar(&o.Source.MaxField, "max-field", 0, "reject rows of the inputs that have a field of more than `N` bytes (default: as the run did)")
+	group(f, "Input flags")
+	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
+	f.StringVar(&o.memory, "memory", "256MiB", "memory `SIZE` to sort with")
+	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for what does not fit in memory (default: TMPDIR)")
+	group(f, "Resource flags")
 	offer(cmd, "format", "csv", "jsonl")
 	return cmd
 }
 
-// verify does bulk verify, with options that are settled.
+// verify runs bulk verify; its options are resolved.
 func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
 	if withStore {
 		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
@@ -96,16 +99,25 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 		}
 		defer func() { err = errors.Join(err, o.Store.Close()) }()
 	}
+	against := "files"
+	switch {
+	case len(o.Inputs) > 0 && withStore:
+		against = "files, inputs and store"
+	case len(o.Inputs) > 0:
+		against = "files and inputs"
+	case withStore:
+		against = "files and store"
+	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := audit.Verify(ctx, o.VerifyConfig)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	if missing && !errors.Is(err, sink.ErrRetryable) { // which a missing socket of a server is
+	if missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
 		return usage(err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := printVerified(ui.stdout, v, o.json); err != nil {
+	if err := printVerified(ui.stdout, v, against, o.json); err != nil {
 		return err
 	}
 	if v.Failed() > 0 {
@@ -114,7 +126,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 	return nil
 }
 
-func (o *verifyOptions) settle() (err error) {
+func (o *verifyOptions) resolve() (err error) {
 	o.Version = toolVersion()
 	var problems []error
 	switch o.format {
@@ -122,13 +134,13 @@ func (o *verifyOptions) settle() (err error) {
 	case "jsonl":
 		o.json = true
 	default:
-		problems = append(problems, fmt.Errorf("--format: %q is not csv or jsonl", o.format))
+		problems = append(problems, fmt.Errorf("--format %q: it must be csv or jsonl", o.format))
 	}
 	if digest, err := hex.DecodeString(o.ManifestSHA256); o.ManifestSHA256 != "" && (err != nil || len(digest) != sha256.Size) {
-		problems = append(problems, fmt.Errorf("--manifest-sha256: %q is not 64 hexadecimal digits", o.ManifestSHA256))
+		problems = append(problems, fmt.Errorf("--manifest-sha256 %q: it must be 64 hexadecimal digits", o.ManifestSHA256))
 	}
 	if o.Memory, err = parseMemory(o.memory, 0); err != nil {
-		problems = append(problems, fmt.Errorf("--memory: %w", err))
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }
@@ -148,7 +160,7 @@ type verifySummary struct {
 	Kinds          map[audit.Kind]int64 `json:"kinds,omitempty"`
 }
 
-func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
+func printVerified(w io.Writer, v *audit.Verified, against string, asJSON bool) error {
 	b := bufio.NewWriter(w)
 	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := slices.Concat(v.Findings, v.Unexplained)
@@ -162,17 +174,24 @@ func printVerified(w io.Writer, v *audit.Verified, asJSON bool) error {
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
-	summary := fmt.Sprintf("%d rows, %d rejects, %d findings (%d not listed), sha256 %s", s.Rows, s.Rejects, s.Findings, s.Unlisted, s.ManifestSHA256)
+	verdict, problems := "OK", "no problems"
+	if s.Findings > 0 {
+		verdict, problems = "FAILED", count(s.Findings, "problem")
+	}
+	if s.Unlisted > 0 {
+		problems += fmt.Sprintf(" (%s not listed)", thousands(s.Unlisted))
+	}
+	summary := fmt.Sprintf("%s: %s and %s checked against %s; %s; manifest sha256 %s", verdict, count(s.Rows, "row"), count(s.Rejects, "reject"), against, problems, s.ManifestSHA256)
 	switch {
 	case s.NoMapping:
 		summary += "; the run had too many rejects and has no mapping"
 	case s.DryRun:
-		summary += "; dry run: what it says is created is not stored"
+		summary += "; this was a dry run: the links were not stored"
 	case s.Undone:
-		summary += "; the store says that the run was undone"
+		summary += "; the run was undone"
 	}
 	if s.Unexplained > 0 {
-		summary += fmt.Sprintf("; not listed, and no faults: %d", s.Unexplained)
+		summary += fmt.Sprintf("; not listed, and no problem: %s", count(s.Unexplained, "line"))
 	}
 	c.Write([]string{s.Kind, manifest.Name, "", "", "", summary})
 	for _, f := range list {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -66,7 +65,7 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	}
 	first.Process.Kill()
 	line, err = said.ReadString('\n')
-	for err == nil && !strings.Contains(line, "run ended") {
+	for err == nil && !strings.Contains(line, "run finished") {
 		line, err = said.ReadString('\n')
 	}
 	if !strings.Contains(line, "run=1 resumed=true") || !strings.Contains(line, "created=2") {
@@ -75,27 +74,6 @@ func TestWaitsForAKilledRun(t *testing.T) {
 	if err := second.Wait(); err != nil {
 		t.Error(err)
 	}
-}
-
-// An interrupt ends explain while it waits for somebody to write into a FIFO.
-func TestExplainWaits(t *testing.T) {
-	fifo := filepath.Join(t.TempDir(), "fifo")
-	must(t, syscall.Mkfifo(fifo, 0o600))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errInterrupted)
-	ended := make(chan error, 1)
-	go func() { ended <- (&explainOptions{from: fifo}).each(ctx, nil, nil) }()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, errInterrupted) {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it waits on")
-	}
-	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // nor does its goroutine wait for ever
-	must(t, err)
-	must(t, w.Close())
 }
 
 // The second signal kills a command that the first one cannot end: it waits for somebody

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// exitCodes is the help topic of that name. README has the same table.
+const exitCodes = `  0    done
+  1    failed
+  2    wrong usage; nothing was done
+  3    done, but some rows were rejected
+  4    more rejects than --max-rejects allows; no links were stored (if some
+       were, the message says which)
+  5    verify or diff found a difference
+  6    the database did not answer, or another run is in the way; run it again
+  130  interrupted (SIGINT, SIGTERM); run it again`
+
+// group puts the flags that belong to no group yet into one.
+func group(f *pflag.FlagSet, title string) {
+	f.SortFlags = false
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations["group"] == nil {
+			flag.Annotations = map[string][]string{"group": {title}}
+		}
+	})
+}
+
+// plain is a flag that pflag shows as --dry-run, rather than --dry-run[=true|false].
+type plain struct{ pflag.Value }
+
+// help writes the help of a command to its output: examples first, flags by group.
+func help(cmd *cobra.Command, _ []string) {
+	w := cmd.OutOrStdout()
+	section := func(title, text string) {
+		if text = strings.Trim(text, "\n"); text != "" {
+			fmt.Fprintf(w, "\n%s%s\n", title, text)
+		}
+	}
+	fmt.Fprintf(w, "%s.\n", cmd.Short)
+	section("Examples:\n", cmd.Example)
+	if cmd.HasSubCommands() {
+		section("Usage:\n  ", cmd.CommandPath()+" COMMAND")
+	} else if cmd.Runnable() {
+		section("Usage:\n  ", cmd.UseLine())
+	}
+	section("", cmd.Long)
+	if cmd.IsAdditionalHelpTopicCommand() {
+		return
+	}
+	commands := ""
+	for _, c := range cmd.Commands() {
+		commands += fmt.Sprintf("  %-*s  %s\n", c.NamePadding(), c.Name(), c.Short)
+	}
+	section("Commands:\n", commands)
+	var titles []string
+	groups := map[string]*pflag.FlagSet{}
+	add := func(flag *pflag.Flag) {
+		title := "General flags"
+		if named := flag.Annotations["group"]; named != nil {
+			title = named[0]
+		}
+		if groups[title] == nil {
+			titles, groups[title] = append(titles, title), &pflag.FlagSet{}
+		}
+		shown := *flag
+		if flag.Value.Type() == "bool" {
+			shown.Value = plain{flag.Value}
+		}
+		groups[title].AddFlag(&shown)
+	}
+	cmd.LocalFlags().VisitAll(add)
+	cmd.InheritedFlags().VisitAll(add)
+	for _, title := range titles {
+		section(title+":\n", groups[title].FlagUsagesWrapped(80))
+	}
+	if cmd.HasParent() {
+		section("", "Exit codes: see bulk help exit-codes.")
+	} else {
+		section("", "bulk COMMAND --help shows the examples and flags of a command.")
+	}
+}
