@@ -217,7 +217,7 @@ func (b *bench) floor(file string) {
 	n := newNames("", "links")
 	conn := connect(b, b.dsn)
 	noError(b, execAll(context.Background(), conn, "BEGIN", "SET LOCAL maintenance_work_mem = '512MB'",
-		"SET LOCAL max_parallel_maintenance_workers = 4", createTable(n.links, linksColumns[:], "")))
+		"SET LOCAL max_parallel_maintenance_workers = 4", n.create()[0]))
 	b.copy(conn, file, ", FREEZE", append(n.constraints(), "COMMIT")...)
 }
 
@@ -228,7 +228,7 @@ func (b *bench) copy(conn *pgx.Conn, file, options string, then ...string) {
 	data, err := os.Open(file)
 	noError(b, err)
 	defer data.Close()
-	_, err = conn.PgConn().CopyFrom(context.Background(), data, copyInto("links", linksColumns[:], options))
+	_, err = conn.PgConn().CopyFrom(context.Background(), data, copyInto("links", linksColumns, options))
 	if err == nil {
 		err = execAll(context.Background(), conn, then...)
 	}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"time"
@@ -26,29 +25,9 @@ const maxIdle = 16
 func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return nil, classify(ctx, "connect", &dialError{err})
+		return nil, classify(ctx, "connect", dialError{err})
 	}
 	return conn, nil
-}
-
-// keepTo sees to it that all later connections are to a primary, or all to a standby, as
-// this one is: of several hosts the driver takes the next where one has no connection
-// left, and a standby is behind. An address that asks for servers of some kind
-// (target_session_attrs, but any) has it so.
-func (s *Store) keepTo(ctx context.Context, conn *pgx.Conn) error {
-	if s.config.ValidateConnect != nil {
-		return nil
-	}
-	err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn.PgConn())
-	switch {
-	case err == nil:
-		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
-	case errors.Is(err, pgconn.ErrStandbyConnection):
-		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsStandby
-	default:
-		return err
-	}
-	return nil
 }
 
 // sendBuffer is how much of a COPY may be under way to a server on this machine.
@@ -129,9 +108,9 @@ type idleConn struct {
 
 const maxTrusted = time.Second
 
-// acquire takes an idle connection that is still alive, or opens one. Where one is dead
-// the others are given up with it, rather than asked in turn: a network that swallows
-// packets makes each wait for patience.
+// acquire takes an idle connection that still works, or opens one. If one does not work
+// it closes all idle ones: in a network that swallows packets, to ask each would cost
+// patience.
 func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
 	s.mu.Lock()
 	n := len(s.idle)
@@ -145,13 +124,8 @@ func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
 	if time.Since(conn.since) < maxTrusted || alive(ctx, conn.Conn) {
 		return conn.Conn, nil
 	}
-	s.mu.Lock()
-	dead := append(s.idle, conn)
-	s.idle = nil
-	s.mu.Unlock()
-	for _, conn := range dead {
-		hangUp(conn.Conn)
-	}
+	hangUp(conn.Conn)
+	_ = s.Close()
 	return s.connect(ctx)
 }
 
@@ -166,7 +140,7 @@ func alive(ctx context.Context, conn *pgx.Conn) bool {
 // closed, and if it is broken, the idle ones are not trusted either.
 func (s *Store) release(conn *pgx.Conn) {
 	s.mu.Lock()
-	keep := !s.closed && len(s.idle) < maxIdle && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	keep := len(s.idle) < maxIdle && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
 	if keep {
 		s.idle = append(s.idle, idleConn{conn, time.Now()})
 	} else if conn.IsClosed() {
@@ -193,41 +167,6 @@ func hangUp(conn *pgx.Conn) {
 	case <-conn.PgConn().CleanupDone():
 	case <-ctx.Done():
 		_ = conn.PgConn().Conn().Close() // the backend notices, see setUp
-	}
-}
-
-// unlock gives back a connection that may hold locks or have a transaction open.
-// When it returns, the locks are free, unless the server cannot be asked or needs
-// more than patience to end a connection that was cut off; it tells whether the
-// connection was well.
-func (s *Store) unlock(conn *pgx.Conn) (well bool) {
-	err := rollback(conn)
-	if err == nil && !conn.IsClosed() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
-	}
-	well = err == nil && !conn.IsClosed()
-	if !well {
-		hangUp(conn)
-		s.awaitEnd(conn.PgConn().PID())
-	}
-	s.release(conn)
-	return well
-}
-
-// awaitEnd waits until a backend is gone. One that reads a COPY has some left to
-// read when its client goes.
-func (s *Store) awaitEnd(pid uint32) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := s.acquire(ctx)
-	if err != nil {
-		return
-	}
-	defer s.release(conn)
-	for there := true; there && err == nil; time.Sleep(time.Millisecond) {
-		err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there)
 	}
 }
 

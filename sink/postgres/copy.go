@@ -31,7 +31,7 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // An encoder appends links of one run as rows of a stream. newEncoder makes one, and
 // setDefaults one that sends less.
 type encoder struct {
-	columns   []column // that are sent
+	columns   []string // those that are sent
 	workspace []byte   // of all links, if that is not sent
 	tail      []byte   // run_id, created_at and updated_at, the same in every row; nothing if they are not sent
 }
@@ -45,16 +45,12 @@ func newEncoder(run sink.Run) *encoder {
 		tail = binary.BigEndian.AppendUint32(tail, 8)
 		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
 	}
-	return &encoder{columns: linksColumns[:], tail: tail}
+	return &encoder{columns: linksColumns, tail: tail}
 }
 
 // copyInto is the statement that reads a stream of rows with these columns.
-func copyInto(table string, columns []column, options string) string {
-	var list []string
-	for _, c := range columns {
-		list = append(list, c.name)
-	}
-	return "COPY " + table + " (" + strings.Join(list, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
+func copyInto(table string, columns []string, options string) string {
+	return "COPY " + table + " (" + strings.Join(columns, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
 }
 
 // append adds a link to dst. The error is that of a link that is not of the session.

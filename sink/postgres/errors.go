@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -50,22 +49,14 @@ func (e *classified) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// dialError writes in one line what the driver writes in several, one an attempt,
-// and attempts with and without TLS that fail alike once.
-type dialError struct{ err error }
+// A dialError puts the lines of the driver's error, one an attempt, into one.
+type dialError struct{ error }
 
-func (e *dialError) Error() string {
-	first, rest, _ := strings.Cut(e.err.Error(), "\n")
-	var attempts []string
-	for line := range strings.Lines(rest) {
-		if line = strings.TrimSpace(line); !slices.Contains(attempts, line) {
-			attempts = append(attempts, line)
-		}
-	}
-	return strings.TrimSpace(first + " " + strings.Join(attempts, "; "))
+func (e dialError) Error() string {
+	return strings.NewReplacer(":\n\t", ": ", "\n\t", "; ").Replace(e.error.Error())
 }
 
-func (e *dialError) Unwrap() error { return e.err }
+func (e dialError) Unwrap() error { return e.error }
 
 // class of an error of the driver: sink.ErrConflict, sink.ErrRetryable, or nil
 // for a fatal one.

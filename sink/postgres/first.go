@@ -129,8 +129,8 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 	}
 	var changes, names []string
 	for _, c := range linksColumns {
-		if value, ok := shared[c.name]; ok {
-			changes, names = append(changes, "ALTER "+c.name+" SET DEFAULT "+value), append(names, c.name)
+		if value, ok := shared[c]; ok {
+			changes, names = append(changes, "ALTER "+c+" SET DEFAULT "+value), append(names, c)
 		} else {
 			e.columns = append(e.columns, c)
 		}
@@ -148,7 +148,7 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 func (n names) dropDefaults(e *encoder) (statements []string) {
 	for _, c := range linksColumns {
 		if !slices.Contains(e.columns, c) {
-			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c.name+" DROP DEFAULT")
+			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c+" DROP DEFAULT")
 		}
 	}
 	return statements

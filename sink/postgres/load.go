@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
@@ -41,9 +40,6 @@ const (
 // lost since the session began or the last conflict, that is a conflict too. The
 // chunks are asked for by one other goroutine.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
 	s.near.Store(0)
 	begun := time.Now()
 	e, reason, err := s.openFirst(ctx, run)
@@ -57,41 +53,12 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		way = "batches into the indexed table: " + reason
 		err = s.loadBatches(ctx, run, chunks)
 	}
-	if errors.Is(err, sink.ErrConflict) {
-		err = s.knowIndex(ctx, err)
-	}
 	s.store.stat("load_way", way)
 	s.store.stat("load_seconds", time.Since(begun).Seconds())
 	if err == nil {
 		s.store.opts.Logger.Info("loaded", "run", run.ID, "way", way, "took", time.Since(begun))
 	}
 	return err
-}
-
-// knowIndex returns a conflict as it is, unless it is with a unique index that
-// somebody added, or was raised by a trigger, and so names no table: then another code
-// would not help, and it is fatal. An index that is gone by now was ours:
-// REINDEX CONCURRENTLY gives the old one another name and drops it.
-func (s *session) knowIndex(ctx context.Context, conflict error) error {
-	e, ok := errors.AsType[*pgconn.PgError](conflict)
-	if !ok || e.Code != "23505" {
-		return conflict
-	}
-	if e.TableName == "" {
-		return fmt.Errorf("a trigger refuses a link: %v", e)
-	}
-	var added bool
-	err := s.do(ctx, "look for the index", func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-			JOIN pg_namespace n ON n.oid = relnamespace
-			WHERE nspname = $2 AND relname = $3 AND NOT (indrelid = to_regclass($1) AND indexprs IS NULL AND
-				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY ((indkey::int2[])[0:indnkeyatts - 1]))
-				IN ('{short_code,workspace_id}', '{url_key}')))`, s.store.names.links, e.SchemaName, e.ConstraintName).Scan(&added)
-	})
-	if err != nil || !added {
-		return conflict // the next attempt meets what failed
-	}
-	return fmt.Errorf("the unique index %q, which is not of bulk, refuses a link: %v", e.ConstraintName, e)
 }
 
 func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
@@ -184,7 +151,7 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	if tag.RowsAffected() == 0 {
 		return l.committed(ctx, conn, b)
 	}
-	if err := copyFrom(ctx, conn, copyInto(n.links, linksColumns[:], ""), func() (batch, error) {
+	if err := copyFrom(ctx, conn, copyInto(n.links, linksColumns, ""), func() (batch, error) {
 		whole := b
 		b = batch{}
 		if whole.data == nil {

@@ -82,7 +82,7 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 			opts.Wait(holder)
 			opts.Wait = nil
 		}
-		if i == 0 && !l.shared {
+		if i == 1 && !l.shared {
 			turn = 0 // of no end
 		}
 		if err := await(ctx, conn, "SELECT pg_advisory_lock"+suffix+"($1)", l.key, turn); err != nil {

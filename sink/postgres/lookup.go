@@ -63,9 +63,6 @@ func (n names) linksByKey() string {
 // found only by key in the order of keys. It is not tried again when the
 // connection breaks in the middle: the visitor has been called by then.
 func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
-	if s.closed {
-		return errClosed
-	}
 	if len(probes) == 0 {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres/pgtest"
@@ -181,7 +182,7 @@ func TestGivesUpLongTries(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var pauses []time.Duration
-			s := &Store{opts: Options{RetryFor: 1, Logger: paused(&pauses)}.withDefaults(), stats: map[string]any{}}
+			s := &Store{config: &pgx.ConnConfig{}, opts: Options{RetryFor: 1, Logger: paused(&pauses)}.withDefaults(), stats: map[string]any{}}
 			tries := 0
 			err := s.retry(context.Background(), "try", func(context.Context) error {
 				tries++

@@ -58,7 +58,7 @@ const open = "state IN ('loading', 'loaded')"
 
 // Unfinished returns the runs that are not over, by ascending ID.
 func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
-	err = s.look(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.store.with(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
 		runs, err = s.store.names.runsWhere(ctx, conn, open)
 		return err
 	})
@@ -107,16 +107,7 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		}
 		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
 	})
-	return id, refused(err)
-}
-
-// refused makes an error of a unique index fatal, where classify would take it for a
-// conflict: the index is not ours, which is over run_id, given out under a lock.
-func refused(err error) error {
-	if state(err) == "23505" {
-		return fmt.Errorf("a unique index, or a trigger, refuses the run: %v", err)
-	}
-	return err
+	return id, err
 }
 
 // Loaded commits the state and the counts; the ledger has done its work. If the
@@ -150,7 +141,7 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 // condition: an undo, whole or in part, may have come between two connections of a
 // session. The parameters of set count from 2.
 func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, set string, args ...any) error {
-	return refused(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND "+condition, append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
 			err = fmt.Errorf("there is no run %d, or it was undone, at least in part", id)
@@ -159,5 +150,5 @@ func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, 
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)
 		}
 		return err
-	}))
+	})
 }

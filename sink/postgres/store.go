@@ -64,11 +64,9 @@ type Store struct {
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
 
-	mu     sync.Mutex // guards all below
-	idle   []idleConn
-	lost   []*session // closed; their connections were lost
-	stats  map[string]any
-	closed bool
+	mu    sync.Mutex // guards all below
+	idle  []idleConn
+	stats map[string]any
 }
 
 var _ sink.Store = (*Store)(nil)
@@ -92,7 +90,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		if err != nil {
 			return err
 		}
-		for _, step := range []func(context.Context, *pgx.Conn) error{s.checkServer, s.resolve, setUp, s.keepTo} {
+		for _, step := range []func(context.Context, *pgx.Conn) error{s.checkServer, s.resolve, setUp} {
 			if err := step(ctx, conn); err != nil {
 				hangUp(conn)
 				return err
@@ -111,7 +109,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	idle := s.idle
-	s.idle, s.closed = nil, true
+	s.idle = nil
 	s.mu.Unlock()
 	for _, conn := range idle {
 		hangUp(conn.Conn)

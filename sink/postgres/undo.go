@@ -62,24 +62,17 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	return out, err
 }
 
-// follows is the error of a foreign key by which rows go, or change, with the links
-// that they refer to, or whose trigger would not keep those: somebody disabled it, or
-// the role's session_replication_role does. (That of a partition is its parent's.)
+// follows is the error of a foreign key that deletes or changes rows together with the
+// links that they refer to.
 func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
-	var said string
-	err := conn.QueryRow(ctx, `SELECT format('%s: its foreign key %I '|| CASE WHEN confdeltype IN ('a', 'r')
-			THEN 'is switched off, and its rows would be left without the links that they refer to; enable its triggers, or drop it, and undo again'
-			ELSE 'deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again'
-		END, conrelid::regclass, conname)
-		FROM pg_constraint c WHERE contype = 'f' AND confrelid = to_regclass($1) AND (confdeltype NOT IN ('a', 'r') OR
-			conparentid = 0 AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgconstraint = c.oid AND tgrelid = confrelid AND tgtype & 8 <> 0 AND
-				tgenabled::text IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)))
-		ORDER BY oid LIMIT 1`, n.links).Scan(&said)
-	switch err {
-	case nil:
-		return errors.New(said)
-	case pgx.ErrNoRows:
+	var key string
+	err := conn.QueryRow(ctx, `SELECT format('%s: its foreign key %I', conrelid::regclass, conname) FROM pg_constraint
+		WHERE contype = 'f' AND confrelid = to_regclass($1) AND confdeltype NOT IN ('a', 'r') ORDER BY oid LIMIT 1`, n.links).Scan(&key)
+	if err == pgx.ErrNoRows {
 		return nil
+	}
+	if err == nil {
+		err = errors.New(key + " deletes or changes rows together with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again")
 	}
 	return err
 }

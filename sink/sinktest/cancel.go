@@ -15,7 +15,6 @@ var cancelTests = []test{
 	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
 	{"cancel/lookup", testCancelLookup},
 	{"cancel/scan", testCancelScan},
-	{"cancel/closed", testClosed},
 }
 
 // A context that is over ends every call with its cause, and leaves the session
@@ -127,28 +126,4 @@ func testCancelScan(t *testing.T, db *database) {
 	if n != 20_000 {
 		t.Errorf("%d of 20000 visited afterwards", n)
 	}
-}
-
-// Every call of a closed session fails, be it one that could only look.
-func testClosed(t *testing.T, db *database) {
-	var run sink.Run
-	ctx := context.Background()
-	try := func(s sink.Session) {
-		closed(t, s)
-		_, populated := s.Populated(ctx, []string{"w"})
-		_, unfinished := s.Unfinished(ctx)
-		lookup := s.Lookup(ctx, probes(links("w", 0, 1)), func(sink.Found) error { return nil })
-		for call, err := range map[string]error{"Populated": populated, "Unfinished": unfinished, "Lookup": lookup} {
-			if err == nil {
-				t.Errorf("%s: no error", call)
-			}
-		}
-		refusesWrites(t, s, run)
-	}
-	db.with(func(s sink.Session) { run = start(t, s, "f") }, "w")
-	before := db.runs()
-	db.with(try, "w")
-	db.peek(try)
-	equal(t, db.runs(), before...)
-	db.expect()
 }
