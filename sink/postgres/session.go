@@ -80,14 +80,16 @@ func (s *session) Close() error {
 // open. The locks are free afterwards, unless the server does not answer within
 // patience.
 func (s *session) unlock(conn *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	err := rollback(conn)
 	if err == nil && !conn.IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
 		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
 	if err != nil || conn.IsClosed() {
 		hangUp(conn)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
 		if other, err := s.store.acquire(ctx); err == nil {
 			_ = s.evict(ctx, other) // if it fails, the server ends the backend by itself, see setUp
 			s.store.release(other)

@@ -76,7 +76,7 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 			if !slices.Equal(kept, want) {
 				t.Errorf("kept %q, want %q", kept, want)
 			}
-			if all := strings.Join(said, " "); strings.Count(all, `on table "clicks"`) != 1 || !strings.Contains(all, "first="+want[0]) {
+			if all := strings.Join(said, " "); strings.Count(all, `on table "clicks"`) != 1 || !strings.Contains(all, "code="+want[0]) {
 				t.Errorf("said %q", said)
 			}
 		})

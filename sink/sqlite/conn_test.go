@@ -95,7 +95,7 @@ func TestReadOnly(t *testing.T) {
 	noError(t, err)
 	defer func() { noError(t, c.close()) }()
 	err = c.exec("test", "DELETE FROM links")
-	if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "allow writing") {
+	if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "make the file and its directory writable") {
 		t.Errorf("error %v", err)
 	}
 }

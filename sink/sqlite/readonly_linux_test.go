@@ -100,10 +100,10 @@ func TestReadOnlyFile(t *testing.T) {
 		if runs, err := s.Runs(context.Background()); err != nil || len(runs) != 1 {
 			t.Errorf("runs %+v, %v", runs, err)
 		}
-		if _, err := s.Lock(context.Background(), nil, sink.LockOptions{}); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+		if _, err := s.Lock(context.Background(), nil, sink.LockOptions{}); err == nil || !strings.Contains(err.Error(), "no permission to write the file") {
 			t.Errorf("lock: %v", err)
 		}
-		if _, err := s.Undo(context.Background(), 1, sink.LockOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+		if _, err := s.Undo(context.Background(), 1, sink.LockOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no permission to write the file") {
 			t.Errorf("undo: %v", err)
 		}
 		if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
@@ -125,7 +125,7 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 	}
 	inSession(t, open(t, from), func(s *session, run sink.Run) { copied(from, path) }, "w")
 	asAuditor(t, path, func() {
-		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "copy the database, with its -wal file, to a folder of your own while nobody has it open") {
+		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "only to look, copy the database and its -wal file to a directory of your own while no program has it open") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestReadOnlyFolderChanges(t *testing.T) {
 				go func() { written <- os.Chtimes(path, time.Time{}, time.Now().Add(time.Duration(i+1)*time.Hour)) }()
 				return errors.Join(<-written, failed)
 			})
-			if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "somebody wrote to it") || failed != nil && !errors.Is(err, failed) {
+			if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "another program wrote to the file") || failed != nil && !errors.Is(err, failed) {
 				t.Errorf("error %v", err)
 			}
 		}
