@@ -74,6 +74,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 // A server that takes connections and never answers is given up and tried again: at
 // its time, if the address has one.
 func TestServerThatNeverAnswers(t *testing.T) {
+	t.Parallel()
 	for dsn, want := range map[string]time.Duration{
 		"host=h": connectTimeout, "host=h connect_timeout=0": connectTimeout, "host=h connect_timeout=70": 70 * time.Second,
 	} {

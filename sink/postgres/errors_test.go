@@ -86,7 +86,7 @@ func TestClassifyPrefersTheCauseOfTheContext(t *testing.T) {
 // Whoever raises a limit as the error says has enough for a run: one connection with the
 // locks, and those of the lookups.
 func TestAdviceOnConnections(t *testing.T) {
-	if got, want := advice(&pgconn.PgError{Code: "53300"}), fmt.Sprintf("up to %d, ", maxIdle+1); !strings.Contains(got, want) {
+	if got, want := advice(&pgconn.PgError{Code: "53300"}), fmt.Sprintf("up to %d connections, ", maxIdle+1); !strings.Contains(got, want) {
 		t.Errorf("%q does not say %q", got, want)
 	}
 }

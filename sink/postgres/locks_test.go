@@ -113,6 +113,7 @@ func terminate(t testing.TB, dsn string, session *session) {
 // Who is not to wait for a lock does not wait for a lost one either, but for what
 // the server has left of its own connection.
 func TestLostLocksAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s, other := openStore(t, dsn, Options{}), openStore(t, dsn, Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
 
 // attempt opens a store, locks and loads a little; the error is of whatever
@@ -69,10 +68,10 @@ func TestRefuses(t *testing.T) {
 		}, []string{"create the database first", `"missing"`}},
 		{"may_not_create", func(t *testing.T) string {
 			return as(t, server.Database(t), "reader", "")
-		}, []string{"CREATE on the schema (on the database, if there is no such schema) unless a DBA makes them from `bulk init --print`"}},
+		}, []string{"CREATE on the schema (or on the database, if the schema does not exist); a DBA can create them with the SQL of `bulk init --print`"}},
 		{"may_not_write", func(t *testing.T) string {
 			return as(t, fits(t), "reader", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-		}, []string{"permission denied for table links_runs", "also INSERT, UPDATE, DELETE on them"}},
+		}, []string{"permission denied for table links_runs", "to load, also INSERT, UPDATE and DELETE on the tables"}},
 		{"read_only_role", func(t *testing.T) string {
 			dsn := as(t, server.Database(t), "reader", "GRANT ALL ON SCHEMA public TO reader")
 			script(t, dsn, "ALTER ROLE reader SET default_transaction_read_only = on")
@@ -144,16 +143,15 @@ func TestLooksAsAnotherRole(t *testing.T) {
 
 // A standby can be looked at, and says what to do when asked to write.
 func TestStandby(t *testing.T) {
-	own := pgtest.New(pgtest.Options{})
-	own.Need(t)
-	t.Cleanup(func() { own.Close() })
-	dsn := own.DSN("postgres")
+	dsn := spare.Database(t)
 	s := openStore(t, dsn, Options{})
 	loadAll(t, s, generated(0, 10))
 	s.Close()
-	noError(t, own.Stop())
-	noError(t, os.WriteFile(filepath.Join(own.Socket(), "data", "standby.signal"), nil, 0o644))
-	noError(t, own.Restart())
+	noError(t, spare.Stop())
+	signal := filepath.Join(spare.Socket(), "data", "standby.signal")
+	noError(t, os.WriteFile(signal, nil, 0o644))
+	noError(t, spare.Restart())
+	t.Cleanup(func() { noError(t, errors.Join(spare.Stop(), os.Remove(signal), spare.Restart())) })
 	if err := attempt(dsn); err == nil || !strings.Contains(err.Error(), "not to a standby") || errors.Is(err, sink.ErrRetryable) {
 		t.Errorf("error %v", err)
 	}
