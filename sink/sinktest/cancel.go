@@ -17,8 +17,7 @@ var cancelTests = []test{
 	{"cancel/scan", testCancelScan},
 }
 
-// A context that is over ends every call with its cause, and leaves the session
-// usable.
+// If a context is over, every call fails with its cause, and the session can be used again.
 func testCancelBefore(t *testing.T, db *database) {
 	because := errors.New("because")
 	over, cancel := context.WithCancelCause(context.Background())
@@ -59,8 +58,8 @@ func testCancelBefore(t *testing.T, db *database) {
 	db.expect(rows(ls, db.runs()[0].ID))
 }
 
-// testCancelLoad cancels while chunks come. What stays are whole links of the
-// run, and the next session finishes it.
+// testCancelLoad cancels between two chunks. Whole links of the run stay, and the next session
+// finishes it.
 func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)

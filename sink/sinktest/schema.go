@@ -70,8 +70,7 @@ func testCreateAtOnce(t *testing.T, db *database) {
 	}
 }
 
-// Whoever looks while another process creates the schema sees all of it or
-// nothing.
+// A process that looks while another one creates the schema sees all of it or nothing.
 func testLookWhileCreated(t *testing.T, db *database) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -127,7 +126,7 @@ func testPeekWrites(t *testing.T, db *database) {
 func testPeekSees(t *testing.T, db *database) {
 	first := links("w", 0, 10)
 	db.load(first, "w")
-	db.with(func(sink.Session) { // a lock that somebody holds is no obstacle
+	db.with(func(sink.Session) { // another session has the lock
 		db.peek(func(s sink.Session) {
 			p, err := s.Populated(context.Background(), []string{"v", "w"})
 			noError(t, err)
