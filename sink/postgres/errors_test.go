@@ -91,7 +91,7 @@ func TestAdviceOnConnections(t *testing.T) {
 	}
 }
 
-// The attempts at a connection stand in one line.
+// The attempts at a connection are in one line.
 func TestDialErrorIsOneLine(t *testing.T) {
 	for dsn, attempts := range map[string]int{
 		"postgres://me@127.0.0.1:1/db?sslmode=disable":           1,

@@ -17,7 +17,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// wholeRun locks, settles and closes.
+// wholeRun does a run from Lock to Close.
 func wholeRun(ctx context.Context, dsn string, batch int64, links []sink.Link) error {
 	return disturbed(ctx, dsn, batch, links, func(int) {})
 }
@@ -259,7 +259,7 @@ func TestBatchAgain(t *testing.T) {
 	}
 }
 
-// What goes into a table with rows is committed in transactions of about 8 MiB.
+// Links for a table with rows are committed in transactions of about 8 MiB.
 func TestBatchesAreBounded(t *testing.T) {
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(1_000_000, 1_000_001))

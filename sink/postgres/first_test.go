@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What keeps an empty table from being made anew; "" is nothing.
+// Reasons against a first load; "" means that it is done.
 func TestWaysOfLoading(t *testing.T) {
 	dsn := server.Database(t)
 	for _, c := range []struct{ name, change, want string }{

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// While a session is without its locks, an undo takes back links that it has
-// found. It is told to look again, whichever way it loads, before that and after it.
+// While a session has lost its locks, an undo deletes links that it has found. It gets a
+// conflict, with both ways of loading, before and after the load.
 func TestLostLocksAreAConflict(t *testing.T) {
 	ctx := context.Background()
 	for _, way := range ways {
@@ -57,7 +57,7 @@ func TestLostLocksAreAConflict(t *testing.T) {
 	}
 }
 
-// Nor does it go on with a run that came to its end meanwhile.
+// A session that lost its locks does not resume a run that is over meanwhile.
 func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	ctx := context.Background()
 	for state, end := range map[string]func(s *Store, dsn string, run sink.Run, links []sink.Link) error{
@@ -82,7 +82,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	}
 }
 
-// Nor does it call a run finished that an undo has begun to take back.
+// It does not finish a run that an undo has begun to delete.
 func TestLostLocksOfARunUndoneInPart(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s, links := openStore(t, dsn, Options{}), generated(0, 10)
@@ -110,8 +110,8 @@ func terminate(t testing.TB, dsn string, session *session) {
 	}
 }
 
-// Who is not to wait for a lock does not wait for a lost one either, but for what
-// the server has left of its own connection.
+// A session with NoWait does not wait for lost locks that another run has. The backend of
+// its own lost connection is ended.
 func TestLostLocksAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t)
@@ -324,7 +324,7 @@ func TestWaitingTakesTurns(t *testing.T) {
 	}
 }
 
-// Who waits for all runs is overtaken by none.
+// No run overtakes a session that waits for all runs.
 func TestWaitingForAllIsNotOvertaken(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	holder, end := waits(t, dsn, func(waiter *Store) (*session, error) {

@@ -116,7 +116,7 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	}
 }
 
-// Who looks needs no privilege but SELECT, and is told so.
+// To look, SELECT is enough, and the error says so.
 func TestLooksAsAnotherRole(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
@@ -141,7 +141,7 @@ func TestLooksAsAnotherRole(t *testing.T) {
 	}
 }
 
-// A standby can be looked at, and says what to do when asked to write.
+// On a standby one can look. The error of a write says what to do.
 func TestStandby(t *testing.T) {
 	dsn := spare.Database(t)
 	s := openStore(t, dsn, Options{})

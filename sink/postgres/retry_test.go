@@ -73,7 +73,7 @@ func paused(pauses *[]time.Duration) *slog.Logger {
 	}))
 }
 
-// Who does not say for how long to try has it as documented.
+// The default of RetryFor is as documented.
 func TestRetryForByDefault(t *testing.T) {
 	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, -1: -1, 1: 1} {
 		if got := (Options{RetryFor: set}).withDefaults().RetryFor; got != want {

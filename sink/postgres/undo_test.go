@@ -141,7 +141,7 @@ const advisory = "locktype = 'advisory' AND database = (SELECT oid FROM pg_datab
 // asleep are the backends of this database that sleep.
 const asleep = "pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
 
-// A run that goes on while its undo is without its locks is undone whole.
+// If a run is resumed while its undo has lost its locks, all of its links are deleted.
 func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 	rerun, ctx := errgroup.WithContext(context.Background())
 	dsn := server.Database(t)
@@ -174,7 +174,7 @@ func TestUndoLosesItsLocksToTheRun(t *testing.T) {
 	}
 }
 
-// Nor is a run marked as undone that may have gone on since its links were listed.
+// A run that may have been resumed since its links were listed is not marked as undone.
 func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
@@ -191,8 +191,8 @@ func TestUndoLosesItsLocksAtTheEnd(t *testing.T) {
 	}
 }
 
-// Nor does it fail where they are lost again while it waits for them to list the links
-// that stay.
+// An undo does not fail if its locks are lost again while it waits for them, to list the
+// links that stay.
 func TestUndoLosesItsLocksTwice(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)

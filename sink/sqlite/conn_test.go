@@ -14,8 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// What is committed survives a loss of power, readers do not wait, and writers for five
-// seconds.
+// A commit survives a loss of power, readers do not wait, and writers wait for five seconds.
 func TestDurable(t *testing.T) {
 	inSession(t, open(t, filepath.Join(t.TempDir(), "x.db")), func(s *session, _ sink.Run) {
 		const full = 2
@@ -100,7 +99,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// What is written to a file that has another name by now, or none, is not stored.
+// Nothing is committed to a file that was moved or removed.
 func TestFileMoved(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.db")

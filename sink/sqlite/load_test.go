@@ -100,7 +100,7 @@ func TestIndexAtEnd(t *testing.T) {
 	}
 }
 
-// What a trigger on the links ignores ends no load.
+// A load continues if a trigger on the links ignores a row.
 func TestTriggerThatIgnores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	store := open(t, path)

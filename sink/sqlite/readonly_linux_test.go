@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asAuditor calls f as somebody who may read the folder of a database but not
-// write to it. f must not end the test.
+// asAuditor calls f as a user who may read the directory of a database but not write to it.
+// f must not end the test.
 func asAuditor(t *testing.T, path string, f func()) { asOther(t, path, 0o555, f) }
 
-// asOther calls f as somebody to whom the folder of a database gives these rights.
+// asOther calls f as a user with these rights to the directory of a database.
 // It is one of publicDir.
 func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	dir := filepath.Dir(path)
@@ -48,7 +48,7 @@ func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	<-done
 }
 
-// publicDir is a new folder that asOther can let others get to.
+// publicDir is a new directory that asOther can open for other users.
 func publicDir(t *testing.T) string {
 	if os.Geteuid() == 0 {
 		t.Setenv("TMPDIR", "/tmp") // root's own may be for root alone
@@ -57,7 +57,7 @@ func publicDir(t *testing.T) string {
 	return t.TempDir()
 }
 
-// Who may not write to the folder can look nevertheless, and leaves nothing there.
+// A user who may not write to the directory can look, and leaves no files.
 func TestReadOnlyFolder(t *testing.T) {
 	path := filepath.Join(publicDir(t), "a?b#c%25.db")
 	filled(t, path, makeLinks("w", 0, 10))
@@ -84,8 +84,8 @@ func TestReadOnlyFolder(t *testing.T) {
 	})
 }
 
-// Who may write to the folder, but not to the file, leaves nothing there that would
-// keep its owner from writing.
+// A user who may write to the directory, but not to the file, leaves no files that would stop
+// the owner from writing.
 func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(publicDir(t), "x.db")
 	filled(t, path, makeLinks("w", 0, 10))
