@@ -1,12 +1,12 @@
 // Package sink is the contract between the pipeline and a store of links. Its
-// subpackages implement it and are the only importers of their drivers; package
+// subpackages implement the contract, and only they import database drivers. Package
 // sinktest holds the conformance suite that every store passes.
 //
-// Everything a run does to a store goes through a [Session], which holds the
-// locks of the run's workspaces from before the first lookup until the run is
-// finished, so that bulk runs on one workspace exclude each other. Other
-// writers (an online service) may add links at any time: that shows up as a
-// conflict while loading, and the caller looks again.
+// A run works with a store through a [Session]. The session holds the locks of the run's
+// workspaces from before the first lookup until the run is finished, so two bulk runs
+// never work on one workspace at the same time. Other writers, such as an online
+// service, may add links at any time. If one takes a code or a URL that the run is about
+// to store, Load reports a conflict, and the caller looks again.
 package sink
 
 import (
@@ -18,11 +18,12 @@ import (
 )
 
 // A Key is the url_key of a link: the first 16 bytes of
-// SHA-256(canonical|workspace). A match on it is confirmed on the canonical URL.
+// SHA-256(canonical|workspace). Where two keys are equal, the canonical URLs are
+// compared, too.
 type Key = [16]byte
 
-// A Link is one row of the table links as it is loaded. The byte slices belong
-// to whoever made the Link.
+// A Link is a row of the table links as a run loads it. The byte slices belong to the
+// caller that made the Link.
 type Link struct {
 	Workspace []byte
 	Code      []byte
@@ -31,37 +32,37 @@ type Link struct {
 	Original  []byte // nil: the same as Canonical
 }
 
-// A Probe asks whether a URL has a link, and who owns the code that it would
-// like. The byte slices belong to whoever made the Probe.
+// A Probe asks whether a URL has a link, and which link owns the code that the URL would
+// get. The byte slices belong to the caller that made the Probe.
 type Probe struct {
 	Workspace []byte
 	Code      []byte
-	Key       Key    // zero with a nil Canonical: only the owner of the code is asked for
-	Canonical []byte // nil: only the owner of the code is asked for
-	WantRun   bool   // the run of the link is asked for too
+	Key       Key    // zero if Canonical is nil
+	Canonical []byte // nil: ask only for the owner of the code
+	WantRun   bool   // ask for the run of the link, too
 }
 
-// A Found is a link that answers a Probe. Its byte slices are valid only
-// during the call of the visitor.
+// A Found is a link that answers a Probe. Its byte slices are valid only during the call
+// of the visitor.
 type Found struct {
-	Probe     int    // index of the probe that was passed
+	Probe     int    // index of the probe in the slice that was passed to Lookup
 	Same      bool   // the link is the one of the probe's own URL
 	Code      []byte // differs from the probe's code only if Same
-	Canonical []byte // the owner's; may be nil if Same
-	Run       int32  // the run that created it; if the probe does not want it, perhaps 0
+	Canonical []byte // of the link; may be nil if Same
+	Run       int32  // the run that created the link; may be 0 if the probe does not want it
 }
 
 // State of a run.
 type State string
 
 const (
-	Loading  State = "loading"  // committed before the first link, or together with all of them
-	Loaded   State = "loaded"   // committed with the last link
-	Finished State = "finished" // the run's files have their names
-	Undone   State = "undone"   // its links were taken back; it is over, as a finished one is
+	Loading  State = "loading"  // links are being stored; committed before the first link, or together with all of them
+	Loaded   State = "loaded"   // all links are stored, the output directory is not yet in place
+	Finished State = "finished" // the output directory is in place
+	Undone   State = "undone"   // the links of the run were deleted; the run is over, as a finished one is
 )
 
-// Counts are the books of a run: Read = Created + Existing + Duplicate + Rejected.
+// Counts are the numbers of rows of a run: Read = Created + Existing + Duplicate + Rejected.
 type Counts struct {
 	Read, Created, Existing, Duplicate, Rejected int64
 }
@@ -73,60 +74,65 @@ type Run struct {
 	State          State
 	AsOf           time.Time // created_at of the run's links; UTC, whole microseconds
 	Counts         Counts    // zero until Loaded
-	ManifestSHA256 string    // of the file, hexadecimal; "" until Loaded
+	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
 }
 
-// CheckOpen returns nil if the run can go on. A run that is over is ErrConflict: another
-// process has ended it. One without an AsOf, as where somebody edited the table, cannot
-// go on either.
+// CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
+// process has finished or undone the run. A run without a valid AsOf, because somebody
+// changed the table, cannot continue either.
 func (r *Run) CheckOpen() error {
 	switch {
 	case r.State != Loading && r.State != Loaded:
 		return fmt.Errorf("%w, or ended run %d, which is %s", ErrConflict, r.ID, r.State)
 	case r.AsOf.IsZero():
-		return fmt.Errorf("run %d cannot go on, since its as_of is not a valid time: start a new one (--new-run)", r.ID)
+		return fmt.Errorf("run %d cannot continue, because its as_of is not a valid time; start a new run with --new-run", r.ID)
 	}
 	return nil
 }
 
-// A Store is an opened database with the tables links and runs, or the place for
-// one: Lock creates it, and until then all that looks or takes back fails with
-// ErrMissing and creates nothing. It is safe for concurrent use. Once a context is
-// over, each call with it, of a Session too, fails with its cause (context.Cause) and
-// leaves the session usable. A Store that is a file also has a method Files() []string:
-// the paths of the file and of those that may appear beside it, absolute and without
-// symbolic links. No output folder may have such a path or replace a folder above one.
+// A Store is an open database. Lock creates missing tables (and the file of an SQLite
+// database); before that, Peek, Runs, Scan and Undo return ErrMissing and create nothing.
+//
+// A Store is safe for concurrent use. When a context is over, each call with it fails with
+// its cause (context.Cause); a Session can be used again after such a failure.
+//
+// A Store that is a file also has a method Files() []string. It returns the absolute
+// paths, without symbolic links, of the file and of the files that may appear beside it.
+// The output directory must not be, or contain, one of these files.
 type Store interface {
-	// Lock takes the locks of these workspaces (in byte order, no repeats) and
-	// opens a session. If another bulk run holds one, it waits for it, having
-	// called LockOptions.Wait once with a description of the holder; with NoWait
-	// the error is ErrLocked instead.
+	// Lock takes the locks of these workspaces, which are in byte order without
+	// repeats, and opens a session. If another bulk run holds one of them, Lock calls
+	// LockOptions.Wait once with a description of that run, and waits. With NoWait it
+	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
-	// Peek opens a session that takes no lock and can only look: its Start,
-	// Load, Loaded and Finish fail.
+	// Peek opens a session that takes no lock and can only look: its Start, Load,
+	// Loaded and Finish fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
-	// Scan visits all links, as they are at one moment, in ascending (workspace,
-	// code) order of their bytes. The link's slices are valid only during the
-	// call; the error of visit ends the scan and is returned.
+	// Scan visits all links as they are at one moment, in ascending order of the bytes
+	// of workspace and code. The slices of a link are valid only during the call. An
+	// error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
-	// Undo deletes the links that the run created, that nobody has changed since
-	// (updated_at is still created_at, and that the run's AsOf) and that nothing refers
-	// to, in transactions of bounded size, while no bulk run is at work. It then calls
-	// kept for each link that stays, in the order of Scan, and marks the run Undone.
-	// Where a reference would not keep its link, but go with it or be left dangling,
-	// Undo fails before it deletes anything. If it is cut off after that, the run is
-	// Loading, and Undo can be called again. An ID that is not in the table runs is a
-	// fatal error.
+	// Undo deletes the links of a run. It waits until no bulk run is at work, deletes in
+	// transactions of bounded size, calls kept for each link of the run that stays, in
+	// the order of Scan, and marks the run as Undone.
+	//
+	// A link stays if somebody changed it (its created_at is not the AsOf of the run, or its
+	// updated_at is later), or if a row elsewhere in the database refers to it. If the
+	// database would delete or change such rows together with the links, or would leave them
+	// without their link, Undo fails before it deletes anything.
+	//
+	// If Undo is interrupted after its first deletion, the run is Loading, and Undo can
+	// be called again. The error for a run that does not exist wraps no class.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
-	// Stats tells how the last load went, for timings.json: names, and values
-	// that JSON has, which only people read.
+	// Stats describes the last load, for people who read timings.json: names, and
+	// values that JSON can hold.
 	Stats() map[string]any
-	// Close releases the store. The sessions must be closed before, and nothing else
-	// may be called after it; a second Close does nothing.
+	// Close releases the store. The sessions must be closed before, and only Close may
+	// be called after it: a second Close does nothing.
 	Close() error
 }
 
@@ -134,91 +140,98 @@ type Store interface {
 type Stored struct {
 	Link
 	Run     int32
-	Created time.Time // UTC, whole microseconds; zero: what is stored is no time
+	Created time.Time // UTC, whole microseconds; zero: the stored value is not a time
 }
 
-// Undoing tells what an Undo did, even one that was cut off.
+// Undoing is the result of Undo, also if it was interrupted.
 type Undoing struct {
-	Run     Run   // as it is now
-	Deleted int64 // links taken back
+	Run     Run   // after the Undo
+	Deleted int64 // links
 	Kept    int64 // links that stay
 }
 
-// Kept is a link that was not taken back: it was changed after the run, or something
-// in the database refers to it.
+// Kept is a link that Undo did not delete, because somebody changed it after the run or
+// something in the database refers to it.
 type Kept struct {
 	Workspace, Code string
-	Updated         time.Time // zero: what is stored is no time
+	Updated         time.Time // zero: the stored value is not a time
 }
 
-// LockOptions say what to do about a lock that somebody else holds.
+// LockOptions say what to do if another run holds a lock.
 type LockOptions struct {
 	NoWait bool
 	Wait   func(holder string) // may be nil
 }
 
-// A Session is used by one run. Lookups may be called by several goroutines at
-// once; the other methods by one at a time.
+// A Session is used by one run. Several goroutines may call Lookup at the same time; the
+// other methods are called by one goroutine at a time.
 type Session interface {
-	// Populated reports which of these workspaces may have links; the others
-	// need no lookup.
+	// Populated reports which of these workspaces may have links. The others need no
+	// Lookup.
 	Populated(ctx context.Context, workspaces []string) ([]bool, error)
 
-	// Lookup visits, in any order, the links of each probe's workspace that have
-	// its key or its code: none, one, or two (its URL has another code, which
-	// somebody else's URL has). Probes come in ascending (workspace, code) order,
-	// in which the keys are nearly ascending too; several may share a code. The
-	// visitor is called by one goroutine at a time; its error ends the lookup and
-	// is returned. What an earlier Load committed is found. A link that matches
-	// by key but has another canonical URL is a fatal error: the store is damaged.
+	// Lookup visits, in any order, the links in each probe's workspace that have the
+	// key or the code of the probe. There may be none, one, or two: the link of the URL
+	// under another code, and the link of another URL under the probe's code.
+	//
+	// Probes come in ascending order of (workspace, code), in which the keys nearly
+	// ascend, too. Several probes may have the same code. One goroutine at a time calls
+	// the visitor; an error of the visitor ends the lookup and is returned. Links of an
+	// earlier Load are found. A link that has the key of a probe but another canonical URL
+	// is an error that wraps no class: the store is damaged.
 	Lookup(ctx context.Context, probes []Probe, visit func(Found) error) error
 
-	// Unfinished returns the runs that are not finished, by ascending ID.
+	// Unfinished returns the runs that are Loading or Loaded, by ascending ID.
 	Unfinished(ctx context.Context) ([]Run, error)
-	// Start begins a run, or goes on with one that Unfinished returned (ID not
-	// zero). A new run gets the highest ID + 1; where there is no run, the highest run
-	// of a link counts. The row is committed before the first link or together with all of
-	// them. A run that goes on keeps its fingerprint, AsOf and Started; a new one with a
-	// zero Started gets the time.
+	// Start begins a run whose ID is 0, or continues one that Unfinished returned.
+	//
+	// A new run gets the highest ID + 1; if there are no runs, the highest run of a link
+	// counts. Its row is committed before the first link, or together with all links. If its
+	// Started is zero it becomes the current time. A run that continues keeps its
+	// fingerprint, AsOf and Started.
 	Start(ctx context.Context, run Run) (Run, error)
-	// Load adds links, which come in chunks in ascending (workspace, code)
-	// order but for a few strays, each chunk valid until the next is asked for. Once
-	// the context is over or the load has failed, at most one more is asked for.
-	// A link whose code or key is already there makes it fail with ErrConflict, after it
-	// has added so many of the others that a run gets through even beside a writer who
-	// takes something before each Load. A run that is over is ErrConflict too, here and
-	// in Start, and so are locks that were lost meanwhile, here and in Loaded: an undo
-	// may have come between. What was committed before a failure stays, and bears the
-	// run's ID. The error of a chunk ends the load and is returned. After a failure the
-	// same run can Load again, without another Start.
+	// Load adds links. They come in chunks, in ascending order of (workspace, code) with
+	// a few exceptions. Each chunk is valid until the next one is asked for. An error in
+	// place of a chunk ends the load and is returned.
+	//
+	// After a failure, or when the context is over, at most one more chunk is read. Links
+	// that were committed stay, with the ID of the run, and the same run can Load again
+	// without another Start.
+	//
+	// If a code or URL is already taken, Load adds the other links that it can and returns
+	// ErrConflict: each retry makes progress, even if another writer takes something
+	// before every Load. ErrConflict also means, here and in Start, that the run is over,
+	// and, here and in Loaded, that the locks were lost for a while, because an undo may have
+	// deleted links meanwhile.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
-	// Loaded commits the state Loaded with the counts and the digest of the manifest,
-	// by which a rerun recognises the files of a run that was killed before Finish.
-	// It fails if the run was undone.
+	// Loaded commits the state Loaded with the counts and the digest of the manifest. By
+	// that digest a later run recognises the files of a run that was killed before
+	// Finish. It fails if the run was undone.
 	Loaded(ctx context.Context, run Run) error
-	// Finish commits the state Finished of a run that is Loaded, with the digest of
-	// the manifest; a zero Finished becomes the time.
+	// Finish commits the state Finished of a run that is Loaded, with the digest of the
+	// manifest. If Finished is zero it becomes the current time.
 	Finish(ctx context.Context, run Run) error
-	// Close rolls back what is not committed and gives the locks back. A second
-	// Close does nothing, and every other call from then on fails.
+	// Close rolls back what is not committed and releases the locks. Only Close may be
+	// called after it: a second Close does nothing.
 	Close() error
 }
 
-// Classes of errors. An error of a store that wraps none of them is fatal.
+// Classes of errors. An error that wraps none of them does not pass by itself: a retry
+// would fail again.
 var (
-	// ErrConflict: another writer owns a code or a URL now, or took one back; look again
-	// and settle again.
+	// ErrConflict: another writer took a code or a URL, or an undo deleted links. Look up
+	// the links again, and give codes again.
 	ErrConflict = errors.New("another writer took a code or a URL")
-	// ErrRetryable: the store could not be reached, or asks to try again.
-	ErrRetryable = errors.New("store is unavailable")
-	// ErrGaveUp is wrapped beside ErrRetryable by a store that has tried again by
-	// itself for as long as it was told to.
+	// ErrRetryable: the store did not answer, or asks for another try.
+	ErrRetryable = errors.New("the database is not available")
+	// ErrGaveUp is wrapped together with ErrRetryable by a store that has already tried
+	// again for as long as it was told to.
 	ErrGaveUp = errors.New("gave up")
-	// ErrLocked: another bulk run holds a workspace and LockOptions.NoWait was set.
+	// ErrLocked: another bulk run holds a workspace, and LockOptions.NoWait was set.
 	ErrLocked = errors.New("another bulk run is at work")
-	// ErrMissing: there is no database yet, or no tables in it.
+	// ErrMissing: there is no database yet, or it has no tables.
 	ErrMissing = errors.New("no run has stored anything there")
-	// ErrNotOurs: the database or a table in it was made by something else or
-	// by a newer version.
+	// ErrNotOurs: another program, or a newer version of bulk, made the database or a
+	// table in it.
 	ErrNotOurs = errors.New("not a database of this version of bulk")
 )

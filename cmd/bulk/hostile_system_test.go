@@ -48,13 +48,13 @@ func TestHostileLinks(t *testing.T) {
 		message string
 	}{
 		"to a finished run": {func(t *testing.T, in func(string) string) { link(t, "other", in("out")) },
-			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a symbolic link"},
 		"to nothing": {func(t *testing.T, in func(string) string) { link(t, "nowhere", in("out")) },
-			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a symbolic link"},
 		"to the input": {func(t *testing.T, in func(string) string) { link(t, "good.csv", in("out")) },
-			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a symbolic link"},
 		"to itself": {func(t *testing.T, in func(string) string) { link(t, "out", in("out")) },
-			nil, exitUsage, "output directory out: not the output of a run: it is a file"},
+			nil, exitUsage, "output directory out: not the output of a run: it is a symbolic link"},
 		"in place of the partial folder": {func(t *testing.T, in func(string) string) { link(t, "other", in(".out.partial")) },
 			nil, exitFailed, "output directory out: open "},
 		"in the folder": {func(t *testing.T, in func(string) string) {

@@ -11,18 +11,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connectTimeout is how long a connection to one host may take if the address does not
-// say. The driver does not tell that from connect_timeout=0, so nobody waits for ever:
-// who wants to wait for longer names a longer time.
+// connectTimeout is how long a connection to one host may take if the address has no
+// connect_timeout. For the driver that is the same as connect_timeout=0, so no address can
+// ask to wait without end.
 const connectTimeout = 30 * time.Second
 
-// ErrAddress is in the error of Open for an address that it cannot read.
+// ErrAddress is in the error of Open for an address that cannot be read.
 var ErrAddress = errors.New("database address")
 
-// parse reads an address. Its errors do not contain a password: the driver's own may,
-// where the address is malformed, so it is asked again about the redacted address,
-// and what it says about that is shown. The same goes for an address that it reads
-// with a part of the password taken for something else, see strayed.
+// parse reads an address. Its errors contain no password. The driver's own error may, if the
+// address is malformed: parse shows the driver's error for the redacted address instead. It
+// does the same if the driver takes a part of the password for something else; see strayed.
 func parse(dsn string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err == nil && !strayed(dsn) {
@@ -45,23 +44,24 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	if _, again := pgx.ParseConfig(safe); again != nil {
 		return nil, fmt.Errorf("%w: %s", ErrAddress, again)
 	}
-	return nil, fmt.Errorf("%w %s: the password cannot be read: in a URL, characters other than letters and digits"+
-		" must be percent-escaped; a password file needs no escapes", ErrAddress, safe)
+	return nil, fmt.Errorf("%w %s: the password cannot be read; in a URL, percent-escape all its characters except letters and digits,"+
+		" or use a password file, which needs no escapes", ErrAddress, safe)
 }
 
-// clientKeys are parameters of libpq's own that the driver would send to the server, which
-// does not know them. Without them, connections are made as well, unless one is required.
+// clientKeys are parameters for libpq itself. The driver would send them to the server, which
+// does not know them. They are left out, unless the value is "require".
 var clientKeys = []string{"fallback_application_name", "gssencmode", "gsslib", "gssdelegation", "keepalives", "keepalives_idle",
 	"keepalives_interval", "keepalives_count", "load_balance_hosts", "sslcompression"}
 
-// atKeys are the parameters whose values may well have an @.
+// atKeys are the parameters whose values may contain an @.
 var atKeys = []string{"user", "password", "sslpassword", "host", "dbname", "application_name", "options",
 	"service", "servicefile", "passfile", "sslcert", "sslkey", "sslrootcert"}
 
-// strayed tells whether a URL has an @ behind what the driver takes for user and
-// password, which end at the first @, or are not there if a / comes before it. Then
-// they are not escaped, and it would show the rest as the name of a host or database.
-// Or it would show a keyword, which is a URL without its scheme up to a = in the password.
+// strayed reports whether the driver takes a part of a password for something else, and would
+// show it. In a URL, the driver ends user and password at the first @, or finds none if a /
+// comes before it. An @ after that means that the password is not escaped: the rest of it
+// would be shown as the name of a host or database. In a string of pairs, a key with one of
+// : @ / is a URL without its scheme, up to a = in the password.
 func strayed(dsn string) bool {
 	scheme, rest, _ := strings.Cut(dsn, "://")
 	if scheme != "postgres" && scheme != "postgresql" {

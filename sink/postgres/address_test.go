@@ -74,6 +74,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 // A server that takes connections and never answers is given up and tried again: at
 // its time, if the address has one.
 func TestServerThatNeverAnswers(t *testing.T) {
+	t.Parallel()
 	for dsn, want := range map[string]time.Duration{
 		"host=h": connectTimeout, "host=h connect_timeout=0": connectTimeout, "host=h connect_timeout=70": 70 * time.Second,
 	} {
@@ -90,7 +91,7 @@ func TestServerThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// What libpq keeps to itself is not for the server, which does not know it.
+// Parameters for libpq itself are not sent to the server.
 func TestParametersOfLibpq(t *testing.T) {
 	dsn := server.Database(t)
 	openStore(t, dsn+" keepalives=1 keepalives_idle=30 keepalives_interval=10 keepalives_count=3 gssencmode=prefer gsslib=gssapi"+
@@ -100,8 +101,7 @@ func TestParametersOfLibpq(t *testing.T) {
 	}
 }
 
-// Whoever looks at the server sees what is at work, under the name that the
-// address gives if it gives one.
+// The connections have a name in pg_stat_activity: that of the address, if it has one.
 func TestApplicationName(t *testing.T) {
 	dsn := server.Database(t)
 	for want, params := range map[string]string{

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"time"
@@ -13,74 +12,56 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// appName is what pg_stat_activity and whoever waits for a lock see, unless the
-// address names something else.
+// appName is the name of our connections in pg_stat_activity and in the message of a run
+// that waits for a lock, unless the address has another application_name.
 const appName = "bulk run"
 
-// maxIdle connections are kept for the next use, and as many look links up at
-// once: a server has a hundred or so for everybody.
+// maxIdle is how many idle connections are kept, and how many lookups run at the same
+// time: a server has about a hundred connections for all its clients.
 const maxIdle = 16
 
-// dial opens a connection without any setting changed: behind a pooler the
-// change would stay with whoever gets the server's connection next.
+// dial opens a connection and changes no setting: behind a pooler, the next client of the
+// server's connection would get the change.
 func (s *Store) dial(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return nil, classify(ctx, "connect", &dialError{err})
+		return nil, classify(ctx, "connect", dialError{err})
 	}
 	return conn, nil
 }
 
-// keepTo sees to it that all later connections are to a primary, or all to a standby, as
-// this one is: of several hosts the driver takes the next where one has no connection
-// left, and a standby is behind. An address that asks for servers of some kind
-// (target_session_attrs, but any) has it so.
-func (s *Store) keepTo(ctx context.Context, conn *pgx.Conn) error {
-	if s.config.ValidateConnect != nil {
-		return nil
-	}
-	err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn.PgConn())
-	switch {
-	case err == nil:
-		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
-	case errors.Is(err, pgconn.ErrStandbyConnection):
-		s.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsStandby
-	default:
-		return err
-	}
-	return nil
-}
-
-// sendBuffer is how much of a COPY may be under way to a server on this machine.
-// The usual 208 KiB are 1 ms of its work, less than it can take until this process,
-// busy with the reports, sends more. The kernel may allow less: net.core.wmem_max.
-// (A first load of 3 million rows: 5.4 s rather than 6.4; 5.9 with an eighth, which
-// is about what kernels allow by default.) TCP finds the size by itself.
+// sendBuffer is how much of a COPY may be on its way to a server on this machine. The
+// usual 208 KiB are 1 ms of work for the server, which then waits until this process, busy
+// with the reports, sends more. The kernel may allow less (net.core.wmem_max). A first load
+// of 3 million rows takes 5.4 s rather than 6.4 s, and 5.9 s with an eighth of this size,
+// which is about what kernels allow by default. TCP finds the size by itself.
 const sendBuffer = 4 << 20
 
 func widen(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
 	if local, ok := conn.(*net.UnixConn); ok {
-		_ = local.SetWriteBuffer(sendBuffer) // slower without
+		_ = local.SetWriteBuffer(sendBuffer) // without it, loads are only slower
 	}
 	return conn, nil
 }
 
-// receiveBuffer is how much of an answer is read at once; the driver asks for 8 KiB.
-// (Looking 2.7 million URLs up among 5.4 million links: 1.94 s rather than 2.03.)
+// receiveBuffer is how much of an answer is read at once; the driver would read 8 KiB.
+// (Looking up 2.7 million URLs among 5.4 million links takes 1.94 s rather than 2.03 s.)
 const receiveBuffer = 128 << 10
 
 func buffered(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return pgproto3.NewFrontend(bufio.NewReaderSize(r, receiveBuffer), w)
 }
 
-// settings of each connection. A role's timeouts must not end a load, nor its
-// isolation level, time zone or quoting change what statements and answers mean, nor
-// may policies hide rows without an error, and a commit that the server may still
-// forget is none; the planner is left the ordered index scans that the lookups are
-// made of, which it plans once. A client that cannot be reached any more has held
-// its locks for two minutes at most, where systems allow hours. (tcp_user_timeout
-// would bound more, but also ends a connection whose other side lives and reads
-// nothing for as long, as behind a pager.)
+// settings of each connection:
+//   - A role's timeouts must not end a load.
+//   - Its isolation level, time zone or quoting must not change the meaning of statements
+//     and answers.
+//   - Row security must be an error rather than hide rows.
+//   - The server must not forget a commit.
+//   - The planner may only use the ordered index scans that lookups need, and plans once.
+//   - If a client cannot be reached any more, its locks are free after two minutes, where
+//     systems allow hours. (tcp_user_timeout would also end the connection of a client that
+//     is alive but reads nothing for as long, for example behind a pager.)
 const settings = `SELECT set_config(s.name, v.value, false)
 	FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'), ('transaction_timeout', '0'),
 		('idle_session_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
@@ -94,7 +75,7 @@ const settings = `SELECT set_config(s.name, v.value, false)
 	JOIN pg_catalog.pg_settings s ON lower(s.name) = lower(v.name)
 	WHERE s.name <> 'synchronous_commit' OR s.setting = 'off'`
 
-// connect opens a connection that is ready to use. It is not tried again here.
+// connect opens a connection that is ready to use. It does not retry.
 func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := s.dial(ctx)
 	if err != nil {
@@ -111,8 +92,8 @@ func setUp(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 		return classify(ctx, "set up the connection", err)
 	}
-	// The backend of a client that is gone must not work on. Older servers and
-	// those on other systems than Linux refuse this, and do without.
+	// The backend of a client that is gone must stop its work. Older servers, and those on
+	// other systems than Linux, refuse this setting, and bulk does without it.
 	_, err := conn.PgConn().Exec(ctx, "SET client_connection_check_interval = '2s'").ReadAll()
 	if state(err) != "" {
 		err = nil
@@ -120,8 +101,8 @@ func setUp(ctx context.Context, conn *pgx.Conn) error {
 	return classify(ctx, "set up the connection", err)
 }
 
-// An idle connection. One that waited longer than maxTrusted is asked whether
-// it is alive.
+// An idle connection. If it is idle for longer than maxTrusted, it is asked whether it
+// still works.
 type idleConn struct {
 	*pgx.Conn
 	since time.Time
@@ -129,9 +110,9 @@ type idleConn struct {
 
 const maxTrusted = time.Second
 
-// acquire takes an idle connection that is still alive, or opens one. Where one is dead
-// the others are given up with it, rather than asked in turn: a network that swallows
-// packets makes each wait for patience.
+// acquire takes an idle connection that still works, or opens one. If one does not work
+// it closes all idle ones: in a network that swallows packets, to ask each would cost
+// patience.
 func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
 	s.mu.Lock()
 	n := len(s.idle)
@@ -145,28 +126,24 @@ func (s *Store) acquire(ctx context.Context) (*pgx.Conn, error) {
 	if time.Since(conn.since) < maxTrusted || alive(ctx, conn.Conn) {
 		return conn.Conn, nil
 	}
-	s.mu.Lock()
-	dead := append(s.idle, conn)
-	s.idle = nil
-	s.mu.Unlock()
-	for _, conn := range dead {
-		hangUp(conn.Conn)
-	}
+	hangUp(conn.Conn)
+	_ = s.Close()
 	return s.connect(ctx)
 }
 
-// alive asks a connection. A context that ends takes it along.
+// alive asks a connection whether it works. If the context ends meanwhile, the connection
+// is closed.
 func alive(ctx context.Context, conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return !conn.IsClosed() && conn.Ping(ctx) == nil
 }
 
-// release gives a connection back. One that is broken or in a transaction is
-// closed, and if it is broken, the idle ones are not trusted either.
+// release returns a connection. It closes one that is broken or in a transaction. If the
+// connection is broken, the idle ones are asked before their next use.
 func (s *Store) release(conn *pgx.Conn) {
 	s.mu.Lock()
-	keep := !s.closed && len(s.idle) < maxIdle && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	keep := len(s.idle) < maxIdle && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
 	if keep {
 		s.idle = append(s.idle, idleConn{conn, time.Now()})
 	} else if conn.IsClosed() {
@@ -180,15 +157,15 @@ func (s *Store) release(conn *pgx.Conn) {
 	}
 }
 
-// patience is how long the end of a connection may take.
+// patience is how long a connection may take to end, or to say that it works.
 const patience = 3 * time.Second
 
-// hangUp closes a connection. If a statement was cut off, it waits until the
-// server has ended it, and its locks with it.
+// hangUp closes a connection. If a statement was cut off, it waits until the server has
+// ended the statement.
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_ = conn.Close(ctx) // the connection is given up, whatever it says
+	_ = conn.Close(ctx) // nobody uses the connection again
 	select {
 	case <-conn.PgConn().CleanupDone():
 	case <-ctx.Done():
@@ -196,42 +173,7 @@ func hangUp(conn *pgx.Conn) {
 	}
 }
 
-// unlock gives back a connection that may hold locks or have a transaction open.
-// When it returns, the locks are free, unless the server cannot be asked or needs
-// more than patience to end a connection that was cut off; it tells whether the
-// connection was well.
-func (s *Store) unlock(conn *pgx.Conn) (well bool) {
-	err := rollback(conn)
-	if err == nil && !conn.IsClosed() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
-	}
-	well = err == nil && !conn.IsClosed()
-	if !well {
-		hangUp(conn)
-		s.awaitEnd(conn.PgConn().PID())
-	}
-	s.release(conn)
-	return well
-}
-
-// awaitEnd waits until a backend is gone. One that reads a COPY has some left to
-// read when its client goes.
-func (s *Store) awaitEnd(pid uint32) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	conn, err := s.acquire(ctx)
-	if err != nil {
-		return
-	}
-	defer s.release(conn)
-	for there := true; there && err == nil; time.Sleep(time.Millisecond) {
-		err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there)
-	}
-}
-
-// execAll executes statements until one fails, in their order.
+// execAll executes statements in their order, until one fails.
 func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
@@ -241,8 +183,8 @@ func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	return nil
 }
 
-// rollback ends a transaction that may be open, also when the caller's context
-// is done: the connection may be used again.
+// rollback ends a transaction, if one is open. It has a context of its own, because the
+// connection may be used again after the caller's context is over.
 func rollback(conn *pgx.Conn) error {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return nil

@@ -16,24 +16,24 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// The stream of COPY … (FORMAT binary): a header, then of each row the number
-// of its columns and of each column its length and its bytes, all big endian,
-// then a trailer. Encoded by hand a row costs the client 0.01 µs, and 0.1 with
-// the sending, where pgx.CopyFrom with row values costs 0.5.
+// The stream of COPY … (FORMAT binary), see "File Formats" on PostgreSQL's page of COPY: a
+// header; for each row the number of its columns, and for each column its length and its
+// bytes, big endian; a trailer. To encode a row by hand takes 0.01 µs, and 0.1 µs with
+// sending; pgx.CopyFrom with row values takes 0.5 µs.
 const (
 	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 	copyTrailer = "\xff\xff"
 )
 
-// postgresEpoch is where timestamps count from, in microseconds of Unix time.
+// postgresEpoch is the zero of timestamps, in microseconds of Unix time.
 var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
-// An encoder appends links of one run as rows of a stream. newEncoder makes one, and
-// setDefaults one that sends less.
+// An encoder appends links of one run as rows of a stream. That of newEncoder sends all
+// columns; that of setDefaults sends fewer.
 type encoder struct {
-	columns   []column // that are sent
-	workspace []byte   // of all links, if that is not sent
-	tail      []byte   // run_id, created_at and updated_at, the same in every row; nothing if they are not sent
+	columns   []string // to send
+	workspace []byte   // of all links, if it is not sent; else nil
+	tail      []byte   // run_id, created_at and updated_at, the same in every row; nil if they are not sent
 }
 
 // newEncoder makes an encoder that sends all columns.
@@ -45,25 +45,22 @@ func newEncoder(run sink.Run) *encoder {
 		tail = binary.BigEndian.AppendUint32(tail, 8)
 		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
 	}
-	return &encoder{columns: linksColumns[:], tail: tail}
+	return &encoder{columns: linksColumns, tail: tail}
 }
 
-// copyInto is the statement that reads a stream of rows with these columns.
-func copyInto(table string, columns []column, options string) string {
-	var list []string
-	for _, c := range columns {
-		list = append(list, c.name)
-	}
-	return "COPY " + table + " (" + strings.Join(list, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
+// copyInto is the COPY statement for rows with these columns.
+func copyInto(table string, columns []string, options string) string {
+	return "COPY " + table + " (" + strings.Join(columns, ", ") + ") FROM STDIN (FORMAT binary" + options + ")"
 }
 
-// append adds a link to dst. The error is that of a link that is not of the session.
+// append adds a link to dst. It fails if the workspace is not sent and the link has another
+// one.
 func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 	dst = append(dst, 0, byte(len(e.columns)))
 	if e.workspace == nil {
 		dst = appendBytes(dst, l.Workspace)
 	} else if !bytes.Equal(l.Workspace, e.workspace) {
-		return dst, fmt.Errorf("a link of workspace %q in a session on %q", l.Workspace, e.workspace)
+		return dst, fmt.Errorf("a link is in workspace %q, and the session has locked %q", l.Workspace, e.workspace)
 	}
 	dst = appendBytes(dst, l.Code)
 	dst = appendBytes(dst, l.Key[:])
@@ -76,22 +73,22 @@ func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 	return append(dst, e.tail...), nil
 }
 
-// appendBytes adds the length of b and b, as COPY and arrays have them.
+// appendBytes adds the length of b and then b, as COPY and arrays need them.
 func appendBytes(dst, b []byte) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(b)))
 	return append(dst, b...)
 }
 
-// A batch is a piece of a stream without header and trailer: whole rows.
+// A batch is a piece of a stream: whole rows, without header and trailer.
 type batch struct {
 	seq  int64
 	rows int64
 	data []byte
 }
 
-// encode fills buffers from free with the links and sends each on once it holds
-// size bytes, or all the rest. The context ends it. It closes out when all are
-// sent, so that who reads out to its end has all.
+// encode fills buffers from free with links, and sends each to out when it holds size bytes;
+// the last one may hold less. It closes out only when it has sent all links. If the context
+// is over, it returns its cause.
 func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error], size int, free <-chan []byte, out chan<- batch) error {
 	var b batch
 	send := func() error {
@@ -107,7 +104,7 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 		if err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // few links do not fill the buffer for long
+		if ctx.Err() != nil { // few links may not fill a buffer
 			return context.Cause(ctx)
 		}
 		for i := range chunk {
@@ -118,7 +115,7 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 					return context.Cause(ctx)
 				}
 				if b.data = b.data[:0]; cap(b.data) == 0 {
-					b.data = make([]byte, 0, size+size/16) // the row that fills it rarely makes it grow
+					b.data = make([]byte, 0, size+size/16) // so that its last row rarely makes it grow
 				}
 			}
 			if b.data, err = e.append(b.data, &chunk[i]); err != nil {
@@ -141,7 +138,7 @@ func encode(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error
 	return nil
 }
 
-// buffers are n free buffers, which encode makes when it first needs them.
+// buffers returns n free buffers. Each is nil until encode needs it.
 func buffers(n int) chan []byte {
 	free := make(chan []byte, n)
 	for range n {
@@ -150,16 +147,15 @@ func buffers(n int) chan []byte {
 	return free
 }
 
-// A stream reads a whole stream of COPY: header, what next returns batch by
-// batch until it is io.EOF, trailer. It fills the buffer of each Read but the
-// last. The driver may still read in another goroutine when its CopyFrom has
-// returned; after close, no piece is touched any more.
+// A stream reads as a whole stream of COPY: the header, the batches that next returns until
+// io.EOF, the trailer. Each Read but the last fills its buffer. The driver may still read in
+// another goroutine after its CopyFrom has returned: after close, no batch is read.
 type stream struct {
 	mu    sync.Mutex
 	next  func() (batch, error)
 	rows  int64 // of the pieces so far
 	piece []byte
-	err   error // what Read returns once piece is used up
+	err   error // of Read, after the end of piece
 }
 
 func newStream(next func() (batch, error)) *stream {
@@ -184,7 +180,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// advance makes the next piece the current one.
+// advance goes to the next piece.
 func (s *stream) advance() {
 	var b batch
 	b, s.err = s.next()
@@ -200,8 +196,8 @@ func (s *stream) close() {
 	s.piece, s.err = nil, errors.New("the stream is closed")
 }
 
-// copyFrom sends the batches that next returns until io.EOF. That the table took
-// fewer rows is an error.
+// copyFrom sends the batches that next returns until io.EOF. It fails if the table took
+// fewer rows.
 func copyFrom(ctx context.Context, conn *pgx.Conn, sql string, next func() (batch, error)) error {
 	in := newStream(next)
 	tag, err := conn.PgConn().CopyFrom(ctx, in, sql)

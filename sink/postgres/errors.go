@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -15,9 +14,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// classify names the operation that failed, wraps the class of the error and
-// adds what to do about it. An error that has a class already keeps it. If the
-// context is done, that is the error, whatever the driver made of it.
+// classify adds the operation that failed, the class of the error and advice. An error that
+// was classified before stays as it is. If the context is over, its cause is the error.
 func classify(ctx context.Context, op string, err error) error {
 	if err == nil {
 		return nil
@@ -38,7 +36,7 @@ func classify(ctx context.Context, op string, err error) error {
 	return &classified{class: class(err), err: err}
 }
 
-// classified is an error that went through classify. Its class may be nil.
+// classified is the result of classify. Its class may be nil.
 type classified struct{ class, err error }
 
 func (e *classified) Error() string { return e.err.Error() }
@@ -50,25 +48,17 @@ func (e *classified) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// dialError writes in one line what the driver writes in several, one an attempt,
-// and attempts with and without TLS that fail alike once.
-type dialError struct{ err error }
+// A dialError writes the driver's error, which has a line for each attempt, in one line.
+type dialError struct{ error }
 
-func (e *dialError) Error() string {
-	first, rest, _ := strings.Cut(e.err.Error(), "\n")
-	var attempts []string
-	for line := range strings.Lines(rest) {
-		if line = strings.TrimSpace(line); !slices.Contains(attempts, line) {
-			attempts = append(attempts, line)
-		}
-	}
-	return strings.TrimSpace(first + " " + strings.Join(attempts, "; "))
+func (e dialError) Error() string {
+	return strings.NewReplacer(":\n\t", ": ", "\n\t", "; ").Replace(e.error.Error())
 }
 
-func (e *dialError) Unwrap() error { return e.err }
+func (e dialError) Unwrap() error { return e.error }
 
-// class of an error of the driver: sink.ErrConflict, sink.ErrRetryable, or nil
-// for a fatal one.
+// class of an error: sink.ErrConflict, sink.ErrRetryable and so on; nil if a retry would
+// fail again.
 func class(err error) error {
 	for _, c := range []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrNotOurs} {
 		if errors.Is(err, c) {
@@ -105,13 +95,13 @@ func classOfState(code string) error {
 	return nil
 }
 
-// unreachable tells whether the connection could not be made, if only to one of
-// several hosts, or not to the kind of server that was asked for, or broke off. A name
-// that is not found may be that of a server that is about to start.
+// unreachable reports whether the connection was lost, or could not be made: to one of
+// several hosts, or to a server of the kind that the address asks for. A host name that is
+// not found may be that of a server that is about to start.
 func unreachable(err error) bool {
 	for _, e := range []error{
 		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
-		pgconn.ErrStandbyConnection, pgconn.ErrPrimaryConnection, pgconn.ErrReadOnlyConnection, pgconn.ErrReadWriteConnection, // while the servers change their parts
+		pgconn.ErrStandbyConnection, pgconn.ErrPrimaryConnection, pgconn.ErrReadOnlyConnection, pgconn.ErrReadWriteConnection, // during a failover
 		syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
 		syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ETIMEDOUT,
 		syscall.ENOENT, syscall.EAGAIN, // the Unix socket of a server that starts, or is busy
@@ -127,32 +117,32 @@ func unreachable(err error) bool {
 	return ok && e.Timeout() || pgconn.Timeout(err)
 }
 
-// advice says what to do about an error, or nothing.
+// advice says what to do about an error. It may be "".
 func advice(err error) string {
 	hints := map[string]string{ // by SQLSTATE
-		"28P01": "check user and password: PGPASSWORD or a password file, if not in the address",
-		"28000": "check the user, and what the server's pg_hba.conf wants of it: TLS (sslmode), a client certificate (sslcert, sslkey)",
-		"3D000": "create the database first, or name another",
-		"42501": "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also" +
-			" INSERT, UPDATE, DELETE on them, and CREATE on the schema (on the database, if there is no such schema) unless a DBA makes them from `bulk init --print`",
-		"25006": "connect as a role and to a server that may write: not to a standby, and with default_transaction_read_only off",
-		"53100": "make room on the server's disk and run again: the transaction was rolled back",
-		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction): run again when less is going on there",
-		"53300": "the server or the role has no connection left: raise the limit; a run takes up to 17, with --workers 1 three",
-		"53400": "have a superuser raise temp_file_limit for the role or the database: to make the constraints, the server sorts the links in files",
-		"57014": "somebody cancelled the statement: run again",
+		"28P01": "check user and password (in the address, in PGPASSWORD or in a password file)",
+		"28000": "check the user, and what the server's pg_hba.conf asks for: TLS (sslmode), or a client certificate (sslcert, sslkey)",
+		"3D000": "create the database first, or choose another one",
+		"42501": "to look, the role needs USAGE on the schema and SELECT on the tables; to load, also INSERT, UPDATE and DELETE on the tables;" +
+			" to create the tables, CREATE on the schema (or on the database, if the schema does not exist); a DBA can create them with the SQL of `bulk init --print`",
+		"25006": "connect to the primary, not to a standby, and with a role that has default_transaction_read_only off",
+		"53100": "make room on the server's disk and run again; the transaction was rolled back",
+		"53200": "the server has no memory left, or no room for locks (max_locks_per_transaction); run again when it has less to do",
+		"53300": "the server or the role has no connection left; raise the limit: a run needs up to 17 connections, or 3 with --workers 1",
+		"53400": "ask a superuser to raise temp_file_limit for the role or the database: the server sorts the links in temporary files to create the constraints",
+		"57014": "somebody cancelled the statement; run again",
 	}
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Routine == "check_enable_rls" { // its SQLSTATE is that of any missing privilege
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Routine == "check_enable_rls" { // the SQLSTATE is the same for any missing privilege
 		return "the role needs BYPASSRLS, or to own the tables without FORCE ROW LEVEL SECURITY"
 	}
 	if hint := hints[state(err)]; hint != "" {
 		return hint
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "name the file with the CA of the server's certificate: sslrootcert"
+		return "set sslrootcert to the file with the CA of the server's certificate"
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "name the host as its certificate does, or do without comparing the names: sslmode=verify-ca"
+		return "use the host name of the certificate, or sslmode=verify-ca, which does not compare the names"
 	}
 	return ""
 }

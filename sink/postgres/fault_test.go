@@ -15,10 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
 
-// wholeRun locks, settles and closes.
+// wholeRun does a run from Lock to Close.
 func wholeRun(ctx context.Context, dsn string, batch int64, links []sink.Link) error {
 	return disturbed(ctx, dsn, batch, links, func(int) {})
 }
@@ -84,6 +83,7 @@ var soak = os.Getenv("BULK_SOAK") != ""
 // run, before the server has it or before the client has the answer, until a run
 // is through without a cut.
 func TestConnectionCutAtEveryMessage(t *testing.T) {
+	t.Parallel()
 	links := generated(0, 300)
 	for _, way := range ways {
 		for _, after := range []bool{false, true} {
@@ -135,9 +135,11 @@ func whole(t testing.TB, dsn string, links, before []sink.Link) {
 const middle, later = 5, 12
 
 func TestBackendsTerminated(t *testing.T) {
+	t.Parallel()
 	links := generated(0, 60_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			database := value[string](t, dsn, "SELECT current_database()")
@@ -163,12 +165,9 @@ func TestBackendsTerminated(t *testing.T) {
 
 func TestServerStoppedAndStarted(t *testing.T) {
 	links := generated(0, 60_000)
-	own := pgtest.New(pgtest.Options{})
-	own.Need(t)
-	t.Cleanup(func() { own.Close() })
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
-			dsn := own.Database(t)
+			dsn := spare.Database(t)
 			prepare(t, dsn, way.before)
 			times := 0
 			err := disturbed(context.Background(), dsn, 64<<10, links, func(chunk int) {
@@ -176,11 +175,11 @@ func TestServerStoppedAndStarted(t *testing.T) {
 					return
 				}
 				times++
-				if err := own.Stop(); err != nil {
+				if err := spare.Stop(); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(100 * time.Millisecond) // the load sees that it is gone, or not
-				if err := own.Restart(); err != nil {
+				if err := spare.Restart(); err != nil {
 					t.Error(err)
 				}
 			})
@@ -196,6 +195,7 @@ func TestServerStoppedAndStarted(t *testing.T) {
 // A statement that somebody cancels ends the load for good and leaves nothing
 // of it; the next run finishes the job.
 func TestStatementCancelled(t *testing.T) {
+	t.Parallel()
 	links := generated(0, 60_000)
 	dsn := server.Database(t)
 	const cancel = `SELECT count(pg_cancel_backend(pid)) > 0 FROM pg_stat_activity
@@ -208,7 +208,7 @@ func TestStatementCancelled(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err == nil || class(err) != nil || !strings.Contains(err.Error(), "somebody cancelled the statement: run again") {
+	if err == nil || class(err) != nil || !strings.Contains(err.Error(), "somebody cancelled the statement; run again") {
 		t.Errorf("error %v, want a fatal one that says what to do", err)
 	}
 	if n := value[int](t, dsn, "SELECT count(*) FROM links"); n != 0 {
@@ -259,7 +259,7 @@ func TestBatchAgain(t *testing.T) {
 	}
 }
 
-// What goes into a table with rows is committed in transactions of about 8 MiB.
+// Links for a table with rows are committed in transactions of about 8 MiB.
 func TestBatchesAreBounded(t *testing.T) {
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(1_000_000, 1_000_001))
@@ -277,6 +277,7 @@ func TestBatchesAreBounded(t *testing.T) {
 // A list of links that breaks off in the middle is an error, and is not begun anew:
 // some were visited.
 func TestScanBreaksOff(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	links := generated(0, 8000)
@@ -298,6 +299,7 @@ func TestScanBreaksOff(t *testing.T) {
 
 // Settings of the role do not end a load.
 func TestSettingsOfTheRole(t *testing.T) {
+	t.Parallel()
 	links := generated(0, 20_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
@@ -349,6 +351,7 @@ func TestSettingsOfTheRole(t *testing.T) {
 // Somebody reads the empty table in an open transaction: the load does not wait
 // for long, and takes the way that needs no lock.
 func TestReaderOfTheEmptyTable(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	noError(t, s.Init(context.Background()))
@@ -365,9 +368,11 @@ func TestReaderOfTheEmptyTable(t *testing.T) {
 // An online service takes codes and URLs of the batch while it is loaded. Into a
 // table with rows it gets in between; a first load it waits for.
 func TestWriterHammers(t *testing.T) {
+	t.Parallel()
 	links := generated(0, 8_000)
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			taken, stopped, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)

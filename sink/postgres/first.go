@@ -16,33 +16,33 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A first load is one transaction on the connection that holds the locks: the
-// table, seen to be empty under a lock that keeps everybody out, is truncated
-// and loses its constraints, so that COPY can write finished pages (FREEZE) and
-// no index; then the constraints are made over sorted rows. 3 million rows take
-// 3.7 s so, and 6.6 s with the indexes in place. FREEZE wants a table of its own
-// transaction, made or truncated, and this one was made before (see ensure).
+// A first load is one transaction on the connection that holds the locks. It locks the
+// table against everybody, checks that it is empty, truncates it and drops its
+// constraints. COPY can then write finished pages (FREEZE) and no index, and the
+// constraints are created over sorted rows. 3 million rows take 3.7 s, and 6.6 s with the
+// indexes in place. FREEZE needs a table that was created or truncated in the same
+// transaction; this one was created before (see ensure), so it is truncated.
 //
-// The emptied table is visible to nobody: until the commit it is the old one.
+// Until the commit, nobody else sees the truncated table.
 const (
 	firstBytes = 1 << 20 // of a buffer
 	firstCount = 4       // buffers
 
-	// How long openFirst waits for readers of the empty table. While it does,
-	// later readers wait for it.
+	// How long openFirst waits for readers of the empty table. Meanwhile, later readers
+	// wait for openFirst.
 	firstLockTimeout = "2s"
-	// Memory for making an index; more, if the server has more set.
+	// Memory to create an index, unless the server has more set.
 	firstMemoryMB = 512
 )
 
-// refusal tells why the table cannot be made anew, or is empty. What depends on a
-// constraint, or was set by hand on one or on its index, would be lost, and so would a
-// constraint of our name over other columns, such as an id of somebody's own. A
-// subscriber would truncate its table too, which may have rows from elsewhere.
+// refusal is a query for the reason why a first load is not possible. The
+// result is blank if it is. To drop the constraints would lose what depends on them, what somebody has set
+// on them or on their indexes, and a constraint of the same name over other columns. A
+// subscriber of a published table would truncate its own table, which may have other rows.
 const refusal = `SELECT CASE
 	WHEN EXISTS (SELECT FROM %s) THEN 'it has rows'
 	WHEN NOT pg_has_role(c.relowner, 'USAGE') THEN 'it belongs to another role'
-	WHEN NOT has_schema_privilege(c.relnamespace, 'CREATE') THEN 'the role may not make constraints anew: CREATE on the schema is missing'
+	WHEN NOT has_schema_privilege(c.relnamespace, 'CREATE') THEN 'the role may not create constraints: CREATE on the schema is missing'
 	WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'it has triggers'
 	WHEN EXISTS (SELECT FROM pg_constraint WHERE confrelid = c.oid) THEN 'a foreign key refers to it'
 	WHEN c.relhasrules OR c.relrowsecurity THEN 'it has rules or row security'
@@ -54,13 +54,13 @@ const refusal = `SELECT CASE
 		WHERE n.conrelid = c.oid AND n.conname IN ($2, $3)
 		AND pg_get_constraintdef(n.oid) IN ('PRIMARY KEY (workspace_id, short_code)', 'UNIQUE (url_key)')
 		AND i.reltablespace = 0 AND i.reloptions IS NULL
-		AND obj_description(n.oid, 'pg_constraint') IS NULL AND obj_description(i.oid, 'pg_class') IS NULL) <> 2 THEN 'its constraints were not made by bulk'
+		AND obj_description(n.oid, 'pg_constraint') IS NULL AND obj_description(i.oid, 'pg_class') IS NULL) <> 2 THEN 'bulk did not create its constraints'
 	WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indisclustered) THEN 'it is clustered on an index'
 	ELSE '' END FROM pg_class c WHERE c.oid = to_regclass($1)`
 
-// openFirst begins the transaction of a first load on the connection that holds
-// the locks, as far as an empty table without constraints, and returns the encoder for
-// it. If that is not possible, it says why, and no transaction is open.
+// openFirst begins the transaction of a first load on the connection that holds the locks,
+// truncates the table, drops its constraints and returns the encoder. If a first load is
+// not possible, it returns the reason, and no transaction is open.
 func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reason string, err error) {
 	n := s.store.names
 	err = s.do(ctx, "prepare the load", func(ctx context.Context, conn *pgx.Conn) (err error) {
@@ -71,7 +71,7 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 			return err
 		}
 		if reason, err = n.refuses(ctx, conn); err != nil || reason != "" {
-			return err // asked without the lock first, which an online service would feel
+			return err // asked without a lock first, since the lock delays an online service
 		}
 		if reason, err = s.clear(ctx, conn); err == nil && reason == "" {
 			e, err = s.setDefaults(ctx, conn, run)
@@ -83,21 +83,22 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 		if err == nil || ctx.Err() != nil || code == "" || class(err) != nil && code != "55P03" {
 			return err
 		}
-		// What the server refuses here (another lock, a privilege, a view that
-		// depends on the key) does not keep it from taking batches.
+		// Whatever the server refuses here (another client's lock, a privilege, a view that
+		// depends on the key), batches may still work.
 		reason, err = "the server says: "+err.Error(), nil
 		return nil
 	})
 	return e, reason, err
 }
 
-// refuses tells why the table cannot be made anew, or "".
+// refuses returns the reason why a first load is not possible, or "".
 func (n names) refuses(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
 	err = conn.QueryRow(ctx, fmt.Sprintf(refusal, n.links), n.links, n.primary, n.key).Scan(&reason)
 	return reason, err
 }
 
-// clear begins the transaction and makes the table ready, if it may.
+// clear begins the transaction, truncates the table and drops its constraints, unless there
+// is a reason not to.
 func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err error) {
 	n := s.store.names
 	if err := execAll(ctx, conn, "BEGIN", "SET LOCAL lock_timeout = '"+firstLockTimeout+"'",
@@ -116,9 +117,9 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 }
 
 // setDefaults makes the values that all links of the run share the defaults of their
-// columns, so that they are neither sent nor parsed with each row: the server copies 3
-// million rows in 1.4 s rather than 1.7. If one of these columns has a default of its
-// own, all are sent.
+// columns. They need not be sent and parsed with each row: the server copies 3 million rows
+// in 1.4 s rather than 1.7 s. If one of these columns already has a default, all columns
+// are sent.
 func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run) (*encoder, error) {
 	asOf := literal(run.AsOf.UTC().Format("2006-01-02 15:04:05.999999+00"))
 	shared := map[string]string{"run_id": strconv.Itoa(int(run.ID)), "created_at": asOf, "updated_at": asOf}
@@ -129,8 +130,8 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 	}
 	var changes, names []string
 	for _, c := range linksColumns {
-		if value, ok := shared[c.name]; ok {
-			changes, names = append(changes, "ALTER "+c.name+" SET DEFAULT "+value), append(names, c.name)
+		if value, ok := shared[c]; ok {
+			changes, names = append(changes, "ALTER "+c+" SET DEFAULT "+value), append(names, c)
 		} else {
 			e.columns = append(e.columns, c)
 		}
@@ -148,20 +149,20 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 func (n names) dropDefaults(e *encoder) (statements []string) {
 	for _, c := range linksColumns {
 		if !slices.Contains(e.columns, c) {
-			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c.name+" DROP DEFAULT")
+			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c+" DROP DEFAULT")
 		}
 	}
 	return statements
 }
 
-// loadFirst goes on from openFirst: copies, makes the constraints and commits,
-// or leaves nothing.
+// loadFirst does the rest of a first load after openFirst: it copies the links, creates the
+// constraints and commits, or rolls back.
 func (s *session) loadFirst(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error]) error {
 	err := s.copyFirst(ctx, e, chunks)
 	if err == nil {
 		begun, n := time.Now(), s.store.names
 		statements := append(append(n.dropDefaults(e), n.constraints()...), "COMMIT")
-		err = classify(ctx, "make the constraints", execAll(ctx, s.conn, statements...))
+		err = classify(ctx, "create the constraints", execAll(ctx, s.conn, statements...))
 		s.store.stat("constraints_seconds", time.Since(begun).Seconds())
 	}
 	if err != nil {
@@ -170,9 +171,9 @@ func (s *session) loadFirst(ctx context.Context, e *encoder, chunks iter.Seq2[[]
 	return err
 }
 
-// copyFirst streams the links into the table. The encoder works in a goroutine
-// of its own; if it fails, the driver is told by way of the stream, and not by
-// its context, which would cost the connection and the locks with it.
+// copyFirst streams the links into the table. The encoder has a goroutine of its own. If
+// it fails, the stream returns the error to the driver. To cancel the driver's context
+// instead would close the connection, and the locks would be lost.
 func (s *session) copyFirst(ctx context.Context, e *encoder, chunks iter.Seq2[[]sink.Link, error]) error {
 	free, out := buffers(firstCount), make(chan batch, firstCount)
 	g, inner := errgroup.WithContext(ctx)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// What keeps an empty table from being made anew; "" is nothing.
+// Reasons against a first load; "" means that it is done.
 func TestWaysOfLoading(t *testing.T) {
 	dsn := server.Database(t)
 	for _, c := range []struct{ name, change, want string }{
@@ -28,12 +28,12 @@ func TestWaysOfLoading(t *testing.T) {
 		{"all_published", "CREATE PUBLICATION out FOR ALL TABLES", "it is published"},
 		{"other_published", "CREATE TABLE other (); CREATE PUBLICATION out FOR TABLE other", ""},
 		{"replica_identity", "ALTER TABLE links REPLICA IDENTITY USING INDEX links_pkey", "an index is its replica identity"},
-		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "its constraints were not made by bulk"},
-		{"comment_on_a_constraint", "COMMENT ON CONSTRAINT links_pkey ON links IS 'mine'", "its constraints were not made by bulk"},
-		{"comment_on_an_index", "COMMENT ON INDEX links_url_key_key IS 'mine'", "its constraints were not made by bulk"},
-		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "its constraints were not made by bulk"},
+		{"index_options", "ALTER INDEX links_pkey SET (fillfactor = 70)", "bulk did not create its constraints"},
+		{"comment_on_a_constraint", "COMMENT ON CONSTRAINT links_pkey ON links IS 'mine'", "bulk did not create its constraints"},
+		{"comment_on_an_index", "COMMENT ON INDEX links_url_key_key IS 'mine'", "bulk did not create its constraints"},
+		{"other_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", "bulk did not create its constraints"},
 		{"other_primary_key", "ALTER TABLE links DROP CONSTRAINT links_pkey, ADD id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, ADD UNIQUE (workspace_id, short_code)",
-			"its constraints were not made by bulk"},
+			"bulk did not create its constraints"},
 		{"cluster", "CLUSTER links USING links_pkey", "it is clustered on an index"},
 		{"view_on_the_key", "CREATE VIEW v AS SELECT workspace_id, short_code, canonical_url FROM links GROUP BY workspace_id, short_code", "the server says"},
 	} {
@@ -156,7 +156,7 @@ func TestWorkspaceIsNotSent(t *testing.T) {
 		links[i].Workspace = []byte(odd)
 	}
 	links[9].Workspace = []byte("other")
-	if err := session.Load(context.Background(), run, pieces(links)); err == nil || !strings.Contains(err.Error(), `a link of workspace "other" in a session on`) {
+	if err := session.Load(context.Background(), run, pieces(links)); err == nil || !strings.Contains(err.Error(), `a link is in workspace "other", and the session has locked`) {
 		t.Errorf("a link of another workspace: %v", err)
 	}
 	noError(t, session.Load(context.Background(), run, pieces(links[:9])))

@@ -6,27 +6,27 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
 
-// Loading into a table with rows: the links are encoded into batches of
-// batchBytes, each a range of codes and one transaction, on loadConnections. A
-// load holds at most loadConnections + 2 buffers of that size.
+// A load into a table with rows: the links are encoded into batches of batchBytes. Each
+// batch is a range of codes and one transaction on one of loadConnections. A load holds
+// at most loadConnections + 2 buffers of that size.
 //
-// 3 million rows into a table with 3 million, beside other work on two cores:
-// one connection 10.3–13.6 s, two 8.6–9.6, three 8.6–9.4; batches of 4 and of
-// 16 MiB make no difference.
+// 3 million rows into a table with 3 million, with other work on the two cores, take
+// 10.3–13.6 s with one connection, 8.6–9.6 s with two and 8.6–9.4 s with three. Batches of
+// 4 MiB or 16 MiB make no difference.
 //
-// A batch with a conflict is rolled back alone; the others go on, and the next
-// load has batches of a quarter: so a load gets through however often another
-// writer takes something, and what it takes costs fewer and fewer neighbours.
+// A batch with a conflict is rolled back alone, and the others continue. The next load
+// has batches of a quarter of the size, so a conflict keeps fewer neighbours out: a run
+// gets through, however often another writer takes something.
 const (
 	loadConnections = 2
 	batchBytes      = 8 << 20
@@ -34,64 +34,40 @@ const (
 	conflictShare   = 4
 )
 
-// Load adds the links: all in one transaction if the table is empty and may be
-// made anew (see first.go), otherwise in batches. A batch whose transaction
-// fails retryably is tried again; a first load is not, since its links are gone
-// by then: it leaves nothing and fails with sink.ErrRetryable. If the locks were
-// lost since the session began or the last conflict, that is a conflict too. The
-// chunks are asked for by one other goroutine.
+// Load implements sink.Session. If the table is empty and first.go allows it, all links are
+// added in one transaction, otherwise in batches. A batch that fails with
+// sink.ErrRetryable is tried again. A first load is not, since its links were read by then:
+// it leaves nothing and returns sink.ErrRetryable. If the locks were lost since the
+// session began, or since the last conflict, Load returns sink.ErrConflict. One other
+// goroutine reads the chunks.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
 	s.near.Store(0)
-	begun := time.Now()
+	begun, links := time.Now(), 0
 	e, reason, err := s.openFirst(ctx, run)
 	if err != nil {
 		return err
 	}
+	counted := func(yield func([]sink.Link, error) bool) {
+		for chunk, err := range chunks {
+			if links += len(chunk); !yield(chunk, err) {
+				return
+			}
+		}
+	}
 	way := "one transaction into an empty table"
 	if reason == "" {
-		err = s.loadFirst(ctx, e, chunks)
+		err = s.loadFirst(ctx, e, counted)
 	} else {
 		way = "batches into the indexed table: " + reason
-		err = s.loadBatches(ctx, run, chunks)
+		err = s.loadBatches(ctx, run, counted)
 	}
-	if errors.Is(err, sink.ErrConflict) {
-		err = s.knowIndex(ctx, err)
-	}
+	took := time.Since(begun)
 	s.store.stat("load_way", way)
-	s.store.stat("load_seconds", time.Since(begun).Seconds())
+	s.store.stat("load_seconds", took.Seconds())
 	if err == nil {
-		s.store.opts.Logger.Info("loaded", "run", run.ID, "way", way, "took", time.Since(begun))
+		s.store.opts.Logger.Info("stored links", "run", run.ID, "links", links, "seconds", math.Round(took.Seconds()*1000)/1000, "way", way)
 	}
 	return err
-}
-
-// knowIndex returns a conflict as it is, unless it is with a unique index that
-// somebody added, or was raised by a trigger, and so names no table: then another code
-// would not help, and it is fatal. An index that is gone by now was ours:
-// REINDEX CONCURRENTLY gives the old one another name and drops it.
-func (s *session) knowIndex(ctx context.Context, conflict error) error {
-	e, ok := errors.AsType[*pgconn.PgError](conflict)
-	if !ok || e.Code != "23505" {
-		return conflict
-	}
-	if e.TableName == "" {
-		return fmt.Errorf("a trigger refuses a link: %v", e)
-	}
-	var added bool
-	err := s.do(ctx, "look for the index", func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index JOIN pg_class c ON c.oid = indexrelid
-			JOIN pg_namespace n ON n.oid = relnamespace
-			WHERE nspname = $2 AND relname = $3 AND NOT (indrelid = to_regclass($1) AND indexprs IS NULL AND
-				(SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid AND attnum = ANY ((indkey::int2[])[0:indnkeyatts - 1]))
-				IN ('{short_code,workspace_id}', '{url_key}')))`, s.store.names.links, e.SchemaName, e.ConstraintName).Scan(&added)
-	})
-	if err != nil || !added {
-		return conflict // the next attempt meets what failed
-	}
-	return fmt.Errorf("the unique index %q, which is not of bulk, refuses a link: %v", e.ConstraintName, e)
 }
 
 func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
@@ -129,8 +105,8 @@ func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq
 	return s.relocked()
 }
 
-// A load is one call of Load; with its number and that of a batch, the ledger
-// knows a transaction again.
+// A load is one call of Load. The ledger identifies a transaction by the number of the
+// load and that of the batch.
 type load struct {
 	session *session
 	run     int32
@@ -140,8 +116,7 @@ type load struct {
 	conflict error // the first
 }
 
-// commit adds one batch, again if that fails retryably. A conflict it keeps to
-// the end.
+// commit adds one batch. It keeps the first conflict for the end of the load.
 func (l *load) commit(ctx context.Context, b batch) error {
 	err := l.try(ctx, b)
 	if !errors.Is(err, sink.ErrConflict) {
@@ -155,6 +130,7 @@ func (l *load) commit(ctx context.Context, b batch) error {
 	return nil
 }
 
+// try adds one batch, and again if that fails with sink.ErrRetryable.
 func (l *load) try(ctx context.Context, b batch) error {
 	s := l.session
 	op := fmt.Sprintf("copy batch %d of %d rows", b.seq+1, b.rows)
@@ -171,9 +147,9 @@ func (l *load) try(ctx context.Context, b batch) error {
 	})
 }
 
-// copy does the work of the transaction. Its row in the ledger comes first: if
-// an earlier try is still committing, this waits for it, and if that one has
-// committed, there is nothing left to do.
+// copy does the work of the transaction. The row in the ledger comes first: if an earlier
+// try is still committing, the INSERT waits for it. If that try has committed, nothing is
+// left to do.
 func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	n := l.session.store.names
 	tag, err := conn.Exec(ctx, "INSERT INTO "+n.ledger+" (run_id, session, batch) SELECT run_id, $2, $3 FROM "+n.runs+
@@ -184,7 +160,7 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	if tag.RowsAffected() == 0 {
 		return l.committed(ctx, conn, b)
 	}
-	if err := copyFrom(ctx, conn, copyInto(n.links, linksColumns[:], ""), func() (batch, error) {
+	if err := copyFrom(ctx, conn, copyInto(n.links, linksColumns, ""), func() (batch, error) {
 		whole := b
 		b = batch{}
 		if whole.data == nil {
@@ -201,8 +177,8 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	return nil
 }
 
-// committed explains why the ledger took no row: an earlier try has committed
-// after all, or somebody ended the run.
+// committed finds out why the ledger took no row. If an earlier try has committed, its
+// answer was lost, and there is no error. Otherwise somebody ended the run.
 func (l *load) committed(ctx context.Context, conn *pgx.Conn, b batch) error {
 	var there bool
 	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+l.session.store.names.ledger+

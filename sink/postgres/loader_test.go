@@ -39,6 +39,7 @@ func TestKilled(t *testing.T) {
 	}
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
 			dsn := server.Database(t)
 			prepare(t, dsn, way.before)
 			begun := time.Now()
@@ -93,6 +94,7 @@ func killed(t *testing.T, dsn string, after time.Duration) bool {
 // The killed process's server was at work on a statement that would take long;
 // it goes away all the same, and whoever waits for its lock says so.
 func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
 	noError(t, s.Init(context.Background()))

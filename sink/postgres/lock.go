@@ -11,18 +11,18 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Locks are advisory and belong to a session of the server: they end with the
-// connection, however that ends. A run holds the store's lock shared and that
-// of each of its workspaces, taken in byte order, so that no two runs wait for
-// each other; with more than manyWorkspaces, the store's exclusively instead.
-// Creating the tables and numbering the runs have their own, for the length of
-// a transaction. Each session also holds a lock under a random number, its
-// token, by which the transactions of its other connections see that its locks
-// are still held.
+// Locks are advisory locks of a connection: they end with it. A run holds the lock of the
+// store, shared, and the lock of each of its workspaces. It takes them in byte order, so two
+// runs never wait for each other. A run with more than manyWorkspaces holds the lock of the
+// store alone, and no others. To create the tables, and to number a run, there is a
+// lock for the length of a transaction.
+//
+// Each session also holds a lock with a random key, its token. By the token the
+// transactions on its other connections see that the locks are still held.
 const manyWorkspaces = 64
 
-// lockKey is the number of a lock: the same in every process, another for
-// every store in the database.
+// lockKey is the number of a lock: the same in every process, and another for each store
+// in the database.
 func (s *Store) lockKey(kind, workspace string) int64 {
 	return lockKey(kind, s.names.schema, s.names.table, workspace)
 }
@@ -37,7 +37,7 @@ type lock struct {
 	shared bool
 }
 
-// locks of a session on these workspaces.
+// locks of a session on these workspaces, without its token.
 func (s *Store) locks(workspaces []string) []lock {
 	whole := s.lockKey("store", "")
 	if len(workspaces) > manyWorkspaces {
@@ -50,14 +50,14 @@ func (s *Store) locks(workspaces []string) []lock {
 	return out
 }
 
-// lockTurn is how long one statement waits for a lock: as long its snapshot holds up
-// VACUUM and CREATE INDEX CONCURRENTLY, whatever table they are for. After each it goes
-// to the end of the queue. Who wants the store's lock, the first, exclusively takes no
-// turns: all who share it would overtake there, without end.
+// lockTurn is how long one statement waits for a lock. While it waits, its snapshot delays
+// VACUUM and CREATE INDEX CONCURRENTLY on every table. After each turn, the session is at
+// the end of the queue again. A session that needs the lock of the store alone waits
+// without turns: all sessions that share the lock would overtake it, again and again.
 const lockTurn = 30 * time.Second
 
-// take takes the locks on a connection, one after the other. Of those that
-// somebody else holds it waits, a turn at a time, having told about the first.
+// take takes the locks of a session on a connection, one after the other. If another
+// session holds one, it waits, a turn at a time, and calls opts.Wait before the first wait.
 func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration, opts sink.LockOptions) error {
 	for i, l := range locks {
 		suffix := ""
@@ -82,8 +82,8 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 			opts.Wait(holder)
 			opts.Wait = nil
 		}
-		if i == 0 && !l.shared {
-			turn = 0 // of no end
+		if i == 1 && !l.shared { // the store's; the first is the token
+			turn = 0 // without end
 		}
 		if err := await(ctx, conn, "SELECT pg_advisory_lock"+suffix+"($1)", l.key, turn); err != nil {
 			return err
@@ -92,7 +92,7 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 	return nil
 }
 
-// await waits for a lock as long as it takes.
+// await takes a lock, and waits for it until the context is over.
 func await(ctx context.Context, conn *pgx.Conn, sql string, key int64, turn time.Duration) error {
 	for {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -108,13 +108,13 @@ func await(ctx context.Context, conn *pgx.Conn, sql string, key int64, turn time
 	}
 }
 
-// held is the condition over pg_locks that a lock is held by somebody.
+// held is a condition over pg_locks: some session holds the lock with the key $1.
 const held = `locktype = 'advisory' AND objsubid = 1 AND granted
 	AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND (classid::bigint << 32) | objid::bigint = $1`
 
-// describe tells who holds a lock. Of other roles' sessions the server may show
-// little.
+// describe says which session holds a lock. The server may show little about the sessions
+// of other roles.
 func describe(ctx context.Context, conn *pgx.Conn, key int64) (string, error) {
 	var name, backend string
 	err := conn.QueryRow(ctx, `SELECT coalesce(nullif(application_name, ''), 'a client'),

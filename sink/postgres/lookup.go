@@ -13,31 +13,31 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// A lookup reads ranges of an index in order and merges them with its probes,
-// which are in the same order: first codes, then, of the probes whose URL was
-// not under its own code, keys. Where the probes lie as dense as the links, one
-// range has them all and costs the server a scan; where they are sparse, each
-// is a range of its own, and costs a search. The rule: neighbouring probes share
-// a range if fewer than nearby links are expected between them, by the distance
-// of their keys (hashes, so evenly spread) and the estimated size of the table.
+// A lookup reads ranges of an index in order, and merges them with its probes, which are in
+// the same order. It reads the codes first, then the keys of the probes whose URL was not
+// found under its own code. If the probes are as dense as the links, one range holds them
+// all, and the server does one scan. If they are sparse, each is a range of its own, and
+// the server does a search for each. Two neighbouring probes share a range if fewer than
+// nearby links are expected between them. The distance of their keys says how many (keys
+// are hashes, so they are evenly spread), and the estimated size of the table.
 //
-// 3 million probes, 3 million links, batches of 12,000, one connection, beside
-// other work on two cores, in seconds:
+// 3 million probes, 3 million links, batches of 12,000, one connection, with other work on
+// the two cores, in seconds:
 //
 //	                                    codes, all there   keys, none there
 //	ranges of an index, merged here     1.8 – 2.8          1.4
 //	arrays, joined or = ANY             6.8                3.8 – 6.8
 //	staging table by COPY, and join     3.0 + 2.5          3.0 + 4.6
 //
-// A search costs as much as reading about 8 links. (Asking for 2.7, 1.35 and 0.54
-// million URLs, all among 5.4 million links: with 4, 1.09, 1.05 and 0.94 times the
-// time; with 12, 1.02, 1.01 and 1.13.) The canonical URL travels back to be
-// compared: 80 bytes of memory traffic cost less than a hash of them on the server.
+// A search takes as long as reading about 8 links. (Lookups of 2.7, 1.35 and 0.54 million
+// URLs among 5.4 million links take 1.09, 1.05 and 0.94 times as long with 4, and 1.02,
+// 1.01 and 1.13 times as long with 12.) The server sends the canonical URL to be compared:
+// to copy 80 bytes takes less time than to hash them on the server.
 const nearby = 8
 
-// The statements of a lookup. What the server sends costs it more than what it
-// reads, so it sends runs and workspaces only where they are needed, and of no link
-// by code the key: the canonical URL tells whose it is.
+// The statements of a lookup. To send a value takes the server longer than to read it, so it
+// sends runs and workspaces only if they are needed, and no key with a link by code: the
+// canonical URL says whose link it is.
 func (n names) codesInRanges(more bool) string {
 	columns := "l.short_code, l.canonical_url"
 	if more {
@@ -59,13 +59,10 @@ func (n names) linksByKey() string {
 	return `SELECT short_code, canonical_url, run_id, workspace_id, url_key FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
 }
 
-// Lookup visits what is found by code in the order of the probes, then what is
-// found only by key in the order of keys. It is not tried again when the
-// connection breaks in the middle: the visitor has been called by then.
+// Lookup implements sink.Session. It visits the links that it finds by code in the order of
+// the probes, then those that it finds only by key in the order of the keys. If the
+// connection is lost meanwhile it does not retry, since it may have called the visitor.
 func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
-	if s.closed {
-		return errClosed
-	}
 	if len(probes) == 0 {
 		return nil
 	}
@@ -96,8 +93,8 @@ type lookup struct {
 	probes  []sink.Probe
 	visit   func(sink.Found) error
 	stop    error  // of the visitor
-	same    []bool // of each probe: its URL was found
-	near    uint64 // distance of two keys, in their first 8 bytes, with nearby links between
+	same    []bool // for each probe: its URL was found
+	near    uint64 // the distance of two keys, in their first 8 bytes, with nearby links between them
 }
 
 func (l *lookup) run(ctx context.Context) error {
@@ -110,7 +107,7 @@ func (l *lookup) run(ctx context.Context) error {
 	return l.byKey(ctx)
 }
 
-// estimate settles what is near, once a session and after each load.
+// estimate calculates near, once in a session and after each load.
 func (l *lookup) estimate(ctx context.Context) error {
 	if l.near = l.session.near.Load(); l.near > 0 {
 		return nil
@@ -153,11 +150,11 @@ func (l *lookup) byCode(ctx context.Context) error {
 	})
 }
 
-// touchAhead is the number of probes whose URLs are asked for at once.
+// touchAhead is the number of probes whose URLs are read ahead.
 const touchAhead = 16
 
-// touch reads a little of the URLs of the next probes, and returns how many these
-// are. Cache misses that do not wait for each other cost less.
+// touch reads a few bytes of the URLs of the next probes, and returns the number of these
+// probes. Cache misses take less time if they do not wait for each other.
 func (l *lookup) touch(from int) int {
 	next := l.probes[from:min(from+touchAhead, len(l.probes))]
 	var sum byte
@@ -166,12 +163,12 @@ func (l *lookup) touch(from int) int {
 			sum += url[0] + url[min(64, len(url)-1)] + url[len(url)-1]
 		}
 	}
-	runtime.KeepAlive(sum) // lest the reads be left out
+	runtime.KeepAlive(sum) // or the compiler would leave out the reads
 	return len(next)
 }
 
-// compareCode compares a probe with a row of codesInRanges: those without a
-// workspace are all of the probes' one.
+// compareCode compares a probe with a row of codesInRanges. If rows have no workspace, it is
+// that of all probes.
 func compareCode(p *sink.Probe, row [][]byte) int {
 	c := 0
 	if len(row) > 2 {
@@ -180,7 +177,7 @@ func compareCode(p *sink.Probe, row [][]byte) int {
 	return cmp.Or(c, bytes.Compare(p.Code, row[0]))
 }
 
-// found visits the link in row, which has the probe's code, or the same URL.
+// found visits the link in row, which has the code or the URL of the probe.
 func (l *lookup) found(at int, row [][]byte, same bool) error {
 	if same {
 		l.same[at] = true
@@ -193,17 +190,16 @@ func (l *lookup) found(at int, row [][]byte, same bool) error {
 	return l.stop
 }
 
-// damaged is the error of the link in row, which has the key of a probe, if it is not of
-// the probe's URL.
+// damaged is an error if the link in row, which has the key of a probe, has another URL.
 func damaged(p *sink.Probe, row [][]byte) error {
 	if bytes.Equal(row[1], p.Canonical) && bytes.Equal(row[3], p.Workspace) {
 		return nil
 	}
-	return fmt.Errorf("the store is damaged: the link %q of workspace %q has the key of %q, and is for %q",
+	return fmt.Errorf("the store is damaged: the link %q in workspace %q has the url_key of %q, but its canonical URL is %q",
 		row[0], row[3], p.Canonical, row[1])
 }
 
-// byKey finds the URLs of probes that have another code than their probe.
+// byKey finds the links of probes whose URL has another code.
 func (l *lookup) byKey(ctx context.Context) error {
 	var order []int // probes by key
 	for i := range l.probes {
@@ -247,7 +243,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 	})
 }
 
-// query calls each with every row; parameters and columns are in binary format.
+// query calls each with every row. Parameters and columns are in binary format.
 func query(ctx context.Context, conn *pgx.Conn, sql string, params [][]byte, each func(row [][]byte) error) error {
 	if params == nil {
 		return nil
@@ -264,7 +260,7 @@ func query(ctx context.Context, conn *pgx.Conn, sql string, params [][]byte, eac
 		}
 	}
 	if err != nil {
-		// The rest of the answer is of no use: reading it costs more than the connection.
+		// To read the rest of the answer would take longer than a new connection.
 		hangUp(conn)
 		_, _ = rows.Close()
 		return err

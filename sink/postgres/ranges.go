@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// codeRanges makes the parameters of codesInRanges: workspaces, lowest and
-// highest codes, ascending. A range goes on while the workspace is the same and
-// the next key is near, or the code the same. The few keys that are smaller than
-// one before (hashes with fewer digits) say nothing about the distance: each starts
-// a range, which the next ordinary key continues.
+// codeRanges makes the parameters of codesInRanges: workspaces, lowest and highest codes,
+// ascending. A probe continues the range of the one before if the workspace is the same
+// and the key is near, or the code is the same. Few keys are smaller than the one before
+// (hashes with fewer digits). They say nothing about the distance: each starts a range,
+// which the next ordinary key continues.
 func (l *lookup) codeRanges() [][]byte {
 	var workspaces, low, high array
 	var last uint64 // highest key in the workspace so far
@@ -34,8 +34,8 @@ func (l *lookup) codeRanges() [][]byte {
 	return [][]byte{workspaces.encode(textOID), low.encode(textOID), high.encode(textOID)}
 }
 
-// keyRanges makes the parameters of keysInRanges of the probes in order, or nil
-// if there are none.
+// keyRanges makes the parameters of keysInRanges for the probes with the indexes in order,
+// or returns nil if there are none.
 func (l *lookup) keyRanges(order []int) [][]byte {
 	if len(order) == 0 {
 		return nil
@@ -57,13 +57,13 @@ func (l *lookup) keyRanges(order []int) [][]byte {
 	return [][]byte{low.encode(uuidOID), high.encode(uuidOID)}
 }
 
-// Types of PostgreSQL that arrays are made of.
+// Element types of arrays, from pg_type.
 const (
 	textOID = 25
 	uuidOID = 2950
 )
 
-// An array collects the elements of an array of PostgreSQL without NULLs.
+// An array collects the elements of an array parameter. None is NULL.
 type array struct {
 	n    uint32
 	data []byte
@@ -74,8 +74,8 @@ func (a *array) add(element []byte) {
 	a.data = appendBytes(a.data, element)
 }
 
-// encode writes the array in binary format: dimensions, has NULLs, type, then of
-// the one dimension size and first index, then the elements.
+// encode returns the array in binary format: the number of dimensions, whether there are
+// NULLs, the type, the size and first index of the one dimension, the elements.
 func (a *array) encode(oid uint32) []byte {
 	out := make([]byte, 0, 20+len(a.data))
 	for _, word := range []uint32{1, 0, oid, a.n, 1} {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// mask stands where a secret stood.
+// mask replaces a secret.
 const mask = "xxxxx"
 
-// Redact replaces every password in a database address, in both of its forms,
-// by xxxxx. Of a malformed address it rather hides too much.
+// Redact replaces every password in a database address, a URL or keyword=value pairs, by
+// xxxxx. If the address is malformed, it hides too much rather than too little.
 func Redact(dsn string) string {
 	if scheme, rest, ok := strings.Cut(dsn, "://"); ok && !strings.ContainsAny(scheme, "= ") {
 		return scheme + "://" + redactURL(rest)
@@ -17,11 +17,11 @@ func Redact(dsn string) string {
 	return redactPairs(dsn)
 }
 
-// redactURL hides what lies between the first colon and the last @, since a
-// password with unescaped delimiters can reach anywhere, or, where there is no @,
-// from the first port on that is not a number: a host may have been forgotten. Of
-// the parameters it hides the secret values and what else mentions a secret, and what
-// has no value: it may be the rest of a password with an &.
+// redactURL hides everything between the first colon and the last @, because a password with
+// unescaped delimiters can end anywhere. If there is no @, it hides everything from the
+// first port that is not a number: the host may be missing. Among the parameters it hides
+// secret values, values that mention a secret, and parameters without a value: these may be
+// the rest of a password with an &.
 func redactURL(s string) string {
 	hidden := make([]bool, len(s))
 	hide := func(from, to int) {
@@ -56,8 +56,8 @@ func redactURL(s string) string {
 	return out.String()
 }
 
-// badPort returns where the first port of a list of hosts begins that is not a
-// number, or the length of s.
+// badPort returns the index in a list of hosts of the first port that is not a number, or
+// the length of s.
 func badPort(s string) int {
 	inBrackets := false
 	for i := 0; i < len(s) && !strings.ContainsRune("/?#", rune(s[i])); i++ {
@@ -77,8 +77,8 @@ func badPort(s string) int {
 	return len(s)
 }
 
-// secret tells whether a parameter of this key, which may be percent-escaped, must
-// not be shown.
+// secret reports whether the value of a parameter must not be shown. The key may be
+// percent-escaped.
 func secret(key string) bool {
 	if plain, err := url.QueryUnescape(key); err == nil {
 		key = plain
@@ -89,9 +89,9 @@ func secret(key string) bool {
 	return key != "passfile" && (strings.Contains(key, "pass") || strings.Contains(key, "secret") || strings.Contains(key, "token"))
 }
 
-// redactPairs redacts key = 'value' …, as libpq reads it: blanks around the =
-// are allowed, a value ends at a blank or is quoted, \ escapes. From the first
-// thing that is not such a pair on, everything is hidden.
+// redactPairs redacts key = 'value' … as libpq reads it: blanks around the = are allowed, a
+// value ends at a blank or is quoted, \ escapes. It hides everything from the first text
+// that is not such a pair.
 func redactPairs(s string) string {
 	var out strings.Builder
 	for rest := s; rest != ""; {
@@ -102,7 +102,7 @@ func redactPairs(s string) string {
 		}
 		key, after, ok := strings.Cut(trimmed, "=")
 		name := strings.TrimRight(key, blanks)
-		if !ok || name == "" || strings.ContainsAny(name, blanks+"'\\:@/") { // the latter: a URL without its scheme
+		if !ok || name == "" || strings.ContainsAny(name, blanks+"'\\:@/") { // : @ / are those of a URL without its scheme
 			out.WriteString(mask)
 			break
 		}
@@ -123,8 +123,8 @@ func redactPairs(s string) string {
 
 const blanks = " \t\n\r\v\f"
 
-// valueLen is the length of the value that s starts with, or -1 if its quote
-// does not end.
+// valueLen is the length of the value at the start of s, or -1 if its closing quote is
+// missing.
 func valueLen(s string) int {
 	quoted := strings.HasPrefix(s, "'")
 	for i := 0; i < len(s); i++ {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +14,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// with calls f with a connection, again if it fails retryably. f must not mind
-// being called twice.
+// with calls f with a connection, and again if it fails with sink.ErrRetryable: two calls
+// must do no harm.
 func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
 	return s.retry(ctx, op, func(ctx context.Context) error {
 		conn, err := s.acquire(ctx)
@@ -25,20 +27,21 @@ func (s *Store) with(ctx context.Context, op string, f func(context.Context, *pg
 	})
 }
 
-// maxBegun is how often retry begins to count Options.RetryFor.
+// maxBegun is how often retry starts to count Options.RetryFor.
 const maxBegun = 3
 
-// retry calls f until it succeeds, fails with something that is not
-// [sink.ErrRetryable], or has only failed for as long as Options.RetryFor. That time
-// counts from the end of the first try that had a connection, which may have waited
-// for a lock until then. After a later try of more than RetryFor, which may have
-// waited too, it begins anew, but no more than maxBegun times in all: what works for
-// long and fails each time comes to an end. The pauses double from 50 ms to 5 s, less
-// up to a half by chance, so that many clients of a server that comes back do not
-// come at once; the last try is at the end of RetryFor. The error is classified.
+// retry calls f until it succeeds, fails with an error that is not [sink.ErrRetryable], or
+// has failed for Options.RetryFor. That time starts at the end of the first try that had
+// a connection: until then the try may have waited for a lock. It starts again after a
+// later try that took longer than RetryFor, since that one may have waited too; but
+// at most maxBegun times in all, so that a step that always fails late comes to an end.
+//
+// The pauses double from 50 ms to 5 s. A random part of up to a half is left out, so that
+// the clients of a server that restarts do not all come at once. The last try is at the
+// end of RetryFor. The error is classified. The first failure is a warning.
 func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
 	const first = 50 * time.Millisecond
-	var failing time.Time // since when f does nothing but fail
+	var failing, warned time.Time // since when f only fails; what failing was at the last warning
 	for wait, counted := first, 0; ; wait = min(2*wait, 5*time.Second) {
 		begun := time.Now()
 		err := ctx.Err() // asked first, since to begin a transaction late would cost the connection
@@ -69,11 +72,35 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 		}
 		s.count("retries", 1)
 		pause := min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)
-		s.opts.Logger.Warn("the database failed; trying again", "in", pause, "error", err)
+		level, message := slog.LevelDebug, "trying again"
+		if warned != failing {
+			level, message = slog.LevelWarn, s.trouble(err, unconnected)
+		}
+		warned = failing
+		s.opts.Logger.Log(ctx, level, message, "in", pause, "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}
+}
+
+// trouble is the warning before the first retry, such as "PostgreSQL at HOST does not
+// answer (connection refused); trying for up to 2 minutes".
+func (s *Store) trouble(err error, unconnected bool) string {
+	what := "failed"
+	if unconnected {
+		what = "does not answer"
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		what += " (" + e.Message + ")"
+	} else if e, ok := errors.AsType[syscall.Errno](err); ok {
+		what += " (" + e.Error() + ")"
+	}
+	patience := s.opts.RetryFor.String()
+	if m := s.opts.RetryFor / time.Minute; m > 1 && s.opts.RetryFor%time.Minute == 0 {
+		patience = fmt.Sprint(int(m), " minutes")
+	}
+	return fmt.Sprintf("PostgreSQL at %s %s; trying for up to %s", s.config.Host, what, patience)
 }

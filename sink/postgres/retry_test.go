@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/linkforge/bulk/sink"
-	"github.com/linkforge/bulk/sink/postgres/pgtest"
 )
 
 // What the server answers in the middle of a load is tried again, after pauses
 // that grow, or is fatal at once.
 func TestAnswersOfTheServer(t *testing.T) {
-	dsn := server.Database(t)
+	t.Parallel()
 	links := generated(0, 100)
 	for state, again := range map[string]bool{
 		"40001": true, "40P01": true, "57P01": true, "57P02": true, "57P03": true,
@@ -26,7 +26,8 @@ func TestAnswersOfTheServer(t *testing.T) {
 		"53100": false, "53200": false, "57014": false, "42501": false, "P0001": false,
 	} {
 		t.Run(state, func(t *testing.T) {
-			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+			t.Parallel()
+			dsn := server.Database(t)
 			var pauses []time.Duration
 			s := openStore(t, dsn, Options{RetryFor: time.Minute, Logger: paused(&pauses)})
 			noError(t, s.Init(context.Background()))
@@ -72,7 +73,7 @@ func paused(pauses *[]time.Duration) *slog.Logger {
 	}))
 }
 
-// Who does not say for how long to try has it as documented.
+// The default of RetryFor is as documented.
 func TestRetryForByDefault(t *testing.T) {
 	for set, want := range map[time.Duration]time.Duration{0: 2 * time.Minute, -1: -1, 1: 1} {
 		if got := (Options{RetryFor: set}).withDefaults().RetryFor; got != want {
@@ -83,13 +84,11 @@ func TestRetryForByDefault(t *testing.T) {
 
 // A server that stays away makes a step give up after RetryFor, retryably.
 func TestGivesUp(t *testing.T) {
-	own := pgtest.New(pgtest.Options{})
-	own.Need(t)
-	t.Cleanup(func() { own.Close() })
-	dsn := own.DSN("postgres")
+	dsn := spare.Database(t)
 	s := openStore(t, dsn, Options{RetryFor: 300 * time.Millisecond})
 	session := locked(t, s, "demo", sink.LockOptions{})
-	noError(t, own.Stop())
+	noError(t, spare.Stop())
+	t.Cleanup(func() { noError(t, spare.Restart()) })
 	begun := time.Now()
 	_, err := session.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
 	if !errors.Is(err, sink.ErrRetryable) || !errors.Is(err, sink.ErrGaveUp) || !strings.Contains(err.Error(), "gave up after") {
@@ -103,6 +102,7 @@ func TestGivesUp(t *testing.T) {
 // Of the idle connections over a network that swallows packets one is asked, and only for
 // as long as the caller wants to know.
 func TestIdleConnectionsWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	dsn := server.Database(t)
 	prepare(t, dsn, generated(0, 1))
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", server.Port()), 0, false)
@@ -181,7 +181,7 @@ func TestGivesUpLongTries(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var pauses []time.Duration
-			s := &Store{opts: Options{RetryFor: 1, Logger: paused(&pauses)}.withDefaults(), stats: map[string]any{}}
+			s := &Store{config: &pgx.ConnConfig{}, opts: Options{RetryFor: 1, Logger: paused(&pauses)}.withDefaults(), stats: map[string]any{}}
 			tries := 0
 			err := s.retry(context.Background(), "try", func(context.Context) error {
 				tries++

@@ -10,7 +10,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// runsWhere reads the runs that a condition holds for, by ascending ID.
+// runsWhere reads the runs that match a condition, by ascending ID.
 func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished
@@ -24,7 +24,7 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 	})
 }
 
-// told is a time, or none: of NULL, and of infinity, which somebody has set.
+// told is a time, or the zero time for NULL and for infinity, which somebody may have set.
 func told(t pgtype.Timestamptz) time.Time {
 	if t.InfinityModifier != pgtype.Finite {
 		return time.Time{}
@@ -36,7 +36,7 @@ func told(t pgtype.Timestamptz) time.Time {
 func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	runs, err := n.runsWhere(ctx, conn, "run_id = $1", id)
 	if err == nil && len(runs) == 0 {
-		err = fmt.Errorf("there is no run %d", id)
+		err = fmt.Errorf("there is no run %d in the store", id)
 	}
 	if err != nil {
 		return sink.Run{}, err
@@ -44,7 +44,7 @@ func (n names) run(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, err
 	return runs[0], nil
 }
 
-// openRun reads a run that can go on.
+// openRun reads a run. It fails if the run cannot continue.
 func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run, error) {
 	run, err := n.run(ctx, conn, id)
 	if err == nil {
@@ -56,16 +56,16 @@ func (n names) openRun(ctx context.Context, conn *pgx.Conn, id int32) (sink.Run,
 // open is the condition that a run is not over.
 const open = "state IN ('loading', 'loaded')"
 
-// Unfinished returns the runs that are not over, by ascending ID.
+// Unfinished implements sink.Session.
 func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
-	err = s.look(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.store.with(ctx, "look for unfinished runs", func(ctx context.Context, conn *pgx.Conn) error {
 		runs, err = s.store.names.runsWhere(ctx, conn, open)
 		return err
 	})
 	return runs, err
 }
 
-// Start commits the row of a new run, or looks again at an old one.
+// Start implements sink.Session. The row of a new run is committed at once.
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.Started.IsZero() {
 		run.Started = time.Now()
@@ -84,11 +84,10 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 	return out, err
 }
 
-// insert adds a run and returns its ID. One that an earlier try has added is
-// known by its fingerprint and the microsecond of its start, unless it is over: then
-// another process has ended it, and this becomes a run of its own. The numbers of runs
-// that somebody deleted (all of them, or one that was loading) are not given again, since
-// links have them.
+// insert adds a run and returns its ID. If an earlier try has added it, insert finds it by
+// its fingerprint and the microsecond of its start. If another process has ended that
+// run since, a new one is added. The IDs of runs that somebody deleted (all runs, or one
+// that was loading) are not used again, because links have them.
 func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id int32, err error) {
 	runs := s.store.names.runs
 	added := " FROM " + runs + " WHERE fingerprint = $1 AND started = $2 AND " + open
@@ -107,20 +106,12 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		}
 		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
 	})
-	return id, refused(err)
+	return id, err
 }
 
-// refused makes an error of a unique index fatal, where classify would take it for a
-// conflict: the index is not ours, which is over run_id, given out under a lock.
-func refused(err error) error {
-	if state(err) == "23505" {
-		return fmt.Errorf("a unique index, or a trigger, refuses the run: %v", err)
-	}
-	return err
-}
-
-// Loaded commits the state and the counts; the ledger has done its work. If the
-// locks were lost since the session began or the last conflict, that is another.
+// Loaded implements sink.Session. It deletes the run's rows in the ledger, too. If the
+// locks were lost since the session began, or since the last conflict, it returns
+// sink.ErrConflict.
 func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	return s.do(ctx, "mark the run as loaded", func(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.relocked(); err != nil {
@@ -133,9 +124,9 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	})
 }
 
-// Finish commits the state and the digest. That the locks were lost after the run was
-// loaded is no matter, but it takes them again: who has them may be at work on this very
-// run, going on with it or taking it back, and count on its being open.
+// Finish implements sink.Session. If the locks were lost after the run was loaded, that does
+// no harm, but Finish takes them again: another process that has them may be finishing
+// or undoing this run.
 func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	if run.Finished.IsZero() {
 		run.Finished = time.Now()
@@ -146,18 +137,18 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	})
 }
 
-// update changes the row of a run and deletes its rows of the ledger. The run must meet the
-// condition: an undo, whole or in part, may have come between two connections of a
-// session. The parameters of set count from 2.
+// update changes the row of a run and deletes its rows in the ledger. The run must match the
+// condition: between two connections of a session, an undo may have deleted all or some of
+// its links. The parameters of set count from 2.
 func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, set string, args ...any) error {
-	return refused(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND "+condition, append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
-			err = fmt.Errorf("there is no run %d, or it was undone, at least in part", id)
+			err = fmt.Errorf("there is no run %d in the store, or all or some of its links were deleted by an undo", id)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)
 		}
 		return err
-	}))
+	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Scan implements sink.Store with one query, by the primary key. That is not tried
-// again once it has begun: links may have been visited by then.
+// Scan implements sink.Store with one query in the order of the primary key. It does not
+// retry the query, since it may have called the visitor.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
 	var conn *pgx.Conn
 	err := s.retry(ctx, "list the links", func(ctx context.Context) (err error) {
@@ -35,7 +35,7 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
 			Run:  int32(binary.BigEndian.Uint32(row[5])),
 		}
-		if at := int64(binary.BigEndian.Uint64(row[6])); at != math.MinInt64 && at <= math.MaxInt64-postgresEpoch { // others: infinity, or past our last year
+		if at := int64(binary.BigEndian.Uint64(row[6])); at != math.MinInt64 && at <= math.MaxInt64-postgresEpoch { // otherwise: infinity, or later than a time.Time from UnixMicro can be
 			link.Created = time.UnixMicro(at + postgresEpoch).UTC()
 		}
 		stop = visit(&link)

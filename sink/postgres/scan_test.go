@@ -30,8 +30,8 @@ func TestScanCreatedAtInfinity(t *testing.T) {
 	}
 }
 
-// So it is of runs: they are listed, and hinder nobody else, but one without a time for
-// its links does not go on.
+// The same for runs: they are listed and do not affect others, but a run without a valid
+// as_of cannot continue.
 func TestRunsAtInfinity(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})

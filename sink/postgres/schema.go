@@ -10,15 +10,14 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// version of the schema. It is marked in the comment on the table links, so
-// that a dump carries it along.
+// version of the schema. It stands in the comment on the table links, so a dump has it too.
 const (
 	version = 1
 	marker  = "bulk links, version "
 )
 
-// PostgreSQL cuts longer names short. A table's name leaves room for what the
-// names of its companions and constraints add.
+// PostgreSQL cuts longer names. The name of a table leaves room for the suffixes of the
+// other tables and of the constraints.
 const (
 	maxIdentifier = 63
 	maxTable      = maxIdentifier - len("_url_key_key")
@@ -26,22 +25,19 @@ const (
 
 func checkName(kind, name string, limit int) error {
 	if len(name) > limit {
-		return fmt.Errorf("name of the %s %q is longer than %d bytes", kind, name, limit)
-	}
-	if strings.ContainsRune(name, 0) {
-		return fmt.Errorf("name of the %s %q contains a NUL", kind, name)
+		return fmt.Errorf("the name of the %s, %q, is longer than %d bytes", kind, name, limit)
 	}
 	return nil
 }
 
 // names of a store.
 type names struct {
-	schema, table       string // as they are
-	primary, key        string // constraints of links, as they are
-	links, runs, ledger string // quoted and with the schema, ready to stand in SQL
+	schema, table       string // not quoted
+	primary, key        string // the constraints of links, not quoted
+	links, runs, ledger string // quoted and with the schema, as SQL needs them
 }
 
-// newNames makes the names; with schema "", the tables have none either.
+// newNames makes the names. If schema is "", the names of the tables have no schema.
 func newNames(schema, table string) names {
 	tableName := func(suffix string) string {
 		if schema == "" {
@@ -58,53 +54,16 @@ func newNames(schema, table string) names {
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// literal quotes a string for SQL, whatever standard_conforming_strings is.
+// literal quotes a string for SQL, with any setting of standard_conforming_strings.
 func literal(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
 }
 
-// A column of a table of ours.
-type column struct {
-	name, kind string // kind as format_type writes it
-	null       bool
-}
+// linksColumns are the columns of links in the order of the table, which is also the
+// order of COPY.
+var linksColumns = []string{"workspace_id", "short_code", "url_key", "canonical_url", "original_url", "run_id", "created_at", "updated_at"}
 
-var (
-	linksColumns = [...]column{
-		{"workspace_id", `text COLLATE "C"`, false},
-		{"short_code", `text COLLATE "C"`, false},
-		{"url_key", "uuid", false},
-		{"canonical_url", "text", false},
-		{"original_url", "text", true},
-		{"run_id", "integer", false},
-		{"created_at", "timestamp with time zone", false},
-		{"updated_at", "timestamp with time zone", false},
-	}
-	runsColumns = [...]column{
-		{"run_id", "integer", false},
-		{"fingerprint", "text", false},
-		{"state", "text", false},
-		{"as_of", "timestamp with time zone", false},
-		{"rows_read", "bigint", false},
-		{"rows_created", "bigint", false},
-		{"rows_existing", "bigint", false},
-		{"rows_duplicate", "bigint", false},
-		{"rows_rejected", "bigint", false},
-		{"manifest_sha256", "text", false},
-		{"started", "timestamp with time zone", false},
-		{"finished", "timestamp with time zone", true},
-	}
-	// The ledger has a row for each transaction of a load that is not Loaded
-	// yet. It is written first in the transaction, so that whoever repeats one
-	// whose answer was lost waits for it, and learns what became of it.
-	ledgerColumns = [...]column{
-		{"run_id", "integer", false},
-		{"session", "bigint", false},
-		{"batch", "bigint", false},
-	}
-)
-
-// constraints of links, in the order in which they are added after a load.
+// constraints adds the constraints of links. A first load does so after its last row.
 func (n names) constraints() []string {
 	return []string{
 		"ALTER TABLE " + n.links + " ADD CONSTRAINT " + quote(n.primary) + " PRIMARY KEY (workspace_id, short_code)",
@@ -112,33 +71,46 @@ func (n names) constraints() []string {
 	}
 }
 
-// create is the SQL that makes the tables, statement by statement.
+// create is the SQL that makes the tables, statement by statement. The ledger has a row
+// for each transaction of a load that is not Loaded yet. The row is written first in its
+// transaction: a client that did not get the answer to a commit writes the row again,
+// waits there if the first transaction has not ended, and learns whether it committed.
 func (n names) create() []string {
-	out := []string{createTable(n.links, linksColumns[:], "")}
+	out := []string{"CREATE TABLE " + n.links + ` (
+  workspace_id    text COLLATE "C" NOT NULL,
+  short_code      text COLLATE "C" NOT NULL,
+  url_key         uuid NOT NULL,
+  canonical_url   text NOT NULL,
+  original_url    text,
+  run_id          integer NOT NULL,
+  created_at      timestamp with time zone NOT NULL,
+  updated_at      timestamp with time zone NOT NULL
+)`}
 	out = append(out, n.constraints()...)
-	return append(out,
-		createTable(n.runs, runsColumns[:], "CONSTRAINT "+quote(n.table+"_runs_pkey")+" PRIMARY KEY (run_id)"),
-		createTable(n.ledger, ledgerColumns[:], "CONSTRAINT "+quote(n.table+"_ledger_pkey")+" PRIMARY KEY (run_id, session, batch)"),
-		fmt.Sprintf("COMMENT ON TABLE %s IS '%s%d'", n.links, marker, version))
+	return append(out, "CREATE TABLE "+n.runs+` (
+  run_id          integer NOT NULL,
+  fingerprint     text NOT NULL,
+  state           text NOT NULL,
+  as_of           timestamp with time zone NOT NULL,
+  rows_read       bigint NOT NULL,
+  rows_created    bigint NOT NULL,
+  rows_existing   bigint NOT NULL,
+  rows_duplicate  bigint NOT NULL,
+  rows_rejected   bigint NOT NULL,
+  manifest_sha256 text NOT NULL,
+  started         timestamp with time zone NOT NULL,
+  finished        timestamp with time zone,
+  CONSTRAINT `+quote(n.table+"_runs_pkey")+` PRIMARY KEY (run_id)
+)`, "CREATE TABLE "+n.ledger+` (
+  run_id          integer NOT NULL,
+  session         bigint NOT NULL,
+  batch           bigint NOT NULL,
+  CONSTRAINT `+quote(n.table+"_ledger_pkey")+` PRIMARY KEY (run_id, session, batch)
+)`, fmt.Sprintf("COMMENT ON TABLE %s IS '%s%d'", n.links, marker, version))
 }
 
-func createTable(name string, columns []column, constraint string) string {
-	var lines []string
-	for _, c := range columns {
-		line := fmt.Sprintf("  %-15s %s", c.name, c.kind)
-		if !c.null {
-			line += " NOT NULL"
-		}
-		lines = append(lines, line)
-	}
-	if constraint != "" {
-		lines = append(lines, "  "+constraint)
-	}
-	return "CREATE TABLE " + name + " (\n" + strings.Join(lines, ",\n") + "\n)"
-}
-
-// SQL returns the statements that create the tables of a store, for a DBA to
-// run. Of the options it reads Schema and Table.
+// SQL returns the statements that create the tables of a store, for a DBA to run. It uses
+// only Schema and Table of the options. The error is that of Options.Validate.
 func SQL(opts Options) (string, error) {
 	if err := opts.Validate(); err != nil {
 		return "", err
@@ -146,15 +118,15 @@ func SQL(opts Options) (string, error) {
 	opts = opts.withDefaults()
 	statements := []string{"BEGIN"}
 	if opts.Schema != "" {
-		schema := quote(opts.Schema) // IF NOT EXISTS wants the right to make it even if it is there
+		schema := quote(opts.Schema) // CREATE SCHEMA IF NOT EXISTS needs the privilege to create it even if it exists
 		statements = append(statements, "DO "+literal("BEGIN IF to_regnamespace("+literal(schema)+") IS NULL THEN CREATE SCHEMA "+schema+"; END IF; END"))
 	}
 	statements = append(statements, newNames(opts.Schema, opts.Table).create()...)
 	return strings.Join(append(statements, "COMMIT"), ";\n") + ";\n", nil
 }
 
-// resolve makes the names of the store, in the schema that the search path
-// leads to if the options name none.
+// resolve makes the names of the store. Without a schema in the options it takes the
+// first one of the search path that exists.
 func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 	schema := s.opts.Schema
 	if schema == "" {
@@ -163,7 +135,7 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if current == nil {
-			return errors.New("no schema of the search path exists: name one")
+			return errors.New("no schema of the search path exists: choose one with --schema")
 		}
 		schema = *current
 	}
@@ -171,13 +143,14 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Init creates the tables if they are not there, and checks them if they are.
+// Init creates the tables, or checks them if they exist. The error wraps
+// sink.ErrNotOurs if they do not fit.
 func (s *Store) Init(ctx context.Context) error {
 	return s.with(ctx, "create the tables", s.ensure)
 }
 
-// ensure creates the tables, or checks them. Of the stores of a schema one at a
-// time does, since the schema may be missing too.
+// ensure creates the tables, or checks them. A lock on the schema keeps two stores from
+// creating it at the same time.
 func (s *Store) ensure(ctx context.Context, conn *pgx.Conn) error {
 	if err := s.check(ctx, conn); !errors.Is(err, sink.ErrMissing) {
 		return err

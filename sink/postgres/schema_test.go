@@ -66,32 +66,20 @@ func TestMisfits(t *testing.T) {
 	dsn := server.Database(t)
 	opts := Options{RetryFor: -1}
 	for _, c := range []struct{ name, change, want string }{
-		{"column_missing", "ALTER TABLE links DROP COLUMN updated_at", "table links: column updated_at is missing"},
-		{"type", "ALTER TABLE links ALTER url_key TYPE text", "column url_key is text, not uuid"},
-		{"collation", "ALTER TABLE links ALTER short_code TYPE text COLLATE pg_catalog.default", `column short_code is text, not text COLLATE "C"`},
-		{"other_collation_c", `CREATE COLLATION "C" FROM "POSIX"; ALTER TABLE links ALTER short_code TYPE text COLLATE public."C"`,
-			`column short_code is text, not text COLLATE "C"`},
-		{"collation_is_no_matter", `ALTER TABLE links ALTER canonical_url TYPE text COLLATE "C"`, ""},
-		{"varchar", "ALTER TABLE links ALTER canonical_url TYPE varchar(2000)", "column canonical_url is character varying(2000), not text"},
-		{"null", "ALTER TABLE links ALTER created_at DROP NOT NULL", "column created_at must be NOT NULL"},
-		{"not_null", "ALTER TABLE links ALTER original_url SET NOT NULL", "column original_url must not be NOT NULL"},
-		{"extra", "ALTER TABLE links ADD clicks bigint NOT NULL", "column clicks is not ours, and is NOT NULL without a default"},
 		{"extra_default", "ALTER TABLE links ADD clicks bigint NOT NULL DEFAULT 0", ""},
-		{"extra_identity", "ALTER TABLE links ADD id bigint GENERATED ALWAYS AS IDENTITY", ""},
-		{"extra_null", "ALTER TABLE links ADD note text", ""},
 		{"no_primary_key", "ALTER TABLE links DROP CONSTRAINT links_pkey", "no unique constraint over (workspace_id,short_code)"},
 		{"no_unique_key", "ALTER TABLE links DROP CONSTRAINT links_url_key_key", "no unique constraint over (url_key)"},
 		{"partial_index", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX ON links (url_key) WHERE run_id > 0", "no unique constraint over (url_key)"},
 		{"deferrable", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; ALTER TABLE links ADD UNIQUE (url_key) DEFERRABLE", "no unique constraint over (url_key)"},
 		{"other_name", "ALTER TABLE links DROP CONSTRAINT links_url_key_key; CREATE UNIQUE INDEX mine ON links (url_key)", ""},
-		{"no_marker", "COMMENT ON TABLE links IS 'precious'", "it was made by something else"},
-		{"newer", "COMMENT ON TABLE links IS 'bulk links, version 2'", "it was made by a newer version of bulk (schema 2, this one knows 1)"},
-		{"older", "COMMENT ON TABLE links IS 'bulk links, version 0'", "it was made by an older version of bulk (schema 0)"},
+		{"no_marker", "COMMENT ON TABLE links IS 'precious'", "bulk did not make it"},
+		{"newer", "COMMENT ON TABLE links IS 'bulk links, version 2'", "a newer version of bulk made it (schema 2; this version knows 1)"},
+		{"older", "COMMENT ON TABLE links IS 'bulk links, version 0'", "an older version of bulk made it (schema 0; this version needs 1)"},
 		{"runs_missing", "DROP TABLE links_runs", "table links_runs: it is missing"},
-		{"ledger_changed", "ALTER TABLE links_ledger RENAME batch TO b", "table links_ledger: column batch is missing"},
-		{"view", "DROP TABLE links; CREATE VIEW links AS SELECT 1 AS one", "table links: it is no ordinary table (relkind v)"},
-		{"unlogged", "ALTER TABLE links_runs SET UNLOGGED", "table links_runs: it is UNLOGGED, so that a crash of the server would empty it: ALTER TABLE … SET LOGGED"},
-		{"everything", "ALTER TABLE links DROP COLUMN canonical_url, ALTER run_id TYPE bigint", "column canonical_url is missing; table links: column run_id is bigint, not integer"},
+		{"view", "DROP TABLE links; CREATE VIEW links AS SELECT 1 AS one", "table links: it is not an ordinary table (relkind v)"},
+		{"everything", "DROP TABLE links_runs; ALTER TABLE links_ledger DROP CONSTRAINT links_ledger_pkey",
+			"table links_runs: it is missing; table links_ledger: it has no unique constraint over (run_id,session,batch)"},
+		{"unlogged", "ALTER TABLE links_runs SET UNLOGGED", "table links_runs: it is UNLOGGED, so a crash of the server would empty it: ALTER TABLE … SET LOGGED"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
@@ -148,7 +136,7 @@ func TestNames(t *testing.T) {
 		})
 	}
 	for _, opts := range []Options{
-		{Table: strings.Repeat("x", maxTable+1)}, {Schema: strings.Repeat("x", 64)}, {Table: "a\x00b"},
+		{Table: strings.Repeat("x", maxTable+1)}, {Schema: strings.Repeat("x", 64)},
 	} {
 		if _, err := Open(context.Background(), server.DSN("postgres"), opts); err == nil {
 			t.Errorf("%+v is accepted", opts)

@@ -5,42 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
 )
 
-// A session holds its locks on one connection, which also carries what it
-// writes about its run and a first load. Lookups and ordinary loads use others.
+// A session holds its locks on one connection, which also writes the row of its run and
+// does a first load. Lookups and other loads use other connections.
 type session struct {
 	store      *Store
-	locks      []lock
+	locks      []lock // the token is the first
 	workspaces []string
 	noWait     bool
-	token      int64         // the key of a lock that only this session holds
-	lost       atomic.Bool   // the locks are known to be gone, whatever conn looks like
-	stale      atomic.Bool   // the locks were gone for a while, and the caller does not know
-	near       atomic.Uint64 // of lookups; 0: not known
-	closed     bool
+	token      int64         // the key of a lock that only this session takes
+	lost       atomic.Bool   // the locks are known to be lost, even if conn works
+	stale      atomic.Bool   // the locks were lost for a while, and the caller does not know
+	near       atomic.Uint64 // for lookups; 0: not known
 
-	mu sync.Mutex // only one goroutine of a load mends conn
-	// conn holds the locks; nil if the session can only look. It is used by one
-	// method at a time, as the contract has it.
+	mu sync.Mutex // only one goroutine of a load replaces conn
+	// conn holds the locks; nil if the session can only look or is closed. One method
+	// at a time uses it, as the contract says.
 	conn *pgx.Conn
 }
 
-var (
-	// errPeek is the error of the methods that write, of a session that can only look.
-	errPeek   = errors.New("this session can only look")
-	errClosed = errors.New("this session is closed")
-	// errLingers: the server has not noticed yet that our own connection was lost.
-	errLingers = fmt.Errorf("%w: the lost connection still holds the locks", sink.ErrRetryable)
-)
+var errReadOnly = errors.New("this session cannot write: it was opened only to look, or is closed")
 
-// Lock opens a session, having created the tables if they are not there.
+// Lock opens a session, and creates the tables if there are none.
 func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
 	session, err := s.lock(ctx, s.locks(workspaces), opts)
 	if err != nil {
@@ -52,21 +45,21 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 
 func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (*session, error) {
 	session := &session{store: s, noWait: opts.NoWait, token: rand.Int64()}
-	session.locks = append(locks, lock{key: session.token})
+	session.locks = append([]lock{{key: session.token}}, locks...)
 	err := s.retry(ctx, "lock the workspaces", func(ctx context.Context) error {
 		conn, err := s.acquire(ctx)
 		if err != nil {
 			return err
 		}
-		if err = checkWritable(ctx, conn); err == nil {
-			if err = s.ensure(ctx, conn); err == nil {
-				err = session.take(ctx, conn, opts, s.lingering()...)
-			}
+		if err = s.ensure(ctx, conn); err == nil {
+			err = take(ctx, conn, session.locks, s.lockTurn, opts)
 		}
 		if err != nil {
-			s.unlock(conn)
+			session.unlock(conn)
+			return err
 		}
-		return err
+		session.conn = conn
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -74,43 +67,49 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 	return session, nil
 }
 
-// lingering returns the lost sessions whose locks the server may still hold, and forgets
-// the others.
-func (s *Store) lingering() []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.lost = slices.DeleteFunc(s.lost, func(old *session) bool { return old.lost.Load() })
-	return slices.Clone(s.lost)
-}
-
-// Close gives the locks back.
+// Close releases the locks.
 func (s *session) Close() error {
-	s.closed = true
 	if s.conn != nil {
-		if !s.store.unlock(s.conn) {
-			s.lost.Store(false) // until a Lock has asked
-			s.store.mu.Lock()
-			s.store.lost = append(s.store.lost, s)
-			s.store.mu.Unlock()
-		}
+		s.unlock(s.conn)
 		s.conn = nil
 	}
 	return nil
 }
 
-// take takes the session's locks on a connection, which is the session's then. While
-// the server has not noticed that the one of a lost session broke, that they are held
-// is errLingers: no other run need be at work.
-func (s *session) take(ctx context.Context, conn *pgx.Conn, opts sink.LockOptions, lost ...*session) error {
-	late := slices.ContainsFunc(lost, func(old *session) bool { return old.checkHeld(ctx, conn) == nil })
-	err := take(ctx, conn, s.locks, s.store.lockTurn, opts)
-	if late && errors.Is(err, sink.ErrLocked) {
-		err = errLingers
+// unlock returns a connection that may hold locks of the session or have a transaction
+// open. The locks are free afterwards, unless the server does not answer within
+// patience.
+func (s *session) unlock(conn *pgx.Conn) {
+	err := rollback(conn)
+	if err == nil && !conn.IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err = conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
-	if err == nil {
-		s.conn = conn
+	if err != nil || conn.IsClosed() {
+		hangUp(conn)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if other, err := s.store.acquire(ctx); err == nil {
+			_ = s.evict(ctx, other) // if it fails, the server ends the backend by itself, see setUp
+			s.store.release(other)
+		}
 	}
-	return err
+	s.store.release(conn)
+}
+
+// evict ends the backend that has the session's token, and with it all its locks, and
+// waits for the end: the server may not have noticed yet that the connection was lost.
+func (s *session) evict(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for there := true; there; time.Sleep(time.Millisecond) {
+		err := conn.QueryRow(ctx, "SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_locks WHERE "+held, s.token).Scan(&there)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkHeld fails, on any connection, if the session's locks are not held.
@@ -119,20 +118,19 @@ func (s *session) checkHeld(ctx context.Context, conn *pgx.Conn) error {
 	err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE "+held+")", s.token).Scan(&ok)
 	if err == nil && !ok {
 		s.lost.Store(true)
-		err = fmt.Errorf("%w: the connection that held the locks is lost", sink.ErrRetryable)
+		err = fmt.Errorf("%w: the connection with the locks was lost", sink.ErrRetryable)
 	}
 	return err
 }
 
-// hold sees to it that the session has its locks: if their connection broke, it
-// takes them on a new one, and waits for them unless the session was not to.
-// Other runs may have been there in between. What they added shows up as a
-// conflict, like the work of any other writer, but what they took back does not:
-// see relocked.
+// hold makes sure that the session has its locks. If their connection was lost, it takes
+// them on a new one, and waits for them unless the session has NoWait. Other runs may
+// have worked meanwhile: links that they added show up as a conflict, like those of any
+// other writer, but links that they deleted do not; see relocked.
 func (s *session) hold(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.lost.Load() && alive(context.WithoutCancel(ctx), s.conn) { // its end would cost the locks
+	if !s.lost.Load() && alive(context.WithoutCancel(ctx), s.conn) { // a cancelled question would close conn, and the locks would be lost
 		return nil
 	}
 	hangUp(s.conn)
@@ -140,51 +138,35 @@ func (s *session) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.take(ctx, conn, sink.LockOptions{NoWait: s.noWait, Wait: func(holder string) {
-		s.store.opts.Logger.Warn("lost the connection that held the locks; waiting for them", "holder", holder)
-	}}, s)
+	if err = s.evict(ctx, conn); err == nil {
+		err = take(ctx, conn, s.locks, s.store.lockTurn, sink.LockOptions{NoWait: s.noWait, Wait: func(holder string) {
+			s.store.opts.Logger.Warn("the connection with the locks was lost, and another run has the locks now; waiting for it", "holder", holder)
+		}})
+	}
 	if err != nil {
-		s.store.unlock(conn)
+		s.unlock(conn)
 		return err
 	}
+	s.conn = conn
 	s.stale.Store(true)
 	s.lost.Store(false)
 	return nil
 }
 
-// relocked fails, once, if the locks were gone for a while: an undo may have
-// deleted what a lookup had found.
+// relocked fails, once, if the locks were lost for a while: an undo may have deleted
+// what a lookup found.
 func (s *session) relocked() error {
 	if s.stale.Swap(false) {
-		return fmt.Errorf("%w, perhaps: the connection that held the locks was lost", sink.ErrConflict)
+		return fmt.Errorf("%w, perhaps: the connection with the locks was lost", sink.ErrConflict)
 	}
 	return nil
 }
 
-// writable is why the session cannot write; nil: it can.
-func (s *session) writable() error {
-	switch {
-	case s.closed:
-		return errClosed
-	case s.conn == nil:
-		return errPeek
-	}
-	return nil
-}
-
-// look calls f with any connection, again if it fails retryably.
-func (s *session) look(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
-	if s.closed {
-		return errClosed
-	}
-	return s.store.with(ctx, op, f)
-}
-
-// do calls f with the connection that holds the locks, again if it fails
-// retryably. f must not mind being called twice.
+// do calls f with the connection that holds the locks, and again if it fails with
+// sink.ErrRetryable: two calls must do no harm.
 func (s *session) do(ctx context.Context, op string, f func(context.Context, *pgx.Conn) error) error {
-	if err := s.writable(); err != nil {
-		return err
+	if s.conn == nil {
+		return errReadOnly
 	}
 	return s.store.retry(ctx, op, func(ctx context.Context) error {
 		if err := s.hold(ctx); err != nil {
@@ -196,7 +178,7 @@ func (s *session) do(ctx context.Context, op string, f func(context.Context, *pg
 
 // Populated asks the index for one link of each workspace.
 func (s *session) Populated(ctx context.Context, workspaces []string) (out []bool, err error) {
-	err = s.look(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.store.with(ctx, "look for links of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
 		rows, _ := conn.Query(ctx, "SELECT EXISTS (SELECT FROM "+s.store.names.links+" WHERE workspace_id = w)"+
 			" FROM unnest($1::text[]) WITH ORDINALITY u(w, n) ORDER BY n", workspaces) // rows have its error
 		out, err = pgx.CollectRows(rows, pgx.RowTo[bool])

@@ -1,17 +1,16 @@
-// Package postgres keeps links in PostgreSQL (12 or newer, UTF-8) by the
-// contract of package sink. Nothing else in bulk imports the driver.
+// Package postgres is the store in PostgreSQL (version 12 or newer, UTF-8). It implements
+// the contract of package sink. Nothing else in bulk imports the driver.
 //
-// Of a store named links there are three tables: links, links_runs and
-// links_ledger (see [SQL]). A [Store] opens few connections and each has one
-// use at a time: one holds the locks of a session and carries what it writes about
-// its run, and a first load; two carry other loads; each concurrent lookup has one.
+// A store named links has three tables: links, links_runs and links_ledger (see [SQL]).
+// A [Store] opens few connections. One holds the locks of a session, writes the row of its
+// run and does a first load; two do other loads; each lookup that runs has one.
 //
-// The ways of each thing, with what was measured on two cores with PostgreSQL
-// 15, stand where they are written: the first load in first.go, loading into a
-// table with rows in load.go, lookups in lookup.go, locks in lock.go.
+// Each file explains what it does, with times measured on two cores with PostgreSQL 15:
+// the first load in first.go, a load into a table with rows in load.go, lookups in
+// lookup.go, locks in lock.go.
 //
-// Errors are classed by SQLSTATE and behaviour, never by text (errors.go), and
-// none contains a password (redact.go).
+// The class of an error depends on its SQLSTATE and type, never on its text (errors.go).
+// No error contains a password (redact.go).
 package postgres
 
 import (
@@ -28,16 +27,16 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Options of a store. The zero value is ready to use. A run takes up to 17 connections,
-// with one worker 3; of those that are idle a Store keeps up to 16 until Close.
+// Options of a store. The zero value is ready to use. A run needs up to 17 connections, or
+// 3 with one worker. A Store keeps up to 16 idle ones until Close.
 type Options struct {
 	Schema   string        // "": the first schema of the search path that exists
 	Table    string        // "": links
-	RetryFor time.Duration // how long one step is tried again, whatever pipeline.Config.RetryFor says; 0: 2 minutes, negative: not at all
+	RetryFor time.Duration // how long to keep trying one step when the database does not answer; pipeline.Config.RetryFor is another limit; 0: 2 minutes, negative: do not retry
 	Logger   *slog.Logger  // nil: silent
 }
 
-// Validate joins all that is wrong with the options.
+// Validate returns all problems with the options, joined.
 func (o Options) Validate() error {
 	return errors.Join(checkName("schema", o.Schema, maxIdentifier), checkName("table", o.Table, maxTable))
 }
@@ -55,7 +54,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Store is an opened database. It is a [sink.Store].
+// A Store is an open database. It is a [sink.Store].
 type Store struct {
 	opts       Options
 	config     *pgx.ConnConfig
@@ -64,19 +63,19 @@ type Store struct {
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
 
-	mu     sync.Mutex // guards all below
-	idle   []idleConn
-	lost   []*session // closed; their connections were lost
-	stats  map[string]any
-	closed bool
+	mu    sync.Mutex // guards all below
+	idle  []idleConn
+	stats map[string]any
 }
 
 var _ sink.Store = (*Store)(nil)
 
-// Open connects to the database at dsn, a postgres:// URL or a string of
-// keyword=value pairs; what it does not say comes from libpq's variables, the
-// service file and the password file; a connection may take 30 seconds unless it has
-// a connect_timeout that is not 0. It creates nothing.
+// Open connects to the database at dsn, a postgres:// URL or a string of keyword=value
+// pairs. Settings that dsn does not have come from libpq's environment variables, the
+// service file and the password file. A connection may take 30 seconds, or connect_timeout
+// if that is not 0. Open creates nothing. The error wraps [ErrAddress] if dsn cannot be
+// read, sink.ErrNotOurs for a database in another encoding than UTF-8, and
+// sink.ErrRetryable if the server does not answer.
 func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 		if err != nil {
 			return err
 		}
-		for _, step := range []func(context.Context, *pgx.Conn) error{s.checkServer, s.resolve, setUp, s.keepTo} {
+		for _, step := range []func(context.Context, *pgx.Conn) error{s.checkServer, s.resolve, setUp} {
 			if err := step(ctx, conn); err != nil {
 				hangUp(conn)
 				return err
@@ -111,7 +110,7 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	idle := s.idle
-	s.idle, s.closed = nil, true
+	s.idle = nil
 	s.mu.Unlock()
 	for _, conn := range idle {
 		hangUp(conn.Conn)
@@ -119,7 +118,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Stats tells how the last load went and what was retried.
+// Stats describes the last load, and counts retries.
 func (s *Store) Stats() map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

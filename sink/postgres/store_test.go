@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -15,15 +16,31 @@ import (
 
 var server = pgtest.New(pgtest.Options{TCP: true, HBA: []string{"local all locked scram-sha-256"}})
 
+// spare is a server that a test may stop, if it starts it again. Tests that use it are not
+// parallel.
+var spare = pgtest.New(pgtest.Options{})
+
 func TestMain(m *testing.M) {
 	if os.Getenv("BULK_TEST_LOADER") != "" {
 		os.Exit(loader())
 	}
-	os.Exit(server.Main(m))
+	flag.Parse()
+	flag.Set("test.parallel", "8") // parallel tests mostly wait
+	code := server.Main(m)
+	if err := spare.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
+// Each test of the suite has a schema of its own, which costs less than a database.
 func TestConformance(t *testing.T) {
-	sinktest.Run(t, func(t *testing.T) *sinktest.Database { return conforming(server.Database(t), Options{RetryFor: -1}) })
+	dsn, schemas := server.Database(t), 0
+	sinktest.Run(t, func(t *testing.T) *sinktest.Database {
+		schemas++
+		return conforming(dsn, Options{RetryFor: -1, Schema: fmt.Sprint("test", schemas)})
+	})
 }
 
 // conforming is a database of the conformance suite.

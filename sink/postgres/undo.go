@@ -14,14 +14,14 @@ import (
 // undoPage is the number of links that one transaction of an undo deletes.
 const undoPage = 10_000
 
-// Undo deletes a run's links page by page in the order of the primary key. It
-// reads the whole index, since none is over run_id: of 6 million links about 4
-// seconds. If the answer to a commit is lost, its page is not in Deleted. It refuses
-// to work where a foreign key would delete or change rows with the links, or is
-// switched off and would leave them.
+// Undo implements sink.Store. It deletes the links page by page in the order of the primary
+// key. It reads the whole index, because there is none on run_id: with 6 million links this
+// takes about 4 seconds. If the answer to a commit is lost, its page does not count in
+// Deleted. It fails if a foreign key would delete or change rows together with the
+// links.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (sink.Undoing, error) {
 	var out sink.Undoing
-	if err := s.with(ctx, "look at the tables", s.check); err != nil { // a lock would create them
+	if err := s.with(ctx, "look at the tables", s.check); err != nil { // Lock would create them
 		return out, err
 	}
 	session, err := s.lock(ctx, []lock{{s.lockKey("store", ""), false}}, opts)
@@ -56,53 +56,46 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		}
 		return err
 	})
-	if errors.Is(err, sink.ErrConflict) { // what was listed may not be what there is
-		err = fmt.Errorf("%w: the connection that held the locks was lost; undo again", sink.ErrRetryable)
+	if errors.Is(err, sink.ErrConflict) { // the links may have changed since they were listed
+		err = fmt.Errorf("%w: the connection with the locks was lost; undo again", sink.ErrRetryable)
 	}
 	return out, err
 }
 
-// follows is the error of a foreign key by which rows go, or change, with the links
-// that they refer to, or whose trigger would not keep those: somebody disabled it, or
-// the role's session_replication_role does. (That of a partition is its parent's.)
+// follows is the error of a foreign key that deletes or changes rows together with the
+// links that they refer to.
 func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
-	var said string
-	err := conn.QueryRow(ctx, `SELECT format('%s: its foreign key %I '|| CASE WHEN confdeltype IN ('a', 'r')
-			THEN 'is switched off, and its rows would be left without the links that they refer to; enable its triggers, or drop it, and undo again'
-			ELSE 'deletes or changes rows with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again'
-		END, conrelid::regclass, conname)
-		FROM pg_constraint c WHERE contype = 'f' AND confrelid = to_regclass($1) AND (confdeltype NOT IN ('a', 'r') OR
-			conparentid = 0 AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgconstraint = c.oid AND tgrelid = confrelid AND tgtype & 8 <> 0 AND
-				tgenabled::text IN ('A', CASE current_setting('session_replication_role') WHEN 'replica' THEN 'R' ELSE 'O' END)))
-		ORDER BY oid LIMIT 1`, n.links).Scan(&said)
-	switch err {
-	case nil:
-		return errors.New(said)
-	case pgx.ErrNoRows:
+	var key string
+	err := conn.QueryRow(ctx, `SELECT format('%s: its foreign key %I', conrelid::regclass, conname) FROM pg_constraint
+		WHERE contype = 'f' AND confrelid = to_regclass($1) AND confdeltype NOT IN ('a', 'r') ORDER BY oid LIMIT 1`, n.links).Scan(&key)
+	if err == pgx.ErrNoRows {
 		return nil
+	}
+	if err == nil {
+		err = errors.New(key + " deletes or changes rows together with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again")
 	}
 	return err
 }
 
-// A deletion is that of the links of a run that nobody changed.
+// A deletion deletes the links of a run that nobody changed.
 type deletion struct {
 	*session
 	run     int32
 	deleted int64 // links
-	refused bool  // of one at least, because something refers to it
+	refused bool  // at least one link stays, because something refers to it
 }
 
 // A place in the order of the primary key.
 type place struct{ Workspace, Code string }
 
-// untouched is the condition that a link is of run $1, also by its time, and nobody
-// changed it.
+// untouched is the condition that run $1 created a link and nobody changed it. The time is
+// compared, too: an earlier run may have had the same ID.
 func (n names) untouched() string {
 	return "run_id = $1 AND updated_at = created_at AND created_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
 }
 
-// deletePages deletes the links, a page at a time. It begins anew if the locks were
-// gone for a while: the run may have gone on, and have made links of pages before.
+// deletePages deletes the links, a page at a time. If the locks were lost for a while it
+// starts again at the first page, because the run may have continued and stored links there.
 func (d *deletion) deletePages(ctx context.Context) error {
 	for after := (place{}); ; {
 		var page []place
@@ -126,9 +119,9 @@ func (d *deletion) deletePages(ctx context.Context) error {
 	}
 }
 
-// deleteLinks deletes links in one transaction, after which the run is unfinished. If
-// a foreign key refers to one of them it tries again by halves, down to that link,
-// which stays.
+// deleteLinks deletes links in one transaction, and sets the run to Loading. If a foreign key
+// refers to one of them, it deletes each half separately, and so on, until only that link
+// stays.
 func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	workspaces, codes := make([]string, len(links)), make([]string, len(links))
 	for i, l := range links {
@@ -150,7 +143,7 @@ func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 		return err
 	case half == 0:
 		if !d.refused {
-			d.store.opts.Logger.Warn("links that something refers to stay", "first", codes[0], "error", err)
+			d.store.opts.Logger.Warn("a link stays, because something in the database refers to it; others may follow", "code", codes[0], "error", err)
 		}
 		d.refused = true
 		return nil
@@ -161,13 +154,13 @@ func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	return d.deleteLinks(ctx, links[half:])
 }
 
-// referenced tells whether an error is that of a foreign key.
+// referenced reports whether an error is that of a foreign key.
 func referenced(err error) bool {
 	code := state(err)
 	return code == "23503" || code == "23001" // foreign_key_violation; restrict_violation, since PostgreSQL 18
 }
 
-// listKept tells of the links that a run still has.
+// listKept calls kept for each link that the run still has, and counts them.
 func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (n int64, err error) {
 	const op = "list the links that stay"
 	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {

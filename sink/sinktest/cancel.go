@@ -15,11 +15,9 @@ var cancelTests = []test{
 	{"cancel/load_into_existing", func(t *testing.T, db *database) { testCancelLoad(t, db, links("w", 50_000, 50_100)) }},
 	{"cancel/lookup", testCancelLookup},
 	{"cancel/scan", testCancelScan},
-	{"cancel/closed", testClosed},
 }
 
-// A context that is over ends every call with its cause, and leaves the session
-// usable.
+// If a context is over, every call fails with its cause, and the session can be used again.
 func testCancelBefore(t *testing.T, db *database) {
 	because := errors.New("because")
 	over, cancel := context.WithCancelCause(context.Background())
@@ -60,8 +58,8 @@ func testCancelBefore(t *testing.T, db *database) {
 	db.expect(rows(ls, db.runs()[0].ID))
 }
 
-// testCancelLoad cancels while chunks come. What stays are whole links of the
-// run, and the next session finishes it.
+// testCancelLoad cancels between two chunks. Whole links of the run stay, and the next session
+// finishes it.
 func testCancelLoad(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
@@ -127,28 +125,4 @@ func testCancelScan(t *testing.T, db *database) {
 	if n != 20_000 {
 		t.Errorf("%d of 20000 visited afterwards", n)
 	}
-}
-
-// Every call of a closed session fails, be it one that could only look.
-func testClosed(t *testing.T, db *database) {
-	var run sink.Run
-	ctx := context.Background()
-	try := func(s sink.Session) {
-		closed(t, s)
-		_, populated := s.Populated(ctx, []string{"w"})
-		_, unfinished := s.Unfinished(ctx)
-		lookup := s.Lookup(ctx, probes(links("w", 0, 1)), func(sink.Found) error { return nil })
-		for call, err := range map[string]error{"Populated": populated, "Unfinished": unfinished, "Lookup": lookup} {
-			if err == nil {
-				t.Errorf("%s: no error", call)
-			}
-		}
-		refusesWrites(t, s, run)
-	}
-	db.with(func(s sink.Session) { run = start(t, s, "f") }, "w")
-	before := db.runs()
-	db.with(try, "w")
-	db.peek(try)
-	equal(t, db.runs(), before...)
-	db.expect()
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// database is a Database with the test that uses it. Its stores must be closed
-// before the test returns, so that leaked goroutines can be counted.
+// database is a Database with the test that uses it. Its stores must be closed before the
+// test returns, so leaked goroutines can be counted.
 type database struct {
 	*Database
 	t *testing.T
 }
 
-// asOf has microseconds that a coarser store would lose.
+// asOf has microseconds, which a store with coarser times would lose.
 var asOf = time.Date(2025, 3, 4, 5, 6, 7, 890123000, time.UTC)
 
 // with opens a store and a session on the workspaces, and closes both after f.
@@ -49,7 +49,7 @@ func (db *database) peek(f func(s sink.Session)) {
 	f(s)
 }
 
-// runs lists the runs through a store of its own.
+// runs lists the runs with a store of its own.
 func (db *database) runs() []sink.Run {
 	db.t.Helper()
 	store := db.Open(db.t)
@@ -59,7 +59,7 @@ func (db *database) runs() []sink.Run {
 	return runs
 }
 
-// load stores the links with a whole finished run.
+// load stores the links with a run, and finishes it.
 func (db *database) load(links []sink.Link, workspaces ...string) (run sink.Run) {
 	db.t.Helper()
 	db.with(func(s sink.Session) {
@@ -70,7 +70,7 @@ func (db *database) load(links []sink.Link, workspaces ...string) (run sink.Run)
 	return run
 }
 
-// loadBefore loads what a test finds in the database, if that is anything, and returns its rows.
+// loadBefore loads the links, if there are any, before the test begins, and returns their rows.
 func (db *database) loadBefore(links []sink.Link) []Row {
 	db.t.Helper()
 	if links == nil {
@@ -79,7 +79,7 @@ func (db *database) loadBefore(links []sink.Link) []Row {
 	return rows(links, db.load(links, "w").ID)
 }
 
-// expect compares the content of the database with these links of that run.
+// expect compares the links in the database with these rows.
 func (db *database) expect(want ...[]Row) {
 	db.t.Helper()
 	got, all := db.Dump(db.t), slices.Concat(want...)
@@ -109,7 +109,7 @@ func start(t *testing.T, s sink.Session, fingerprint string) sink.Run {
 	return run
 }
 
-// complete takes a run from its last Load to its end.
+// complete finishes a run after its last Load.
 func complete(t *testing.T, s sink.Session, run sink.Run) {
 	t.Helper()
 	noError(t, s.Loaded(context.Background(), run))
@@ -117,7 +117,7 @@ func complete(t *testing.T, s sink.Session, run sink.Run) {
 	noError(t, s.Finish(context.Background(), run))
 }
 
-// link makes the link of a canonical URL, with the code that it would get.
+// link makes the link of a canonical URL with its first-choice code.
 func link(workspace, canonical string) sink.Link {
 	h := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(workspace), 0))
 	scheme, err := codegen.New(codegen.DefaultLength)
@@ -137,7 +137,7 @@ func coded(workspace, canonical, code string) sink.Link {
 	return l
 }
 
-// links makes the links from to to of a workspace, in the order of a load.
+// links makes the links with the numbers from to to-1 of a workspace, in the order of a load.
 func links(workspace string, from, to int) []sink.Link {
 	out := make([]sink.Link, 0, to-from)
 	for i := from; i < to; i++ {
@@ -146,7 +146,7 @@ func links(workspace string, from, to int) []sink.Link {
 	return sorted(out)
 }
 
-// few is the number n of links; -short: a fifth.
+// few is n, or a fifth of it with -short.
 func few(n int) int {
 	if testing.Short() {
 		n /= 5
@@ -174,8 +174,8 @@ func rows(links []sink.Link, run int32) []Row {
 	return out
 }
 
-// chunks hands out copies of the links, n at a time, and overwrites each chunk
-// when the next is asked for, as the contract allows.
+// chunks yields copies of the links, n at a time, and overwrites each chunk before the next
+// one, as the contract allows.
 func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		for part := range slices.Chunk(links, n) {
@@ -199,7 +199,7 @@ func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 	}
 }
 
-// followed is seq and then the error; where that is nil, an empty chunk.
+// followed is seq and then an error, or an empty chunk if that is nil.
 func followed(seq iter.Seq2[[]sink.Link, error], end error) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		for c, err := range seq {
@@ -277,7 +277,7 @@ func (db *database) subset(of []Row) int {
 	return len(got)
 }
 
-// closed closes c twice: the second time does nothing.
+// closed closes c twice. The second time does nothing.
 func closed(t *testing.T, c io.Closer) {
 	t.Helper()
 	noError(t, c.Close())

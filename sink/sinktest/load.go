@@ -30,8 +30,7 @@ var loadTests = []test{
 	{"load/conflict_key_within", func(t *testing.T, db *database) { testConflictWithin(t, db, takeKey) }},
 }
 
-// testLoadSizes loads 0, 1 and some links in chunks of several sizes, into what
-// the loads before left.
+// testLoadSizes loads 0, 1 and more links in chunks of several sizes, one load after another.
 func testLoadSizes(t *testing.T, db *database) {
 	var want []Row
 	next := 0
@@ -103,8 +102,8 @@ func testLoadTwice(t *testing.T, db *database) {
 	db.expect(rows(first, 1), rows(second, 1))
 }
 
-// strange are links whose bytes need care: as long as they come, and what SQL,
-// COPY and collations treat in their own way. One a workspace, sorted.
+// strange returns links with unusual bytes: the longest ones, and what SQL, COPY and
+// collations treat in a special way. One for each workspace, sorted.
 func strange() []sink.Link {
 	out := []sink.Link{
 		link("long", "https://long.example/"+strings.Repeat("x", 8192-21)),
@@ -134,8 +133,7 @@ func workspacesOf(ls []sink.Link) (out []string) {
 	return out
 }
 
-// Collations of languages would sort these in another way, or take some for
-// equal.
+// Collations of languages would sort these codes differently, or consider some equal.
 func testLoadOrder(t *testing.T, db *database) {
 	codes := []string{"-", "-a", "1", "10", "2", "9", "A", "B", "Z", "_", "a", "aA", "aa", "ab", "b", "z", "zz"}
 	var ls []sink.Link
@@ -148,8 +146,8 @@ func testLoadOrder(t *testing.T, db *database) {
 	db.expect(rows(ls, 1))
 }
 
-// locksFor are the workspaces that a test of failures locks: a second one where
-// the database is empty, since a store may load several in another way.
+// locksFor are the workspaces that a test of failures locks. If the database is empty there
+// is a second one, since a store may have another way to load several.
 func locksFor(before []sink.Link) []string {
 	if before == nil {
 		return []string{"v", "w"}
@@ -157,8 +155,8 @@ func locksFor(before []sink.Link) []string {
 	return []string{"w"}
 }
 
-// testChunkError ends a load in the middle: what stays bears the run's ID, the
-// session goes on, and a second load adds what is missing.
+// testChunkError ends a load in the middle. Links that stay have the run's ID, and a second
+// load of the session adds the others.
 func testChunkError(t *testing.T, db *database, before []sink.Link) {
 	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
@@ -175,8 +173,8 @@ func testChunkError(t *testing.T, db *database, before []sink.Link) {
 	db.expect(old)
 }
 
-// finishLoad loads those of the links that the store has not got yet, under the
-// run, as the pipeline does after a load that failed.
+// finishLoad loads the links that are not stored yet, with the run, as the pipeline does after
+// a failed load.
 func finishLoad(t *testing.T, s sink.Session, run sink.Run, ls []sink.Link) {
 	t.Helper()
 	missing := unstored(t, s, ls)
@@ -191,7 +189,7 @@ func finishLoad(t *testing.T, s sink.Session, run sink.Run, ls []sink.Link) {
 	complete(t, s, run)
 }
 
-// unstored returns those of the links whose URLs the store has not got yet.
+// unstored returns the links whose URLs are not stored yet.
 func unstored(t *testing.T, s sink.Session, ls []sink.Link) []sink.Link {
 	t.Helper()
 	missing := slices.Clone(ls)
@@ -204,13 +202,13 @@ func unstored(t *testing.T, s sink.Session, ls []sink.Link) []sink.Link {
 	return slices.DeleteFunc(missing, func(l sink.Link) bool { return l.Code == nil })
 }
 
-// takeCode gives the code of a link to another URL, takeKey its URL another code.
+// takeCode gives the code of a link to another URL. takeKey gives its URL another code.
 func takeCode(l sink.Link) sink.Link {
 	return coded("w", "https://taken.example/", string(l.Code))
 }
 func takeKey(l sink.Link) sink.Link { return coded("w", string(l.Canonical), "~taken") }
 
-// testConflict lets another writer take something of the last link but one.
+// testConflict lets another writer take the code or URL of the last link but one.
 func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink.Link) sink.Link) {
 	old := db.loadBefore(before)
 	ls := links("w", 0, 20_000)
@@ -241,10 +239,10 @@ func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink
 	db.expect(old)
 }
 
-// testConflictEachTime lets another writer take some URLs of the links that are left
-// before each load: the run gets through all the same.
+// testConflictEachTime lets another writer take some of the remaining URLs before each load.
+// The run gets through nevertheless.
 func testConflictEachTime(t *testing.T, db *database) {
-	const loads = 20 // package pipeline looks no more often
+	const loads = 20 // as often as package pipeline tries
 	before := links("w", 50_000, 50_010)
 	db.load(before, "w")
 	ls := links("w", 0, 20_000)

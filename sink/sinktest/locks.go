@@ -19,8 +19,8 @@ var lockTests = []test{
 	{"locks/in_turn", testLockTurns},
 }
 
-// patience is how long a test waits for what must come, or to see that
-// something does not come.
+// patience is how long a test waits for an event that must come, moment for one that must
+// not.
 const patience, moment = 2 * time.Minute, 200 * time.Millisecond
 
 type locked struct {
@@ -28,8 +28,7 @@ type locked struct {
 	err error
 }
 
-// lockLater takes the lock in a goroutine of its own. The second channel gets
-// what Wait is called with.
+// lockLater takes the lock in a goroutine. The second channel gets the arguments of Wait.
 func lockLater(ctx context.Context, store sink.Store, workspaces ...string) (chan locked, chan string) {
 	done, holders := make(chan locked, 1), make(chan string, 10)
 	go func() {
@@ -136,7 +135,7 @@ func testLockCancelled(t *testing.T, db *database) {
 	cancel(because)
 	wantIs(t, receive(t, done, "end of the wait").err, because)
 	closed(t, first)
-	done, _ = lockLater(context.Background(), b, "w") // what was cancelled may still be about to go
+	done, _ = lockLater(context.Background(), b, "w") // the cancelled session may not have ended yet
 	again := receive(t, done, "lock")
 	noError(t, again.err)
 	closed(t, again.s)
@@ -151,7 +150,7 @@ func testLockNone(t *testing.T, db *database) {
 	})
 }
 
-// Many want one workspace: each gets it, one at a time.
+// Several sessions want one workspace. Each gets it, one at a time.
 func testLockTurns(t *testing.T, db *database) {
 	var all []chan error
 	inside := make(chan struct{}, 1)

@@ -63,7 +63,7 @@ func testLookupKinds(t *testing.T, db *database) {
 	})
 }
 
-// Several URLs may want one code: each learns of its owner.
+// Several URLs may want one code. Each gets the owner.
 func testLookupSharedCode(t *testing.T, db *database) {
 	const owner = "https://owner.example/"
 	db.load([]sink.Link{coded("w", owner, "MMMM")}, "w")
@@ -85,7 +85,7 @@ func testLookupIsolated(t *testing.T, db *database) {
 	})
 }
 
-// A probe without a URL has the zero key, which a link may have, too.
+// A probe without a URL has the zero key. A link may have that key, too.
 func testLookupCodeOnly(t *testing.T, db *database) {
 	a := coded("w", "https://a.example/", "AAAA")
 	zero := coded("w", "https://zero.example/", "ZZZZ")
@@ -98,8 +98,8 @@ func testLookupCodeOnly(t *testing.T, db *database) {
 	})
 }
 
-// Every other link is stored, every tenth under another code; the probes of two
-// workspaces are more than any statement takes parameters.
+// Every other link is stored, and every tenth of these has another code. There are more
+// probes than a statement may have parameters.
 func testLookupMany(t *testing.T, db *database) {
 	all := sorted(links("v", 0, few(20_000)), links("w", 0, few(20_000)))
 	var stored []sink.Link
@@ -152,8 +152,7 @@ func testLookupVisitorError(t *testing.T, db *database) {
 	})
 }
 
-// The key of one URL stands beside another: whatever the code, the store is
-// damaged.
+// A link has the key of another URL: the store is damaged, whatever the code.
 func testLookupDamaged(t *testing.T, db *database) {
 	forged := coded("w", "https://a.example/", "AAAA")
 	forged.Key = link("w", "https://b.example/").Key

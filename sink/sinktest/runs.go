@@ -22,7 +22,7 @@ var runTests = []test{
 	{"runs/missing", testRunMissing},
 }
 
-// testRunStates follows one run through the eyes of another process.
+// testRunStates looks at a run as another process would.
 func testRunStates(t *testing.T, db *database) {
 	ctx := context.Background()
 	db.load(links("w", 0, 10), "w")
@@ -66,7 +66,7 @@ func testRunStates(t *testing.T, db *database) {
 	}
 }
 
-// A run that creates nothing is a run, too.
+// A run may create nothing.
 func testRunWithoutLoad(t *testing.T, db *database) {
 	db.with(func(s sink.Session) { complete(t, s, start(t, s, "none")) })
 	db.with(func(s sink.Session) { complete(t, s, start(t, s, "none")) }, "w")
@@ -113,7 +113,7 @@ func testRunRoundTrip(t *testing.T, db *database) {
 	db.expect(stored)
 }
 
-// Runs are left unfinished, another goes by, and each is taken up again.
+// Runs stay unfinished. One is resumed and finished, and others are not affected.
 func testRunResume(t *testing.T, db *database) {
 	ctx := context.Background()
 	all := links("w", 0, 300)
@@ -144,7 +144,7 @@ func testRunResume(t *testing.T, db *database) {
 	db.expect(rows(all[:3], 1), rows(all[50:100], 2), rows(all[150:190], 3), rows(all[200:], 4))
 }
 
-// A run that was killed after its last link goes on with nothing to load.
+// A run that was killed after its last link is resumed with nothing to load.
 func testRunResumeLoaded(t *testing.T, db *database) {
 	ctx, ls := context.Background(), links("w", 0, 10)
 	counts := sink.Counts{Read: 10, Created: 10}
@@ -178,9 +178,8 @@ func testRunResumeLoaded(t *testing.T, db *database) {
 	}, "w")
 }
 
-// A run that somebody ended is not begun again, though the one that is begun has its
-// fingerprint and its Started, as where the pipeline tries again. Who goes on with it,
-// or loads, learns of its end.
+// A run that is over is not used again, even for a new run with the same fingerprint and
+// Started, as the pipeline has when it retries. To continue or to load it is a conflict.
 func testRunOver(t *testing.T, db *database) {
 	again := func(id int32) (run sink.Run) {
 		t.Helper()
@@ -211,7 +210,7 @@ func testRunOver(t *testing.T, db *database) {
 	again(3)
 }
 
-// A session that ends in the middle of everything leaves no link without a run.
+// A session that ends in the middle leaves no link without a run.
 func testRunLeftBehind(t *testing.T, db *database) {
 	ls := links("w", 0, 5_000)
 	for _, part := range [][]sink.Link{ls[:2_000], ls[2_000:]} {
@@ -236,7 +235,7 @@ func testRunLeftBehind(t *testing.T, db *database) {
 	}
 }
 
-// Runs that start at the same moment get IDs of their own.
+// Runs that start at the same time get different IDs.
 func testRunConcurrent(t *testing.T, db *database) {
 	const n = 6
 	var wg sync.WaitGroup
@@ -262,7 +261,7 @@ func testRunConcurrent(t *testing.T, db *database) {
 	}
 }
 
-// Where no run is left, the links do not become another's.
+// If no run is left, a new run does not get the ID of a link.
 func testRunMissing(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		db.Insert(t, rows(links("w", 0, 1), 7)[0])

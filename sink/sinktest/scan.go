@@ -16,7 +16,7 @@ var scanTests = []test{
 	{"scan/stopped", testScanStopped},
 }
 
-// scan lists the links through a store of its own.
+// scan lists the links with a store of its own.
 func (db *database) scan(visit func(*sink.Stored) error) error {
 	db.t.Helper()
 	store := db.Open(db.t)
@@ -24,7 +24,7 @@ func (db *database) scan(visit func(*sink.Stored) error) error {
 	return store.Scan(context.Background(), visit)
 }
 
-// Links come in the order of their bytes, with all that the store has of them.
+// Links come in the order of their bytes, with all their columns.
 func testScanAll(t *testing.T, db *database) {
 	db.with(func(sink.Session) {})
 	for i, code := range []string{"b", "B", "a", "ä", "aa", "Z"} {
@@ -34,7 +34,7 @@ func testScanAll(t *testing.T, db *database) {
 		case 0:
 			row.Original = sql.NullString{String: "HTTP://example.com/" + code, Valid: true}
 		case 1:
-			row.Original.Valid = true // of no bytes, which is another than the canonical one
+			row.Original.Valid = true // empty, which is not the same as NULL
 		}
 		db.Insert(t, row)
 	}

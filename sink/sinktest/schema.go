@@ -70,8 +70,7 @@ func testCreateAtOnce(t *testing.T, db *database) {
 	}
 }
 
-// Whoever looks while another process creates the schema sees all of it or
-// nothing.
+// A process that looks while another one creates the schema sees all of it or nothing.
 func testLookWhileCreated(t *testing.T, db *database) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -107,31 +106,27 @@ func testPeekWrites(t *testing.T, db *database) {
 	var run sink.Run
 	db.with(func(s sink.Session) { run = start(t, s, "other") }, "w")
 	before := db.runs()
-	db.peek(func(s sink.Session) { refusesWrites(t, s, run) })
+	db.peek(func(s sink.Session) {
+		ctx := context.Background()
+		_, started := s.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
+		_, resumed := s.Start(ctx, run)
+		for call, err := range map[string]error{
+			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
+			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
+		} {
+			if err == nil {
+				t.Errorf("%s: no error", call)
+			}
+		}
+	})
 	equal(t, db.runs(), before...)
 	db.expect()
-}
-
-// refusesWrites tries all that a session changes, with a run that is not finished.
-func refusesWrites(t *testing.T, s sink.Session, run sink.Run) {
-	t.Helper()
-	ctx := context.Background()
-	_, started := s.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
-	_, resumed := s.Start(ctx, run)
-	for call, err := range map[string]error{
-		"Start": started, "Start of a run that is there": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
-		"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
-	} {
-		if err == nil {
-			t.Errorf("%s: no error", call)
-		}
-	}
 }
 
 func testPeekSees(t *testing.T, db *database) {
 	first := links("w", 0, 10)
 	db.load(first, "w")
-	db.with(func(sink.Session) { // a lock that somebody holds is no obstacle
+	db.with(func(sink.Session) { // another session has the lock
 		db.peek(func(s sink.Session) {
 			p, err := s.Populated(context.Background(), []string{"v", "w"})
 			noError(t, err)

@@ -1,14 +1,13 @@
-// Package sinktest is the conformance suite of the store contract in package
-// sink. A store's own test calls Run with a function that makes fresh
-// databases:
+// Package sinktest is the conformance suite for the contract of package sink. The test of a
+// store calls Run with a function that creates databases:
 //
 //	func TestConformance(t *testing.T) {
 //		sinktest.Run(t, func(t *testing.T) *sinktest.Database { … })
 //	}
 //
-// Each test of the suite gets a database of its own. The suite speaks to it
-// through stores it opens, and looks beside them through Dump, Insert and Change,
-// which the store's test implements with plain SQL.
+// Each test of the suite gets a database of its own. The suite opens stores on it, and
+// looks past them with Dump, Insert and Change, which the test of the store implements with
+// plain SQL.
 package sinktest
 
 import (
@@ -31,29 +30,28 @@ type Row struct {
 	Created         time.Time // UTC
 }
 
-// A Database is one fresh, isolated database of the store under test. None of
-// its functions is nil.
+// A Database is a new, isolated database of the store under test. None of its functions is
+// nil.
 type Database struct {
-	// Open returns a new store on the database, as independent of the others as
-	// one in another process. The suite closes it.
+	// Open returns a new store on the database, as independent of other stores as if it
+	// were in another process. The suite closes it.
 	Open func(t *testing.T) sink.Store
-	// Created reports whether anything of ours exists: the file, the tables.
+	// Created reports whether the file or the tables exist.
 	Created func(t *testing.T) bool
 	// Dump returns all links as the database sorts them by workspace_id and
-	// short_code; none where the tables do not exist.
+	// short_code. It returns none if the tables do not exist.
 	Dump func(t *testing.T) []Row
-	// Insert commits a link beside all sessions, as an online service would.
-	// The tables exist.
+	// Insert commits a link past all sessions, as an online service would. The tables
+	// exist.
 	Insert func(t *testing.T, row Row)
-	// Change commits the time at which somebody has changed a link.
+	// Change sets the updated_at of a link, as if somebody had changed it.
 	Change func(t *testing.T, workspace, code string, updated time.Time)
-	// FineLocks says that runs on different workspaces do not exclude each
-	// other.
+	// FineLocks: runs on different workspaces do not exclude each other.
 	FineLocks bool
 }
 
-// Run runs the suite, with subtests for the sentences of the contract. The
-// function fresh makes a new empty database and takes it away with t.Cleanup.
+// Run runs the suite, with a subtest for each sentence of the contract. The function fresh
+// creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
 	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests} {
 		for _, c := range group {
@@ -72,15 +70,14 @@ type test struct {
 	run  func(t *testing.T, db *database)
 }
 
-// noLeak fails the test if goroutines that the stores started outlive them.
+// noLeak fails the test if goroutines of the stores still run after Close.
 func (db *database) noLeak(before int) {
 	db.t.Helper()
 	var now int
-	for range 3000 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if now = runtime.NumGoroutine(); now <= before {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	buf := make([]byte, 1<<20)
 	stacks := string(buf[:runtime.Stack(buf, true)])

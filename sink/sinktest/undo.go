@@ -17,7 +17,7 @@ var undoTests = []test{
 	{"undo/no_such_run", testUndoNoRun},
 }
 
-// undo takes a run back through a store of its own.
+// undo undoes a run with a store of its own.
 func (db *database) undo(run int32) (sink.Undoing, []sink.Kept, error) {
 	db.t.Helper()
 	store := db.Open(db.t)
@@ -28,8 +28,8 @@ func (db *database) undo(run int32) (sink.Undoing, []sink.Kept, error) {
 	return out, kept, err
 }
 
-// Of more links than a transaction deletes, those that the run created and nobody
-// changed go, and the others are told, be one of a run before that had the same ID.
+// There are more links than a transaction deletes. The links that the run created and nobody
+// changed are deleted. The others are reported, also a link of an earlier run with the same ID.
 func testUndoLinks(t *testing.T, db *database) {
 	all := links("w", 0, 25_100)
 	first, second := all[:100], all[100:]
@@ -74,7 +74,7 @@ func testUndoLinks(t *testing.T, db *database) {
 	db.expect(rows(first, run.ID-1), rows(stay, run.ID), old, rows(again, run.ID+1))
 }
 
-// A run that is not finished can be taken back, but not while it is at work, and stays so.
+// An unfinished run can be undone, but not while it is at work. Afterwards it stays undone.
 func testUndoLocked(t *testing.T, db *database) {
 	ls := links("w", 0, 10)
 	var run sink.Run
@@ -91,7 +91,7 @@ func testUndoLocked(t *testing.T, db *database) {
 		t.Errorf("%+v", out)
 	}
 	db.expect()
-	db.with(func(s sink.Session) { // who had begun it may not know
+	db.with(func(s sink.Session) { // a session that began it may not know
 		wantFatal(t, s.Loaded(context.Background(), run))
 		wantFatal(t, s.Finish(context.Background(), run))
 	}, "w")
@@ -100,8 +100,8 @@ func testUndoLocked(t *testing.T, db *database) {
 	}
 }
 
-// An Undo that ends in the middle leaves a run that is not finished: it can be taken
-// back or gone on with. One that deletes nothing leaves it as it was.
+// An Undo that is interrupted leaves an unfinished run: it can be undone again, or resumed. If
+// it has deleted nothing, the run stays as it was.
 func testUndoCutOff(t *testing.T, db *database) {
 	ls := links("w", 0, 10)
 	run := db.load(ls, "w")

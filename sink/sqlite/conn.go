@@ -20,8 +20,8 @@ type conn struct {
 	tls   *libc.TLS
 	db    uintptr // sqlite3*
 	path  string
-	ctx   context.Context // of the call that uses the connection, see during
-	still fs.FileInfo     // of a file that must not change meanwhile; nil: it may
+	ctx   context.Context // of the current call, see during
+	still fs.FileInfo     // of a file that must not change while it is open; nil: it may change
 }
 
 // dial opens a database file with the flags SQLITE_OPEN_….
@@ -41,8 +41,8 @@ func dial(path string, flags int32, busy time.Duration) (*conn, error) {
 
 // close closes the connection. Its statements must be finalized.
 func (c *conn) close() error {
-	// An interrupt that came after the last statement would keep the WAL from being
-	// brought into the file; the next statement ends it.
+	// If an interrupt came after the last statement, SQLite would not copy the WAL into the
+	// file. Another statement ends the interrupt.
 	_ = c.exec("close", "SELECT 1")
 	var err error
 	if rc := sqlite3.Xsqlite3_close(c.tls, c.db); rc != sqlite3.SQLITE_OK {
@@ -55,22 +55,22 @@ func (c *conn) close() error {
 	return err
 }
 
-// changed is the error of a file that is not as it was when it was opened.
+// changed is an error if the file has changed since it was opened.
 func (c *conn) changed() error {
 	now, err := os.Stat(c.path)
 	if err == nil && os.SameFile(now, c.still) && now.Size() == c.still.Size() && now.ModTime().Equal(c.still.ModTime()) {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("%s: somebody wrote to it while it was read: %w", c.path, sink.ErrRetryable))
+	return errors.Join(err, fmt.Errorf("%s: another program wrote to the file while it was read; try again: %w", c.path, sink.ErrRetryable))
 }
 
-// during calls f, in which the end of ctx interrupts what the connection runs,
-// and becomes its error.
+// during calls f. If ctx ends meanwhile, the statement that the connection runs is
+// interrupted, and its error is the cause of ctx.
 func (c *conn) during(ctx context.Context, f func() error) error {
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		tls := libc.NewTLS() // that of the connection is in use
+		tls := libc.NewTLS() // the one of the connection is in use
 		defer tls.Close()
 		sqlite3.Xsqlite3_interrupt(tls, c.db)
 	})
@@ -84,7 +84,7 @@ func (c *conn) during(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// exec runs statements without parameters; their results are dropped.
+// exec runs statements without parameters, and ignores their results.
 func (c *conn) exec(op, statements string) error {
 	text := cstring(statements)
 	defer libc.Xfree(c.tls, text)
@@ -94,7 +94,7 @@ func (c *conn) exec(op, statements string) error {
 	return nil
 }
 
-// transact commits what f does, or rolls it back where f or the commit fails.
+// transact calls f in a transaction, and rolls it back if f or the commit fails.
 func (c *conn) transact(op string, f func() error) error {
 	if err := context.Cause(c.ctx); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *conn) transact(op string, f func() error) error {
 	return errors.Join(err, c.rollback())
 }
 
-// commit commits, unless the file is not there any more.
+// commit commits, unless the file was moved.
 func (c *conn) commit(op string) error {
 	if err := c.moved(); err != nil {
 		return err
@@ -117,8 +117,8 @@ func (c *conn) commit(op string) error {
 	return c.exec(op, "COMMIT")
 }
 
-// moved is the error of a file that no longer has the name by which it was opened:
-// nobody would find what is written to it.
+// moved is an error if the file no longer has the name by which it was opened: nobody would
+// find what is written to it.
 func (c *conn) moved() error {
 	out := libc.Xcalloc(c.tls, 1, ptrSize)
 	defer libc.Xfree(c.tls, out)
@@ -127,12 +127,12 @@ func (c *conn) moved() error {
 		return c.fail("look for the file", rc)
 	}
 	if *(*int32)(at(out)) != 0 {
-		return fmt.Errorf("%s: the file was moved, replaced or removed while it was open: put it back, with its -wal file, and run again", c.path)
+		return fmt.Errorf("%s: the file was moved, replaced or removed while it was open; put it back, with its -wal file, and run again", c.path)
 	}
 	return nil
 }
 
-// rollback ends a transaction, if SQLite has not done it because of an error.
+// rollback ends a transaction, if SQLite has not ended it after an error.
 func (c *conn) rollback() error {
 	if sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) != 0 {
 		return nil
@@ -171,11 +171,11 @@ func (c *conn) number(op, statement string) (n int64, err error) {
 	return n, err
 }
 
-// changes returns how many rows the last statement that changes some has changed.
+// changes returns the number of rows that the last INSERT, UPDATE or DELETE changed.
 func (c *conn) changes() int64 { return int64(sqlite3.Xsqlite3_changes(c.tls, c.db)) }
 
-// fail makes the error of a result code: the cause of the context where it was
-// interrupted, or waited in vain meanwhile, else of the class that the code belongs to.
+// fail makes the error of a result code. If the context is over, and the statement was
+// interrupted or waited in vain, that is the cause of the context; otherwise an *Error.
 func (c *conn) fail(op string, rc int32) error {
 	if code := rc & 0xff; (code == sqlite3.SQLITE_INTERRUPT || code == sqlite3.SQLITE_BUSY) && c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -200,6 +200,6 @@ func deref(p uintptr) uintptr { return *(*uintptr)(at(p)) }
 // view is memory of the library as a slice.
 func view(p uintptr, n int) []byte { return unsafe.Slice((*byte)(at(p)), n) }
 
-// at makes a pointer of an address in memory of the library, which the garbage
-// collector neither knows nor moves.
+// at makes a pointer of an address in memory of the library. The garbage collector does not
+// move that memory.
 func at(p uintptr) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), p) }

@@ -14,8 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// What is committed survives a loss of power, readers do not wait, and writers for five
-// seconds.
+// A commit survives a loss of power, readers do not wait, and writers wait for five seconds.
 func TestDurable(t *testing.T) {
 	inSession(t, open(t, filepath.Join(t.TempDir(), "x.db")), func(s *session, _ sink.Run) {
 		const full = 2
@@ -95,12 +94,12 @@ func TestReadOnly(t *testing.T) {
 	noError(t, err)
 	defer func() { noError(t, c.close()) }()
 	err = c.exec("test", "DELETE FROM links")
-	if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "allow writing") {
+	if _, ok := errors.AsType[*Error](err); !ok || !strings.Contains(err.Error(), "make the file and its directory writable") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// What is written to a file that has another name by now, or none, is not stored.
+// Nothing is committed to a file that was moved or removed.
 func TestFileMoved(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.db")

@@ -1,5 +1,5 @@
-// Package sqlite is the store in an SQLite file: for a first run that needs no
-// server, and for link sets that live on one machine.
+// Package sqlite is the store in an SQLite file: for a first run without a server, and for
+// sets of links that stay on one machine. It implements the contract of package sink.
 //
 //	CREATE TABLE links (
 //	  workspace_id TEXT NOT NULL, short_code TEXT NOT NULL, url_key BLOB NOT NULL,
@@ -8,59 +8,60 @@
 //	  PRIMARY KEY (workspace_id, short_code)) STRICT, WITHOUT ROWID
 //	CREATE UNIQUE INDEX links_url_key ON links (url_key)
 //
-// Times are UTC with microseconds in the form of SQLite's own CURRENT_TIMESTAMP,
-// "2025-03-04 05:06:07.890123", so that they compare with what an online
-// service stores by default. Texts compare by their bytes.
+// Times are UTC with microseconds, in the form of SQLite's CURRENT_TIMESTAMP:
+// "2025-03-04 05:06:07.890123". So they compare with the times that an online service
+// stores by default. Texts compare by their bytes.
 //
 // # The file
 //
-// The first Lock creates it; Open, Peek and Runs do not. Its application_id is
-// "bulk" in ASCII and its user_version that of the schema: a file with other
-// tables, another id or a newer version is refused with sink.ErrNotOurs. It is
-// in WAL mode, so that readers never wait for a load, with synchronous=FULL:
-// what is committed survives a loss of power. Beside it lie FILE-wal and FILE-shm while
-// somebody has it open, or was killed over it, and FILE.lock for good. VACUUM INTO and
-// the .backup of SQLite's shell copy it at any time; as files, it and FILE-wal may be
-// copied only when nobody has it open, since what moves from one to the other between
-// the two copies is missing, and the copy damaged. While nobody has it open, those who
-// may not write to it or to the folder can look, too, and leave nothing.
-// Nothing is committed to a file that was moved, replaced or removed meanwhile.
-// A process must not open and close the file by other means while a Store has it
-// open: closing a descriptor gives back the POSIX locks of the whole process.
+// The first Lock creates the file; Open, Peek and Runs do not. Its application_id is "bulk"
+// in ASCII, and its user_version is that of the schema. A file with other tables, another
+// application_id or a newer user_version is refused with sink.ErrNotOurs. The file is in WAL
+// mode, so readers never wait for a load, with synchronous=FULL, so a commit survives a loss
+// of power.
+//
+// FILE-wal and FILE-shm are beside the file while a process has it open, and after such a
+// process was killed. FILE.lock stays. VACUUM INTO, and .backup in SQLite's shell, copy a
+// database at any time. To copy FILE and FILE-wal as files is safe only while no process
+// has the database open: otherwise the copy may be damaged, because data moves from
+// FILE-wal to FILE between the two copies. While no process has it open, a user who may not
+// write to it or to its directory can also look at it, and leaves no files there.
+//
+// If the file was moved, replaced or removed while it was open, nothing more is committed to
+// it. While a Store has the file open, the process must not open and close it by other
+// means: to close any descriptor releases the POSIX locks of the whole process.
 //
 // # Locks
 //
-// SQLite has one writer at a time, so bulk runs exclude each other for the whole
-// database, whatever their workspaces: by flock on FILE.lock, which ends with
-// the process. The file says who holds it. Other writers may commit between our
-// transactions; one that holds the database longer than the busy timeout makes
-// a call fail with sink.ErrRetryable. That wait does not watch the context.
+// SQLite has one writer at a time. So bulk runs exclude each other for the whole database,
+// whatever their workspaces, by flock on FILE.lock, which ends with the process. The text
+// in that file says which process has the lock. Other writers may commit between our
+// transactions. If one of them holds the database for longer than the busy timeout (5
+// seconds), a call fails with sink.ErrRetryable. That wait ignores the context.
 //
 // # Loading
 //
-// Rows come in by statements of 100 rows, and transactions of 100,000 or of a
-// quarter of a second, for which other writers wait, into the table and its index at
-// once: with one workspace the keys ascend like the codes, both b-trees grow at
-// their ends, and a kill loses little. With several workspaces the keys go up and
-// down, and every transaction writes most of the index again. So they last two
-// seconds there, and a first load (the table is empty) of several is one transaction
-// that drops the index and makes it again after the last row, which takes a third of
-// the time. It needs the disk twice, once for the WAL, and the folder for temporary
-// files for the sort.
+// A statement inserts 100 rows. A transaction has up to 100,000 rows and takes up to a
+// quarter of a second, for which other writers wait. With one workspace, the keys ascend
+// like the codes: both b-trees grow at their ends, and if the process is killed, little is
+// lost. With several workspaces the keys go up and down, and each transaction writes most
+// of the index again. So a transaction takes up to two seconds there, and a first load
+// (the table is empty) is one transaction that drops the index and creates it again after
+// the last row. That takes a third of the time. It needs the disk space twice, once for
+// the WAL, and the directory for temporary files for the sort.
 //
-// A link whose code or key another writer has taken is passed over alone: its
-// neighbours stay, so that a run gets through however often that happens. (What a BEFORE
-// INSERT trigger of somebody did for it stays, too.)
+// A link is skipped if another writer has taken its code or its key; the others are
+// stored. So a run gets through, however often that happens. (The effects that a BEFORE
+// INSERT trigger of the user had for a skipped link stay, too.)
 //
 // # Memory
 //
-// A session takes 1 MiB for each Lookup that runs at the same time, until a Load
-// begins, which takes 32 MiB.
+// A session needs 1 MiB for each Lookup that runs at the same time, and 32 MiB from its
+// first Load on.
 //
 // # Below the driver
 //
-// The package calls modernc.org/sqlite/lib, the library below the driver for
-// database/sql: binding and reading values there allocates nothing, where the
-// driver allocates 7 times a row and a load takes 1.6 times as long. All of that
-// is in conn.go and stmt.go.
+// The package calls modernc.org/sqlite/lib, the library below the driver for database/sql.
+// There, to bind and to read values allocates nothing; the driver allocates 7 times a row,
+// and a load takes 1.6 times as long. All calls are in conn.go and stmt.go.
 package sqlite

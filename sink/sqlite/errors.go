@@ -2,14 +2,13 @@ package sqlite
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/linkforge/bulk/sink"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// An Error is what SQLite says about a call that failed. It wraps
-// sink.ErrRetryable or sink.ErrConflict where its code is of that class.
+// An Error is SQLite's error of a call. It wraps sink.ErrRetryable or sink.ErrConflict if
+// its code is of that class.
 type Error struct {
 	Op, Path string
 	Code     int // extended result code of SQLite
@@ -24,10 +23,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap tells the class. Only the loading of links meets a unique constraint; one
-// that somebody added, a trigger or a foreign key is not a conflict.
+// Unwrap returns the class of the error, or nil. Only a load meets a unique constraint.
 func (e *Error) Unwrap() error {
-	if e.unique() && e.ours() {
+	switch e.Code {
+	case sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE:
 		return sink.ErrConflict
 	}
 	switch e.Code & 0xff {
@@ -37,38 +36,26 @@ func (e *Error) Unwrap() error {
 	return nil
 }
 
-func (e *Error) unique() bool {
-	return e.Code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || e.Code == sqlite3.SQLITE_CONSTRAINT_UNIQUE
-}
+const copyIt = "; only to look, copy the database and its -wal file to a directory of your own while no program has it open"
 
-// ours tells whether the unique constraint that SQLite names by its columns is of bulk.
-func (e *Error) ours() bool {
-	return strings.HasSuffix(e.Message, ": links.workspace_id, links.short_code") || strings.HasSuffix(e.Message, ": links.url_key")
-}
-
-const copyIt = "; to look only, copy the database, with its -wal file, to a folder of your own while nobody has it open"
-
-// advice says what to do about it.
+// advice says what to do about the error. It may be "".
 func (e *Error) advice() string {
-	if e.unique() && !e.ours() {
-		return "a unique index that is not of bulk refuses a link; drop it"
-	}
 	if e.Code == sqlite3.SQLITE_IOERR_GETTEMPPATH {
-		return "there is no folder for SQLite's temporary files: set TMPDIR to one"
+		return "there is no directory for SQLite's temporary files; set TMPDIR to one"
 	}
 	switch e.Code & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return "another program holds the database; run again when it has ended"
+		return "another program has locked the database; run again when it has ended"
 	case sqlite3.SQLITE_FULL:
-		return "make room in the folder of the database and in that for temporary files, then run again"
+		return "make room in the directory of the database and in the one for temporary files, then run again"
 	case sqlite3.SQLITE_CORRUPT:
-		return "restore the file from a backup, or look at it with PRAGMA integrity_check"
+		return "restore the file from a backup, or check it with PRAGMA integrity_check"
 	case sqlite3.SQLITE_NOTADB:
-		return "choose another"
+		return "choose another file"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-		return "allow writing to the file and its folder" + copyIt
+		return "make the file and its directory writable" + copyIt
 	case sqlite3.SQLITE_CANTOPEN:
-		return "check that the folder exists and that it and the file may be read and written" + copyIt
+		return "check that the directory exists, and that it and the file may be read and written" + copyIt
 	case sqlite3.SQLITE_IOERR:
 		return "check the disk and its free space"
 	}

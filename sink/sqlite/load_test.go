@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,30 +38,12 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// An index that has what the table has not, as in a copy that was made file by file while
-// somebody wrote, refuses a link that nobody has: no conflict, since no look would find it.
-func TestIndexOutOfStep(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	links := makeLinks("w", 0, 10)
-	store := filled(t, path, links)
-	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = sql || ' WHERE 0' WHERE name = 'links_url_key'")(t, path)
-	execAll(fmt.Sprintf("DELETE FROM links WHERE short_code = '%s'", links[3].Code))(t, path)
-	execAll("PRAGMA writable_schema = 1", "UPDATE sqlite_schema SET sql = '"+createIndex+"' WHERE name = 'links_url_key'")(t, path)
-	inSession(t, store, func(s *session, run sink.Run) {
-		err := s.Load(context.Background(), run, oneChunk(links[3:4]))
-		if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "the database is damaged") {
-			t.Errorf("error %v", err)
-		}
-	}, "w")
-}
-
-// A trigger that refuses a link, or passes it over, is no conflict: looking again would
-// not help. One that writes elsewhere is no matter.
+// A link that a trigger refuses is not a conflict: another code would not help. A trigger
+// that writes elsewhere does no harm.
 func TestTrigger(t *testing.T) {
 	const seventh = " WHEN NEW.canonical_url LIKE '%0000007%' BEGIN "
 	for trigger, want := range map[string]string{
 		"CREATE TRIGGER no BEFORE INSERT ON links" + seventh + "SELECT RAISE(ABORT, 'not this one'); END": "not this one",
-		"CREATE TRIGGER no BEFORE INSERT ON links" + seventh + "SELECT RAISE(IGNORE); END":                "a trigger keeps it out",
 		"CREATE TRIGGER no AFTER INSERT ON links" + seventh + "UPDATE runs SET read = read + 1; END":      "",
 	} {
 		path := filepath.Join(t.TempDir(), "x.db")
@@ -76,20 +57,6 @@ func TestTrigger(t *testing.T) {
 				if want == "" || err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), want) {
 					t.Errorf("%d links: error %v, want %q", n, err, want)
 				}
-			}
-		}, "w")
-	}
-}
-
-// A link that an index of somebody else refuses is no conflict, whatever index that is.
-func TestIndexOfOthers(t *testing.T) {
-	for _, on := range []string{"run_id", "length(canonical_url)"} {
-		path := filepath.Join(t.TempDir(), "x.db")
-		ours("CREATE UNIQUE INDEX mine ON links ("+on+")")(t, path)
-		inSession(t, open(t, path), func(s *session, run sink.Run) {
-			err := s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10)))
-			if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "a unique index that is not of bulk") {
-				t.Errorf("%s: error %v", on, err)
 			}
 		}, "w")
 	}
@@ -133,7 +100,7 @@ func TestIndexAtEnd(t *testing.T) {
 	}
 }
 
-// What a trigger on the links ignores ends no load.
+// A load continues if a trigger on the links ignores a row.
 func TestTriggerThatIgnores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	store := open(t, path)

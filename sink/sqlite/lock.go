@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a waiting run tries again. A blocking flock could not
-// be cancelled.
+// lockPoll is the pause between two tries of a run that waits. A blocking flock could not be
+// cancelled.
 const lockPoll = 20 * time.Millisecond
 
-// lock takes the lock file, and writes into it who has it. The file stays when the lock
-// is given back. If somebody removes it all the same, whoever waited for it waits for
-// the new one instead, as that is what the next run locks. A file that is not a lock file
-// is not touched.
+// lock locks the lock file, and writes the name of this process into it. The file stays when
+// the lock is released. If somebody removes the file, a run that waited for it waits for
+// the new file, since the next run locks that one. A file that is not a lock file is not
+// changed.
 func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
@@ -43,8 +43,9 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 		return nil, errors.Join(err, f.Close())
 	}
 	if database, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err == nil {
-		// As SQLite makes its own files, so that all who may write the database can lock it.
-		// It fails for a file of somebody else, who did this for us.
+		// Like SQLite's own files, the lock file has the mode of the database: every user who
+		// may write the database can lock it. For another user's file this fails, but that user
+		// has done it.
 		_ = f.Chmod(database.Mode().Perm() | 0o600)
 	}
 	host, err := os.Hostname()
@@ -65,19 +66,19 @@ const (
 	maxLock    = 1024 // bytes of a lock file
 )
 
-// isLock refuses a file that is not what a run wrote, be it in part.
+// isLock refuses a file that no run wrote, as a whole or in part.
 func isLock(f *os.File, size int64) error {
 	head := make([]byte, min(size, int64(len(lockBegins))))
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return fmt.Errorf("read the lock file: %w", err)
 	}
 	if size > maxLock || !strings.HasPrefix(lockBegins, string(head)) {
-		return fmt.Errorf("%s is there and is not the lock file of a run: move it away, or name another database", f.Name())
+		return fmt.Errorf("%s exists, and is not the lock file of a run; move it away, or choose another database", f.Name())
 	}
 	return nil
 }
 
-// flock waits for the lock as the options say.
+// flock takes the lock, and waits for it unless the options say not to.
 func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -95,7 +96,7 @@ func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 			return fmt.Errorf("%s: %w: %s", f.Name(), sink.ErrLocked, holder(f))
 		case opts.Wait != nil:
 			opts.Wait(holder(f))
-			opts.Wait = nil // who waits is told once
+			opts.Wait = nil // call it once
 		}
 		select {
 		case <-ctx.Done():
@@ -104,11 +105,11 @@ func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 	}
 }
 
-// holder reads who has the lock. The holder may be about to write it.
+// holder reads which process has the lock. It may not have written its name yet.
 func holder(f *os.File) string {
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLock))
 	if s := strings.TrimSpace(string(b)); err == nil && s != "" {
 		return s
 	}
-	return "a process that has just taken it"
+	return "a process that has just taken the lock"
 }

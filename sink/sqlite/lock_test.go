@@ -24,7 +24,7 @@ func TestSymlink(t *testing.T) {
 	if want := filepath.Join(dir, "to", "x.db"); store.Files()[0] != want {
 		t.Errorf("path %s, want %s", store.Files()[0], want)
 	}
-	// Beside a link .. is the folder that what it leads to lies in.
+	// After a symbolic link, .. is the parent of the directory that it leads to.
 	noError(t, os.MkdirAll(filepath.Join(dir, "to", "deep"), 0o777))
 	noError(t, os.Symlink("to/deep", filepath.Join(dir, "deep")))
 	for _, name := range []string{"x.db", "new.db"} {
@@ -54,7 +54,7 @@ func TestHardLink(t *testing.T) {
 	open(t, path)
 }
 
-// Who may write the database may lock it.
+// A user who may write the database may lock it.
 func TestModeOfTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	inSession(t, open(t, path), func(*session, sink.Run) {}, "w")

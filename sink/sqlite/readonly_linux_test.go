@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asAuditor calls f as somebody who may read the folder of a database but not
-// write to it. f must not end the test.
+// asAuditor calls f as a user who may read the directory of a database but not write to it.
+// f must not end the test.
 func asAuditor(t *testing.T, path string, f func()) { asOther(t, path, 0o555, f) }
 
-// asOther calls f as somebody to whom the folder of a database gives these rights.
+// asOther calls f as a user with these rights to the directory of a database.
 // It is one of publicDir.
 func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	dir := filepath.Dir(path)
@@ -48,7 +48,7 @@ func asOther(t *testing.T, path string, rights os.FileMode, f func()) {
 	<-done
 }
 
-// publicDir is a new folder that asOther can let others get to.
+// publicDir is a new directory that asOther can open for other users.
 func publicDir(t *testing.T) string {
 	if os.Geteuid() == 0 {
 		t.Setenv("TMPDIR", "/tmp") // root's own may be for root alone
@@ -57,7 +57,7 @@ func publicDir(t *testing.T) string {
 	return t.TempDir()
 }
 
-// Who may not write to the folder can look nevertheless, and leaves nothing there.
+// A user who may not write to the directory can look, and leaves no files.
 func TestReadOnlyFolder(t *testing.T) {
 	path := filepath.Join(publicDir(t), "a?b#c%25.db")
 	filled(t, path, makeLinks("w", 0, 10))
@@ -84,8 +84,8 @@ func TestReadOnlyFolder(t *testing.T) {
 	})
 }
 
-// Who may write to the folder, but not to the file, leaves nothing there that would
-// keep its owner from writing.
+// A user who may write to the directory, but not to the file, leaves no files that would stop
+// the owner from writing.
 func TestReadOnlyFile(t *testing.T) {
 	path := filepath.Join(publicDir(t), "x.db")
 	filled(t, path, makeLinks("w", 0, 10))
@@ -100,10 +100,10 @@ func TestReadOnlyFile(t *testing.T) {
 		if runs, err := s.Runs(context.Background()); err != nil || len(runs) != 1 {
 			t.Errorf("runs %+v, %v", runs, err)
 		}
-		if _, err := s.Lock(context.Background(), nil, sink.LockOptions{}); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+		if _, err := s.Lock(context.Background(), nil, sink.LockOptions{}); err == nil || !strings.Contains(err.Error(), "no permission to write the file") {
 			t.Errorf("lock: %v", err)
 		}
-		if _, err := s.Undo(context.Background(), 1, sink.LockOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the file may not be written") {
+		if _, err := s.Undo(context.Background(), 1, sink.LockOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no permission to write the file") {
 			t.Errorf("undo: %v", err)
 		}
 		if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
@@ -125,7 +125,7 @@ func TestReadOnlyFolderWithWAL(t *testing.T) {
 	}
 	inSession(t, open(t, from), func(s *session, run sink.Run) { copied(from, path) }, "w")
 	asAuditor(t, path, func() {
-		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "copy the database, with its -wal file, to a folder of your own while nobody has it open") {
+		if _, err := Open(context.Background(), path); err == nil || !strings.Contains(err.Error(), "only to look, copy the database and its -wal file to a directory of your own while no program has it open") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -154,7 +154,7 @@ func TestReadOnlyFolderChanges(t *testing.T) {
 				go func() { written <- os.Chtimes(path, time.Time{}, time.Now().Add(time.Duration(i+1)*time.Hour)) }()
 				return errors.Join(<-written, failed)
 			})
-			if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "somebody wrote to it") || failed != nil && !errors.Is(err, failed) {
+			if !errors.Is(err, sink.ErrRetryable) || !strings.Contains(err.Error(), "another program wrote to the file") || failed != nil && !errors.Is(err, failed) {
 				t.Errorf("error %v", err)
 			}
 		}

@@ -3,19 +3,18 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
 )
 
-// timeForm has microseconds; times are stored in UTC.
+// timeForm is the form of times, which are in UTC.
 const timeForm = "2006-01-02 15:04:05.000000"
 
 func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
 
-// anyTime reads a time that another program may have written: as CURRENT_TIMESTAMP
-// does, without a fraction, or in a form of its own, for which it returns the zero time.
+// anyTime reads a time that another program may have written, perhaps without a fraction, as
+// CURRENT_TIMESTAMP does. For any other form it returns the zero time.
 func anyTime(text string) time.Time {
 	t, err := time.Parse(time.DateTime, text) // takes a fraction too
 	if err != nil {
@@ -24,23 +23,13 @@ func anyTime(text string) time.Time {
 	return t
 }
 
-// runOf reads the ID of a run. An integer of SQLite has 64 bits: one that is too large for
-// an ID becomes -1, which no run has.
-func runOf(s *stmt, column int) int32 {
-	n := s.int(column)
-	if n != int64(int32(n)) {
-		return -1
-	}
-	return int32(n)
-}
-
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
 		manifest_sha256, started_at, coalesce(finished_at, '') FROM runs `
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		runs = append(runs, sink.Run{
-			ID: runOf(s, 0), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
+			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
 			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)),
 		})
@@ -58,7 +47,7 @@ func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// openRun reads a run that can go on.
+// openRun reads a run. It fails if the run cannot continue.
 func (c *conn) openRun(id int32) (sink.Run, error) {
 	run, err := c.oneRun(id)
 	if err == nil {
@@ -87,9 +76,6 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 			if err != nil {
 				return err
 			}
-			if last >= math.MaxInt32 {
-				return fmt.Errorf("%s: no number is left for a run after %d", c.path, last)
-			}
 			run.ID = int32(last + 1)
 			return c.run("start run", "INSERT INTO runs (run_id, fingerprint, state, as_of, started_at) VALUES (?, ?, ?, ?, ?)",
 				run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started))
@@ -113,8 +99,8 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	return s.update(ctx, run, "state IN ('loaded', 'finished')", "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
 }
 
-// update changes the row of a run. It must meet the condition: an undo may have come
-// between two sessions. The parameters of set count from 2.
+// update changes the row of a run. The run must match the condition: between two sessions,
+// an undo may have deleted all or some of its links. The parameters of set count from 2.
 func (s *session) update(ctx context.Context, run sink.Run, condition, set string, args ...any) error {
 	return s.write(ctx, func(c *conn) error {
 		return c.transact("update run", func() error {
@@ -122,7 +108,7 @@ func (s *session) update(ctx context.Context, run sink.Run, condition, set strin
 				return err
 			}
 			if c.changes() != 1 {
-				return fmt.Errorf("%s: there is no run %d, or it was undone, at least in part", c.path, run.ID)
+				return fmt.Errorf("%s: there is no run %d, or all or some of its links were deleted by an undo", c.path, run.ID)
 			}
 			return nil
 		})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -40,51 +39,6 @@ func TestScanKey(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "url_key has 1") {
 			t.Errorf("%s: %v", key, err)
 		}
-	}
-}
-
-// A number of a run that has more than 32 bits is not cut to that of another, wherever it
-// is read.
-func TestRunTooLarge(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	links := makeLinks("w", 0, 1)
-	store := filled(t, path, links)
-	execAll("UPDATE links SET run_id = run_id + 4294967296; UPDATE runs SET run_id = run_id + 4294967296")(t, path)
-	got := map[string]int32{}
-	noError(t, store.Scan(context.Background(), func(l *sink.Stored) error { got["Scan"] = l.Run; return nil }))
-	runs, err := store.Runs(context.Background())
-	noError(t, err)
-	got["Runs"] = runs[0].ID
-	s, err := store.Peek(context.Background())
-	noError(t, err)
-	defer s.Close()
-	for name, code := range map[string][]byte{"by code": links[0].Code, "by key": []byte("?")} {
-		probe := sink.Probe{Workspace: links[0].Workspace, Code: code, Key: links[0].Key, Canonical: links[0].Canonical, WantRun: true}
-		noError(t, s.Lookup(context.Background(), []sink.Probe{probe}, func(f sink.Found) error { got[name] = f.Run; return nil }))
-	}
-	for _, name := range []string{"Scan", "Runs", "by code", "by key"} {
-		if id, ok := got[name]; !ok || id != -1 {
-			t.Errorf("%s: run %d, %v", name, id, ok)
-		}
-	}
-}
-
-// A run after the last that has a number is refused.
-func TestLastNumber(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.db")
-	ours("UPDATE runs SET run_id = 2147483646")(t, path)
-	store := open(t, path)
-	inSession(t, store, func(_ *session, run sink.Run) {
-		if run.ID != 2147483647 {
-			t.Errorf("run %d", run.ID)
-		}
-	}, "w")
-	s, err := store.Lock(context.Background(), []string{"w"}, sink.LockOptions{})
-	noError(t, err)
-	defer func() { noError(t, s.Close()) }()
-	run, err := s.Start(context.Background(), sink.Run{Fingerprint: "f", AsOf: asOf})
-	if err == nil || errors.Is(err, sink.ErrConflict) || !strings.Contains(err.Error(), "no number is left") {
-		t.Errorf("run %d, %v", run.ID, err)
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
 		var l sink.Stored
-		rows, created := 0, "" // as l.Created was written: the links of a run have all the same
+		rows, created := 0, "" // the text of l.Created: all links of a run have the same
 		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
 			FROM links ORDER BY workspace_id, short_code`, nil, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			l.Workspace, l.Code, l.Canonical, l.Original, l.Run = q.bytes(0), q.bytes(1), q.bytes(3), q.bytes(4), runOf(q, 5)
+			l.Workspace, l.Code, l.Canonical, l.Original, l.Run = q.bytes(0), q.bytes(1), q.bytes(3), q.bytes(4), int32(q.int(5))
 			key := q.bytes(2)
 			if len(key) != len(l.Key) {
-				return fmt.Errorf("%s: link %q of workspace %q: url_key has %d bytes", c.path, l.Code, l.Workspace, len(key))
+				return fmt.Errorf("%s: link %q in workspace %q: url_key has %d bytes, not 16", c.path, l.Code, l.Workspace, len(key))
 			}
 			l.Key = sink.Key(key)
 			if at := q.bytes(6); string(at) != created {

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/linkforge/bulk/sink"
 )
 
-// The file header says whose the file is, and which version of the schema.
+// The header of the file says that bulk made it, and the version of the schema.
 const (
 	applicationID = 0x62756c6b // "bulk"
 	version       = 1
@@ -45,8 +44,8 @@ CREATE TABLE runs (
   finished_at     TEXT
 ) STRICT;`
 
-// inspect reports whether the database has our schema; it does not if it is
-// empty. Whatever is not ours is sink.ErrNotOurs.
+// inspect reports whether the database has our schema; false means that it is empty. For
+// anything else the error is sink.ErrNotOurs.
 func (c *conn) inspect() (ours bool, err error) {
 	id, err := c.number("read application_id", "PRAGMA application_id")
 	if err != nil {
@@ -67,12 +66,12 @@ func (c *conn) inspect() (ours bool, err error) {
 	case id == 0 && v == 0 && len(names) == 0:
 		return false, nil
 	case id == 0 && v == 0 && slices.Contains(names, "links_url_key"):
-		return false, fmt.Errorf("%s: application_id is 0: %w, or was restored from an SQL dump, which leaves out what says so:"+
+		return false, fmt.Errorf("%s: application_id is 0: %w; if it was restored from an SQL dump, which loses that number, run"+
 			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, version)
 	case id != applicationID:
-		return false, fmt.Errorf("%s: application_id is %d, with %s: %w", c.path, id, some(names), sink.ErrNotOurs)
+		return false, fmt.Errorf("%s: application_id is %d: %w", c.path, id, sink.ErrNotOurs)
 	case v != version:
-		return false, fmt.Errorf("%s: schema version %d, this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
+		return false, fmt.Errorf("%s: its schema is version %d, and this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
 	}
 	for _, name := range []string{"links", "links_url_key", "runs"} {
 		if !slices.Contains(names, name) {
@@ -82,8 +81,7 @@ func (c *conn) inspect() (ours bool, err error) {
 	return true, nil
 }
 
-// glance is inspect in a transaction of its own: another process may be creating
-// the schema.
+// glance is inspect in a transaction, since another process may be creating the schema.
 func (c *conn) glance() (ours bool, err error) {
 	if err := c.exec("read schema", "BEGIN"); err != nil {
 		return false, err
@@ -92,19 +90,8 @@ func (c *conn) glance() (ours bool, err error) {
 	return ours, errors.Join(err, c.rollback())
 }
 
-// some names the first few of what a database holds.
-func some(names []string) string {
-	switch n := len(names); {
-	case n == 0:
-		return "no tables"
-	case n > 5:
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), n-5)
-	}
-	return strings.Join(names, ", ")
-}
-
-// create makes our schema in an empty database, and the database fit for a
-// load. The caller holds the lock of the bulk runs.
+// create creates our schema in an empty database, and sets its page size and WAL mode. The
+// caller holds the lock of the bulk runs.
 func (c *conn) create() error {
 	if _, err := c.inspect(); err != nil { // before anything is changed
 		return err
@@ -118,7 +105,7 @@ func (c *conn) create() error {
 		return err
 	}
 	if mode != "wal" {
-		return fmt.Errorf("%s: its file system cannot hold a database in WAL mode (the mode is %q); choose a local folder", c.path, mode)
+		return fmt.Errorf("%s: its file system does not support WAL mode (the mode is %q); choose a local directory", c.path, mode)
 	}
 	return c.transact("create schema", func() error {
 		if ours, err := c.inspect(); ours || err != nil {

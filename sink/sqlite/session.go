@@ -14,34 +14,28 @@ type session struct {
 	store      *Store
 	lock       *os.File // nil: the session can only look
 	workspaces int      // that it has locked
-	c          *conn    // nil: the session is closed
+	c          *conn
 
 	mu      sync.Mutex
-	readers []*reader // those that no Lookup uses now
+	readers []*reader // not in use by a Lookup
 }
 
 var _ sink.Session = (*session)(nil)
 
-var (
-	errPeek   = errors.New("the session was opened only to look")
-	errClosed = errors.New("the session is closed")
-)
+var errReadOnly = errors.New("this session cannot write: it was opened only to look, or is closed")
 
 // use runs f with the connection and the context of the call.
 func (s *session) use(ctx context.Context, f func(*conn) error) error {
-	if s.c == nil {
-		return errClosed
-	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	return s.c.during(ctx, func() error { return f(s.c) })
 }
 
-// write is use for a call that changes something.
+// write is use for a call that writes.
 func (s *session) write(ctx context.Context, f func(*conn) error) error {
-	if s.c != nil && s.lock == nil {
-		return errPeek
+	if s.lock == nil {
+		return errReadOnly
 	}
 	return s.use(ctx, f)
 }
@@ -80,7 +74,7 @@ func (s *session) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeReaders closes the readers that no Lookup uses.
+// closeReaders closes the readers that are not in use.
 func (s *session) closeReaders() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

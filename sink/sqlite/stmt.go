@@ -9,8 +9,8 @@ import (
 
 // A stmt is a prepared statement. Parameters count from 1, columns from 0.
 //
-// Bound bytes are copied into memory of the library that the statement owns and
-// that stays where it is until reset, so that SQLite need not copy them.
+// Bound bytes are copied into memory of the library that the statement owns. It stays where
+// it is until reset, so SQLite need not copy the bytes again.
 type stmt struct {
 	c    *conn
 	op   string // for errors
@@ -29,7 +29,7 @@ func (c *conn) prepare(op, statement string) (*stmt, error) {
 	return &stmt{c: c, op: op, p: deref(out)}, nil
 }
 
-// finalize ends the statement. Its error would be that of the last step.
+// finalize frees the statement. Its error would be the one of the last step.
 func (s *stmt) finalize() {
 	sqlite3.Xsqlite3_finalize(s.c.tls, s.p)
 	for _, p := range s.mems {
@@ -37,8 +37,8 @@ func (s *stmt) finalize() {
 	}
 }
 
-// step goes to the next row and reports whether there is one. After the last,
-// and after an error, the statement is reset.
+// step goes to the next row and reports whether there is one. After the last row, and after
+// an error, the statement is reset.
 func (s *stmt) step() (bool, error) {
 	rc := sqlite3.Xsqlite3_step(s.c.tls, s.p)
 	if rc == sqlite3.SQLITE_ROW {
@@ -52,14 +52,13 @@ func (s *stmt) step() (bool, error) {
 	return false, err
 }
 
-// reset makes the statement ready for other parameters, all of which must be
-// bound anew.
+// reset makes the statement ready to run again. All parameters must be bound again.
 func (s *stmt) reset() {
 	sqlite3.Xsqlite3_reset(s.c.tls, s.p)
 	s.mem = s.mem[:0]
 }
 
-// bind gives a parameter a value of an ordinary type.
+// bind binds a value of one of these types.
 func (s *stmt) bind(i int, v any) {
 	switch v := v.(type) {
 	case int32:
@@ -89,8 +88,8 @@ func (s *stmt) bindBlob(i int, blob []byte) {
 
 func (s *stmt) bindInt(i int, n int64) { sqlite3.Xsqlite3_bind_int64(s.c.tls, s.p, int32(i), n) }
 
-// keep copies b into the statement's memory and returns the address. A full
-// block stays until the end, since parameters point into it.
+// keep copies b into the statement's memory and returns the address. A full block stays until
+// finalize, since parameters point into it.
 func (s *stmt) keep(b []byte) uintptr {
 	at := len(s.mem)
 	if at+len(b) > cap(s.mem) || cap(s.mem) == 0 {

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	pageSize    = 8192            // a sixth less processor time for a load than 4096; 16384 gains no more
-	writerCache = 16 << 20        // of pages, each of which takes twice its size: the allocator of the library gives powers of two
-	readerCache = 512 << 10       // the same; 4 MiB make no Lookup faster: what one probe needs the next does, but for a leaf
+	pageSize    = 8192            // a load needs a sixth less processor time than with 4096; 16384 is no better
+	writerCache = 16 << 20        // of pages, each of which needs twice its size: the library allocates powers of two
+	readerCache = 512 << 10       // the same; with 4 MiB no Lookup is faster: neighbouring probes need the same pages, except a leaf
 	busyTimeout = 5 * time.Second // for another writer of the database
 )
 
 // A Store is an SQLite file, or the place for one. It is a sink.Store.
 type Store struct {
 	path   string        // absolute, symbolic links resolved, so that all agree on the lock file
-	busy   time.Duration // busyTimeout, but less in tests
-	txRows int           // rows of a transaction: transactionRows, but fewer in tests
-	txTime time.Duration // after which one is committed: transactionTime, but more or less in tests
+	busy   time.Duration // busyTimeout; less in tests
+	txRows int           // transactionRows; fewer in tests
+	txTime time.Duration // transactionTime; more or less in tests
 
 	mu    sync.Mutex
 	stats map[string]any
@@ -38,8 +38,9 @@ type Store struct {
 
 var _ sink.Store = (*Store)(nil)
 
-// Open checks that the path is a database of ours, an empty file, or a name in a
-// folder that is there. It creates nothing; whether it may be written, Lock tells.
+// Open checks that the path is a database of bulk, an empty file, or a new name in a
+// directory that exists. It creates nothing. Lock checks whether the file may be written. The
+// error wraps sink.ErrNotOurs if the file is another database.
 func Open(ctx context.Context, path string) (*Store, error) {
 	path, err := Resolve(path)
 	if err != nil {
@@ -52,17 +53,17 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Resolve makes the path of a database, be it there or not, absolute and free of symbolic
-// links.
+// Resolve makes the path of a database absolute, without symbolic links. The database need
+// not exist.
 func Resolve(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return "", fmt.Errorf("%s is a folder, not a database", path)
+		return "", fmt.Errorf("%s is a directory, not a database", path)
 	case err == nil && !info.Mode().IsRegular():
 		return "", fmt.Errorf("%s is not a regular file", path)
 	case err == nil && info.Sys().(*syscall.Stat_t).Nlink > 1: // lock and WAL go by the name
-		return "", fmt.Errorf("%s has other names, too (hard links): what is stored under one of them damages it under another", path)
+		return "", fmt.Errorf("%s has other names, too (hard links); to write to it by one name would damage it for the others", path)
 	case err == nil:
 		return physical(path)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -70,10 +71,10 @@ func Resolve(path string) (string, error) {
 	}
 	folder, name := filepath.Split(path)
 	if folder, err = physical(folder + "."); err != nil {
-		return "", fmt.Errorf("the folder of the database %s: %w", path, err)
+		return "", fmt.Errorf("the directory of the database %s: %w", path, err)
 	}
 	path = filepath.Join(folder, name)
-	if to, err := os.Readlink(path); err == nil { // the link is there, the database is not yet
+	if to, err := os.Readlink(path); err == nil { // the link exists, the database does not
 		if !filepath.IsAbs(to) {
 			to = folder + "/" + to
 		}
@@ -82,29 +83,29 @@ func Resolve(path string) (string, error) {
 	return path, nil
 }
 
-// physical makes the path of what is there absolute and free of symbolic links, also of
-// those that led to the working folder.
+// physical makes the path of an existing file or directory absolute, without symbolic links,
+// also without those that led to the working directory.
 func physical(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		dir, err := os.Getwd()
 		if err != nil {
 			return "", err
 		}
-		path = dir + "/" + path // not joined: .. would take the link away, and not what it leads to
+		path = dir + "/" + path // not joined: .. would remove a symbolic link rather than the directory that it leads to
 	}
 	return filepath.EvalSymlinks(path)
 }
 
 const lockSuffix = ".lock"
 
-// Files returns the names of the file and of those that may come to be beside it,
-// absolute and without symbolic links.
+// Files returns the absolute paths, without symbolic links, of the file and of the files that
+// may appear beside it.
 func (s *Store) Files() []string {
 	return []string{s.path, s.path + lockSuffix, s.path + "-wal", s.path + "-shm", s.path + "-journal"}
 }
 
-// existing opens a connection that only looks; without a database of ours yet
-// the error is sink.ErrMissing. The caller closes it.
+// existing opens a connection that only looks. If there is no database yet, the error is
+// sink.ErrMissing. The caller closes the connection.
 func (s *Store) existing(ctx context.Context) (*conn, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -151,9 +152,10 @@ func (s *Store) look(ctx context.Context, f func(*conn) error) error {
 	return err
 }
 
-// dialReader opens the file, whose state is info, to look only. If this user may not write
-// it, SQLite must not make files beside it, which its owner could not use: with no WAL or
-// journal there, the file is read as one that nobody changes, which close verifies.
+// dialReader opens the file, whose state is info, only to look. If this user may not write
+// the file, SQLite must not create files beside it, because the owner could not use them. If
+// there is no WAL or journal, the file is then read as one that does not change; close
+// checks that.
 func (s *Store) dialReader(info fs.FileInfo) (*conn, error) {
 	if unix.Access(s.path, unix.W_OK) == nil && unix.Access(filepath.Dir(s.path), unix.W_OK) == nil {
 		// A connection that cannot write would leave FILE-wal and FILE-shm behind.
@@ -171,7 +173,7 @@ func (s *Store) dialReader(info fs.FileInfo) (*conn, error) {
 	return c, err
 }
 
-// blank reports whether a file is not there or has no bytes.
+// blank reports whether a file does not exist or is empty.
 func blank(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
@@ -199,19 +201,19 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 	return &session{store: s, c: c, lock: f, workspaces: len(workspaces)}, nil
 }
 
-// writer opens the connection that writes, and creates what is missing. A file that may
-// not be written is not opened: SQLite would read it, and leave FILE-wal and FILE-shm
-// behind, which may not be written either and keep out those who may write the file.
+// writer opens the connection that writes, and creates a missing database. It does not open a
+// file that may not be written: SQLite would read it, and leave a FILE-wal and FILE-shm that
+// the owner of the file may not write.
 func (s *Store) writer(ctx context.Context) (*conn, error) {
 	if err := unix.Access(s.path, unix.W_OK); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: the file may not be written: %w", s.path, err)
+		return nil, fmt.Errorf("%s: no permission to write the file: %w", s.path, err)
 	}
 	c, err := dial(s.path, sqlite3.SQLITE_OPEN_READWRITE|sqlite3.SQLITE_OPEN_CREATE, s.busy)
 	if err != nil {
 		return nil, err
 	}
 	err = c.during(ctx, func() error {
-		// The WAL of a large load shall not stay as large.
+		// After a large load, SQLite cuts the WAL to the limit.
 		err := c.exec("set up", fmt.Sprintf("PRAGMA synchronous = FULL; PRAGMA journal_size_limit = %d; PRAGMA cache_size = %d",
 			64<<20, -writerCache>>10))
 		if err != nil {
@@ -231,8 +233,8 @@ func (s *Store) Runs(ctx context.Context) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// Stats implements sink.Store: rows and transactions of the last Load, whether it
-// made the index at the end, and how long it took.
+// Stats implements sink.Store: rows and transactions of the last Load, whether it created
+// the index at the end, and the seconds that it took.
 func (s *Store) Stats() map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,10 +11,9 @@ import (
 // undoPage is the number of links that one transaction of an Undo deletes.
 const undoPage = 10_000
 
-// Undo implements sink.Store. It reads the whole table, since no index is over
-// run_id.
+// Undo implements sink.Store. It reads the whole table, because there is no index on run_id.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
-	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create it
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create the file
 		return out, err
 	}
 	locked, err := s.Lock(ctx, nil, opts)
@@ -57,23 +56,22 @@ func (c *conn) oneRun(id int32) (sink.Run, error) {
 	return runs[0], nil
 }
 
-// referred is the error of a table that refers to the links: SQLite would delete them
-// all the same.
+// referred is an error if a table refers to the links: SQLite would delete them nevertheless.
 func (c *conn) referred() error {
 	return c.query("look for foreign keys", `SELECT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f
 		WHERE m.type = 'table' AND lower(f."table") = 'links' LIMIT 1`, nil, func(s *stmt) error {
-		return fmt.Errorf("%s: table %s has a foreign key to the links, and would be left with what is gone; drop it and undo again", c.path, s.string(0))
+		return fmt.Errorf("%s: table %s has a foreign key to the links, and its rows would be left without them; drop the key and undo again", c.path, s.string(0))
 	})
 }
 
-// deleteLinks deletes the links of a run that nobody changed, a page at a time
-// in the order of the primary key. With the first one the run is unfinished.
+// deleteLinks deletes the links of a run that nobody changed, a page at a time in the order
+// of the primary key. The first page sets the run to Loading.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)
 		AND (workspace_id, short_code) > (?2, ?3)`
 	workspace, code := "", ""
 	for {
-		// The end of a page may be far: other writers need not wait while it is looked for.
+		// The end of a page may be far. Other writers need not wait while it is looked for.
 		args, more := []any{run, workspace, code}, false
 		err := c.query("undo run", "SELECT workspace_id, short_code FROM (SELECT workspace_id, short_code"+own+
 			fmt.Sprintf(" ORDER BY 1, 2 LIMIT %d) ORDER BY 1 DESC, 2 DESC LIMIT 1", undoPage), args, func(s *stmt) error {
@@ -99,7 +97,7 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 	}
 }
 
-// listKept tells of the links that a run still has.
+// listKept calls kept for each link that the run still has, and counts them.
 func (c *conn) listKept(run int32, kept func(sink.Kept) error) (n int64, err error) {
 	err = c.query("list the links that stay", "SELECT workspace_id, short_code, updated_at FROM links WHERE run_id = ? ORDER BY 1, 2",
 		[]any{run}, func(s *stmt) error {

@@ -13,9 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Main runs the tests of a binary and then closes the server; it returns the
-// exit code. The tests and what they start see no variable of libpq but those
-// that they set: an address cannot undo PGSERVICE or PGOPTIONS.
+// Main runs the tests of a binary, closes the server and returns the exit code. It first
+// removes all PG* environment variables: an address cannot override PGSERVICE or PGOPTIONS.
 func (s *Server) Main(m *testing.M) int {
 	for _, v := range os.Environ() {
 		if strings.HasPrefix(v, "PG") {
@@ -31,9 +30,8 @@ func (s *Server) Main(m *testing.M) int {
 	return code
 }
 
-// Need starts the server if it does not run yet. Where there are no server
-// programs, it skips the test, or fails it if CI is set or BULK_TEST_POSTGRES
-// is "require": a machine that is meant to run these tests must not skip them.
+// Need starts the server if it is not running. If there are no server programs it skips the
+// test; if CI is set, or BULK_TEST_POSTGRES is "require", it fails the test.
 func (s *Server) Need(tb testing.TB) {
 	tb.Helper()
 	err := s.Start()
@@ -45,9 +43,9 @@ func (s *Server) Need(tb testing.TB) {
 	}
 }
 
-// Database makes a fresh database for a test and returns its address. options
-// follow CREATE DATABASE, as in "TEMPLATE template0 ENCODING 'SQL_ASCII'". The
-// database is dropped after the test.
+// Database creates a database for a test and returns its address. The options follow CREATE
+// DATABASE, as in "TEMPLATE template0 ENCODING 'SQL_ASCII'". The database is dropped after
+// the test.
 func (s *Server) Database(tb testing.TB, options ...string) (dsn string) {
 	tb.Helper()
 	s.Need(tb)
@@ -64,13 +62,13 @@ func (s *Server) Database(tb testing.TB, options ...string) (dsn string) {
 	return s.DSN(name)
 }
 
-// DSN is the address of a database, for the superuser, over the Unix socket.
-// Where it goes no variable of libpq changes, but for PGSERVICE. Like TCP, Port,
-// Socket and what runs SQL, it is for a server that has started.
-func (s *Server) DSN(database string) string { return s.dsn(s.folder, database) }
+// DSN is the address of a database for the superuser, over the Unix socket. No PG* variable
+// changes it, except PGSERVICE. The server must have started, as for TCP, Port, Socket and
+// the methods that run SQL.
+func (s *Server) DSN(database string) string { return s.dsn(s.dir, database) }
 
-// TCP is the address of a database by way of another host and port, as a proxy
-// on this machine has them. The server's own are 127.0.0.1 and [Server.Port].
+// TCP is the address of a database over a port of 127.0.0.1: [Server.Port], or that of a
+// proxy.
 func (s *Server) TCP(database string, port int) string {
 	return fmt.Sprintf("%s port=%d", s.dsn("127.0.0.1", database), port)
 }
@@ -80,12 +78,12 @@ func (s *Server) dsn(host, database string) string {
 		host, s.port, database)
 }
 
-// Port is the port of the server, on 127.0.0.1 if the options asked for TCP and
-// in the name of the socket, which is in the folder Socket.
+// Port is the port of the server: on 127.0.0.1 with Options.TCP, and in the name of the
+// socket.
 func (s *Server) Port() int { return s.port }
 
-// Socket is the folder of the server's Unix socket.
-func (s *Server) Socket() string { return s.folder }
+// Socket is the directory of the server's Unix socket.
+func (s *Server) Socket() string { return s.dir }
 
 // Exec runs SQL in a database as the superuser.
 func (s *Server) Exec(tb testing.TB, database, sql string) {
@@ -106,8 +104,8 @@ func (s *Server) ExecContext(ctx context.Context, database, sql string) error {
 	return err
 }
 
-// Terminate ends the backends of all connections to the server that match the
-// condition over pg_stat_activity, and returns their number.
+// Terminate ends the backends of all connections that match a condition over
+// pg_stat_activity, and returns their number.
 func (s *Server) Terminate(ctx context.Context, condition string) (n int, err error) {
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {

@@ -18,28 +18,28 @@ import (
 // ErrNoPrograms: initdb and pg_ctl are not on this machine.
 var ErrNoPrograms = errors.New("no PostgreSQL server programs: neither on PATH, nor by pg_config, nor in /usr/lib/postgresql")
 
-// programs finds the folder of the server's programs: on PATH, where pg_config
-// says, or the newest where Debian puts them.
+// programs finds the directory of the server's programs: on PATH, by pg_config, or the
+// newest version where Debian installs them.
 func programs() (string, error) {
-	var folders []string
+	var dirs []string
 	if path, err := exec.LookPath("initdb"); err == nil {
-		folders = append(folders, filepath.Dir(path))
+		dirs = append(dirs, filepath.Dir(path))
 	}
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
-		folders = append(folders, strings.TrimSpace(string(out)))
+		dirs = append(dirs, strings.TrimSpace(string(out)))
 	}
 	debian, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.SortFunc(debian, func(a, b string) int { return version(b) - version(a) })
-	for _, folder := range append(folders, debian...) {
-		if executable(folder, "initdb") && executable(folder, "pg_ctl") && executable(folder, "postgres") {
-			return folder, nil
+	for _, dir := range append(dirs, debian...) {
+		if executable(dir, "initdb") && executable(dir, "pg_ctl") && executable(dir, "postgres") {
+			return dir, nil
 		}
 	}
 	return "", ErrNoPrograms
 }
 
-// leastVersion is what the tests need: from it on not everybody may create tables in the
-// schema public, and settings that some look at are there since 14.
+// leastVersion is the oldest version that the tests work with. Before 15 every role may
+// create tables in the schema public; before 14 some settings that tests read do not exist.
 const leastVersion = 15
 
 // checkVersion refuses a cluster of an older server.
@@ -58,12 +58,12 @@ func version(bin string) int {
 	return n
 }
 
-func executable(folder, name string) bool {
-	info, err := os.Stat(filepath.Join(folder, name))
+func executable(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
 	return err == nil && info.Mode()&0o111 != 0
 }
 
-// unprivileged is the account to run the server under: the server refuses to
+// unprivileged is the account for the server if this process is root: the server refuses to
 // run as root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
@@ -76,16 +76,16 @@ func unprivileged() (*syscall.Credential, error) {
 			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
 		}
 	}
-	return nil, errors.New("root may not run a PostgreSQL server, and there is neither a user postgres nor nobody")
+	return nil, errors.New("root may not run a PostgreSQL server, and there is no user postgres or nobody")
 }
 
-// place is the folder that the server's folder is made in: where the options say,
-// or in memory where there is room and nothing needs to last, which makes databases
-// three times as fast to create.
+// place is the directory in which the server's directory is created: Options.Tmp, or in
+// memory if there is room and the server is not durable. In memory, creating a database
+// takes a third of the time.
 func place(opts Options, cred *syscall.Credential) (string, error) {
 	if opts.Tmp != "" {
 		if !suitable(opts.Tmp, cred) {
-			return "", fmt.Errorf("no server can be in %s: the name is long or needs quotes, or others may not get there", opts.Tmp)
+			return "", fmt.Errorf("no server can be in %s: the name is too long or needs quotes, or other users have no access", opts.Tmp)
 		}
 		return opts.Tmp, nil
 	}
@@ -98,7 +98,7 @@ func place(opts Options, cred *syscall.Credential) (string, error) {
 	return "/tmp", nil
 }
 
-// Memory is a folder in memory with room for what tests write; "": there is none.
+// Memory is a directory in memory with room for the files of tests, or "".
 func Memory() string {
 	const memory, room = "/dev/shm", 2 << 30
 	var fs syscall.Statfs_t
@@ -108,14 +108,14 @@ func Memory() string {
 	return memory
 }
 
-// suitable tells whether the name of a folder leaves room for that of a socket,
-// which may have 107 bytes, and needs no quotes, and the server's account can get
-// there.
+// suitable reports whether the name of a directory leaves room for the name of a socket,
+// which may have 107 bytes, and needs no quotes, and whether the server's account has
+// access.
 func suitable(dir string, cred *syscall.Credential) bool {
 	return len(dir) <= 64 && !strings.ContainsAny(dir, ` '"\,`) && (cred == nil || public(dir))
 }
 
-// public tells whether everybody can get to a folder.
+// public reports whether all users have access to a directory.
 func public(dir string) bool {
 	for {
 		info, err := os.Stat(dir)

@@ -1,10 +1,10 @@
 //go:build linux || darwin
 
-// Package pgtest runs a private, throw-away PostgreSQL server for tests and
-// benchmarks: a cluster in a fresh temporary folder that listens on a Unix
-// socket in that folder and is gone when the process that made it is, however
-// that ended. It never talks to a server somebody else runs: neither the
-// programs that it starts nor the addresses that it hands out look at PG*.
+// Package pgtest runs a private PostgreSQL server for tests and benchmarks. The server has
+// a new temporary directory and listens on a Unix socket there. When the process that
+// started it ends, in whatever way, the server stops and the directory is deleted. The
+// package never uses another server: the programs that it starts, and its addresses, ignore
+// the PG* environment variables.
 //
 //	var server = pgtest.New(pgtest.Options{})
 //
@@ -31,29 +31,28 @@ import (
 
 // Options of a server. The zero value is right for tests.
 type Options struct {
-	Durable  bool              // keep fsync and the like as a server has them by default: for benchmarks
-	Tmp      string            // folder that the server's is made in, which its account can get to; "": memory, or that of the system
-	TCP      bool              // listen on a free port of 127.0.0.1 too
-	Settings []string          // more of them, as name=value
-	HBA      []string          // lines that pg_hba.conf starts with; the rest trusts everybody
-	Files    map[string][]byte // that are put beside pg_hba.conf, for the settings to name
+	Durable  bool              // keep the defaults of fsync and full_page_writes, for benchmarks
+	Tmp      string            // where to create the server's directory; the server's account must have access; "": in memory, or where the system has temporary files
+	TCP      bool              // listen on a free port of 127.0.0.1, too
+	Settings []string          // more settings, as name=value
+	HBA      []string          // the first lines of pg_hba.conf; the other lines trust everybody
+	Files    map[string][]byte // files beside pg_hba.conf, for the settings
 	Disk     int64             // bytes of a file system for the tablespace [Disk], which [Server.Fill] fills and a stop of the server empties; 0: none
 }
 
-// A Server is a PostgreSQL server that this process owns. Its methods may be
-// called by several goroutines at once.
+// A Server is a PostgreSQL server that this process owns. It is safe for concurrent use.
 type Server struct {
 	opts Options
 
 	mu      sync.Mutex // guards all below
 	started bool
-	err     error // of the first start; it is not tried again
+	err     error // of the first start, which is not retried
 	bin     string
-	folder  string // the cluster is in its data, the socket in itself
+	dir     string // holds the socket, and the cluster in data
 	port    int
-	cred    *syscall.Credential // nil: this process's own
+	cred    *syscall.Credential // nil: the account of this process
 	watcher *exec.Cmd
-	hangUp  io.Closer // the pipe that tells the watcher that this process is gone
+	hangUp  io.Closer // a pipe; when it closes, the watcher stops the server
 	last    int       // number of the last database
 	mounts  bool      // the disk is a file system of its own
 }
@@ -61,8 +60,8 @@ type Server struct {
 // New returns a server that starts when it is first needed.
 func New(opts Options) *Server { return &Server{opts: opts} }
 
-// Start makes the cluster and starts the server, if that has not been done.
-// Without server programs on this machine the error wraps [ErrNoPrograms].
+// Start creates the cluster and starts the server, once. If this machine has no server
+// programs, the error wraps [ErrNoPrograms].
 func (s *Server) Start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,28 +74,26 @@ func (s *Server) Start() error {
 	return s.err
 }
 
-// Close stops the server and removes everything. A server that did not start
-// is closed already.
+// Close stops the server and deletes its directory. It does nothing if the server did not
+// start.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.remove()
 }
 
-// Stop stops the server at once, as a crash would: no checkpoint, every
-// connection cut.
+// Stop stops the server like a crash: without a checkpoint, and every connection is lost.
 func (s *Server) Stop() error { return s.control("stop", "-m", "immediate") }
 
-// Restart starts a stopped server again, over the same data and on the same
-// addresses.
+// Restart starts a stopped server again, with the same data and addresses.
 func (s *Server) Restart() error { return s.start() }
 
-// start starts the server by way of the wrapper, a command that runs another.
+// start starts the server. The wrapper, if any, is a command that runs another one.
 func (s *Server) start(wrapper ...string) error {
 	if s.mounts {
 		wrapper = append([]string{"unshare"}, s.mount()...)
 	}
-	return s.run(append(wrapper, s.pgctl("start", "-l", filepath.Join(s.folder, "log"))...)...)
+	return s.run(append(wrapper, s.pgctl("start", "-l", filepath.Join(s.dir, "log"))...)...)
 }
 
 func (s *Server) create() error {
@@ -111,10 +108,10 @@ func (s *Server) create() error {
 	if err != nil {
 		return err
 	}
-	if s.folder, err = os.MkdirTemp(tmp, "pgtest"); err != nil {
+	if s.dir, err = os.MkdirTemp(tmp, "pgtest"); err != nil {
 		return err
 	}
-	for _, step := range []func() error{func() error { return s.give(s.folder) }, s.watch, s.initdb, s.checkVersion, s.configure, s.disk} {
+	for _, step := range []func() error{func() error { return s.give(s.dir) }, s.watch, s.initdb, s.checkVersion, s.configure, s.disk} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -125,28 +122,28 @@ func (s *Server) create() error {
 			break
 		}
 		if !s.opts.TCP || tries == 5 {
-			return err // otherwise somebody else may have got the port first
+			return err // otherwise another process may have taken the port
 		}
 	}
 	if s.opts.Disk == 0 {
 		return nil
 	}
-	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskFolder()+"'")
+	return s.ExecContext(context.Background(), "postgres", "CREATE TABLESPACE "+Disk+" LOCATION '"+s.diskDir()+"'")
 }
 
-// initdb makes the cluster.
+// initdb creates the cluster.
 func (s *Server) initdb() error {
 	command := []string{filepath.Join(s.bin, "initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"}
 	if !s.opts.Durable {
 		command = append(command, "--no-sync")
 	}
 	if s.opts.Disk > 0 {
-		command = append(command, "--wal-segsize=1") // shorter than a limited file
+		command = append(command, "--wal-segsize=1") // shorter than the limit of a file, see limited
 	}
 	return s.run(command...)
 }
 
-func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 // listen chooses the addresses.
 func (s *Server) listen() (err error) {
@@ -161,7 +158,7 @@ func (s *Server) listen() (err error) {
 	return s.set("listen_addresses='"+listen+"'", "port="+strconv.Itoa(s.port))
 }
 
-// set appends settings; the last of a name counts.
+// set appends settings. The last one of a name counts.
 func (s *Server) set(settings ...string) error {
 	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -171,11 +168,11 @@ func (s *Server) set(settings ...string) error {
 	return errors.Join(err, conf.Close())
 }
 
-// configure writes the settings and the files, and puts the HBA lines in front.
+// configure writes the settings and the files, and puts the HBA lines before the others.
 func (s *Server) configure() error {
-	settings := []string{"unix_socket_directories='" + s.folder + "'", "unix_socket_permissions=0777"}
+	settings := []string{"unix_socket_directories='" + s.dir + "'", "unix_socket_permissions=0777"}
 	if !s.opts.Durable {
-		// synchronous_commit stays: a server that was killed must remember.
+		// synchronous_commit stays on: a server that was killed must keep its commits.
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}
 	if err := s.set(append(settings, s.opts.Settings...)...); err != nil {
@@ -198,7 +195,7 @@ func (s *Server) configure() error {
 	return nil
 }
 
-// give makes the server's account the owner of a file or folder.
+// give makes the server's account the owner of a file or directory.
 func (s *Server) give(path string) error {
 	if s.cred == nil {
 		return nil
@@ -206,12 +203,12 @@ func (s *Server) give(path string) error {
 	return os.Chown(path, int(s.cred.Uid), int(s.cred.Gid))
 }
 
-// watch starts the process that ends the server and removes the folder once
-// this process has closed its pipe or is dead. It has a process group of its
-// own, so that Ctrl-C does not reach it.
+// watch starts a process that stops the server and deletes its directory when this process
+// has closed the pipe or is dead. The watcher has its own process group, so Ctrl-C does not
+// stop it.
 func (s *Server) watch() error {
 	const script = `read -r _; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"`
-	cmd := s.command("/bin/sh", "-c", script, "pgtest", filepath.Join(s.bin, "pg_ctl"), s.folder)
+	cmd := s.command("/bin/sh", "-c", script, "pgtest", filepath.Join(s.bin, "pg_ctl"), s.dir)
 	cmd.SysProcAttr.Setpgid = true
 	pipe, err := cmd.StdinPipe()
 	if err != nil {
@@ -227,10 +224,10 @@ func (s *Server) watch() error {
 func (s *Server) remove() error {
 	if s.watcher != nil {
 		s.hangUp.Close()
-		s.watcher.Wait() // it tells whether there was a server to stop, which does not matter
+		s.watcher.Wait() // an error says only that no server was running
 		s.watcher = nil
 	}
-	return os.RemoveAll(s.folder) // the server's account may not take it out of a folder of root's
+	return os.RemoveAll(s.dir) // the server's account may not delete it from a directory of root
 }
 
 func (s *Server) control(verb string, args ...string) error { return s.run(s.pgctl(verb, args...)...) }
@@ -239,11 +236,11 @@ func (s *Server) pgctl(verb string, args ...string) []string {
 	return append([]string{filepath.Join(s.bin, "pg_ctl"), verb, "-s", "-w", "-t", "300", "-D", s.data()}, args...)
 }
 
-// run runs a command for the server; its output is in the error.
+// run runs a command for the server. The error has its output.
 func (s *Server) run(command ...string) error {
 	cmd := s.command(command[0], command[1:]...)
-	// Not a pipe: the server inherits it from pg_ctl and keeps it open.
-	out, err := os.CreateTemp(s.folder, "output")
+	// Not a pipe: the server would inherit it from pg_ctl and keep it open.
+	out, err := os.CreateTemp(s.dir, "output")
 	if err != nil {
 		return err
 	}
@@ -252,7 +249,7 @@ func (s *Server) run(command ...string) error {
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
 		said, _ := os.ReadFile(out.Name())
-		log, _ := os.ReadFile(filepath.Join(s.folder, "log"))
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 		return fmt.Errorf("%s: %w: %s%s", strings.Join(command, " "), err, bytes.TrimSpace(said), tail(log))
 	}
 	return nil
@@ -260,11 +257,11 @@ func (s *Server) run(command ...string) error {
 
 func tail(log []byte) []byte { return bytes.TrimSpace(log[max(0, len(log)-2000):]) }
 
-// command prepares a program that runs under the server's account, in its
-// folder, without PG* variables.
+// command prepares a program that runs under the server's account, in its directory, without
+// PG* variables.
 func (s *Server) command(path string, args ...string) *exec.Cmd {
 	cmd := exec.Command(path, args...)
-	cmd.Dir = s.folder
+	cmd.Dir = s.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "LC_") && !strings.HasPrefix(v, "LANG") {
@@ -274,7 +271,7 @@ func (s *Server) command(path string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// freePort finds a port that nobody listens on now.
+// freePort finds a port that no process listens on now.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -64,8 +64,9 @@ func TestDatabasesAreFresh(t *testing.T) {
 	}
 }
 
-// The variables of whoever runs the tests do not reach them.
+// The tests do not see the variables of the user that runs them.
 func TestVariablesOfLibpq(t *testing.T) {
+	t.Parallel()
 	server.Need(t)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDatabasesAreFresh$")
 	cmd.Env = append(os.Environ(), "PGSERVICE=nobody's", "PGOPTIONS=-c search_path=nowhere")
@@ -86,6 +87,7 @@ func orphan() {
 }
 
 func TestServerDiesWithItsParent(t *testing.T) {
+	t.Parallel()
 	server.Need(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "PGTEST_ORPHAN=1")
@@ -122,7 +124,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// The name of the server's folder stands in addresses and settings.
+// The name of the server's directory is part of addresses and settings.
 func TestPlaceNeedsNoQuotes(t *testing.T) {
 	for name, want := range map[string]string{"/var/tmp": "/var/tmp", "/a b": "/tmp", "/it's": "/tmp", `/a\b`: "/tmp", "/a,b": "/tmp"} {
 		t.Setenv("TMPDIR", name)
@@ -135,7 +137,7 @@ func TestPlaceNeedsNoQuotes(t *testing.T) {
 	}
 }
 
-// What was made of a server that could not be started, or is too old, is gone.
+// A server that could not be started, or is too old, leaves no files.
 func TestFailedStartLeavesNothing(t *testing.T) {
 	server.Need(t)
 	old := reachable(t)
@@ -159,7 +161,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// reachable makes a folder that others may get to, and take nothing away from.
+// reachable creates a directory that other users may read.
 func reachable(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "")
