@@ -30,7 +30,7 @@ func (s *Sorter) divide(ctx context.Context, b *Bucket, byContent bool) error {
 		parts, bounds = parts[1:], bounds[1:]
 	}
 	for i := range bounds {
-		bounds[i].forget()
+		bounds[i].content = bytes.Clone(bounds[i].content[:0])
 	}
 	for i := range parts {
 		if i > 0 {

@@ -248,19 +248,13 @@ func (s *Sorter) Locate(group uint32, key uint64) int {
 	return i
 }
 
-// A bound is a position in the order. Without content it is the lowest of its
-// group and key.
+// A bound is a position in the order. Without content it is the lowest one of its
+// group and key. The bounds between buckets tell only whether they have content: it is
+// empty, so that no record is kept in memory.
 type bound struct {
 	group   uint32
 	key     uint64
 	content []byte
-}
-
-// forget drops the content: of the bounds of buckets only matters whether they have one.
-func (b *bound) forget() {
-	if b.content != nil {
-		b.content = []byte{}
-	}
 }
 
 // compareBounds compares by group and key alone.
