@@ -169,28 +169,27 @@ func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context
 // one goroutine, while others load what follows.
 func (d *differ) inGroups(ctx context.Context, s *extsort.Sorter, cells int, visit func(group, rest []byte) error, finish func(group []byte) error) error {
 	var group []byte // empty: none
-	if err := s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {
-		defer b.Release()
-		for i := range b.Len() {
-			rest := b.Record(i)
-			for range cells {
-				_, rest = cutCell(rest)
-			}
-			if head := b.Record(i)[:len(b.Record(i))-len(rest)]; !bytes.Equal(head, group) {
-				if len(group) > 0 {
-					if err := finish(group); err != nil {
-						return err
-					}
-				}
-				group = append(group[:0], head...)
-			}
-			if err := visit(group, rest); err != nil {
-				return err
-			}
+	records := s.Cursor(ctx, d.cfg.Workers)
+	defer records.Close()
+	for records.Next() {
+		rest := records.Record()
+		for range cells {
+			_, rest = cutCell(rest)
 		}
-		return nil
-	}); err != nil || len(group) == 0 {
-		return err
+		if head := records.Record()[:len(records.Record())-len(rest)]; !bytes.Equal(head, group) {
+			if len(group) > 0 {
+				if err := finish(group); err != nil {
+					return err
+				}
+			}
+			group = append(group[:0], head...)
+		}
+		if err := visit(group, rest); err != nil {
+			return err
+		}
+	}
+	if records.Err() != nil || len(group) == 0 {
+		return records.Err()
 	}
 	return finish(group)
 }

@@ -130,12 +130,12 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"rows again": v.fileRun,
 		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims)
 			return err
 		},
 		"rest of the store": func(ctx context.Context) error {
 			v.cfg.Store = &ailing{lists: 1}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: one}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{Cursor: one.Cursor(ctx, 0), v: v}}, v.claims)
 			return err
 		},
 		"store again": func(ctx context.Context) error {

@@ -132,20 +132,25 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	defer m.Close()
 	links := &linkCursor{ctx: ctx, w: v.newChecker(m, v.sorted == nil), rows: m.Next}
 	if v.sorted != nil {
-		links.rows = v.newSortedReader(m).Next
+		sorted := v.newSortedReader(ctx, m)
+		defer sorted.rows.Close()
+		links.rows = sorted.Next
 	}
 	s := &slotChecker{verifier: v, links: links}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
-	err = v.claims.InOrder(ctx, 0, func(_ int, b *extsort.Bucket) error {
-		defer b.Release()
-		return s.bucket(b)
-	})
-	if err == nil {
+	claims := v.claims.Cursor(ctx, 0)
+	defer claims.Close()
+	for claims.Next() {
+		if err := s.claim(claims.Group(), claims.Record()); err != nil {
+			return err
+		}
+	}
+	if claims.Err() == nil {
 		s.closeLine()
 	}
-	return err
+	return claims.Err()
 }
 
 // A linkCursor moves over the links of the mapping that have their code of salt 0.
@@ -199,37 +204,21 @@ func (c *linkCursor) next() error {
 	return context.Cause(c.ctx)
 }
 
-// A claimCursor moves over sorted claims, until the context ends.
+// A claimCursor moves over sorted claims. It stays at a claim until next is called.
 type claimCursor struct {
-	ctx    context.Context
-	v      *verifier
-	sorted *extsort.Sorter
-	bucket *extsort.Bucket
-	loaded int // buckets so far
-	i      int // in bucket
-	known  bool
-	err    error
-	claim  claim
-	group  string
+	*extsort.Cursor
+	v     *verifier
+	known bool // there is a claim in hand
+	claim claim
+	group string
 }
 
 // more reports whether there is a claim, which is then in claim and group.
 func (c *claimCursor) more() bool {
-	for !c.known {
-		if c.bucket != nil && c.i < c.bucket.Len() {
-			c.claim, c.group, c.known = decodeClaim(c.bucket.Record(c.i)), c.v.groups.name(c.bucket.Group(c.i)), true
-			c.i++
-			break
-		}
-		c.close()
-		if c.err = cmp.Or(c.err, context.Cause(c.ctx)); c.err != nil || c.loaded == c.sorted.Buckets() {
-			return false
-		}
-		c.bucket, c.err = c.sorted.Load(c.loaded)
-		c.loaded++
-		c.i = 0
+	if !c.known && c.Next() {
+		c.claim, c.group, c.known = decodeClaim(c.Record()), c.v.groups.name(c.Group()), true
 	}
-	return true
+	return c.known
 }
 
 func (c *claimCursor) next() { c.known = false }
@@ -237,11 +226,4 @@ func (c *claimCursor) next() { c.known = false }
 // compare compares the claim in hand with a link, by workspace and code.
 func (c *claimCursor) compare(l *sink.Stored) int {
 	return cmp.Or(strings.Compare(c.group, string(l.Workspace)), bytes.Compare(c.claim.code, l.Code))
-}
-
-func (c *claimCursor) close() {
-	if c.bucket != nil {
-		c.bucket.Release()
-		c.bucket = nil
-	}
 }

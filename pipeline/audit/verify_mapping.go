@@ -37,9 +37,12 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	v.checkColumns(v.mapping, m.Carried, v.carriedNames(m))
 	rows := rowReader(m)
 	if v.run.order == report.InputOrder {
-		if rows, err = v.sortMapping(ctx, m); err != nil {
+		sorted, err := v.sortMapping(ctx, m)
+		if err != nil {
 			return err
 		}
+		defer sorted.rows.Close()
+		rows = sorted
 	}
 	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
 	if err != nil {

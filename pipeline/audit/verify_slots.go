@@ -26,17 +26,15 @@ type slotChecker struct {
 	elsewhere []byte // the URL of the last link that has another code
 }
 
-// bucket checks the claims of a bucket. A code may go on in the next one.
-func (s *slotChecker) bucket(b *extsort.Bucket) error {
-	for i := range b.Len() {
-		c := decodeClaim(b.Record(i))
-		if !s.known || b.Group(i) != s.group || !bytes.Equal(c.code, s.code) {
-			if err := s.turn(b.Group(i), c.code); err != nil {
-				return err
-			}
+// claim checks the next claim.
+func (s *slotChecker) claim(group uint32, rec []byte) error {
+	c := decodeClaim(rec)
+	if !s.known || group != s.group || !bytes.Equal(c.code, s.code) {
+		if err := s.turn(group, c.code); err != nil {
+			return err
 		}
-		s.check(&c)
 	}
+	s.check(&c)
 	return nil
 }
 

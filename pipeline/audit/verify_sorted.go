@@ -62,7 +62,7 @@ func compareRows(a, b []byte) int {
 
 // sortMapping checks that the mapping is in the order of the input, and returns its
 // rows in that of the sort, so far as the rows tell.
-func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
+func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (*sortedReader, error) {
 	v.sorted = v.newSorter(compareRows)
 	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (ro
 	if err := v.sorted.Finish(ctx); err != nil {
 		return nil, err
 	}
-	r := v.newSortedReader(m)
+	r := v.newSortedReader(ctx, m)
 	r.checks = true
 	return r, nil
 }
@@ -108,23 +108,21 @@ const (
 // A sortedReader reads the rows that sort filed. If it checks, it also sees that
 // no row of a URL comes before its link in the order of the sort.
 type sortedReader struct {
-	w       *checker // its row is that in hand, its old one the first of the URL
-	checks  bool
-	buckets int // loaded so far
-	bucket  *extsort.Bucket
-	i       int    // the next record of the bucket
-	group   uint32 // of the old row
+	w      *checker // its row is that in hand, its old one the first of the URL
+	checks bool
+	rows   *extsort.Cursor
+	group  uint32 // of the old row
 }
 
-func (v *verifier) newSortedReader(m *report.MappingReader) *sortedReader {
-	return &sortedReader{w: v.newChecker(m, false)}
+func (v *verifier) newSortedReader(ctx context.Context, m *report.MappingReader) *sortedReader {
+	return &sortedReader{w: v.newChecker(m, false), rows: v.sorted.Cursor(ctx, 0)}
 }
 
 // Read implements rowReader.
 func (s *sortedReader) Read(b *report.MappingBlock) error {
 	b.Reset(len(s.w.carried))
 	for size := 0; b.Len() < sortedRows && size < sortedBytes; {
-		rec, group, err := s.load()
+		rec, err := s.load()
 		if err != nil {
 			if b.Len() > 0 {
 				err = eof(err)
@@ -135,7 +133,7 @@ func (s *sortedReader) Read(b *report.MappingBlock) error {
 		b.Append(&s.w.row.MappingRow)
 		b.Faults = append(b.Faults, faults...)
 		if s.checks {
-			s.check(group)
+			s.check(s.rows.Group())
 		}
 		size += len(rec)
 	}
@@ -144,7 +142,7 @@ func (s *sortedReader) Read(b *report.MappingBlock) error {
 
 // Next returns the next row as MappingReader.Next does.
 func (s *sortedReader) Next() (*report.MappingRow, error) {
-	rec, _, err := s.load()
+	rec, err := s.load()
 	if err != nil {
 		return nil, err
 	}
@@ -154,25 +152,16 @@ func (s *sortedReader) Next() (*report.MappingRow, error) {
 	return &s.w.row.MappingRow, nil
 }
 
-// load returns the next record, good until the next call, and its group. At the end the
-// error is io.EOF.
-func (s *sortedReader) load() (rec []byte, group uint32, err error) {
-	for s.bucket == nil || s.i == s.bucket.Len() {
-		if s.bucket != nil {
-			keep(&s.w.old.MappingRow)
-			s.bucket.Release()
-		}
-		s.bucket, s.i = nil, 0
-		if s.buckets == s.w.sorted.Buckets() {
-			return nil, 0, io.EOF
-		}
-		if s.bucket, err = s.w.sorted.Load(s.buckets); err != nil {
-			return nil, 0, err
-		}
-		s.buckets++
+// load returns the next record, valid until the next call. At the end the error is
+// io.EOF.
+func (s *sortedReader) load() ([]byte, error) {
+	if s.rows.Last() {
+		keep(&s.w.old.MappingRow)
 	}
-	s.i++
-	return s.bucket.Record(s.i - 1), s.bucket.Group(s.i - 1), nil
+	if !s.rows.Next() {
+		return nil, cmp.Or(s.rows.Err(), io.EOF)
+	}
+	return s.rows.Record(), nil
 }
 
 // decode fills in the row in hand, as appendRow wrote it, and returns its faults.

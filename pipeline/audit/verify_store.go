@@ -44,8 +44,8 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}
-	defer c.wanted.close()
+	c := &storeChecker{verifier: v, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}
+	defer c.wanted.Close()
 	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 
 // listAgain meets the links of the store with other wanted ones.
 func (v *verifier) listAgain(ctx context.Context, wanted *extsort.Sorter, all bool) error {
-	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: wanted}, all: all}
-	defer c.wanted.close()
+	c := &storeChecker{verifier: v, wanted: &claimCursor{Cursor: wanted.Cursor(ctx, 0), v: v}, all: all}
+	defer c.wanted.Close()
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 	if c.all && !found && l.Run == c.runID && c.runID != 0 {
 		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runID, " that its mapping has not as created"), string(l.Code))
 	}
-	return c.wanted.err
+	return c.wanted.Err()
 }
 
 // rest are the wanted links after the last of the store.
@@ -221,7 +221,7 @@ func (c *storeChecker) rest() error {
 	for ; c.wanted.more(); c.wanted.next() {
 		c.missing()
 	}
-	return c.wanted.err
+	return c.wanted.Err()
 }
 
 func (c *storeChecker) missing() {

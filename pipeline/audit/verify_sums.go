@@ -161,25 +161,23 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 	}
 	var run, input rowSums
 	var at uint64
-	err := v.rows.InOrder(ctx, 0, func(_ int, b *extsort.Bucket) error {
-		defer b.Release()
-		for j := range b.Len() {
-			if key := b.Key(j); key != at {
-				v.compareSums(at, &run, &input)
-				run, input, at = rowSums{}, rowSums{}, key
-			}
-			if s := decodeSums(b.Record(j)); s.input {
-				input = s
-			} else {
-				run = s
-			}
+	rows := v.rows.Cursor(ctx, 0)
+	defer rows.Close()
+	for rows.Next() {
+		if key := rows.Key(); key != at {
+			v.compareSums(at, &run, &input)
+			run, input, at = rowSums{}, rowSums{}, key
 		}
-		return nil
-	})
-	if err == nil {
+		if s := decodeSums(rows.Record()); s.input {
+			input = s
+		} else {
+			run = s
+		}
+	}
+	if rows.Err() == nil {
 		v.compareSums(at, &run, &input)
 	}
-	return err
+	return rows.Err()
 }
 
 // compareSums compares a row of the run with that of the input. Without a mapping

@@ -10,8 +10,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// A Bucket is a stretch of the order. It belongs to its sorter, and between Load
-// and Release it may be read by any number of goroutines.
+// A Bucket is a stretch of the order. It belongs to its sorter. Between Load and
+// Release it may be read by any number of goroutines.
 type Bucket struct {
 	s       *Sorter
 	stretch         // in chunks or in extents, all of it
@@ -20,8 +20,7 @@ type Bucket struct {
 	room    *room // that it was loaded into
 }
 
-// A room is the memory that buckets are sorted in, and loaded into, one after the
-// other.
+// A room is memory that buckets are loaded into and sorted in, one after the other.
 type room struct {
 	buf     []byte
 	chunks  [][]byte
@@ -61,7 +60,7 @@ func (b *Bucket) Touch(from, to int) {
 		at := b.chunks[e.ref>>offsetBits][e.ref&(1<<offsetBits-1)*align:]
 		sum += at[0] + at[min(64, len(at)-1)] + at[min(128, len(at)-1)]
 	}
-	runtime.KeepAlive(sum) // lest the reads be left out
+	runtime.KeepAlive(sum) // so that the reads are not left out
 }
 
 // Search returns the index of the first record that is not before this group
@@ -80,15 +79,16 @@ func (b *Bucket) content(e entry) []byte {
 	return content
 }
 
-// Load returns bucket i in order. Different buckets may be loaded at once, one
-// by one goroutine. The error is that of the spill file.
+// Load returns bucket i with its records in order. Different buckets may be loaded at
+// once, but the same one only by one goroutine at a time. The caller must release it.
+// The error is that of the spill file.
 func (s *Sorter) Load(i int) (*Bucket, error) {
 	b := &s.buckets[i]
 	if b.sorted {
 		return b, nil
 	}
 	if b.extents == nil {
-		r := s.takeRoom()
+		r := s.rooms.Get().(*room)
 		b.enterAll()
 		b.sort(r)
 		b.sortEqual()
@@ -103,52 +103,9 @@ func (s *Sorter) Load(i int) (*Bucket, error) {
 	return loaded, err
 }
 
-// InOrder visits all buckets in order. While one is visited, up to ahead of those that
-// follow are loaded. The visitor releases the bucket. The visits end with the first error,
-// which is that of the visitor, that of the spill file, or the cause that ended ctx.
-func (s *Sorter) InOrder(ctx context.Context, ahead int, visit func(i int, b *Bucket) error) error {
-	if !s.finished {
-		panic("extsort: InOrder before Finish")
-	}
-	type loaded struct {
-		bucket *Bucket
-		err    error
-	}
-	var loading []chan loaded
-	defer func() {
-		for _, l := range loading {
-			if l := <-l; l.err == nil {
-				l.bucket.Release()
-			}
-		}
-	}()
-	for i, begun := 0, 0; i < s.Buckets(); i++ {
-		for ; begun < min(i+1+ahead, s.Buckets()); begun++ {
-			number, done := begun, make(chan loaded, 1)
-			loading = append(loading, done)
-			go func() {
-				b, err := s.Load(number)
-				done <- loaded{b, err}
-			}()
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		l := <-loading[0]
-		loading = loading[1:]
-		if l.err != nil {
-			return l.err
-		}
-		if err := visit(i, l.bucket); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// LoadHeads is Load of a bucket of which only Config.Head bytes of each record are
-// needed: much less is read of one that has heads on disk. Its records are in order
-// but for those of one group and key, whose order is not known.
+// LoadHeads loads a bucket of which only the first Config.Head bytes of each record are
+// needed. If the heads are on disk, it reads only them, which is much less. The records
+// are in order by group and key; those of the same key come in any order.
 func (s *Sorter) LoadHeads(i int) (*Bucket, error) {
 	b := &s.buckets[i]
 	if b.heads == nil {
@@ -163,7 +120,7 @@ func (b *Bucket) read(extents []extent) (*Bucket, error) {
 	for _, e := range extents {
 		size += e.size
 	}
-	r := b.s.takeRoom()
+	r := b.s.rooms.Get().(*room)
 	buf := r.bytes(size)
 	loaded := &Bucket{s: b.s, stretch: stretch{chunks: r.chunks[:0], count: b.count, size: int64(size)}, entries: slices.Grow(r.entries[:0], b.count), room: r}
 	for at := 0; at < size; at += chunkSize {
@@ -183,20 +140,12 @@ func (b *Bucket) read(extents []extent) (*Bucket, error) {
 	return loaded, nil
 }
 
-// Release gives back what Load needed. Records may not be used any more.
+// Release gives back the memory of a loaded bucket. Its records may not be used any
+// more.
 func (b *Bucket) Release() {
 	if b.room != nil {
 		b.s.giveBack(b.room)
 		b.room = nil
-	}
-}
-
-func (s *Sorter) takeRoom() *room {
-	select {
-	case r := <-s.rooms:
-		return r
-	default:
-		return &room{}
 	}
 }
 
@@ -206,13 +155,10 @@ func (s *Sorter) giveBack(r *room) {
 	if int64(cap(r.buf))/2 > s.loadable() {
 		r.buf, r.chunks = nil, nil // which refer to it
 	}
-	select {
-	case s.rooms <- r:
-	default:
-	}
+	s.rooms.Put(r)
 }
 
-// bytes returns n bytes.
+// bytes returns n bytes of the room.
 func (r *room) bytes(n int) []byte {
 	if cap(r.buf) < n {
 		r.buf = fsys.NewBlock(n + n/8) // the next bucket may be a little larger
@@ -221,14 +167,14 @@ func (r *room) bytes(n int) []byte {
 }
 
 // scan visits the records of a bucket on disk, each valid during the call. It ends with
-// the context, or with the first error of the spill file, be it of reading these records or
-// of writing what the visits make of them.
+// the context, or with the first error of the spill file, also one of writing, since the
+// visits may write.
 func (b *Bucket) scan(ctx context.Context, visit func(h header, content []byte)) error {
 	for _, e := range b.extents {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := b.s.takeRoom()
+		r := b.s.rooms.Get().(*room)
 		records, err := b.s.spill.read(e, r.bytes(e.size))
 		if err == nil {
 			each(records, visit)
@@ -241,8 +187,7 @@ func (b *Bucket) scan(ctx context.Context, visit func(h header, content []byte))
 	return nil
 }
 
-// enterAll makes the entries of a bucket in memory. Those of one that was split are
-// there.
+// enterAll makes the entries of a bucket in memory, unless split has made them.
 func (b *Bucket) enterAll() {
 	if b.entries != nil {
 		return
@@ -277,23 +222,64 @@ func (b *Bucket) enter(ref int, records []byte) {
 	}
 }
 
-// split divides the bucket into at most n of about the same size, with the
-// bounds between them.
-func (b *Bucket) split(n int) (parts []Bucket, bounds []bound) {
+// split makes smaller buckets of a range in memory: by key, and where keys do not
+// divide it well enough, by content.
+func (s *Sorter) split(b *Bucket) {
 	b.enterAll()
+	n := b.shares()
 	sample := make([]bound, 0, 64*n)
 	for i := 0; i < len(b.entries); i += max(len(b.entries)/(64*n), 1) {
 		sample = append(sample, b.entries[i].bound())
 	}
-	bounds = b.s.quantiles(sample, n)
-	parts = make([]Bucket, len(bounds)+1)
-	for i := range parts {
-		parts[i] = Bucket{s: b.s, stretch: stretch{chunks: b.chunks, size: b.size / int64(len(parts))}, entries: []entry{}}
+	bounds := s.quantiles(sample, n)
+	if len(bounds) < 2 { // all but a few have one key
+		s.cut(b)
+		return
 	}
+	parts := make([][]entry, len(bounds)+1)
 	for _, e := range b.entries {
-		part := &parts[b.s.rangeOf(bounds, e.bound())]
-		part.entries = append(part.entries, e)
-		part.count++
+		i := s.rangeOf(bounds, e.bound())
+		parts[i] = append(parts[i], e)
 	}
-	return parts, bounds
+	if len(parts[0]) == 0 { // the lowest bound is that of the least record
+		parts, bounds = parts[1:], bounds[1:]
+	}
+	for i := range parts {
+		if i > 0 {
+			s.bounds = append(s.bounds, bounds[i-1])
+		}
+		if part := b.part(parts[i]); part.large() {
+			s.cut(&part)
+		} else {
+			s.buckets = append(s.buckets, part)
+		}
+	}
+}
+
+// cut sorts a range in memory and makes buckets of it, each of about as many records.
+func (s *Sorter) cut(b *Bucket) {
+	b.sort(&room{})
+	b.sortEqual()
+	rows := b.count/b.shares() + 1
+	for from := 0; from < b.count; from += rows {
+		if from > 0 {
+			at, last := b.entries[from].bound(), b.entries[from-1].bound()
+			if s.compareBounds(at, last) == 0 {
+				at.content = []byte{}
+			}
+			s.bounds = append(s.bounds, at)
+		}
+		part := b.part(b.entries[from:min(from+rows, b.count)])
+		part.sorted = true
+		s.buckets = append(s.buckets, part)
+	}
+}
+
+// shares returns how many buckets a large range in memory becomes.
+func (b *Bucket) shares() int { return max(b.count/smallBucket, int(b.size/smallBytes)) + 1 }
+
+// part returns a bucket of some records of one in memory.
+func (b *Bucket) part(entries []entry) Bucket {
+	mean := b.size / int64(b.count)
+	return Bucket{s: b.s, stretch: stretch{chunks: b.chunks, count: len(entries), size: mean * int64(len(entries))}, entries: entries}
 }

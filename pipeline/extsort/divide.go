@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// divide distributes a bucket on disk that is too large to load over smaller
-// ones, as often as necessary. Where keys do not tell its records apart, their
-// contents do; only a single record stays as large as it is.
+// divide distributes a bucket on disk that is too large to load over smaller ones, as
+// often as necessary. It divides by key, and by content where too many records have the
+// same key. Only single records and those of equal content are not divided.
 func (s *Sorter) divide(ctx context.Context, b *Bucket, byContent bool) error {
 	n := int(2*b.size/s.loadable()) + 2
 	bounds, err := s.sampleBounds(ctx, b, n, byContent)
@@ -25,12 +25,12 @@ func (s *Sorter) divide(ctx context.Context, b *Bucket, byContent bool) error {
 		return err
 	}
 	if parts[0].count == 0 {
-		// The lowest bound is that of the least record. By key alone it would part what
-		// the bound before the bucket joins.
+		// The lowest bound is that of the least record. If it has no content, the bucket
+		// would not be Joined to the one before it, but may have to be.
 		parts, bounds = parts[1:], bounds[1:]
 	}
 	for i := range bounds {
-		bounds[i].forget()
+		bounds[i].content = bytes.Clone(bounds[i].content[:0])
 	}
 	for i := range parts {
 		if i > 0 {

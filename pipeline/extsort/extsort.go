@@ -1,16 +1,20 @@
-// Package extsort orders records by group, key and content, in memory or, past
-// a bound, on disk. It knows nothing of what they mean.
+// Package extsort sorts records by group, key and content, in memory or, past a
+// bound, on disk. It does not know what they mean.
 //
-// Records are distributed over range buckets while they are written: splitters
-// are taken from a sample of the first records, so that afterwards each bucket
-// is sorted by itself, by any goroutine, and the buckets follow each other in
-// order. Past Config.Memory the chunks that hold the records move to a spill
-// file, while the writing goes on; there is no merge. Neither the splitters nor
-// the number of writers nor the memory show in the order.
+// While records are written, they are distributed over ranges of the order, which
+// become the buckets. The bounds of the ranges come from a sample of the first
+// records. So the buckets follow each other in order, and each can be sorted by
+// itself, by any goroutine; there is no merge. Records past Config.Memory move to a
+// spill file while the writing continues. The order does not depend on the bounds, the
+// number of writers or the memory.
 //
-// The life of a sorter: [New]; a [Writer] for each goroutine; Finish; then Load
-// and Release of each bucket, as often as wanted; Close. What would lose records
-// panics: Reserve after Finish, a second Finish, and InOrder before it.
+// A range that got far more records than others is made into several buckets when the
+// writing has ended: by group and key, or by content where many records have the same
+// key. Only a large record, or on disk many of equal content, make a large bucket.
+//
+// The life of a sorter: [New]; a [Writer] for each goroutine; one call of Finish, when
+// all have written; then Load and Release of each bucket, or a [Cursor], as often as
+// wanted; Close, when all have read. Calls in another order may lose records.
 package extsort
 
 import (
@@ -24,13 +28,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// Config tells a Sorter the order: by group, then key, then content. Both functions
-// must be there: New panics without.
+// Config tells a Sorter the order: by group, then key, then content. CompareGroups and
+// Compare are required.
 type Config struct {
 	// CompareGroups orders groups. It must be safe for concurrent use.
 	CompareGroups func(a, b uint32) int
 	// Compare orders the contents of records of one group and key. It must be
-	// safe for concurrent use, and total: no two records may be equal.
+	// safe for concurrent use. Records that it calls equal come in any order.
 	Compare func(a, b []byte) int
 	// Head is how many bytes of their contents are kept apart for LoadHeads; 0: none.
 	Head int
@@ -40,56 +44,57 @@ type Config struct {
 	Memory int64
 	// Loads is the most buckets that are loaded at once; 0: 1.
 	Loads int
-	// TempDir is the folder of the spill file; "": that of the system.
+	// TempDir is the directory of the spill file; "": that of the system.
 	TempDir string
 	FS      fsys.FS // nil: that of the system
-	// Room, which may be nil, is asked whether there is room for so many bytes in TempDir
-	// before Finish writes them a second time, in smaller buckets; its error is that of Finish.
+	// Room is called before Finish writes records on disk a second time, in smaller
+	// buckets, and returns an error if TempDir has no room for so many bytes. Finish
+	// then returns this error. May be nil.
 	Room func(need int64) error
 }
 
 const (
-	// sampleSize is the number of records from which a writer takes splitters,
-	// if it is the first to have as many.
+	// sampleSize is the number of records from which the first writer that has so
+	// many makes the splitters.
 	sampleSize = 1 << 14
 	// sampleBytes is the same for records that are long.
 	sampleBytes = 8 << 20
 	// rangeBuckets is the number of ranges that records are distributed over.
 	rangeBuckets = 512
-	// smallBucket is the number of records below which neighbouring ranges
-	// become one bucket, and the least that is worth splitting again.
+	// smallBucket is the number of records below which neighbouring ranges become
+	// one bucket, and about that of the buckets that a large range becomes.
 	smallBucket = 1 << 12
 	// smallBytes is the same for records that are long.
 	smallBytes = 2 << 20
 )
 
-// A Sorter takes records from writers and gives them back in order.
+// A Sorter takes records from writers and returns them in order.
 type Sorter struct {
 	cfg       Config
 	arenaSize int
-	mu        sync.Mutex // guards splitters, writers and, for them, finished
+	mu        sync.Mutex // guards splitters and writers before Finish
 	splitters *splitters // nil: not made yet
 	writers   []*Writer
-	finished  bool
 	spill     *spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
-	rooms     chan *room   // that no bucket is in
-	size      int64        // of what was written
+	rooms     sync.Pool    // of *room, that no bucket is in
+	size      int64        // of all records, once Finish has been called
+	count     int64        // the number of these
 	buckets   []Bucket
 	bounds    []bound // bounds[i] is the lowest position that belongs to buckets[i+1]
 }
 
 // New returns an empty sorter.
 func New(cfg Config) *Sorter {
-	if cfg.CompareGroups == nil || cfg.Compare == nil {
-		panic("extsort: a sorter without CompareGroups or Compare")
-	}
 	arena := int64(mostArena)
 	if cfg.Memory > 0 {
 		arena = min(arena, max(cfg.Memory, chunkSize))
 	}
 	cfg.Loads = max(cfg.Loads, 1)
-	return &Sorter{cfg: cfg, arenaSize: int(arena), spill: newSpill(fsys.Or(cfg.FS), cfg.TempDir), rooms: make(chan *room, cfg.Loads)}
+	return &Sorter{
+		cfg: cfg, arenaSize: int(arena), spill: newSpill(fsys.Or(cfg.FS), cfg.TempDir),
+		rooms: sync.Pool{New: func() any { return new(room) }},
+	}
 }
 
 // NewWriter returns a writer for one goroutine. Safe for concurrent use.
@@ -97,42 +102,29 @@ func (s *Sorter) NewWriter() *Writer {
 	w := &Writer{s: s}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.finished {
-		w.end()
-	}
 	s.writers = append(s.writers, w)
 	s.spill.direct.Store(s.cfg.Memory >= int64(len(s.writers))*rangeBuckets*directExtent)
 	return w
 }
 
-// mustBeOpen panics after Finish. The caller has the lock.
-func (s *Sorter) mustBeOpen() {
-	if s.finished {
-		panic("extsort: Finish was called before")
-	}
-}
-
-// Close gives back the spill file. It must be called on every way out. What would use
-// the file afterwards is an fs.ErrClosed, for a writer that of Err.
+// Close deletes the spill file. It must be called, also after an error, once nobody
+// writes or reads any more.
 func (s *Sorter) Close() error { return s.spill.close() }
 
 // Spilled returns the number of bytes that were written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill.size.Load() }
 
-// Size returns the number of bytes of all records, with their heads, once they are
-// written.
+// Size returns the number of bytes of all records, with their heads, once Finish has
+// been called.
 func (s *Sorter) Size() int64 { return s.size }
 
-// Held returns about how many bytes of memory its records take.
+// Held returns about how many bytes of memory the records take now.
 func (s *Sorter) Held() int64 { return s.held.Load() }
 
-// Finish ends the writing and forms the buckets. No writer may be used any more.
-// The error is that of the spill file, or the cause of the end of the context.
+// Finish ends the writing and makes the buckets. No writer may be used any more.
+// The error is that of the spill file or of Config.Room, or the cause of the end of
+// the context.
 func (s *Sorter) Finish(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mustBeOpen()
-	s.finished = true
 	if s.splitters == nil {
 		s.splitters = s.choose(s.writers)
 	}
@@ -143,18 +135,19 @@ func (s *Sorter) Finish(ctx context.Context) error {
 	}
 	for i := range ranges {
 		s.size += ranges[i].size
+		s.count += int64(ranges[i].count)
 	}
 	return s.form(ctx, ranges, s.splitters.bounds)
 }
 
-// collect takes the ranges out of some writers, whose memory then is nobody's but
-// the ranges'. If anything was spilled, all is.
+// collect takes the ranges out of some writers, which keep no memory. If anything was
+// spilled, all is.
 func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) {
 	for _, w := range writers {
 		w.distribute(split) // may be the first to spill
 	}
 	spilled := s.Spilled() > 0
-	ranges := make([]Bucket, len(split.bounds)+1)
+	ranges := slices.Repeat([]Bucket{{s: s}}, len(split.bounds)+1)
 	for _, w := range writers {
 		if spilled {
 			s.held.Add(-w.arenas)
@@ -167,22 +160,19 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 			for _, chunk := range t.chunks {
 				t.size += int64(len(chunk))
 			}
-			ranges[i].s = s
 			ranges[i].join(t)
 		}
 		*w = Writer{s: s}
-		w.end()
 	}
 	return ranges, s.spill.wait()
 }
 
 // form makes buckets of a convenient size: small neighbours are joined, and a
-// range that got far more than its share, as when the input is itself sorted by
-// group, is split again.
+// range that got far more than its share is split. That happens if the input is
+// itself sorted by group, or if many records have the same key.
 func (s *Sorter) form(ctx context.Context, ranges []Bucket, bounds []bound) error {
-	total, divided := 0, int64(0)
+	divided := int64(0)
 	for i := range ranges {
-		total += ranges[i].count
 		if ranges[i].unloadable() {
 			divided += ranges[i].size
 		}
@@ -192,7 +182,6 @@ func (s *Sorter) form(ctx context.Context, ranges []Bucket, bounds []bound) erro
 			return err
 		}
 	}
-	large := max(8*total/len(ranges), 16*smallBucket)
 	for i := range ranges {
 		r := &ranges[i]
 		if i > 0 {
@@ -208,10 +197,8 @@ func (s *Sorter) form(ctx context.Context, ranges []Bucket, bounds []bound) erro
 			if err := s.divide(ctx, r, false); err != nil {
 				return err
 			}
-		case r.count > large && r.extents == nil:
-			parts, inner := r.split(r.count/smallBucket + 1)
-			s.buckets = append(s.buckets, parts...)
-			s.bounds = append(s.bounds, inner...)
+		case r.large():
+			s.split(r)
 		default:
 			s.buckets = append(s.buckets, *r)
 		}
@@ -231,26 +218,27 @@ func (s *Sorter) loadable() int64 {
 // unloadable reports whether a range is on disk and has to be divided.
 func (b *Bucket) unloadable() bool { return b.extents != nil && b.size > b.s.loadable() }
 
-// Len returns the number of records.
-func (s *Sorter) Len() (n int64) {
-	for i := range s.buckets {
-		n += int64(s.buckets[i].count)
-	}
-	return n
+// large reports whether a range is in memory and has to be split.
+func (b *Bucket) large() bool {
+	return b.extents == nil && (int64(b.count) > max(8*b.s.count/rangeBuckets, 16*smallBucket) || b.size > max(8*b.s.size/rangeBuckets, 16*smallBytes))
 }
 
-// Buckets returns their number, which depends on the writers and the memory.
+// Len returns the number of records, once Finish has been called.
+func (s *Sorter) Len() int64 { return s.count }
+
+// Buckets returns the number of buckets, which depends on the writers and the memory.
 func (s *Sorter) Buckets() int { return len(s.buckets) }
 
-// Count returns the number of records of bucket i, which need not be loaded.
+// Count returns the number of records of bucket i, without loading it.
 func (s *Sorter) Count(i int) int { return s.buckets[i].count }
 
-// Joined reports whether bucket i may begin with records of the group and key
-// that the bucket before it ends with: they are too many for one bucket.
+// Joined reports whether bucket i may begin with the group and key that the bucket
+// before it ends with, since their records are too many for one bucket. If it is false,
+// no group and key is in both.
 func (s *Sorter) Joined(i int) bool { return i > 0 && s.bounds[i-1].content != nil }
 
-// Locate returns the first bucket in which records of this group and key are, if
-// there are any.
+// Locate returns the first bucket that may have records of this group and key. More of
+// them may be in those that follow, as long as these are Joined.
 func (s *Sorter) Locate(group uint32, key uint64) int {
 	at := bound{group: group, key: key}
 	i, _ := slices.BinarySearchFunc(s.bounds, at, s.compareBounds)
@@ -260,20 +248,13 @@ func (s *Sorter) Locate(group uint32, key uint64) int {
 	return i
 }
 
-// A bound is a position in the order. Without content it is the lowest of its
-// group and key.
+// A bound is a position in the order. Without content it is the lowest one of its
+// group and key. The bounds between buckets tell only whether they have content: it is
+// empty, so that no record is kept in memory.
 type bound struct {
 	group   uint32
 	key     uint64
 	content []byte
-}
-
-// forget drops the content, of which nobody asks any more what it is, only whether
-// there is one.
-func (b *bound) forget() {
-	if b.content != nil {
-		b.content = []byte{}
-	}
 }
 
 // compareBounds compares by group and key alone.

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+	"sync"
 )
 
-// sort puts the entries in order by group and key, which need not touch the
-// records. It and sortEqual are stable, so the records of a URL that repeats by the
-// million come to the second as they were written, which is in a few ascending runs.
+// sort puts the entries in order by group and key, without a look at the records. It
+// and sortEqual are stable: if millions of records have the same key, sortEqual gets
+// them as they were written, which often is in a few ascending runs.
 func (b *Bucket) sort(r *room) {
-	if oneGroup(b.entries) {
+	if !slices.ContainsFunc(b.entries, func(e entry) bool { return e.group != b.entries[0].group }) {
 		sortByKey(b.entries, r)
 	} else {
 		mergeRuns(b.entries, func(x, y *entry) int { return b.s.compareBounds(x.bound(), y.bound()) })
@@ -30,15 +31,6 @@ func (b *Bucket) sortEqual() {
 		}
 		i = end
 	}
-}
-
-func oneGroup(entries []entry) bool {
-	for i := range entries {
-		if entries[i].group != entries[0].group {
-			return false
-		}
-	}
-	return true
 }
 
 // sortByKey sorts by key alone: one counting pass puts each entry about where it
@@ -88,12 +80,27 @@ func sortByKey(entries []entry, r *room) {
 	}
 }
 
-// shortRun is the length below which an ascending run is made longer by insertion.
-const shortRun = 16
+const (
+	// shortRun is the length below which an ascending run is made longer by insertion.
+	shortRun = 16
+	// longSort is the length above which the halves are sorted by two goroutines.
+	longSort = 1 << 15
+)
 
 // mergeRuns is a natural merge sort, stable: with k ascending runs it makes about
 // n · log k comparisons.
 func mergeRuns(entries []entry, compare func(x, y *entry) int) {
+	if n := len(entries); n > longSort {
+		a, b := entries[:n/2], entries[n/2:]
+		var first sync.WaitGroup
+		first.Go(func() { mergeRuns(a, compare) })
+		mergeRuns(b, compare)
+		first.Wait()
+		if compare(&a[len(a)-1], &b[0]) > 0 {
+			merge(entries, slices.Clone(a), b, compare)
+		}
+		return
+	}
 	var few [8]int
 	ends := few[:0] // of the runs
 	for start := 0; start < len(entries); start = ends[len(ends)-1] {
@@ -127,7 +134,7 @@ func mergeRuns(entries []entry, compare func(x, y *entry) int) {
 	}
 }
 
-// merge merges a and b, of equal ones those of a first.
+// merge merges a and b; of equal entries those of a come first. b may be the end of out.
 func merge(out, a, b []entry, compare func(x, y *entry) int) {
 	for len(a) > 0 && len(b) > 0 {
 		if compare(&b[0], &a[0]) < 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -53,10 +52,9 @@ type spill struct {
 	once    sync.Once
 	file    fsys.File
 	size    atomic.Int64
-	blocks  chan []byte // memory that nothing is written from; nil: not made yet. Closed with the file
+	blocks  chan []byte // memory that nothing is written from; nil: not made yet
 	writing sync.WaitGroup
 	failed  atomic.Pointer[error]
-	closing sync.Once
 }
 
 func newSpill(fs fsys.FS, dir string) *spill {
@@ -82,15 +80,13 @@ func (p *spill) fail(doing string, err error) {
 
 // open makes the file.
 func (p *spill) open() {
-	p.once.Do(func() {
-		file, err := p.fs.Temp(p.dir)
-		if err != nil {
-			p.fail("make", err)
-			return
-		}
-		file.Direct(p.direct.Load())
-		p.file = file
-	})
+	file, err := p.fs.Temp(p.dir)
+	if err != nil {
+		p.fail("make", err)
+		return
+	}
+	file.Direct(p.direct.Load())
+	p.file = file
 }
 
 // wait waits until all is written, and returns the first error.
@@ -99,39 +95,29 @@ func (p *spill) wait() error {
 	return p.err()
 }
 
-// close may be called while others write or read, who are told by an error.
-func (p *spill) close() (err error) {
-	p.closing.Do(func() {
-		p.fail("use", fs.ErrClosed)
-		p.once.Do(func() {}) // no file is made any more
-		for range spillBlocks {
-			<-p.blocks // nothing is being written
-		}
-		close(p.blocks)
-		if p.file == nil {
-			return
-		}
-		if err = p.file.Close(); err != nil {
-			err = fmt.Errorf("close the spill file: %w", fsys.Cause(err))
-		}
-	})
-	return err
+// close waits until all is written, and gives the file back.
+func (p *spill) close() error {
+	p.writing.Wait()
+	if p.file == nil {
+		return nil
+	}
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("close the spill file: %w", fsys.Cause(err))
+	}
+	return nil
 }
 
 // write begins to write an extent of these chunks and, if head is not 0, one of the
 // heads of their records. The chunks may be used again. Safe for concurrent use.
 func (p *spill) write(chunks [][]byte, head int) (records, heads extent) {
-	if p.open(); p.err() != nil {
+	if p.once.Do(p.open); p.err() != nil {
 		return extent{}, extent{}
 	}
 	length := 0
 	for _, chunk := range chunks {
 		length += len(chunk)
 	}
-	block, open := <-p.blocks
-	if !open {
-		return extent{}, extent{}
-	}
+	block := <-p.blocks
 	if need := 2 * (extentHeader + length + fsys.BlockAlign); cap(block) < need {
 		block = fsys.NewBlock(need)
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -105,41 +104,6 @@ func TestSpillDamaged(t *testing.T) {
 			if err := loadAll(s); !errors.Is(err, errDamaged) {
 				t.Fatalf("truncated at %d: %v", at, err)
 			}
-		}
-	}
-}
-
-// Whoever still writes, finishes or loads once the sorter is closed is told so, be it at
-// work meanwhile.
-func TestClosed(t *testing.T) {
-	s := spilled(t, false)
-	if err := errors.Join(s.Close(), s.Close()); err != nil {
-		t.Error(err)
-	}
-	for i := range s.Buckets() {
-		if err := load(s, i); !errors.Is(err, fs.ErrClosed) {
-			t.Fatalf("load: %v", err)
-		}
-	}
-	for _, before := range []uint64{0, 1_000, 200_000} { // nothing is written, nothing is spilled, much is
-		s := New(Config{CompareGroups: cmp.Compare[uint32], Compare: bytes.Compare, Memory: 1 << 20, TempDir: t.TempDir()})
-		w, begun, ended := s.NewWriter(), make(chan bool), make(chan bool)
-		go func() {
-			defer close(ended)
-			for i := uint64(0); w.Err() == nil; i++ {
-				if i == before {
-					close(begun)
-				}
-				w.Reserve(0, i*7919, 100)
-			}
-		}()
-		<-begun
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		<-ended
-		if err := s.Finish(t.Context()); !errors.Is(err, fs.ErrClosed) || !errors.Is(w.Err(), fs.ErrClosed) {
-			t.Errorf("after %d records: finish: %v, write: %v", before, err, w.Err())
 		}
 	}
 }

@@ -2,8 +2,6 @@ package extsort
 
 import (
 	"encoding/binary"
-	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 )
@@ -32,13 +30,13 @@ type groupSpan struct {
 	shift int
 }
 
-// Err returns the first error of writing records to disk so far, by any writer.
-// From then on records are lost.
+// Err returns the first error of writing records to disk so far, by any writer of the
+// sorter. After an error records are lost.
 func (w *Writer) Err() error { return w.s.spill.err() }
 
-// Reserve adds a record and returns the n bytes that its content goes to, to be
-// filled before the next call. Groups are to be numbered from 0: a writer remembers
-// some 60 bytes of each up to the highest.
+// Reserve adds a record, and returns n bytes for its content, less than 4 GiB, which
+// the caller fills before the next call. Groups should be numbered from 0: a writer uses
+// about 60 bytes for each up to the highest.
 func (w *Writer) Reserve(group uint32, key uint64, n int) []byte {
 	h := header{group, key}
 	if w.split == nil {
@@ -62,15 +60,10 @@ func (w *Writer) add(h header, content []byte) {
 	copy(w.parts[i].reserve(w, h, len(content)), content)
 }
 
-// end makes the next Reserve ask the sorter for splitters, and so panic once the sorter is
-// finished.
-func (w *Writer) end() { w.size = sampleBytes }
-
 // share returns the sorter's splitters, which this writer makes if it is the first.
 func (s *Sorter) share(w *Writer) *splitters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mustBeOpen()
 	if s.splitters == nil {
 		s.splitters = s.choose([]*Writer{w})
 	}
@@ -145,7 +138,6 @@ const (
 	firstArena   = 1 << 16
 	mostArena    = 1 << 23 // but never more than Config.Memory
 	offsetBits   = 11      // chunkSize / align is 1 << offsetBits
-	maxRecordLen = math.MaxUint32 & math.MaxInt
 )
 
 type header struct {
@@ -173,9 +165,6 @@ func (t *stretch) join(next *stretch) {
 }
 
 func (t *stretch) reserve(w *Writer, h header, n int) []byte {
-	if n > maxRecordLen {
-		panic(fmt.Sprintf("extsort: record of %d bytes", n))
-	}
 	size := recordSize(n)
 	last := len(t.chunks) - 1
 	if last < 0 || len(t.chunks[last])+size > cap(t.chunks[last]) {

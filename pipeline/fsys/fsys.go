@@ -1,6 +1,6 @@
 // Package fsys is the file system as a run uses it. Inputs, spill files and the output
-// folder go through it, so that a test can make the n-th call fail, or be the last one
-// of the process. Only checks of arguments, for wrong usage, bypass it.
+// directory go through it, so that a test can make the n-th call fail, or end the process
+// there. Only checks of arguments, for wrong usage, bypass it.
 package fsys
 
 import (
@@ -23,40 +23,39 @@ import (
 type FS interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
-	// ReadFile reads a regular file of at most so many bytes. The error is
-	// ErrNotRegular for a larger one and for anything else, such as a FIFO, for which
-	// it does not wait.
+	// ReadFile reads a regular file of at most so many bytes. For a larger file and for
+	// anything else, such as a FIFO, the error is ErrNotRegular; it does not wait.
 	ReadFile(path string, most int64) ([]byte, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Open(path string) (File, error)    // for reading
 	OpenDir(path string) (File, error) // follows no symbolic link
 	Create(path string) (File, error)  // for writing; the file must not exist
-	// Temp makes a file without a name, for reading and writing, in a folder
+	// Temp makes a file without a name, for reading and writing, in a directory
 	// ("": that of the system). Nothing is left of it once it is closed.
 	Temp(dir string) (File, error)
 	Mkdir(path string) error
 	Remove(path string) error
-	Rename(from, to string) error // a folder may take the place of an empty one
-	Exchange(a, b string) error   // ErrUnsupported: the file system cannot
+	Rename(from, to string) error // a directory may replace an empty one
+	Exchange(a, b string) error   // errors.ErrUnsupported: the file system cannot
 	Writable(path string) error   // why this process may not write it; nil: it may
 }
 
 // ErrNotRegular is the error of FS.ReadFile for what it does not read.
 var ErrNotRegular = errors.New("not a regular file")
 
-// A File is an open file or folder.
+// A File is an open file or directory.
 type File interface {
 	io.ReadWriteCloser
 	io.ReaderAt
 	io.WriterAt
 	Stat() (fs.FileInfo, error)
 	SetReadDeadline(t time.Time) error
-	// Lock takes an exclusive lock that dies with the process. If somebody else
-	// has it, it fails with EWOULDBLOCK.
+	// Lock takes an exclusive lock that ends with the process. If another File has
+	// it, the error is EWOULDBLOCK.
 	Lock() error
 	Sync() error
-	// RemoveAll removes an entry of a folder and all that is in it. It fails if another
-	// folder has taken this one's path by now, and follows no link out of it.
+	// RemoveAll removes an entry of a directory and all that is in it. It fails if
+	// another directory has this one's path by now, and follows no link out of it.
 	RemoveAll(name string) error
 	// Direct makes reads and writes bypass the page cache, or go through it again. They
 	// bypass it only if offset, length and address of the memory are multiples of
@@ -77,7 +76,7 @@ func NewBlock(n int) []byte {
 // OS is the FS of the operating system.
 type OS struct{}
 
-// Or returns f, or OS if there is none.
+// Or returns f, or OS if f is nil.
 func Or(f FS) FS {
 	if f == nil {
 		return OS{}
@@ -144,7 +143,7 @@ func (OS) Temp(dir string) (File, error) {
 	return file{f}, nil
 }
 
-// Rename is not os.Rename, which refuses an empty folder as target.
+// Rename is not os.Rename, which refuses an empty directory as target.
 func (OS) Rename(from, to string) error {
 	return retry(func() error { return unix.Rename(from, to) })
 }
@@ -183,7 +182,7 @@ func (f file) RemoveAll(name string) error {
 		return err
 	}
 	if !os.SameFile(held, found) {
-		return &fs.PathError{Op: "remove", Path: filepath.Join(f.Name(), name), Err: errors.New("another folder has taken its place")}
+		return &fs.PathError{Op: "remove", Path: filepath.Join(f.Name(), name), Err: errors.New("another directory has taken its place")}
 	}
 	return root.RemoveAll(name)
 }
@@ -202,8 +201,8 @@ func (f file) ReadAt(p []byte, off int64) (int, error) {
 	return f.cached(func() (int, error) { return f.File.ReadAt(p, off) })
 }
 
-// cached makes a call again through the page cache if that cannot be bypassed: some file
-// systems say so only when they are to read or write.
+// cached repeats a call through the page cache if that cannot be bypassed: some file
+// systems fail only when they read or write.
 func (f file) cached(call func() (int, error)) (int, error) {
 	n, err := call()
 	if n == 0 && errors.Is(err, unix.EINVAL) && direct(int(f.Fd()), false) == nil {
@@ -221,8 +220,8 @@ func retry(call func() error) error {
 	}
 }
 
-// Abs is filepath.Abs without symbolic links in the path of the working folder: after
-// such a link, .. is not what the system takes it for.
+// Abs is filepath.Abs without symbolic links in the path of the working directory: after
+// such a link, the system takes .. for another directory than package filepath does.
 func Abs(path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path), nil
@@ -234,8 +233,8 @@ func Abs(path string) (string, error) {
 	return filepath.Join(dir, path), err
 }
 
-// Cause strips the operation and the path that package os puts before an error,
-// for callers that name the file as their user did.
+// Cause removes the operation and the path that package os puts before an error,
+// for callers that give the path as their user wrote it.
 func Cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
