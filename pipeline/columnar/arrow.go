@@ -113,28 +113,24 @@ func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 // A block is where a message of a file lies.
 type block struct{ start, end int64 }
 
-// checkListed checks that the blocks that the footer lists, in whatever order, are all there
-// are before end, each of them once. The schema, which most writers put first, is in no list.
+// checkListed checks that the footer lists each message of the file once, in whatever order:
+// the rows of one that it leaves out, or lists twice, would be lost or doubled in silence. The
+// schema, which most writers put first, is in no list.
 func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Compare(a.start, b.start) })
 	at := int64(8) // behind the magic word
-	if len(blocks) == 0 || blocks[0].start > at {
-		n, err := metadataAt(r, end, at)
-		if err == nil && n > 0 {
-			err = checkBlock(r, end, at, int32(min(n, math.MaxInt32)), 0)
+	for i, b := range append(blocks, block{end, end}) {
+		n, err := messageAt(r, b.start, at)
+		if i == 0 && err == nil {
+			at += n
+			n, err = messageAt(r, b.start, at)
 		}
-		if err != nil {
-			return fmt.Errorf("its schema: %w", err)
-		}
-		at += n
-	}
-	for _, b := range append(blocks, block{end, end}) {
-		if b.start < at {
-			return fmt.Errorf("its footer lists twice what begins at byte %d", b.start)
-		}
-		if n, err := metadataAt(r, b.start, (at+7)&^7); err != nil {
+		switch {
+		case err != nil:
 			return err
-		} else if n > 0 {
+		case b.start < at:
+			return fmt.Errorf("its footer lists twice what begins at byte %d", b.start)
+		case n > 0:
 			return fmt.Errorf("its footer does not list what follows byte %d", at)
 		}
 		at = b.end
@@ -142,10 +138,10 @@ func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 	return nil
 }
 
-// metadataAt returns how long the metadata of the message at an offset are; 0 if there is
-// no message, but zeros, a mark of the end, or the end.
-func metadataAt(r io.ReaderAt, end, offset int64) (int64, error) {
-	if offset > end-8 {
+// messageAt returns how long the metadata of a message at an offset are, before end; 0 if
+// there are only zeros, or a mark of the end.
+func messageAt(r io.ReaderAt, end, offset int64) (int64, error) {
+	if offset = (offset + 7) &^ 7; offset > end-8 {
 		return 0, nil
 	}
 	b, err := readAt(r, 8, offset)

@@ -29,7 +29,7 @@ const (
 	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
 )
 
-var errLength = errors.New("a length in its metadata is larger than the metadata")
+var errLength = errors.New("its metadata are cut off, or a length in them is wrong")
 
 // footer returns the metadata at the end of a file, which is followed by its
 // length in 4 bytes and a magic word.

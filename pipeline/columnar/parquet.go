@@ -68,7 +68,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	for i := range p.chunks {
 		c, e := &p.chunks[i], leaves[i%columns]
 		switch _, null := e.LogicalType.Value.(*format.NullType); {
-		case c.leaf.repeated > 0: // it is not read
+		case c.leaf.repeated: // it is not read
 		case c.codec != format.Uncompressed && codecs[c.codec] == nil:
 			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
 		case null: // it may have no values
@@ -218,7 +218,7 @@ func (p *inflated) levels(c *parquet.Column) {
 		p.levels(child)
 	}
 	if i := c.Index(); c.Leaf() && i >= 0 && i < len(p.chunks) {
-		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: width(c.Type()), repeated: c.MaxRepetitionLevel(), defined: c.MaxDefinitionLevel()}
+		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: width(c.Type()), repeated: c.MaxRepetitionLevel() > 0, defined: c.MaxDefinitionLevel()}
 	}
 }
 
