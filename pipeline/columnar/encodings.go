@@ -16,8 +16,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// With encodings of Parquet that write something once for many values (Encodings.md of
-// the format), a few bytes can make a decoder take any memory.
+// Some encodings of Parquet write a value once for many (Encodings.md of the format): a few
+// bytes can make a decoder take any memory.
 
 // plainDictionary is what old writers call the encoding of a dictionary, and of
 // indexes into one.
@@ -26,7 +26,7 @@ const plainDictionary format.Encoding = 2
 // A leaf is what a column's pages hold.
 type leaf struct {
 	kind     parquet.Kind
-	width    int  // bytes of a value; of a string, those of its length; 0: less than one
+	width    int  // bytes of a value, of a string's length if it is one; 0: less than a byte
 	repeated bool // a row may have several of its values
 	defined  int  // the highest definition level, which is that of values that are not null
 }
@@ -45,10 +45,11 @@ func width(t parquet.Type) int {
 	return 0
 }
 
-// runSlack is how many more values than a page has its last run may stand for.
+// runSlack is how many values the last run of a page may have beyond the page's.
 const runSlack = 504 + 8
 
-// check checks a page, which is decompressed, and returns it as the decoder shall have it.
+// check checks a decompressed page and returns what the decoder shall read instead of it.
+// It changes the header to match.
 func (p *pages) check(h *format.PageHeader, page []byte) ([]byte, error) {
 	if p.repeated {
 		return nil, errors.New("its column may have several values a row, which are not read")
@@ -80,7 +81,7 @@ func (p *pages) check(h *format.PageHeader, page []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its definition levels: %w", err)
 	}
-	h.DataPageHeaderV2.V.NumNulls = int32(n - there) // the decoder goes by it, where others go by the levels
+	h.DataPageHeaderV2.V.NumNulls = int32(n - there) // other decoders count the levels, this one believes the header
 	plain, err := p.checkValues(*encoding, values, there)
 	if err != nil {
 		return nil, fmt.Errorf("its values: %w", err)
@@ -104,8 +105,9 @@ func (p *pages) notNull(levels []byte, n int) (int, error) {
 	return bytes.Count(all[:n], []byte{byte(p.defined)}), nil
 }
 
-// checkPlain checks that there are n values and no more bytes, such as the levels of a
-// column that is said to need none. (Some writers add one to Booleans.)
+// checkPlain checks that there are n values and no further bytes. (Further bytes may be the
+// levels of a column that was damaged into a required one. Some writers add a byte to
+// Booleans.)
 func (p *pages) checkPlain(values []byte, n int) error {
 	if p.kind != parquet.ByteArray {
 		least, more := int64(n)*int64(p.width), int64(0)
@@ -131,10 +133,10 @@ func (p *pages) checkPlain(values []byte, n int) error {
 	return nil
 }
 
-// checkValues checks the values of a data page, of which there are n. If the decoder would
-// get them wrong it returns them plain: integers of 32 bits that are written as if they had
-// 64, as DuckDB does where their differences do not fit, and runs of Booleans, which it
-// takes for as many bytes as they have bits.
+// checkValues checks the n values of a data page. If the decoder would get them wrong it
+// returns them in the plain encoding, else nil. These are integers of 32 bits that are
+// written as if they had 64, as DuckDB does if their differences do not fit, and runs of
+// Booleans: the decoder takes each bit of a run for a byte.
 func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) (plain []byte, err error) {
 	isBytes, fixed := p.kind == parquet.ByteArray, p.kind == parquet.FixedLenByteArray
 	switch integer := p.kind == parquet.Int32 || p.kind == parquet.Int64; {
@@ -219,9 +221,9 @@ func prefixed(b []byte) (part, rest []byte, err error) {
 	return b[:n], b[n:], nil
 }
 
-// checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand for
-// n values of so many bits, the last perhaps for a few more. (Behind levels of a column
-// that is said to need none, more runs would follow.)
+// checkRuns checks that runs, in the hybrid of run lengths and packed bits, have n values of
+// width bits; the last run may have a few more, and no run may follow it. (If one does, the
+// first may be the levels of a column that was damaged into a required one.)
 func checkRuns(runs []byte, width, n int) error {
 	if width > 32 {
 		return fmt.Errorf("values of %d bits", width)
@@ -255,8 +257,7 @@ func checkRuns(runs []byte, width, n int) error {
 	return nil
 }
 
-// lengths returns the sum of lengths that are delta encoded, and what follows
-// them.
+// lengths returns the sum of n delta encoded lengths, and what follows them.
 func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
 	if rest, _, err = skipDelta(b, n); err != nil {
 		return nil, 0, err
@@ -271,10 +272,10 @@ func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
 	return rest, sum, err
 }
 
-// skipDelta moves past n integers that are delta encoded: the size of a
-// block in values, its number of small blocks, the number of values, the first;
-// then blocks, each of the least delta, the widths of its small blocks, and those.
-// Some of them are wide if they take more than 32 bits.
+// skipDelta moves past n delta encoded integers. They begin with the number of values in a
+// block, of small blocks in a block, of values in all, and with the first value. Blocks
+// follow: the least delta, the width of each small block, the small blocks. The integers are
+// wide if any takes more than 32 bits.
 func skipDelta(b []byte, n int) (rest []byte, wide bool, err error) {
 	var head [4]uint64
 	for i := range head {

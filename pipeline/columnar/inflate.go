@@ -14,14 +14,14 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// inflaters decompress pages, into no more room than a page says that it takes.
-// They keep decoders, and memory, for later pages.
+// inflaters decompress pages. A page gets no more room than its header says it needs. Decoders
+// and memory are kept for later pages.
 type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
 
 var errLonger = errors.New("it is longer than it says")
 
-// codecs are the ways in which pages may be compressed: each decompresses src into dst
-// and returns how much that is. A file with others, in what is read of it, is not opened.
+// codecs are the supported ways to compress a page. Each decompresses src into dst and returns
+// the number of bytes. A file that uses another, in a column that is read, is not opened.
 var codecs = map[format.CompressionCodec]func(f *inflaters, dst, src []byte) (int, error){
 	format.Snappy: inflateSnappy,
 	format.Lz4Raw: func(_ *inflaters, dst, src []byte) (int, error) { return lz4.UncompressBlock(src, dst) },
@@ -58,7 +58,7 @@ func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// inflateStream reads src by a decoder of the pool. It must end within dst.
+// inflateStream decompresses src with a decoder of the pool. The result must fit into dst.
 func inflateStream[T any, R interface {
 	*T
 	io.Reader

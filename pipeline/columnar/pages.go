@@ -16,8 +16,8 @@ const (
 	mostHeader = 16 << 20 // of any: statistics may have two values of any length
 )
 
-// pages decompresses and checks the pages of a chunk, one after the other. Between two
-// pages it holds only the buffer that the file is read with.
+// pages decompresses and checks the pages of a chunk one after the other. Between two pages it
+// holds only the buffer of the file.
 type pages struct {
 	*inflaters
 	*leaf
@@ -41,7 +41,7 @@ func newPages(p *inflated, c *chunk) *pages {
 	}
 }
 
-// read gives what is left of the page, or the next one.
+// read copies what is left of the page to b, or the start of the next page.
 func (p *pages) read(b []byte) (n int, err error) {
 	if p.err == nil && len(p.header)+len(p.page) == 0 {
 		if p.err = p.next(); p.err != nil && p.err != io.EOF {
@@ -62,7 +62,7 @@ func (p *pages) read(b []byte) (n int, err error) {
 	return n + m, nil
 }
 
-// next makes the next page, and its header, what the decoder shall see.
+// next reads the next page, and makes the header and the page that the decoder shall read.
 func (p *pages) next() error {
 	if p.left == 0 {
 		return io.EOF
@@ -154,7 +154,7 @@ func (p *pages) checkHeader(h *format.PageHeader) error {
 	return nil
 }
 
-// decompress returns the page in body without compression, checked.
+// decompress returns the page in body, decompressed and checked.
 func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	levels := 0 // bytes before the values, which are not compressed
 	codec := p.codec
