@@ -26,23 +26,14 @@ const plainDictionary format.Encoding = 2
 // A leaf is what a column's pages hold.
 type leaf struct {
 	kind     parquet.Kind
-	width    int  // bytes of a value, of a string's length if it is one; 0: less than a byte
+	width    int  // bytes of a value, or of the length of a string; without meaning for a Boolean
 	repeated bool // a row may have several of its values
 	defined  int  // the highest definition level, which is that of values that are not null
 }
 
-func width(t parquet.Type) int {
-	switch t.Kind() {
-	case parquet.Int32, parquet.Float, parquet.ByteArray:
-		return 4
-	case parquet.Int64, parquet.Double:
-		return 8
-	case parquet.Int96:
-		return 12
-	case parquet.FixedLenByteArray:
-		return t.Length()
-	}
-	return 0
+// widths are those of all kinds but FixedLenByteArray, whose type has its own.
+var widths = map[parquet.Kind]int{
+	parquet.Int32: 4, parquet.Float: 4, parquet.ByteArray: 4, parquet.Int64: 8, parquet.Double: 8, parquet.Int96: 12,
 }
 
 // runSlack is how many values the last run of a page may have beyond the page's.
@@ -145,7 +136,7 @@ func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) (pla
 			err = fmt.Errorf("there are %d in a column of nulls alone", n)
 		}
 		return nil, err
-	case encoding == format.Plain, encoding == format.ByteStreamSplit && !isBytes && p.width > 0:
+	case encoding == format.Plain, encoding == format.ByteStreamSplit && !isBytes && p.kind != parquet.Boolean:
 		return nil, p.checkPlain(values, n)
 	case encoding == plainDictionary, encoding == format.RLEDictionary:
 		if !p.dict {

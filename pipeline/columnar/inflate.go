@@ -58,7 +58,8 @@ func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// inflateStream decompresses src with a decoder of the pool. The result must fit into dst.
+// inflateStream decompresses src with a decoder of the pool. The result must fit into dst,
+// which has room for one byte more.
 func inflateStream[T any, R interface {
 	*T
 	io.Reader
@@ -72,13 +73,9 @@ func inflateStream[T any, R interface {
 	if err := r.Reset(bytes.NewReader(src)); err != nil {
 		return 0, err
 	}
-	for one := make([]byte, 1); err == nil && n <= len(dst); {
-		at := dst[n:]
-		if len(at) == 0 {
-			at = one
-		}
+	for err == nil && n <= len(dst) {
 		var m int
-		m, err = r.Read(at)
+		m, err = r.Read(dst[n : len(dst)+1])
 		n += m
 	}
 	switch {

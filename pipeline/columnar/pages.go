@@ -170,7 +170,7 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	}
 	page := body
 	if codec != format.Uncompressed {
-		page = p.hold(int(h.UncompressedPageSize))
+		page = p.hold(int(h.UncompressedPageSize) + 1)[:h.UncompressedPageSize]
 		copy(page, body[:levels])
 		n, err := codecs[codec](p.inflaters, page[levels:], body[levels:])
 		if err != nil {

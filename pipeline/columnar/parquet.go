@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -217,7 +218,7 @@ func (p *inflated) levels(c *parquet.Column) {
 		p.levels(child)
 	}
 	if i := c.Index(); c.Leaf() && i >= 0 && i < len(p.chunks) {
-		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: width(c.Type()), repeated: c.MaxRepetitionLevel() > 0, defined: c.MaxDefinitionLevel()}
+		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: cmp.Or(widths[c.Type().Kind()], c.Type().Length()), repeated: c.MaxRepetitionLevel() > 0, defined: c.MaxDefinitionLevel()}
 	}
 }
 
