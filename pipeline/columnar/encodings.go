@@ -90,10 +90,7 @@ func (p *pages) notNull(levels []byte, n int) (int, error) {
 		return 0, err
 	}
 	all, err := e.DecodeLevels(p.hold(n+runSlack), levels)
-	if err != nil {
-		return 0, err
-	}
-	return bytes.Count(all[:n], []byte{byte(p.defined)}), nil
+	return bytes.Count(all[:min(n, len(all))], []byte{byte(p.defined)}), err
 }
 
 // checkPlain checks that there are n values and no further bytes. (Further bytes may be the

@@ -61,7 +61,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if p.footer, err = appendFooter(&meta); err != nil {
 		return nil, err
 	}
-	f, err := parquet.OpenFile(p, p.end(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(chunkBuffer))
+	f, err := parquet.OpenFile(p, p.begin()+int64(len(p.footer)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(chunkBuffer))
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +223,6 @@ func (p *inflated) levels(c *parquet.Column) {
 }
 
 func (p *inflated) begin() int64 { return int64(len(p.chunks)+1) * chunkRange }
-
-func (p *inflated) end() int64 { return p.begin() + int64(len(p.footer)) }
 
 // ReadAt implements io.ReaderAt for the decoder.
 func (p *inflated) ReadAt(b []byte, at int64) (int, error) {

@@ -60,8 +60,7 @@ func (in *Input) openArrow(file bool) error {
 // a mark, but not inside a message.
 type messages struct {
 	w    *window
-	msg  *ipc.Message
-	body []byte // of msg; the library copies what it needs
+	body []byte // of the message; the library copies what it needs
 }
 
 // errCut is the error of a stream that ends inside a message.
@@ -70,7 +69,6 @@ var errCut = errors.New("it ends too early: it is not whole")
 // Message returns the next message, or io.EOF. The message is valid until the next call. In the
 // stream it starts with 4 bytes of ones and the length of its metadata, which is 0 at the end.
 func (m *messages) Message() (*ipc.Message, error) {
-	m.Release()
 	if err := m.w.look(8); err != nil {
 		return nil, err
 	}
@@ -100,8 +98,7 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if m.body, err = m.take(m.body[:0], int(length)); err != nil {
 		return nil, err
 	}
-	m.msg = ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body))
-	return m.msg, nil
+	return ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body)), nil
 }
 
 // end returns io.EOF if nothing but zeros follows the end: a second stream would be lost.
@@ -136,14 +133,9 @@ func (m *messages) take(b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-func (m *messages) Release() {
-	if m.msg != nil {
-		m.msg.Release()
-		m.msg = nil
-	}
-}
-
-func (m *messages) Retain() {}
+// Retain and Release implement ipc.MessageReader. The memory of messages is Go's.
+func (m *messages) Retain()  {}
+func (m *messages) Release() {}
 
 // A field is a column of an Arrow input: the leaf at path in the schema.
 type field struct {

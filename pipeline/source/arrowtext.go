@@ -32,11 +32,10 @@ func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 		}
 		return arrowValue(a.Storage())
 	}
-	if text := arrowNumber(a); text != nil {
-		return written(text)
-	}
-	if text := arrowTime(a); text != nil {
-		return written(text)
+	for _, text := range []func([]byte, int) []byte{arrowNumber(a), arrowTime(a)} {
+		if text != nil {
+			return written(text)
+		}
 	}
 	return stringValue(a.ValueStr)
 }

@@ -175,7 +175,8 @@ func (b *batcher) flush() error {
 	return nil
 }
 
-// record makes an Arrow record of the columns, without copying them.
+// record makes an Arrow record of the columns, without copying them. Their memory is Go's, so
+// nothing has to be released.
 func (b *batcher) record() arrow.Record {
 	n := len(b.rows) - b.skipped
 	arrays := make([]arrow.Array, len(b.cols))
@@ -185,17 +186,11 @@ func (b *batcher) record() arrow.Record {
 		if len(c.nulls) > 0 {
 			valid = memory.NewBufferBytes(validity(len(b.rows), c.nulls))
 		}
-		data := array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
+		arrays[i] = array.NewBinaryData(array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
 			valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.ends)), memory.NewBufferBytes(c.data),
-		}, nil, len(c.nulls), b.skipped)
-		arrays[i] = array.NewBinaryData(data)
-		data.Release()
+		}, nil, len(c.nulls), b.skipped))
 	}
-	rec := array.NewRecord(b.schema, arrays, int64(n))
-	for _, a := range arrays {
-		a.Release()
-	}
-	return rec
+	return array.NewRecord(b.schema, arrays, int64(n))
 }
 
 // validity makes a bitmap of n bits: all are set except those of the nulls.

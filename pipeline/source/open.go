@@ -223,11 +223,8 @@ func refuse(start []byte, compression string) error {
 // of a schema, and the offset of its table. Both numbers are so small that they have zero
 // bytes, which a text does not have there.
 func isOldStream(start []byte) bool {
-	if len(start) < 8 {
-		return false
-	}
-	n, table := binary.LittleEndian.Uint32(start), binary.LittleEndian.Uint32(start[4:])
-	return n < 1<<24 && table < 1<<16 && table > 0 && table < n
+	return len(start) >= 8 && start[3]|start[6]|start[7] == 0 && start[4]|start[5] != 0 &&
+		binary.LittleEndian.Uint32(start[4:]) < binary.LittleEndian.Uint32(start)
 }
 
 // isBinary says whether the start of an input is not text: the numbers in a Parquet footer are
