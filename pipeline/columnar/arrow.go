@@ -26,15 +26,15 @@ const (
 // A slot is the place of a member in a table of the format: 4 for the first, 6
 // for the second (Schema.fbs, Message.fbs and File.fbs of Apache Arrow).
 const (
-	footerSchema, footerDictionaries, footerBatches, footerCustom = 6, 8, 10, 12
-	messageType, messageHeader, messageBody, messageCustom        = 6, 8, 10, 12
-	batchLength, batchNodes, batchBuffers, batchVariadic          = 4, 6, 8, 12
-	dictionaryBatch                                               = 6
-	schemaFields, schemaCustom, schemaFeatures                    = 6, 8, 10
-	fieldName, fieldTypeCode, fieldType                           = 4, 8, 10
-	fieldChildren, fieldCustom                                    = 14, 16
-	unionTypes, timestampZone                                     = 6, 6
-	pairKey, pairValue                                            = 4, 6
+	footerSchema, footerDictionaries, footerBatches      = 6, 8, 10
+	messageType, messageHeader, messageBody              = 6, 8, 10
+	batchLength, batchNodes, batchBuffers, batchVariadic = 4, 6, 8, 12
+	dictionaryBatch                                      = 6
+	schemaFields, schemaCustom                           = 6, 8
+	fieldName, fieldTypeCode, fieldType                  = 4, 8, 10
+	fieldChildren, fieldCustom                           = 14, 16
+	unionTypes, timestampZone                            = 6, 6
+	pairKey, pairValue                                   = 4, 6
 )
 
 // The header of a message is one of these.
@@ -46,7 +46,8 @@ const (
 
 const timestamp, union = 10, 14 // type codes of a field
 
-// An ArrowReader yields the record batches of an IPC file or stream.
+// An ArrowReader reads the record batches of an IPC file or stream. It panics on some
+// damage (see [Damage]).
 type ArrowReader struct {
 	batches
 	alloc *allocator
@@ -57,7 +58,8 @@ type batches interface {
 	Read() (arrow.Record, error)
 }
 
-// OpenArrow opens the IPC file that r holds in size bytes.
+// OpenArrow opens the IPC file in r, of size bytes. It panics on some damage (see
+// [Damage]).
 func OpenArrow(r io.ReaderAt, size int64) (*ArrowReader, error) {
 	if err := checkArrowFile(r, size); err != nil {
 		return nil, err
@@ -67,7 +69,7 @@ func OpenArrow(r io.ReaderAt, size int64) (*ArrowReader, error) {
 	return &ArrowReader{f, alloc}, err
 }
 
-// OpenArrowStream opens the stream of messages that passed [CheckArrowMessage].
+// OpenArrowStream opens a stream, each message of which has passed [CheckArrowMessage].
 func OpenArrowStream(r ipc.MessageReader) (*ArrowReader, error) {
 	alloc := &allocator{Allocator: memory.NewGoAllocator()}
 	s, err := ipc.NewReaderFromMessageReader(r, ipc.WithAllocator(alloc))
@@ -80,17 +82,15 @@ func (r *ArrowReader) Read() (arrow.Record, error) {
 	return r.batches.Read()
 }
 
-// checkArrowFile checks the footer of an IPC file, and the metadata of every
-// dictionary and record batch that it lists, which must be all there are.
-func checkArrowFile(r io.ReaderAt, size int64) (err error) {
+// checkArrowFile checks the footer of an IPC file, and the metadata of every dictionary
+// and record batch. The footer must list all of them.
+func checkArrowFile(r io.ReaderAt, size int64) error {
 	meta, err := footer(r, size, "ARROW1")
 	if err != nil {
 		return err
 	}
-	defer damaged(&err)
 	t := root(meta)
-	if err := errors.Join(checkSchema(t, footerSchema), listFits(t, footerDictionaries, 24), listFits(t, footerBatches, 24),
-		listFits(t, footerCustom, 4)); err != nil {
+	if err := checkSchema(t, footerSchema); err != nil {
 		return err
 	}
 	end := size - int64(len(meta)) - int64(4+len("ARROW1"))
@@ -113,28 +113,24 @@ func checkArrowFile(r io.ReaderAt, size int64) (err error) {
 // A block is where a message of a file lies.
 type block struct{ start, end int64 }
 
-// checkListed checks that the blocks that the footer lists, in whatever order, are all there
-// are before end, each of them once. The schema, which most writers put first, is in no list.
+// checkListed checks that the footer lists each message of the file once, in whatever order:
+// the rows of one that it leaves out, or lists twice, would be lost or doubled in silence. The
+// schema, which most writers put first, is in no list.
 func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Compare(a.start, b.start) })
 	at := int64(8) // behind the magic word
-	if len(blocks) == 0 || blocks[0].start > at {
-		n, err := metadataAt(r, end, at)
-		if err == nil && n > 0 {
-			err = checkBlock(r, end, at, int32(min(n, math.MaxInt32)), 0)
+	for i, b := range append(blocks, block{end, end}) {
+		n, err := messageAt(r, b.start, at)
+		if i == 0 && err == nil {
+			at += n
+			n, err = messageAt(r, b.start, at)
 		}
-		if err != nil {
-			return fmt.Errorf("its schema: %w", err)
-		}
-		at += n
-	}
-	for _, b := range append(blocks, block{end, end}) {
-		if b.start < at {
-			return fmt.Errorf("its footer lists twice what begins at byte %d", b.start)
-		}
-		if n, err := metadataAt(r, b.start, (at+7)&^7); err != nil {
+		switch {
+		case err != nil:
 			return err
-		} else if n > 0 {
+		case b.start < at:
+			return fmt.Errorf("its footer lists twice what begins at byte %d", b.start)
+		case n > 0:
 			return fmt.Errorf("its footer does not list what follows byte %d", at)
 		}
 		at = b.end
@@ -142,10 +138,10 @@ func checkListed(r io.ReaderAt, end int64, blocks []block) error {
 	return nil
 }
 
-// metadataAt returns how long the metadata of the message at an offset are; 0 if there is
-// no message, but zeros, a mark of the end, or the end.
-func metadataAt(r io.ReaderAt, end, offset int64) (int64, error) {
-	if offset > end-8 {
+// messageAt returns how long the metadata of a message at an offset are, before end; 0 if
+// there are only zeros, or a mark of the end.
+func messageAt(r io.ReaderAt, end, offset int64) (int64, error) {
+	if offset = (offset + 7) &^ 7; offset > end-8 {
 		return 0, nil
 	}
 	b, err := readAt(r, 8, offset)
@@ -185,10 +181,10 @@ func checkBlock(r io.ReaderAt, end, offset int64, n int32, body int64) error {
 	return checkMessage(meta[prefix:], body)
 }
 
-// CheckArrowMessage checks the metadata of a message of a stream. It returns the
-// length of the body that follows, which is not yet known to be there.
+// CheckArrowMessage checks the metadata of a message of a stream. It returns how many
+// bytes of body the message says it has; the stream may have fewer. It panics on some
+// damage (see [Damage]).
 func CheckArrowMessage(meta []byte) (body int64, err error) {
-	defer damaged(&err)
 	t := root(meta)
 	body = t.GetInt64Slot(messageBody, 0)
 	return body, checkMessage(meta, body)
@@ -198,11 +194,7 @@ func checkMessage(meta []byte, body int64) error {
 	if body < 0 || body > mostBuffer {
 		return fmt.Errorf("a message with a body of %d bytes, where 0 to %d may be", body, mostBuffer)
 	}
-	t := root(meta)
-	if err := listFits(t, messageCustom, 4); err != nil {
-		return err
-	}
-	switch t.GetByteSlot(messageType, 0) {
+	switch t := root(meta); t.GetByteSlot(messageType, 0) {
 	case headerSchema:
 		return checkSchema(t, messageHeader)
 	case headerDictionary:
@@ -223,9 +215,6 @@ func checkBatch(t flatbuffers.Table, slot flatbuffers.VOffsetT, body int64) erro
 	}
 	if rows := batch.GetInt64Slot(batchLength, 0); rows < 0 || rows > mostRows {
 		return fmt.Errorf("a batch of %d rows", rows)
-	}
-	if err := errors.Join(listFits(batch, batchNodes, 16), listFits(batch, batchBuffers, 16), listFits(batch, batchVariadic, 8)); err != nil {
-		return err
 	}
 	for _, node := range elements(batch, batchNodes, 16) {
 		if values := batch.GetInt64(node); values < 0 || values > mostRows {
@@ -254,29 +243,26 @@ func checkSchema(t flatbuffers.Table, slot flatbuffers.VOffsetT) error {
 		return errors.New("there is no schema")
 	}
 	d := &description{left: mostNames + len(t.Bytes)}
-	if err := errors.Join(d.metadata(schema, schemaCustom), listFits(schema, schemaFeatures, 8)); err != nil {
+	if err := d.metadata(schema, schemaCustom); err != nil {
 		return err
 	}
 	return d.children(schema, schemaFields, 0, 0)
 }
 
-// A description counts what the decoder will hold of a schema. That may be far more than
-// the bytes that describe it: fields, names and metadata may share theirs, and fields may
-// even lie within themselves.
+// A description counts what the decoder will hold of a schema. This may be far more than
+// the bytes that describe it: several fields may share the bytes of a name or of metadata,
+// and a field may even contain itself.
 type description struct {
 	fields int
 	left   int // bytes that names, metadata, zones and unions may still take, of mostNames more than describe them
 }
 
-// children checks the fields in a slot of t, whose path has so many bytes.
+// children checks the fields in a slot of t. The names above them have path bytes.
 func (d *description) children(t flatbuffers.Table, slot flatbuffers.VOffsetT, path, depth int) error {
-	if err := listFits(t, slot, 4); err != nil || t.Offset(slot) == 0 {
-		return err
-	}
-	if depth > mostNesting {
-		return fmt.Errorf("the schema has fields in fields, more than %d deep", mostNesting)
-	}
 	for _, at := range elements(t, slot, 4) {
+		if depth > mostNesting {
+			return fmt.Errorf("the schema has fields in fields, more than %d deep", mostNesting)
+		}
 		if d.fields++; d.fields > mostFields {
 			return fmt.Errorf("the schema has more than %d fields", mostFields)
 		}
@@ -287,7 +273,7 @@ func (d *description) children(t flatbuffers.Table, slot flatbuffers.VOffsetT, p
 	return nil
 }
 
-// field checks a field, which lies below a path.
+// field checks a field. The names above it have path bytes.
 func (d *description) field(field flatbuffers.Table, path, depth int) error {
 	path += length(field, fieldName)
 	err := d.take(path)
@@ -345,10 +331,14 @@ func table(t flatbuffers.Table, at flatbuffers.UOffsetT) flatbuffers.Table {
 }
 
 // elements yields the position in t's bytes of each element of the vector in a slot,
-// which takes size bytes.
+// which takes size bytes. It panics if there is no room for so many.
 func elements(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) iter.Seq2[int, flatbuffers.UOffsetT] {
 	return func(yield func(int, flatbuffers.UOffsetT) bool) {
-		for i := range length(t, slot) {
+		n := length(t, slot)
+		if n > len(t.Bytes)/size {
+			panic(errLength)
+		}
+		for i := range n {
 			if !yield(i, t.Vector(flatbuffers.UOffsetT(t.Offset(slot)))+flatbuffers.UOffsetT(size*i)) {
 				return
 			}
@@ -365,17 +355,9 @@ func length(t flatbuffers.Table, slot flatbuffers.VOffsetT) int {
 	return t.VectorLen(flatbuffers.UOffsetT(at))
 }
 
-// listFits checks the vector in a slot of t, whose elements take size bytes.
-func listFits(t flatbuffers.Table, slot flatbuffers.VOffsetT, size int) error {
-	if length(t, slot) > len(t.Bytes)/size {
-		return errLength
-	}
-	return nil
-}
-
-// An allocator gives memory to the decoder of Arrow, and panics rather than exceed
-// MostBatch for a batch: the length of a compressed buffer is known from the buffer
-// alone. It is for one goroutine.
+// An allocator gives memory to the decoder of Arrow. It panics if a record batch would take
+// more than MostBatch: how long a compressed buffer will be stands only in the buffer. One
+// goroutine uses it.
 type allocator struct {
 	memory.Allocator
 	taken int64 // since the last batch

@@ -1,14 +1,20 @@
-// Package columnar stands between Parquet and Arrow files and their decoders,
-// which believe what a file says of itself: they allocate as many elements as a
-// list claims to have, and as many values as a run claims to stand for. A process
-// that is refused such memory dies, and there is no error to return. So whatever
-// asks for memory is measured first, against the bytes that it lies in and the
-// limits below; what does not fit is an error.
+// Package columnar opens Parquet and Arrow files whose content may be damaged or hostile.
 //
-// [OpenArrow] and [CheckArrowMessage] look at the metadata of Arrow, and an
-// [ArrowReader] bounds what its decoder takes for a record batch. [OpenParquet]
-// opens a Parquet file whose pages it decompresses and checks itself on their way
-// to the decoder.
+// The libraries that decode these files believe what a file says. They allocate as many
+// elements as a list claims to have, and as many values as a run claims to repeat. If the
+// system refuses so much memory the process dies, and there is no error to return. So this
+// package compares each size in a file with the bytes that are there and with the limits
+// below, before a library sees it. What does not fit is an error.
+//
+// The Parquet library, parquet-go 0.32, also reads on past the end of a page that was cut
+// short, into whatever lay in memory before: two readings of one file differ. So the pages of
+// Parquet are decompressed here and checked before they are decoded: each page must have as
+// many levels and values as its header says, no delta may be cut off, and the definition
+// levels, not the header, say how many values are null. The remaining checks are left to the
+// library.
+//
+// [OpenParquet] opens a Parquet file, [OpenArrow] an Arrow IPC file. [OpenArrowStream] opens
+// an Arrow IPC stream, whose messages must first pass [CheckArrowMessage].
 package columnar
 
 import (
@@ -25,11 +31,11 @@ const (
 	MostMetadata = 256 << 20 // bytes of the description of a file, and of an Arrow message
 	mostPage     = 256 << 20 // bytes of a Parquet page, decompressed
 	mostValues   = 1 << 26   // values of a Parquet page
-	mostNames    = 16 << 20  // bytes of the names of columns, each with those of the groups it lies in; for Arrow, see description
-	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, as it lies and decoded together
+	mostNames    = 16 << 20  // bytes of the names of columns, each with the names of the groups around it; for Arrow, see description
+	MostBatch    = 1<<32 - 1 // bytes of an Arrow record batch, compressed and decoded together
 )
 
-var errLength = errors.New("a length in its metadata is larger than the metadata")
+var errLength = errors.New("its metadata are cut off, or a length in them is wrong")
 
 // footer returns the metadata at the end of a file, which is followed by its
 // length in 4 bytes and a magic word.
@@ -52,7 +58,7 @@ func footer(r io.ReaderAt, size int64, magic string) ([]byte, error) {
 	return readAt(r, int(n), end-n)
 }
 
-// readAt reads n bytes, which the file had when its size was taken.
+// readAt reads n bytes. If there are fewer the file was cut after its size was taken.
 func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
 	b := make([]byte, n)
 	read, err := r.ReadAt(b, at)
@@ -65,9 +71,9 @@ func readAt(r io.ReaderAt, n int, at int64) ([]byte, error) {
 	return nil, err
 }
 
-// Damage makes an error of what a decoder panics with on a damaged file. Go's words for
-// an index or a slice out of range, which it tells from its other runtime errors by
-// these words alone, become ours.
+// Damage makes an error of p, which a decoder or this package panicked with on a damaged
+// file. Go tells an index or a slice out of range from other runtime errors by words alone;
+// they become words for people.
 func Damage(p any) error {
 	err, ok := p.(error)
 	if _, own := p.(runtime.Error); own && strings.Contains(err.Error(), "out of range") {
@@ -77,16 +83,4 @@ func Damage(p any) error {
 		err = fmt.Errorf("%v", p)
 	}
 	return err
-}
-
-// damaged makes an error of the panic with which an access past the end of some
-// metadata ends.
-func damaged(err *error) {
-	switch p := recover().(type) {
-	case nil:
-	case runtime.Error:
-		*err = errors.New("its metadata point outside of themselves")
-	default:
-		panic(p)
-	}
 }

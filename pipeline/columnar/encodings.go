@@ -1,12 +1,14 @@
 package columnar
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/delta"
@@ -14,8 +16,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// With encodings of Parquet that write something once for many values (Encodings.md of
-// the format), a few bytes can make a decoder take any memory.
+// Some encodings of Parquet write a value once for many (Encodings.md of the format): a few
+// bytes can make a decoder take any memory.
 
 // plainDictionary is what old writers call the encoding of a dictionary, and of
 // indexes into one.
@@ -24,105 +26,84 @@ const plainDictionary format.Encoding = 2
 // A leaf is what a column's pages hold.
 type leaf struct {
 	kind     parquet.Kind
-	width    int // bytes of a value; of a string, those of its length; 0: less than one
-	repeated int // the highest repetition level
-	defined  int // the highest definition level
+	width    int  // bytes of a value, or of the length of a string; without meaning for a Boolean
+	repeated bool // a row may have several of its values
+	defined  int  // the highest definition level, which is that of values that are not null
 }
 
-func width(t parquet.Type) int {
-	switch t.Kind() {
-	case parquet.Int32, parquet.Float, parquet.ByteArray:
-		return 4
-	case parquet.Int64, parquet.Double:
-		return 8
-	case parquet.Int96:
-		return 12
-	case parquet.FixedLenByteArray:
-		return t.Length()
-	}
-	return 0
+// widths are those of all kinds but FixedLenByteArray, whose type has its own.
+var widths = map[parquet.Kind]int{
+	parquet.Int32: 4, parquet.Float: 4, parquet.ByteArray: 4, parquet.Int64: 8, parquet.Double: 8, parquet.Int96: 12,
 }
 
-// runSlack is how many more values than a page has its last run may stand for.
+// runSlack is how many values the last run of a page may have beyond the page's.
 const runSlack = 504 + 8
 
-// check checks a page, which is decompressed.
-func (p *pages) check(h *format.PageHeader, page []byte) error {
-	switch h.Type {
+// check checks a decompressed page and returns what the decoder shall read instead of it.
+// It changes the header to match.
+func (p *pages) check(h *format.PageHeader, page []byte) ([]byte, error) {
+	if p.repeated {
+		return nil, errors.New("its column may have several values a row, which are not read")
+	}
+	levels, values, err := []byte(nil), page, error(nil)
+	n, encoding := 0, &h.DataPageHeader.V.Encoding
+	switch v1, v2, dict := &h.DataPageHeader.V, &h.DataPageHeaderV2.V, &h.DictionaryPageHeader.V; h.Type {
 	case format.DictionaryPage:
-		d := &h.DictionaryPageHeader.V
-		if d.Encoding != format.Plain && d.Encoding != plainDictionary {
-			return fmt.Errorf("a dictionary encoded as %s", d.Encoding)
+		if dict.Encoding != format.Plain && dict.Encoding != plainDictionary {
+			return nil, fmt.Errorf("a dictionary encoded as %s", dict.Encoding)
 		}
-		return p.checkPlain(page, int(d.NumValues))
-	case format.DataPage:
-		return p.checkDataPage(&h.DataPageHeader.V, page)
+		return page, p.checkPlain(page, int(dict.NumValues))
 	case format.DataPageV2:
-		return p.checkDataPageV2(&h.DataPageHeaderV2.V, page)
+		n, encoding = int(v2.NumValues), &v2.Encoding
+		values = page[v2.RepetitionLevelsByteLength:]
+		levels, values = values[:v2.DefinitionLevelsByteLength], values[v2.DefinitionLevelsByteLength:]
+	case format.DataPage:
+		if n = int(v1.NumValues); p.defined == 0 {
+			break
+		}
+		if levels, values, err = prefixed(page); err == nil && v1.DefinitionLevelEncoding != format.RLE {
+			err = fmt.Errorf("%s is not supported", v1.DefinitionLevelEncoding)
+		}
 	}
-	return nil
-}
-
-func (p *pages) checkDataPage(h *format.DataPageHeader, page []byte) error {
-	n := int(h.NumValues)
-	page, _, err := prefixedLevels(page, h.RepetitionLevelEncoding, p.repeated, n)
+	there := n
+	if p.defined > 0 && err == nil {
+		there, err = p.notNull(levels, n)
+	}
 	if err != nil {
-		return fmt.Errorf("its repetition levels: %w", err)
+		return nil, fmt.Errorf("its definition levels: %w", err)
 	}
-	page, values, err := prefixedLevels(page, h.DefinitionLevelEncoding, p.defined, n)
+	h.DataPageHeaderV2.V.NumNulls = int32(n - there) // other decoders count the levels, this one believes the header
+	plain, err := p.checkValues(*encoding, values, there)
 	if err != nil {
-		return fmt.Errorf("its definition levels: %w", err)
+		return nil, fmt.Errorf("its values: %w", err)
 	}
-	return p.checkValues(h.Encoding, page, values)
+	if plain != nil {
+		*encoding, page = format.Plain, slices.Concat(page[:len(page)-len(values)], plain)
+	}
+	return page, nil
 }
 
-func (p *pages) checkDataPageV2(h *format.DataPageHeaderV2, page []byte) error {
-	n := int(h.NumValues)
-	repeated, page := page[:h.RepetitionLevelsByteLength], page[h.RepetitionLevelsByteLength:]
-	defined, page := page[:h.DefinitionLevelsByteLength], page[h.DefinitionLevelsByteLength:]
-	if _, err := checkLevels(repeated, p.repeated, n); err != nil {
-		return fmt.Errorf("its repetition levels: %w", err)
+// notNull returns how many of n definition levels are those of values that are not null.
+func (p *pages) notNull(levels []byte, n int) (int, error) {
+	e := rle.Encoding{BitWidth: bits.Len(uint(p.defined))}
+	if err := checkRuns(levels, e.BitWidth, n); err != nil {
+		return 0, err
 	}
-	values, err := checkLevels(defined, p.defined, n)
-	if err != nil {
-		return fmt.Errorf("its definition levels: %w", err)
-	}
-	h.NumNulls = int32(n - values) // the decoder goes by it, where others go by the levels
-	return p.checkValues(h.Encoding, page, values)
+	all, err := e.DecodeLevels(p.hold(n+runSlack), levels)
+	return bytes.Count(all[:min(n, len(all))], []byte{byte(p.defined)}), err
 }
 
-// prefixedLevels is checkLevels of the levels that a page of version 1 begins with, after
-// their length. It returns what follows them; there are none if the highest is 0.
-func prefixedLevels(page []byte, encoding format.Encoding, highest, n int) (rest []byte, there int, err error) {
-	if highest == 0 {
-		return page, n, nil
-	}
-	levels, rest, err := prefixed(page)
-	switch {
-	case err != nil:
-	case encoding != format.RLE:
-		err = fmt.Errorf("%s is not supported", encoding)
-	default:
-		there, err = checkLevels(levels, highest, n)
-	}
-	return rest, there, err
-}
-
-// checkLevels checks levels of n values and returns how many have the highest: of
-// definition levels, those that are not null.
-func checkLevels(levels []byte, highest, n int) (int, error) {
-	if highest == 0 {
-		return n, nil
-	}
-	return checkRuns(levels, bits.Len(uint(highest)), n, uint32(highest))
-}
-
-// checkPlain checks that there are n values and no more bytes, such as the levels of a
-// column that is said to need none. (Some writers add one to Booleans.)
+// checkPlain checks that there are n values and no further bytes. (Further bytes may be the
+// levels of a column that was damaged into a required one. Some writers add a byte to
+// Booleans.)
 func (p *pages) checkPlain(values []byte, n int) error {
 	if p.kind != parquet.ByteArray {
-		if p.width > 0 && int64(n)*int64(p.width) != int64(len(values)) || p.width == 0 && (n > 8*len(values) || len(values) > (n+7)/8+1) {
-			return fmt.Errorf("%d values in %d bytes", n, len(values))
+		least, more := int64(n)*int64(p.width), int64(0)
+		if p.kind == parquet.Boolean {
+			least, more = int64(n+7)/8, 1
+		}
+		if size := int64(len(values)); size < least || size > least+more {
+			return fmt.Errorf("%d values in %d bytes", n, size)
 		}
 		return nil
 	}
@@ -140,103 +121,80 @@ func (p *pages) checkPlain(values []byte, n int) error {
 	return nil
 }
 
-// checkValues checks the values of a data page, of which there are n.
-func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) error {
-	err := p.checkEncoding(encoding, values, n)
-	if err == nil && !dictionary(encoding) && int64(n)*int64(p.width) > 4*mostPage {
-		err = fmt.Errorf("%d values of %d bytes each, more than %d in all", n, p.width, int64(4*mostPage))
-	}
-	if err != nil {
-		return fmt.Errorf("its values: %w", err)
-	}
-	return nil
-}
-
-func dictionary(e format.Encoding) bool {
-	return e == plainDictionary || e == format.RLEDictionary
-}
-
-func (p *pages) checkEncoding(encoding format.Encoding, values []byte, n int) error {
-	bytes := p.kind == parquet.ByteArray
-	integer := p.kind == parquet.Int32 || p.kind == parquet.Int64
-	fixed := p.kind == parquet.FixedLenByteArray
-	switch {
+// checkValues checks the n values of a data page. If the decoder would get them wrong it
+// returns them in the plain encoding, else nil. These are integers of 32 bits that are
+// written as if they had 64, as DuckDB does if their differences do not fit, and runs of
+// Booleans: the decoder takes each bit of a run for a byte.
+func (p *pages) checkValues(encoding format.Encoding, values []byte, n int) (plain []byte, err error) {
+	isBytes, fixed := p.kind == parquet.ByteArray, p.kind == parquet.FixedLenByteArray
+	switch integer := p.kind == parquet.Int32 || p.kind == parquet.Int64; {
 	case p.kind < 0: // Null; the decoder's own writer counts each as a value if they may not be null
 		if n > 0 && len(values) > 0 {
-			return fmt.Errorf("there are %d in a column of nulls alone", n)
+			err = fmt.Errorf("there are %d in a column of nulls alone", n)
 		}
-		return nil
-	case encoding == format.Plain, encoding == format.ByteStreamSplit && !bytes && p.width > 0:
-		return p.checkPlain(values, n)
-	case dictionary(encoding) && !p.dict:
-		return errors.New("there is no dictionary before them")
-	case dictionary(encoding) && len(values) == 0: // of nulls alone
-		return nil
-	case dictionary(encoding):
-		_, err := checkRuns(values[1:], int(values[0]), n, 0)
-		return err
+		return nil, err
+	case encoding == format.Plain, encoding == format.ByteStreamSplit && !isBytes && p.kind != parquet.Boolean:
+		return nil, p.checkPlain(values, n)
+	case encoding == plainDictionary, encoding == format.RLEDictionary:
+		if !p.dict {
+			return nil, errors.New("there is no dictionary before them")
+		}
+		width := 0 // if there are nulls alone
+		if len(values) > 0 {
+			width, values = int(values[0]), values[1:]
+		}
+		return nil, checkRuns(values, width, n)
 	case encoding == format.RLE && p.kind == parquet.Boolean:
-		runs, _, err := prefixed(values)
-		if err == nil {
-			_, err = checkRuns(runs, 1, n, 0)
-		}
-		p.misread = values
-		return err
+		return plainBooleans(values, n)
 	case encoding == format.DeltaBinaryPacked && integer:
 		_, wide, err := skipDelta(values, n)
-		if wide && p.kind == parquet.Int32 {
-			p.misread = values
+		if err != nil || !wide || p.kind == parquet.Int64 {
+			return nil, err
 		}
-		return err
-	case encoding == format.DeltaLengthByteArray && bytes:
+		list, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, values)
+		for _, v := range list {
+			plain = binary.LittleEndian.AppendUint32(plain, uint32(v))
+		}
+		return plain, err
+	case encoding == format.DeltaLengthByteArray && isBytes:
 		rest, size, err := lengths(values, n)
 		if err == nil && size > int64(len(rest)) {
 			err = fmt.Errorf("%d bytes, of which there are %d", size, len(rest))
 		}
-		return err
-	case encoding == format.DeltaByteArray && (bytes || fixed):
+		return nil, err
+	case encoding == format.DeltaByteArray && (isBytes || fixed):
 		rest, prefixes, err := lengths(values, n)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		_, suffixes, err := lengths(rest, n)
-		if err == nil && prefixes+suffixes > mostPage {
-			err = fmt.Errorf("%d bytes, more than %d", prefixes+suffixes, mostPage)
+		switch size := prefixes + suffixes; {
+		case err != nil:
+		case size > mostPage:
+			err = fmt.Errorf("%d bytes, more than %d", size, mostPage)
+		case fixed && size != int64(n)*int64(p.width):
+			err = fmt.Errorf("%d values in %d bytes", n, size)
 		}
-		return err
+		return nil, err
 	}
-	return fmt.Errorf("%s as %s is not supported", p.kind, encoding)
+	return nil, fmt.Errorf("%s as %s is not supported", p.kind, encoding)
 }
 
-// plain returns the page with its values plain if the decoder would get them wrong:
-// integers of 32 bits that are written as if they had 64, as DuckDB does where their
-// differences do not fit, and runs of Booleans, which it takes for as many bytes as they
-// have bits.
-func (p *pages) plain(h *format.PageHeader, page []byte) ([]byte, error) {
-	if p.misread == nil {
-		return page, nil
+// plainBooleans returns n Booleans, which are written as runs, in 1 bit each.
+func plainBooleans(values []byte, n int) ([]byte, error) {
+	runs, _, err := prefixed(values)
+	if err == nil {
+		err = checkRuns(runs, 1, n)
 	}
-	levels, values := page[:len(page)-len(p.misread)], p.misread
-	p.misread = nil
-	h.DataPageHeader.V.Encoding, h.DataPageHeaderV2.V.Encoding = format.Plain, format.Plain
-	if p.kind == parquet.Boolean {
-		runs, _, _ := prefixed(values) // they were checked
-		bools, err := (&rle.Encoding{BitWidth: 1}).DecodeLevels(nil, runs)
-		page = append(p.hold(len(levels) + (len(bools)+7)/8)[:0], levels...)
-		for i, v := range bools {
-			if i%8 == 0 {
-				page = append(page, 0)
-			}
-			page[len(page)-1] |= (v & 1) << (i % 8)
-		}
-		return page, err
+	if err != nil {
+		return nil, err
 	}
-	integers, err := new(delta.BinaryPackedEncoding).DecodeInt64(nil, values)
-	page = append(p.hold(len(levels) + 4*len(integers))[:0], levels...)
-	for _, v := range integers {
-		page = binary.LittleEndian.AppendUint32(page, uint32(v))
+	list, err := (&rle.Encoding{BitWidth: 1}).DecodeLevels(nil, runs)
+	plain := make([]byte, (n+7)/8)
+	for i, v := range list[:min(n, len(list))] {
+		plain[i/8] |= (v & 1) << (i % 8)
 	}
-	return page, err
+	return plain, err
 }
 
 // prefixed cuts what has its length before it, in 4 bytes.
@@ -251,75 +209,43 @@ func prefixed(b []byte) (part, rest []byte, err error) {
 	return b[:n], b[n:], nil
 }
 
-// checkRuns checks that runs, in the hybrid of run lengths and packed bits, stand for
-// n values of so many bits, the last perhaps for a few more. (Behind levels of a column
-// that is said to need none, more runs would follow.) It returns how many of the n are
-// wanted; with wanted 0 it does not look.
-func checkRuns(runs []byte, width, n int, wanted uint32) (found int, err error) {
+// checkRuns checks that runs, in the hybrid of run lengths and packed bits, have n values of
+// width bits; the last run may have a few more, and no run may follow it. (If one does, the
+// first may be the levels of a column that was damaged into a required one.)
+func checkRuns(runs []byte, width, n int) error {
 	if width > 32 {
-		return 0, fmt.Errorf("values of %d bits", width)
+		return fmt.Errorf("values of %d bits", width)
 	}
-	seen := 0
-	for left := uint64(n) + runSlack; len(runs) > 0; {
+	left := n
+	for len(runs) > 0 {
 		head, size := binary.Uvarint(runs)
 		if size <= 0 {
-			return 0, io.ErrUnexpectedEOF
+			return io.ErrUnexpectedEOF
 		}
 		runs = runs[size:]
-		values, length, packed := head>>1, uint64(width+7)/8, head&1 == 1
+		values, length, most := head>>1, uint64(width+7)/8, uint64(left+runSlack)
 		if values == 0 {
 			continue
 		}
-		if packed && values <= left {
+		if head&1 == 1 && values <= most { // packed, in eights
 			values, length = 8*values, values*uint64(width)
 		}
-		if values > left || seen == n {
-			return 0, fmt.Errorf("a run of %d values, where there should be %d", values, n-seen)
+		if left <= 0 || values > most {
+			return fmt.Errorf("a run of %d values, where there should be %d", values, max(left, 0))
 		}
 		if length > uint64(len(runs)) {
-			return 0, io.ErrUnexpectedEOF
+			return io.ErrUnexpectedEOF
 		}
-		left -= values
-		here := min(int(values), n-seen)
-		switch {
-		case wanted == 0:
-		case packed:
-			found += countPacked(runs[:length], width, here, wanted)
-		case width <= 8 && uint32(runs[0]) == wanted:
-			found += here
-		}
-		seen += here
+		left -= int(values)
 		runs = runs[length:]
 	}
-	if seen < n {
-		return 0, fmt.Errorf("%d, where there should be %d", seen, n)
+	if left > 0 {
+		return fmt.Errorf("%d, where there should be %d", n-left, n)
 	}
-	return found, nil
+	return nil
 }
 
-// countPacked counts the wanted among n values of width bits, at most 8.
-func countPacked(b []byte, width, n int, wanted uint32) (found int) {
-	if width == 1 {
-		for ; n >= 8; n -= 8 {
-			found += bits.OnesCount8(b[0])
-			b = b[1:]
-		}
-	}
-	for i := range n {
-		at := i * width
-		v := uint32(b[at/8]) >> (at % 8)
-		if at%8+width > 8 {
-			v |= uint32(b[at/8+1]) << (8 - at%8)
-		}
-		if v&(1<<width-1) == wanted {
-			found++
-		}
-	}
-	return found
-}
-
-// lengths returns the sum of lengths that are delta encoded, and what follows
-// them.
+// lengths returns the sum of n delta encoded lengths, and what follows them.
 func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
 	if rest, _, err = skipDelta(b, n); err != nil {
 		return nil, 0, err
@@ -334,10 +260,10 @@ func lengths(b []byte, n int) (rest []byte, sum int64, err error) {
 	return rest, sum, err
 }
 
-// skipDelta moves past at most n integers that are delta encoded: the size of a
-// block in values, its number of small blocks, the number of values, the first;
-// then blocks, each of the least delta, the widths of its small blocks, and those.
-// Some of them are wide if they take more than 32 bits.
+// skipDelta moves past n delta encoded integers. They begin with the number of values in a
+// block, of small blocks in a block, of values in all, and with the first value. Blocks
+// follow: the least delta, the width of each small block, the small blocks. The integers are
+// wide if any takes more than 32 bits.
 func skipDelta(b []byte, n int) (rest []byte, wide bool, err error) {
 	var head [4]uint64
 	for i := range head {
@@ -348,7 +274,7 @@ func skipDelta(b []byte, n int) (rest []byte, wide bool, err error) {
 		head[i], b = v, b[size:]
 	}
 	block, small, left := head[0], head[1], head[2]
-	if left > uint64(n) {
+	if left != uint64(n) {
 		return nil, false, fmt.Errorf("%d integers in a page of %d values", left, n)
 	}
 	if small == 0 || block > 1<<16 || small > block {

@@ -14,14 +14,14 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// inflaters decompress pages, into no more room than a page says that it takes.
-// They keep decoders, and memory, for later pages.
+// inflaters decompress pages. A page gets no more room than its header says it needs. Decoders
+// and memory are kept for later pages.
 type inflaters struct{ gzip, zstd, brotli, memory sync.Pool }
 
 var errLonger = errors.New("it is longer than it says")
 
-// codecs are the ways in which pages may be compressed: each decompresses src into dst
-// and returns how much that is. A file with others, in what is read of it, is not opened.
+// codecs are the supported ways to compress a page. Each decompresses src into dst and returns
+// the number of bytes. A file that uses another, in a column that is read, is not opened.
 var codecs = map[format.CompressionCodec]func(f *inflaters, dst, src []byte) (int, error){
 	format.Snappy: inflateSnappy,
 	format.Lz4Raw: func(_ *inflaters, dst, src []byte) (int, error) { return lz4.UncompressBlock(src, dst) },
@@ -58,7 +58,8 @@ func (f *inflaters) inflateZstd(dst, src []byte) (int, error) {
 	return len(out), err
 }
 
-// inflateStream reads src by a decoder of the pool. It must end within dst.
+// inflateStream decompresses src with a decoder of the pool. The result must fit into dst,
+// which has room for one byte more.
 func inflateStream[T any, R interface {
 	*T
 	io.Reader
@@ -72,13 +73,9 @@ func inflateStream[T any, R interface {
 	if err := r.Reset(bytes.NewReader(src)); err != nil {
 		return 0, err
 	}
-	for one := make([]byte, 1); err == nil && n <= len(dst); {
-		at := dst[n:]
-		if len(at) == 0 {
-			at = one
-		}
+	for err == nil && n <= len(dst) {
 		var m int
-		m, err = r.Read(at)
+		m, err = r.Read(dst[n : len(dst)+1])
 		n += m
 	}
 	switch {

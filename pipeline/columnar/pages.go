@@ -16,17 +16,16 @@ const (
 	mostHeader = 16 << 20 // of any: statistics may have two values of any length
 )
 
-// pages decompresses and checks the pages of a chunk, one after the other. Between two
-// pages it holds only the buffer that the file is read with.
+// pages decompresses and checks the pages of a chunk one after the other. Between two pages it
+// holds only the buffer of the file.
 type pages struct {
 	*inflaters
 	*leaf
-	codec   format.CompressionCodec
-	file    *bufio.Reader
-	left    int64  // bytes of the chunk that are not read
-	n       int    // pages so far
-	dict    bool   // there was a dictionary
-	misread []byte // values of the page, if the decoder would get them wrong
+	codec format.CompressionCodec
+	file  *bufio.Reader
+	left  int64 // bytes of the chunk that are not read
+	n     int   // pages so far
+	dict  bool  // there was a dictionary
 
 	at           int64  // bytes that were given to the decoder
 	header, page []byte // what is left of a page
@@ -42,7 +41,7 @@ func newPages(p *inflated, c *chunk) *pages {
 	}
 }
 
-// read gives what is left of the page, or the next one.
+// read copies what is left of the page to b, or the start of the next page.
 func (p *pages) read(b []byte) (n int, err error) {
 	if p.err == nil && len(p.header)+len(p.page) == 0 {
 		if p.err = p.next(); p.err != nil && p.err != io.EOF {
@@ -63,7 +62,7 @@ func (p *pages) read(b []byte) (n int, err error) {
 	return n + m, nil
 }
 
-// next makes the next page, and its header, what the decoder shall see.
+// next reads the next page, and makes the header and the page that the decoder shall read.
 func (p *pages) next() error {
 	if p.left == 0 {
 		return io.EOF
@@ -147,28 +146,15 @@ func (p *pages) checkHeader(h *format.PageHeader) error {
 	if h.CompressedPageSize > mostPage || h.UncompressedPageSize < 0 || h.UncompressedPageSize > mostPage {
 		return fmt.Errorf("it has %d bytes and %d when decompressed, more than %d", h.CompressedPageSize, h.UncompressedPageSize, mostPage)
 	}
-	values, missing := int32(-1), false
-	switch v1, v2, dict := h.DataPageHeader, h.DataPageHeaderV2, h.DictionaryPageHeader; h.Type {
-	case format.DataPage:
-		values, missing = v1.V.NumValues, !v1.Valid
-	case format.DataPageV2:
-		values, missing = v2.V.NumValues, !v2.Valid
-		if v2.V.NumNulls < 0 || v2.V.NumNulls > values || v2.V.NumRows < 0 || v2.V.NumRows > values {
-			return fmt.Errorf("it has %d nulls in %d rows of %d values", v2.V.NumNulls, v2.V.NumRows, values)
+	for _, values := range []int32{h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues} {
+		if values < 0 || values > mostValues {
+			return fmt.Errorf("it has %d values, where 0 to %d may be", values, mostValues)
 		}
-	case format.DictionaryPage:
-		values, missing = dict.V.NumValues, !dict.Valid
-	}
-	switch {
-	case missing:
-		return errors.New("its header is not that of its type")
-	case values < 0 || values > mostValues:
-		return fmt.Errorf("it has %d values, where 0 to %d may be", values, mostValues)
 	}
 	return nil
 }
 
-// decompress returns the page in body without compression, checked.
+// decompress returns the page in body, decompressed and checked.
 func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	levels := 0 // bytes before the values, which are not compressed
 	codec := p.codec
@@ -184,7 +170,7 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 	}
 	page := body
 	if codec != format.Uncompressed {
-		page = p.hold(int(h.UncompressedPageSize))
+		page = p.hold(int(h.UncompressedPageSize) + 1)[:h.UncompressedPageSize]
 		copy(page, body[:levels])
 		n, err := codecs[codec](p.inflaters, page[levels:], body[levels:])
 		if err != nil {
@@ -192,8 +178,5 @@ func (p *pages) decompress(h *format.PageHeader, body []byte) ([]byte, error) {
 		}
 		page = page[:levels+n]
 	}
-	if err := p.check(h, page); err != nil {
-		return nil, err
-	}
-	return p.plain(h, page)
+	return p.check(h, page)
 }

@@ -2,6 +2,7 @@ package columnar
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,18 +15,18 @@ import (
 )
 
 const (
-	mostDepth   = 100       // of the schema of a Parquet file
+	mostDepth   = 100       // of groups in groups in a schema
 	chunkBuffer = 128 << 10 // bytes of a column chunk that are read at a time
 )
 
-// OpenParquet opens the Parquet file that r holds in size bytes, without its page
-// index and Bloom filters.
+// OpenParquet opens the Parquet file in r, of size bytes, without its page index and Bloom
+// filters.
 //
-// The decoder sees another file: one without compression, whose column chunks are
-// made as they are read, page by page, each of them checked. So the pages of a
-// chunk are read once, in order, by one goroutine; different chunks may be read at
-// the same time. What the file says of sizes, codecs and statistics is not in the
-// metadata of the result.
+// The decoder sees another file, without compression. A column chunk of it is made while it is
+// read, page by page, and each page is checked. So one goroutine must read the pages of a
+// chunk, once and in order; several goroutines may read different chunks at the same time. The
+// pages of a column with several values a row cannot be read. The metadata of the result have
+// no sizes, codecs and statistics. OpenParquet and reading panic on some damage (see [Damage]).
 func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	raw, err := footer(r, size, "PAR1")
 	if err != nil {
@@ -60,7 +61,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if p.footer, err = appendFooter(&meta); err != nil {
 		return nil, err
 	}
-	f, err := parquet.OpenFile(p, p.end(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(chunkBuffer))
+	f, err := parquet.OpenFile(p, p.begin()+int64(len(p.footer)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(chunkBuffer))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	for i := range p.chunks {
 		c, e := &p.chunks[i], leaves[i%columns]
 		switch _, null := e.LogicalType.Value.(*format.NullType); {
-		case c.leaf.repeated > 0: // it is not read
+		case c.leaf.repeated: // it is not read
 		case c.codec != format.Uncompressed && codecs[c.codec] == nil:
 			return nil, fmt.Errorf("row group %d: column %d: %s is not supported", i/columns+1, i%columns+1, c.codec)
 		case null: // it may have no values
@@ -80,8 +81,7 @@ func OpenParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	return f, nil
 }
 
-// checkTree checks that a schema is a tree, of the elements there are, and returns its
-// leaves.
+// checkTree checks that the elements of a schema are a tree, and returns its leaves.
 func checkTree(schema []format.SchemaElement) (leaves []*format.SchemaElement, _ error) {
 	type group struct {
 		left int32 // columns in it that are still to come
@@ -128,8 +128,8 @@ func checkTree(schema []format.SchemaElement) (leaves []*format.SchemaElement, _
 	return leaves, nil
 }
 
-// checkGroups checks that each row group has a chunk for each column, and that their rows
-// are those of the file, whose number early writers of Rust left at 0.
+// checkGroups checks that each row group has a chunk for each column, and that the row groups
+// together have as many rows as the file. (Early writers of Rust left the latter at 0.)
 func checkGroups(meta *format.FileMetaData, columns int) error {
 	rows := int64(0)
 	for i, group := range meta.RowGroups {
@@ -166,8 +166,8 @@ type chunk struct {
 	pages      *pages // as far as they are read
 }
 
-// rewrite takes the places of the chunks out of the metadata, and puts in those that the
-// decoder sees.
+// rewrite reads where the chunks lie from the metadata, and replaces it with where the decoder
+// shall look for them.
 func (p *inflated) rewrite(meta *format.FileMetaData, columns int) error {
 	n := len(meta.RowGroups) * columns
 	if n > mostStructs {
@@ -218,13 +218,11 @@ func (p *inflated) levels(c *parquet.Column) {
 		p.levels(child)
 	}
 	if i := c.Index(); c.Leaf() && i >= 0 && i < len(p.chunks) {
-		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: width(c.Type()), repeated: c.MaxRepetitionLevel(), defined: c.MaxDefinitionLevel()}
+		*p.chunks[i].leaf = leaf{kind: c.Type().Kind(), width: cmp.Or(widths[c.Type().Kind()], c.Type().Length()), repeated: c.MaxRepetitionLevel() > 0, defined: c.MaxDefinitionLevel()}
 	}
 }
 
 func (p *inflated) begin() int64 { return int64(len(p.chunks)+1) * chunkRange }
-
-func (p *inflated) end() int64 { return p.begin() + int64(len(p.footer)) }
 
 // ReadAt implements io.ReaderAt for the decoder.
 func (p *inflated) ReadAt(b []byte, at int64) (int, error) {

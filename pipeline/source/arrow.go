@@ -15,17 +15,20 @@ import (
 	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
-// openArrow settles the columns by the schema: one for each field, those of a
-// struct by its path with dots.
+// openArrow opens an IPC file, or else a stream. The schema gives the columns: one for each
+// field. A field of a struct is named by its path, with dots.
 func (in *Input) openArrow(file bool) error {
 	in.Format = "arrow"
 	var r *columnar.ArrowReader
 	open := func() error {
 		return in.safely(func() (err error) {
-			if file {
-				r, err = in.arrowFile()
-			} else {
-				r, err = in.arrowStream()
+			if !file {
+				r, err = columnar.OpenArrowStream(&messages{w: in.src})
+				return err
+			}
+			at, err := in.random()
+			if err == nil { // batches are read by the footer, as a dictionary may stand after them
+				r, err = columnar.OpenArrow(at, at.size)
 			}
 			return err
 		})
@@ -41,10 +44,6 @@ func (in *Input) openArrow(file bool) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	if err := in.checkWidth(len(names)); err != nil {
-		return err
-	}
-	in.nameColumns(names)
 	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
 			if err := open(); err != nil {
@@ -53,54 +52,23 @@ func (in *Input) openArrow(file bool) error {
 		}
 		return rd.readTables(1, in.recordBatches(r, fields))
 	}
-	return in.settleColumns()
+	return in.setColumns(names)
 }
 
-// arrowFile reads batches by the footer (a dictionary may stand after them).
-func (in *Input) arrowFile() (*columnar.ArrowReader, error) {
-	at, err := in.random()
-	if err != nil {
-		return nil, err
-	}
-	return columnar.OpenArrow(at, at.size)
-}
-
-func (in *Input) arrowStream() (*columnar.ArrowReader, error) {
-	if err := in.src.look(8); err != nil {
-		return nil, err
-	}
-	return columnar.OpenArrowStream(&messages{w: in.src, old: isOldStream(in.src.buf[in.src.pos:])})
-}
-
-// isOldStream says whether a stream begins as those did before version 0.15 of Arrow:
-// with the length of a schema, and the place of its table within it. Both numbers are so
-// small that they have zero bytes, which a text does not have there.
-func isOldStream(start []byte) bool {
-	if len(start) < 8 {
-		return false
-	}
-	n, table := binary.LittleEndian.Uint32(start), binary.LittleEndian.Uint32(start[4:])
-	return n < 1<<24 && table < 1<<16 && table > 0 && table < n
-}
-
-// messages reads the messages of a stream in place of the library, which would take as
-// much memory as a message claims to need, and any EOF for the end: a stream may end
-// without a mark, but not inside a message.
+// messages reads the messages of a stream. The library's own reader would allocate as much
+// memory as a message claims to need, and take any EOF for the end: a stream may end without
+// a mark, but not inside a message.
 type messages struct {
 	w    *window
-	old  bool // there are no ones before a length
-	msg  *ipc.Message
-	body []byte // of it; the library copies what it needs
+	body []byte // of the message; the library copies what it needs
 }
 
-// errCut is the error of a stream that ends in the midst of something.
+// errCut is the error of a stream that ends inside a message.
 var errCut = errors.New("it ends too early: it is not whole")
 
-// Message returns the next message, valid until the one after, or io.EOF. It
-// starts with 4 bytes of ones and the length of its metadata, or a length of 0 at
-// the end.
+// Message returns the next message, or io.EOF. The message is valid until the next call. In the
+// stream it starts with 4 bytes of ones and the length of its metadata, which is 0 at the end.
 func (m *messages) Message() (*ipc.Message, error) {
-	m.Release()
 	if err := m.w.look(8); err != nil {
 		return nil, err
 	}
@@ -111,15 +79,11 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if len(ahead) < 8 {
 		return nil, errCut
 	}
-	mark, prefix := binary.LittleEndian.Uint32(ahead) == 0xffffffff, 4
-	if mark {
-		prefix = 8
-	}
-	n := int64(binary.LittleEndian.Uint32(ahead[prefix-4:]))
-	if mark == m.old || n > columnar.MostMetadata {
+	n := int64(binary.LittleEndian.Uint32(ahead[4:]))
+	if binary.LittleEndian.Uint32(ahead) != 0xffffffff || n > columnar.MostMetadata {
 		return nil, errors.New("it is no Arrow message")
 	}
-	m.w.pos += prefix
+	m.w.pos += 8
 	if n == 0 {
 		return nil, m.end()
 	}
@@ -134,12 +98,10 @@ func (m *messages) Message() (*ipc.Message, error) {
 	if m.body, err = m.take(m.body[:0], int(length)); err != nil {
 		return nil, err
 	}
-	m.msg = ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body))
-	return m.msg, nil
+	return ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(m.body)), nil
 }
 
-// end returns io.EOF if nothing but zeros follows the end: of two streams, one after
-// the other, the second would be lost.
+// end returns io.EOF if nothing but zeros follows the end: a second stream would be lost.
 func (m *messages) end() error {
 	for {
 		if err := m.w.look(1); err != nil {
@@ -156,7 +118,7 @@ func (m *messages) end() error {
 	}
 }
 
-// take appends the next n bytes to b. It takes memory as they come, not for all of n.
+// take appends the next n bytes to b. It allocates memory while bytes come, not for all of n.
 func (m *messages) take(b []byte, n int) ([]byte, error) {
 	for n > 0 {
 		step := min(n, max(16<<20, len(b)))
@@ -171,14 +133,9 @@ func (m *messages) take(b []byte, n int) ([]byte, error) {
 	return b, nil
 }
 
-func (m *messages) Release() {
-	if m.msg != nil {
-		m.msg.Release()
-		m.msg = nil
-	}
-}
-
-func (m *messages) Retain() {}
+// Retain and Release implement ipc.MessageReader. The memory of messages is Go's.
+func (m *messages) Retain()  {}
+func (m *messages) Release() {}
 
 // A field is a column of an Arrow input: the leaf at path in the schema.
 type field struct {
@@ -187,8 +144,8 @@ type field struct {
 	uuid bool // its values, of 16 bytes, are UUIDs
 }
 
-// addFields adds f, or the leaves of a struct. Lists, maps and unions have no
-// one value a row and are left out.
+// addFields adds f, or the leaves of a struct. Lists, maps and unions have several values a
+// row and are left out.
 func (in *Input) addFields(fields []field, f arrow.Field, prefix string, path []int) []field {
 	name := prefix + f.Name
 	switch t := f.Type.(type) {
@@ -204,9 +161,8 @@ func (in *Input) addFields(fields []field, f arrow.Field, prefix string, path []
 	return append(fields, field{name, path, isUUID(f)})
 }
 
-// isUUID reads in the metadata of a field that it holds UUIDs: the library gives what
-// extends a type it knows as the values of that type, unless somebody registered the
-// extension.
+// isUUID says whether the metadata of a field name the extension for UUIDs. The library
+// returns the values of an extension that is not registered as those of the type below.
 func isUUID(f arrow.Field) bool {
 	extension, _ := f.Metadata.GetValue(ipc.ExtensionTypeKeyName)
 	t, ok := f.Type.(*arrow.FixedSizeBinaryType)
@@ -252,7 +208,8 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 	return cols, nil
 }
 
-// arrowCells yields the values of the last array, which lies in the others.
+// arrowCells returns the values of the last array, a field of a struct that the arrays before
+// it are. A null of any of them is a null.
 func arrowCells(parts []arrow.Array, uuid bool) cells {
 	last := parts[len(parts)-1]
 	value := arrowValue(last)

@@ -9,25 +9,15 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 )
 
-// arrowValue returns how to get the i-th value of an array, which is not null,
-// as a cell. A cell is valid until the next; it may be null where that is known of
-// the values of a dictionary or of runs, or of the type alone.
+// arrowValue returns a function for the cell of the i-th value of an array. The value must not
+// be null; in a dictionary, in runs or in an array of nulls it may be, and the cell then, too.
+// A cell is valid until the next one.
 func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 	switch a := a.(type) {
-	case *array.String:
+	case interface{ Value(int) string }:
 		return stringValue(a.Value)
-	case *array.LargeString:
-		return stringValue(a.Value)
-	case *array.StringView:
-		return stringValue(a.Value)
-	case *array.Binary:
-		return bytesValue(a.Value)
-	case *array.LargeBinary:
-		return bytesValue(a.Value)
-	case *array.BinaryView:
-		return bytesValue(a.Value)
-	case *array.FixedSizeBinary:
-		return bytesValue(a.Value)
+	case interface{ Value(int) []byte }:
+		return func(i int) ([]byte, bool) { return a.Value(i), true }
 	case *array.Dictionary:
 		return indirect(a.Dictionary(), a.GetValueIndex)
 	case *array.RunEndEncoded:
@@ -42,11 +32,10 @@ func arrowValue(a arrow.Array) func(i int) ([]byte, bool) {
 		}
 		return arrowValue(a.Storage())
 	}
-	if text := arrowNumber(a); text != nil {
-		return written(text)
-	}
-	if text := arrowTime(a); text != nil {
-		return written(text)
+	for _, text := range []func([]byte, int) []byte{arrowNumber(a), arrowTime(a)} {
+		if text != nil {
+			return written(text)
+		}
 	}
 	return stringValue(a.ValueStr)
 }
@@ -70,10 +59,6 @@ func stringValue(value func(int) string) func(int) ([]byte, bool) {
 	}
 }
 
-func bytesValue(value func(int) []byte) func(int) ([]byte, bool) {
-	return func(i int) ([]byte, bool) { return value(i), true }
-}
-
 func uuidValue(a *array.FixedSizeBinary) func(int) ([]byte, bool) {
 	return written(func(dst []byte, i int) []byte { return appendUUID(dst, a.Value(i)) })
 }
@@ -87,38 +72,16 @@ func written(text func(dst []byte, i int) []byte) func(int) ([]byte, bool) {
 	}
 }
 
-type integer interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
-}
-
-func signed[T integer](value func(int) T) func([]byte, int) []byte {
-	return func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(value(i)), 10) }
-}
-
-func unsigned[T integer](value func(int) T) func([]byte, int) []byte {
-	return func(dst []byte, i int) []byte { return strconv.AppendUint(dst, uint64(value(i)), 10) }
-}
-
+// arrowNumber returns nil for numbers that the library writes as we do. It does so for all
+// integers, but allocates memory for each.
 func arrowNumber(a arrow.Array) func(dst []byte, i int) []byte {
 	switch a := a.(type) {
-	case *array.Int8:
-		return signed(a.Value)
-	case *array.Int16:
-		return signed(a.Value)
 	case *array.Int32:
-		return signed(a.Value)
+		return func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(a.Value(i)), 10) }
 	case *array.Int64:
-		return signed(a.Value)
-	case *array.Uint8:
-		return unsigned(a.Value)
-	case *array.Uint16:
-		return unsigned(a.Value)
-	case *array.Uint32:
-		return unsigned(a.Value)
+		return func(dst []byte, i int) []byte { return strconv.AppendInt(dst, a.Value(i), 10) }
 	case *array.Uint64:
-		return unsigned(a.Value)
-	case *array.Boolean:
-		return func(dst []byte, i int) []byte { return strconv.AppendBool(dst, a.Value(i)) }
+		return func(dst []byte, i int) []byte { return strconv.AppendUint(dst, a.Value(i), 10) }
 	case *array.Float16:
 		return func(dst []byte, i int) []byte { return appendFloat(dst, half(a.Value(i).Uint16()), 32) }
 	case *array.Float32:

@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// A batch ends with the record that brings it to so many bytes of cells, or to
+// A batch ends with the record with which it has batchBytes bytes of cells or
 // Options.BatchRows records.
 const batchBytes = 1 << 20
 
@@ -29,23 +29,23 @@ func (c *column) append(cell []byte) {
 	c.ends = append(c.ends, int32(len(c.data)))
 }
 
-// A batcher gathers records into batches for one worker and hands them on. It
-// uses its memory again for the next batch.
+// A batcher collects records into batches for one worker and hands them to emit. It reuses its
+// memory for the next batch.
 type batcher struct {
 	*reading
 	worker int
 
-	base       int64 // records of the input before those of the batch
+	base       int64 // records of the input before the batch
 	n          int64 // records of the batch
 	size       int   // bytes of cells and raw lines
 	cols       []column
 	rows, offs []int64 // rows count from the batch's first record
 	errs       []RowError
 	raw        []byte // of errs
-	skipped    int    // rows of the batch that are not handed on
+	skipped    int    // first rows of the batch that are not handed on
 }
 
-// newBatcher makes a batcher for a worker, which may have several.
+// newBatcher makes a batcher for a worker. A worker may have several.
 func newBatcher(r *reading, worker int) *batcher {
 	b := &batcher{reading: r, worker: worker, cols: make([]column, len(r.in.Columns))}
 	b.reset()
@@ -66,7 +66,7 @@ func (b *batcher) reset() {
 	for i := range b.cols {
 		c := &b.cols[i]
 		if cap(c.data) > 4*batchBytes {
-			c.data = nil // one large cell is no reason to keep its room
+			c.data = nil // do not keep the room of one large cell
 		}
 		c.data, c.ends, c.nulls = c.data[:0], append(c.ends[:0], 0), c.nulls[:0]
 	}
@@ -103,7 +103,7 @@ func (b *batcher) append(offset int64, cells [][]byte) {
 	b.row(offset, size)
 }
 
-// undo takes back the cells of a record that was not completed.
+// undo removes the cells of a record that was not completed.
 func (b *batcher) undo() {
 	n := len(b.rows) + 1
 	for i := range b.cols {
@@ -133,8 +133,8 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	b.errs = append(b.errs, RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)]})
 }
 
-// dropBefore drops the records before the one that starts at offset. If none starts
-// there it returns false.
+// dropBefore drops the records before the one that starts at offset. It returns false if no
+// record starts there.
 func (b *batcher) dropBefore(offset int64) bool {
 	row, good := slices.BinarySearch(b.offs, offset)
 	e, bad := slices.BinarySearchFunc(b.errs, offset, func(e RowError, at int64) int { return cmp.Compare(e.Offset, at) })
@@ -147,7 +147,7 @@ func (b *batcher) dropBefore(offset int64) bool {
 	return true
 }
 
-// flush hands the batch on, if there is anything in it.
+// flush hands the batch to emit unless it is empty.
 func (b *batcher) flush() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
@@ -161,10 +161,10 @@ func (b *batcher) flush() error {
 		for i := range batch.Errors {
 			batch.Errors[i].Row += b.base
 		}
-		if b.in.sums != nil {
-			b.digest()
-		}
 		batch.Record = b.record()
+		if b.in.sums != nil {
+			b.digest(batch.Record)
+		}
 		if err := b.emit(b.worker, batch); err != nil {
 			b.cancel(err)
 			return err
@@ -175,7 +175,8 @@ func (b *batcher) flush() error {
 	return nil
 }
 
-// record makes an Arrow record of the columns, without copying them.
+// record makes an Arrow record of the columns, without copying them. Their memory is Go's, so
+// nothing has to be released.
 func (b *batcher) record() arrow.Record {
 	n := len(b.rows) - b.skipped
 	arrays := make([]arrow.Array, len(b.cols))
@@ -185,20 +186,14 @@ func (b *batcher) record() arrow.Record {
 		if len(c.nulls) > 0 {
 			valid = memory.NewBufferBytes(validity(len(b.rows), c.nulls))
 		}
-		data := array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
+		arrays[i] = array.NewBinaryData(array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
 			valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.ends)), memory.NewBufferBytes(c.data),
-		}, nil, len(c.nulls), b.skipped)
-		arrays[i] = array.NewBinaryData(data)
-		data.Release()
+		}, nil, len(c.nulls), b.skipped))
 	}
-	rec := array.NewRecord(b.schema, arrays, int64(n))
-	for _, a := range arrays {
-		a.Release()
-	}
-	return rec
+	return array.NewRecord(b.schema, arrays, int64(n))
 }
 
-// validity makes a bitmap of n bits that are set but for the nulls.
+// validity makes a bitmap of n bits: all are set except those of the nulls.
 func validity(n int, nulls []int32) []byte {
 	bits := bytes.Repeat([]byte{0xff}, (n+7)/8)
 	for _, i := range nulls {
@@ -207,11 +202,10 @@ func validity(n int, nulls []int32) []byte {
 	return bits
 }
 
-// digest adds the records of the batch, in order, to the sum over records: for
-// each a 0 and its cells, or a 1 and its raw line; each with its length, which
-// is all ones for a null, as 8 bytes, big-endian.
-func (b *batcher) digest() {
-	nulls := make([]int, len(b.cols)) // those of each column that were added
+// digest adds the records of the batch, in order, to the sum over records: for each a byte 0 and
+// its cells, or a byte 1 and its raw line. Before a cell or line stands its length, in 8 bytes,
+// big-endian; of a null there is only that, all ones.
+func (b *batcher) digest(rec arrow.Record) {
 	i, errs := 0, b.errs
 	for row := b.base + 1; row <= b.base+b.n; row++ {
 		if len(errs) > 0 && errs[0].Row == row {
@@ -221,14 +215,12 @@ func (b *batcher) digest() {
 			continue
 		}
 		b.in.sums.Write([]byte{0})
-		for j := range b.cols {
-			c := &b.cols[j]
-			if k := nulls[j]; k < len(c.nulls) && int(c.nulls[k]) == i {
-				nulls[j]++
+		for _, col := range rec.Columns() {
+			if col.IsNull(i) {
 				b.in.sums.Write([]byte{255, 255, 255, 255, 255, 255, 255, 255})
-				continue
+			} else {
+				b.hash(col.(*array.Binary).Value(i))
 			}
-			b.hash(c.data[c.ends[i]:c.ends[i+1]])
 		}
 		i++
 	}

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Text is read in blocks by all workers at once. What a splitter finds depends
-// on the bytes of a record alone, so a worker reads its block before it knows
-// where the first record of the block starts, as if the block started with one.
-// The window goes from the worker of one block to that of the next, and brings
-// along the place where the records so far end. If one of the records that were
-// guessed starts there, it and those after it are as they would be read from
-// there. If none does, the block is read again.
+// All workers read blocks of a text at the same time. A worker does not know where the first
+// record of its block starts, so it guesses that the block starts with a record. The window,
+// which says where the records before end, goes from the worker of one block to that of the
+// next. How a record is split depends only on its own bytes: if one of the guessed records
+// starts where the window says, it and all after it are right. If none does, the block is read
+// again.
 //
-// Whoever has the window already, as a single worker always has, guesses nothing.
+// A worker that has the window already does not guess. A single worker always has it.
 
-// openLines has the input read from offset start on, by the lines that newLines makes
-// for each worker.
+// openLines makes Read read the input from offset start on. Each worker gets lines of its own
+// from newLines.
 func (in *Input) openLines(start int, newLines func() *lines) {
 	in.read = func(r *reading) error {
 		w := in.src
@@ -29,7 +28,7 @@ func (in *Input) openLines(start int, newLines func() *lines) {
 		return r.share(func(b *batcher) error {
 			l := newLines()
 			l.keep = l.ncols
-			if b.worker == 0 { // and nobody else, until it passes the window on
+			if b.worker == 0 { // the others wait until it passes the window on
 				if err := l.finish(w, b); err != nil {
 					return err
 				}
@@ -39,7 +38,7 @@ func (in *Input) openLines(start int, newLines func() *lines) {
 	}
 }
 
-// blocks reads blocks of s, as long as there are any.
+// blocks reads blocks of s until there are no more.
 func (l *lines) blocks(s *stream, b *batcher) error {
 	g := newBatcher(b.reading, b.worker)
 	for !b.in.cut {
@@ -69,16 +68,16 @@ func (l *lines) blocks(s *stream, b *batcher) error {
 	return nil
 }
 
-// guess reads blk into g as if a record started with it, and returns where it
-// got to.
+// guess reads blk into g as if blk started with a record. The window that it returns is where the
+// last record in blk ends.
 func (l *lines) guess(blk *block, g *batcher) *window {
 	l.enter(&window{buf: blk.buf, pos: blk.start, base: blk.offset - int64(blk.start), err: blk.err})
 	l.read(g)
 	return l.w
 }
 
-// take adds blk to the window and reads on in it, but for what was guessed right. It
-// hands on what b and g have then.
+// take adds blk to the window and reads the records that were not guessed right. Then it hands
+// the batches of b and g to emit.
 func (l *lines) take(w *window, blk *block, b *batcher, guess *window, g *batcher) error {
 	b.base = w.records
 	if !w.add(blk) {
@@ -97,15 +96,15 @@ func (l *lines) take(w *window, blk *block, b *batcher, guess *window, g *batche
 	return b.flush()
 }
 
-// enter makes w the window that l reads.
+// enter sets the window that l reads.
 func (l *lines) enter(w *window) {
 	l.w = w
 	l.moved()
 }
 
-// adopt reads the records that begin before start into b. If one of those guessed, in
-// g, begins where these end, it drops the ones before that, moves on behind the others
-// and returns true.
+// adopt reads the records that begin before start into b. If one of the guessed records in g
+// begins where these end, adopt drops the guessed ones before it, moves the window behind the
+// rest and returns true.
 func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
 	w := l.w
 	for w.line.fault != nil || w.offset() < start {
@@ -124,8 +123,8 @@ func (l *lines) adopt(guess *window, start int64, b, g *batcher) bool {
 	return true
 }
 
-// finish reads the records that end in the window into b, which it hands on each time
-// it is full. It then passes the window on, and hands on what b has.
+// finish reads the records that end in the window into b, and hands b to emit each time it is
+// full. Then it passes the window on, and hands the rest to emit.
 func (l *lines) finish(w *window, b *batcher) error {
 	l.enter(w)
 	for l.read(b) {
@@ -140,7 +139,7 @@ func (l *lines) finish(w *window, b *batcher) error {
 	w.records, w.need = b.base+b.n, 2*(len(w.buf)-w.pos)
 	if w.err != nil && !w.eof() {
 		err := &inputError{w.records, w.err}
-		b.cancel(err) // others may wait for the window
+		b.cancel(err) // other workers may wait for the window
 		return err
 	}
 	w.turn <- w

@@ -21,8 +21,8 @@ func isURLName(name string) bool {
 	return false
 }
 
-// fold makes names comparable that differ in case, white space of any kind, seen or not,
-// underscores and hyphens alone.
+// fold makes two names equal if they differ only in case, white space (also of zero width),
+// underscores and hyphens.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -36,11 +36,20 @@ func fold(name string) string {
 	}, name)
 }
 
-// nameColumns takes the cells of a header.
+// nameColumns sets the columns by the cells of a header.
 func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }
 
-// unique makes column names of header cells: bytes that are not UTF-8 become %XX, no
-// name becomes column_N, the second of a name becomes name_2.
+// setColumns sets the columns of a file that names them, and chooses among them.
+func (in *Input) setColumns(names []string) error {
+	if err := in.checkWidth(len(names)); err != nil {
+		return err
+	}
+	in.nameColumns(names)
+	return in.settleColumns()
+}
+
+// unique makes column names of header cells: bytes that are not UTF-8 become %XX, an empty
+// name becomes column_N, the second column of a name becomes name_2.
 func unique(cells []string) []string {
 	names := make([]string, len(cells))
 	taken := make(map[string]bool)
@@ -51,7 +60,7 @@ func unique(cells []string) []string {
 		taken[names[i]] = true
 	}
 	seen := make(map[string]bool)
-	last := make(map[string]int) // number that was tried for a name: lower ones are taken
+	last := make(map[string]int) // the last number that was tried for a name; lower ones are taken
 	for i, name := range names {
 		for n := max(last[name]+1, 2); seen[names[i]]; n++ {
 			if try := fmt.Sprint(name, "_", n); !taken[try] {
@@ -64,7 +73,7 @@ func unique(cells []string) []string {
 	return names
 }
 
-// escaped is a name as it is in reports, and may be given.
+// escaped returns a name as reports write it. Options accept it, too.
 func escaped(name string) string { return string(canon.EscapeInvalid([]byte(name))) }
 
 // checkWidth refuses more columns than there may be.
@@ -75,8 +84,8 @@ func (in *Input) checkWidth(n int) error {
 	return nil
 }
 
-// settleColumns finds the URL and the workspace column by the options or by
-// their names. Without a header, names tell nothing.
+// settleColumns finds the URL column and the workspace column by the options, or else by the
+// names in the header.
 func (in *Input) settleColumns() (err error) {
 	if in.opts.WorkspaceColumn != "" {
 		if in.Workspace, err = in.column(in.opts.WorkspaceColumn, "--workspace-column"); err != nil {
@@ -97,18 +106,18 @@ func (in *Input) settleColumns() (err error) {
 	case len(in.URLs) == 1 || len(in.URLs) > 1 && in.Format == "rejects":
 		return nil
 	case len(in.URLs) > 1:
-		return in.usage("more than one column may hold the URLs; choose one with --url-column NAME or N")
+		return in.usage("which column has the URLs? More than one has a known name. Use --url-column NAME, or its number")
 	case len(in.Columns) == 1:
 		in.URLs = []int{0}
 		return nil
 	case in.Dialect != nil && !in.Dialect.Header:
 		return in.usage(in.unnamed())
 	}
-	return in.usage("no column has a known name for URLs; choose one with --url-column NAME or N")
+	return in.usage("which column has the URLs? None has a known name. Use --url-column NAME, or its number")
 }
 
-// unnamed says how to choose the URL column where no header names it, by which cells of
-// the first record look like URLs.
+// unnamed says how to choose the URL column if no header names it. It looks for URLs in the
+// first record.
 func (in *Input) unnamed() string {
 	url, urls := 0, 0
 	for i, cell := range in.first {
@@ -118,17 +127,17 @@ func (in *Input) unnamed() string {
 	}
 	switch {
 	case urls == 1 && url == 1 && len(in.Columns) == 2:
-		return "column 1 looks like the URL: --url-column 1 (if each line is one URL: --delimiter tab)"
+		return "column 1 looks like the URL: use --url-column 1 (or --delimiter tab, if each line is one URL)"
 	case urls == 1:
-		return fmt.Sprintf("column %d looks like the URL: --url-column %[1]d", url)
+		return fmt.Sprintf("column %d looks like the URL: use --url-column %[1]d", url)
 	case urls > 1 || in.opts.Header == HeaderNo:
-		return "no column is known to hold the URLs; choose one with --url-column N"
+		return "which column has the URLs? Use --url-column N with its number"
 	}
-	return "the first record has no known name for URLs; choose a column with --url-column NAME if it is a header, or else with --url-column N"
+	return "which column has the URLs? None has a known name. Use --url-column NAME, or its number if the file has no header"
 }
 
-// column finds the column that an option names: by its name in the header, by its
-// unique name, by a name in the header that is alike (see fold), or by its number.
+// column finds the column that an option asks for: by its name in the header, by its unique
+// name, by a similar name in the header (see fold), or by its number.
 func (in *Input) column(want, option string) (int, error) {
 	same := func(name string) bool { return name == want }
 	alike := func(name string) bool { return fold(name) == fold(want) }
@@ -160,26 +169,27 @@ func (in *Input) column(want, option string) (int, error) {
 	return 0, in.usage(fmt.Sprintf("there is no column %q for %s", want, option))
 }
 
-// usage makes a usage error that lists the columns, or the first record.
+// usage makes a usage error that lists the columns or, without a header, the first record: at
+// most 30 of them, and of each at most 60 characters.
 func (in *Input) usage(msg string) error {
-	const most = 50
-	names, what := in.Columns, "columns"
+	const most = 30
+	names, what := in.Columns, "Columns"
 	if in.first != nil && !in.Dialect.Header {
-		names, what = in.first, "first record"
+		names, what = in.first, "First record"
 		if in.before != "" {
-			msg += "; the first line cannot be split: " + in.before
+			msg += ". The first line cannot be split: " + in.before
 		}
 	}
 	var list []string
 	for i, name := range names[:min(most, len(names))] {
-		list = append(list, fmt.Sprintf("%d %q", i+1, escaped(name)))
+		list = append(list, fmt.Sprintf("%d %.60q", i+1, escaped(name)))
 	}
 	if more := len(names) - most; more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))
 	}
-	msg += "; " + what + ": " + strings.Join(list, ", ")
+	msg += ". " + what + ": " + strings.Join(list, ", ")
 	if len(in.Skipped) > 0 {
-		msg += fmt.Sprintf("; repeated, so no use: %q", in.Skipped[:min(most, len(in.Skipped))])
+		msg += fmt.Sprintf(". These may have several values a row and cannot be used: %.60q", in.Skipped[:min(most, len(in.Skipped))])
 	}
 	return &UsageError{in.Name, msg}
 }

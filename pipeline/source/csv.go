@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// lines reads CSV and plain text: the records of a splitter, for one worker.
+// lines reads CSV and plain text for one worker.
 type lines struct {
 	*splitter
 	ncols   int // fields that a record must have
 	w       *window
-	restore restorer // of the input of a rejects file; nil: it is none
+	restore restorer // restores the input of a rejects file; nil: the text is not one
 }
 
 // read reads records into b until b is full, or else all that end in the window. The
@@ -35,8 +35,8 @@ func (l *lines) one(b *batcher) bool {
 	return l.begin() && l.slow(b)
 }
 
-// begin moves to the start of the next record, past empty lines, and says
-// whether it is in the window.
+// begin moves to the start of the next record, past empty lines. It returns false if that is not
+// in the window.
 func (l *lines) begin() bool {
 	w := l.w
 	for {
@@ -54,10 +54,9 @@ func (l *lines) begin() bool {
 	}
 }
 
-// fast reads the records ahead that are one line without quotes and NUL, too
-// short to hold a field that is too long, until it meets another, the window
-// ends or the batch is full. Such a record needs no state: its cells go from
-// the window into the columns.
+// fast reads records that are one line without quotes and NULs, and too short for a field that is
+// too long. Their cells go straight from the window into the columns. It stops at another record,
+// at the end of the window, or when the batch is full.
 func (l *lines) fast(b *batcher) {
 	buf, p, base := l.w.buf, l.w.pos, l.w.base
 	for p < len(buf) && !b.full() {
@@ -86,8 +85,8 @@ func (l *lines) fast(b *batcher) {
 	l.w.pos = p
 }
 
-// cut appends the fields of a line without quotes to cols, unless there are
-// more or fewer than columns.
+// cut appends the fields of a line without quotes to cols. It returns false if there are more or
+// fewer than columns.
 func (l *lines) cut(cols []column, line []byte) bool {
 	last := len(cols) - 1
 	for i := range cols[:last] {
@@ -105,7 +104,7 @@ func (l *lines) cut(cols []column, line []byte) bool {
 	return true
 }
 
-// slow reads the record at the window's start, whatever it is, if it ends in the window.
+// slow reads any record at the start of the window. It returns false if it does not end there.
 func (l *lines) slow(b *batcher) bool {
 	w := l.w
 	next, f := l.record(w.buf, w.pos, w.eof())
@@ -113,7 +112,7 @@ func (l *lines) slow(b *batcher) bool {
 	case next == more:
 		return false
 	case f == nil && l.restore != nil && l.count > rejectsLead && l.count < l.ncols && w.buf[next-1] == '\n':
-		// Spreadsheets leave out the last delimiters of rows where nothing stands between them.
+		// Spreadsheets leave out the last delimiters of a row if nothing stands between them.
 		l.fields = append(l.fields, make([][]byte, l.ncols-l.count)...)
 	case f == nil && l.count != l.ncols:
 		f = l.ragged(l.ncols)
@@ -133,7 +132,7 @@ func (l *lines) slow(b *batcher) bool {
 	return true
 }
 
-// ragged is the fault of a record with a number of fields other than want.
+// ragged is the fault of a record that does not have want fields.
 func (s *splitter) ragged(want int) *fault {
 	if s.count == 1 {
 		return malformed("1 field where there should be %d", want)
@@ -141,18 +140,18 @@ func (s *splitter) ragged(want int) *fault {
 	return malformed("%d fields where there should be %d", s.count, want)
 }
 
-// A badLine is the physical line of a record that cannot be split. If it is longer
-// than a field may be, the window moves on before the end of the line is in sight.
+// A badLine is the line on which a record starts that cannot be split. If it is longer than a
+// field may be, the window moves on before the end of the line is in it.
 type badLine struct {
 	*fault
 	offset int64
-	raw    []byte // its first bytes; at most maxField, or all
-	length int64  // of what is before the window's pos
-	cr     bool   // that ends with a CR
+	raw    []byte // all of it, or its first maxField bytes
+	length int64  // bytes of it before the window's pos
+	cr     bool   // the last of them is a CR
 }
 
-// reject makes the physical line at the window's start a bad line, if its end is in
-// sight or more of it than will be kept.
+// reject makes the line at the start of the window a bad line. It returns false if the window has
+// neither the end of the line nor more of it than is kept.
 func (l *lines) reject(b *batcher, f *fault) bool {
 	w := l.w
 	lf := l.lf.from(w.buf, w.pos)
@@ -168,8 +167,8 @@ func (l *lines) reject(b *batcher, f *fault) bool {
 	return l.leave(b)
 }
 
-// leave moves on behind the bad line and makes it a row error, if it ends in the
-// window. Otherwise it moves on to the end of the window.
+// leave moves behind the bad line and makes it a row error. If it does not end in the window leave
+// moves to the end of the window and returns false.
 func (l *lines) leave(b *batcher) bool {
 	w, line := l.w, &l.w.line
 	lf := l.lf.from(w.buf, w.pos)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// delimiters are those that are detected, the likelier ones first.
+// delimiters are those that are detected, the more likely ones first.
 const delimiters = ",;\t|"
 
 const utf8BOM = "\xef\xbb\xbf"
 
-// openText settles format, dialect and columns of a text.
+// openText finds format, dialect and columns of a text.
 func (in *Input) openText(w *window) error {
 	bom := bytes.HasPrefix(w.buf[w.pos:], []byte(utf8BOM))
 	start := 0
@@ -60,8 +60,8 @@ func TrimCompression(name string) string {
 	return name
 }
 
-// settleHeader decides whether the first record is the header, and returns how
-// long that is.
+// settleHeader decides whether the first record is a header, and returns the length of the
+// header.
 func (in *Input) settleHeader(s *sample) (length int, err error) {
 	yes := in.opts.Header == HeaderYes
 	if yes && s.end == 0 {
@@ -82,28 +82,27 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 		in.before = s.fault.detail
 	}
 	if in.Dialect.Header && strings.Contains(","+strings.Join(cells, ",")+",", ","+rejectsHead+",") {
-		return 0, in.usage("a rejects file begins with " + rejectsHead + " and ends with " + rejectsTail + ", and nothing stands beside them: " +
-			"put its columns back in order, or give these other names")
+		return 0, in.usage("a rejects file must begin with " + rejectsHead + " and end with " + rejectsTail + ": " +
+			"put its columns back in order, or rename these")
 	}
 	if in.Dialect.Header && slices.ContainsFunc(cells, hasLoneCR) { // rows may be in it
-		return 0, in.usage("the header has a CR that no LF follows, where no line ends")
+		return 0, in.usage("the header has a CR without an LF, which does not end a line: convert the line endings to LF")
 	}
-	if s.first == nil { // no record that can be split: any column will do
+	if s.first == nil { // no record can be split: any column will do
 		in.URLs, in.Blank = []int{0}, s.fault == nil
 		return length, nil
 	}
 	return length, in.settleColumns()
 }
 
-// hasLoneCR says whether a cell has a CR that no LF follows, other than at its end:
-// there it may be of a line ending that was converted twice.
+// hasLoneCR says whether a cell has a CR without an LF, except at its end: there it may be from a
+// line ending that was converted twice.
 func hasLoneCR(cell string) bool {
 	cell = strings.TrimRight(cell, "\r")
 	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
 }
 
-// isHeader says whether a first record names the columns: if it has a name of
-// the URL column and no URL.
+// isHeader says whether a first record is a header: it has a name for URLs, and no URL.
 func (in *Input) isHeader(cells []string) bool {
 	named := false
 	for _, cell := range cells {
@@ -123,34 +122,33 @@ func hasURL[T string | []byte](cell T) bool {
 		len(cell) >= 8 && strings.EqualFold(string(cell[:8]), "https://")
 }
 
-// A sample is what the first records say under one delimiter.
+// A sample is what the first records are if they are split by delim.
 type sample struct {
 	delim   byte
-	first   []string // the first record that can be split
-	width   int      // its fields; first has at most MaxColumns
-	end     int      // where that ends, if it is the first of all; 0: it is not, or there is none
+	first   []string // the first record that can be split, with at most MaxColumns fields
+	width   int      // number of its fields
+	end     int      // where it ends, if it is the first record of all; 0: it is not, or there is none
 	records int
-	fault   *fault // the first
+	fault   *fault // the first one
 	same    int    // records with as many fields as first
-	urls    int    // cells that start as a URL does
-	named   bool   // first has the name of a URL column
+	urls    int    // cells that start with a URL
+	named   bool   // first is a header (see isHeader)
 
-	late      int // number of the first later record with such a name, if no URL stands before it; 0: none
-	lateWidth int // its fields, two or more
-	lateSame  int // records after it with as many
+	late      int // number of the first later record that is a header, if no URL stands before it; 0: none
+	lateWidth int // number of its fields, two or more
+	lateSame  int // records after it with as many fields
 }
 
-// sample looks at the first records and chooses the delimiter, unless it is given:
-// the one under which the first record is a header (see isHeader), or else the one
-// under which the most records, and more than half, have as many fields as the first,
-// two or more. Of equals, it is the one under which more cells start as a URL does; if
-// that leaves two, and no header, it is an error.
+// sample looks at the first records and chooses the delimiter, unless it is given. The best
+// delimiter makes the first record a header (see isHeader). Without a header, it is the one by
+// which most records have as many fields as the first: two or more, in more than half of the
+// records. Of two such delimiters the one with more cells that start with a URL is better. If
+// two are left, and there is no header, it is an error.
 //
-// If none qualifies there is one column, and the delimiter is the tab, which no URL
-// has. So a list of URLs of which some have commas is read as such, and one where each
-// has the same number of commas is taken for columns. But if a header stands further
-// down, after lines without URLs, and most records after it have its columns, it is an
-// error: whole rows would be stored as URLs.
+// If no delimiter qualifies there is one column, and the delimiter is the tab, which no URL has.
+// So a list of URLs in which only some have commas has one column; if each has the same number
+// of commas, they separate columns. It is an error if a header stands further down, after lines
+// without URLs, and most records after it have its columns: whole rows would be stored as URLs.
 func (in *Input) sample(w *window, start int) (*sample, error) {
 	for most := peekBytes; ; most *= 2 {
 		if err := w.look(most); err != nil {
@@ -172,20 +170,20 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 		best, equal := likeliest(tries)
 		if best == nil {
 			if i := slices.IndexFunc(tries, (*sample).lateHeader); i >= 0 {
-				return nil, in.untold("record %d names them, but is not the first: take away what stands before it, "+
-					"or choose --delimiter tab if each line is one URL", tries[i].late)
+				return nil, in.untold("record %d is a header, but not the first record: delete what stands before it, "+
+					"or use --delimiter tab if each line is one URL", tries[i].late)
 			}
 			best = in.try('\t', buf, start, eof)
 		}
 		if best.first == nil && !eof {
-			why := "the first is longer"
+			why := "the first one is longer"
 			if best.fault != nil {
 				why = best.fault.detail
 			}
 			return nil, in.untold("no record in the first %d bytes can be split (%s)", len(buf), why)
 		}
 		if equal != nil && !best.named {
-			return nil, in.untold("both %q and %q split the records; choose with --delimiter", best.delim, equal.delim)
+			return nil, in.untold("both %q and %q split the records: choose one with --delimiter", best.delim, equal.delim)
 		}
 		return best, in.checkWidth(best.width)
 	}
@@ -195,8 +193,8 @@ func (in *Input) untold(format string, args ...any) error {
 	return &UsageError{in.Name, "cannot tell the columns: " + fmt.Sprintf(format, args...)}
 }
 
-// likeliest returns the sample with the likeliest delimiter, or nil if none qualifies,
-// and another that is as likely. If there is one delimiter alone it is taken as it is.
+// likeliest returns the best sample, or nil if none qualifies, and another one that is as good.
+// A single sample always qualifies.
 func likeliest(tries []*sample) (best, equal *sample) {
 	if len(tries) == 1 {
 		return tries[0], nil
@@ -212,11 +210,11 @@ func likeliest(tries []*sample) (best, equal *sample) {
 	return best, equal
 }
 
-// lateHeader says that a header stands further down, and most records after it have its
+// lateHeader says whether a header stands further down and most records after it have its
 // columns.
 func (s *sample) lateHeader() bool { return 2*s.lateSame > s.records-s.late }
 
-// candidates are the delimiters that the input may have.
+// candidates returns the delimiters that the input may have.
 func (in *Input) candidates() string {
 	if in.opts.Delimiter != 0 {
 		return string([]byte{in.opts.Delimiter})
@@ -224,7 +222,7 @@ func (in *Input) candidates() string {
 	return strings.ReplaceAll(delimiters, string([]byte{in.opts.Quote}), "")
 }
 
-// better says whether s is a likelier delimiter than t.
+// better says whether the delimiter of s is more likely than that of t.
 func (s *sample) better(t *sample) bool {
 	switch {
 	case s.width < 2 || !s.named && 2*s.same <= s.records:
@@ -273,21 +271,17 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.isHeader(texts(sp.fields)):
 			s.late, s.lateWidth = s.records, sp.count
 		}
-		s.count(sp)
+		if sp.count == s.width {
+			s.same++
+		}
+		for _, cell := range sp.fields {
+			if hasURL(cell) {
+				s.urls++
+			}
+		}
 		p = next
 	}
 	return s
-}
-
-func (s *sample) count(sp *splitter) {
-	if sp.count == s.width {
-		s.same++
-	}
-	for _, cell := range sp.fields {
-		if hasURL(cell) {
-			s.urls++
-		}
-	}
 }
 
 func texts(cells [][]byte) []string {

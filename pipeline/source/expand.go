@@ -9,12 +9,11 @@ import (
 	"syscall"
 )
 
-// Expand turns the arguments of a command into the names of inputs, sorted
-// bytewise. A pattern in the shell's style (*, ?, [a-z]) stands for the files
-// that it matches, unless a file has that very name; like a shell's, it meets
-// no name that starts with a dot unless it says so. "-" is standard input, which
-// may be nil. A pattern that matches nothing, and a file that is named twice, by
-// whatever path or as standard input, is a *[UsageError].
+// Expand turns the arguments of a command into the names of inputs, sorted by their bytes. A
+// pattern as in a shell (*, ?, [a-z]) is replaced with the files that it matches, unless a file
+// has the very name of the pattern. As in a shell, a name that starts with a dot needs a dot in
+// the pattern. "-" is stdin, which may be nil. A pattern without a match is a *[UsageError], and
+// so is a file that is given twice, also by different paths or as standard input.
 func Expand(patterns []string, stdin io.Reader) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
@@ -24,7 +23,7 @@ func Expand(patterns []string, stdin io.Reader) ([]string, error) {
 		}
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			return nil, &UsageError{pattern, "the pattern is malformed"}
+			return nil, &UsageError{pattern, "not a valid pattern"}
 		}
 		found = slices.DeleteFunc(found, func(name string) bool { return hidden(pattern, name) })
 		if len(found) == 0 {
@@ -36,8 +35,7 @@ func Expand(patterns []string, stdin io.Reader) ([]string, error) {
 	return names, distinct(names, stdin)
 }
 
-// hidden says that an element of name starts with a dot where the pattern does
-// not.
+// hidden says whether an element of name starts with a dot and that of the pattern does not.
 func hidden(pattern, name string) bool {
 	patterns := strings.Split(filepath.Clean(pattern), "/")
 	elements := strings.Split(name, "/")
@@ -49,13 +47,13 @@ func hidden(pattern, name string) bool {
 	return false
 }
 
-// distinct refuses two names, in sorted order, for one file.
+// distinct returns an error if two of the names, which are sorted, are of one file.
 func distinct(names []string, stdin io.Reader) error {
 	type file struct{ device, number uint64 } // os.SameFile would compare each with all
 	seen := make(map[file]string)
 	for i, name := range names {
 		if i > 0 && name == names[i-1] {
-			return &UsageError{name, "named twice"}
+			return &UsageError{name, "is given twice"}
 		}
 		info, err := os.Stat(name)
 		if name == "-" {

@@ -10,23 +10,21 @@ import (
 	"time"
 )
 
-// How values that are no text are written in a cell: integers in decimal,
-// floating point numbers with the fewest digits that read back as the same, and
-// with an exponent from 1e21 on and below 1e-4, booleans as true and false, dates
-// as YYYY-MM-DD, times of day as hh:mm:ss with as many decimals as it takes,
-// timestamps as RFC 3339 in UTC, or without the Z where they have no zone, decimals
-// with all their decimals, UUIDs in the canonical form of RFC 9562.
+// How values that are not text are written in a cell: integers in decimal; floating point
+// numbers with the fewest digits that are read back as the same number, and with an exponent
+// from 1e21 on and below 1e-4; Booleans as true and false; dates as YYYY-MM-DD; times of day as
+// hh:mm:ss with as many decimals as needed; timestamps as RFC 3339 in UTC, or without the Z if
+// they have no zone; decimals with all their decimals; UUIDs in the canonical form of RFC 9562.
 
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	format := byte('g')
-	if a := math.Abs(v); a >= 1e6 && a < 1e21 { // often an integer, which g would write with an exponent
+	if a := math.Abs(v); a >= 1e6 && a < 1e21 { // often an integer; g would write an exponent
 		format = 'f'
 	}
 	return strconv.AppendFloat(dst, v, format, -1, bits)
 }
 
-// half reads a floating point number of 16 bits. (The library gets those next to 0
-// wrong.)
+// half decodes a floating point number of 16 bits. (The library gets the smallest ones wrong.)
 func half(bits uint16) float64 {
 	exponent, fraction := int(bits>>10&0x1f), float64(bits&0x3ff)
 	v := math.Ldexp(fraction, -24)
@@ -48,7 +46,7 @@ func appendTimestamp(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, time.RFC3339Nano)
 }
 
-// appendLocal writes a timestamp without a zone: what the clock shows, not when.
+// appendLocal writes a timestamp without a zone.
 func appendLocal(dst []byte, t time.Time) []byte {
 	dst = appendTimestamp(dst, t)
 	return dst[:len(dst)-len("Z")]
@@ -59,8 +57,8 @@ func appendDate(dst []byte, days int64) []byte {
 	return time.Unix(days*86400, 0).UTC().AppendFormat(dst, time.DateOnly)
 }
 
-// appendTime writes a time of day, counted in units from midnight; the next midnight
-// is 24:00:00, as databases have it.
+// appendTime writes a time of day, which is n units after midnight. The next midnight is 24:00:00,
+// as in databases.
 func appendTime(dst []byte, n int64, unit time.Duration) []byte {
 	if time.Duration(n)*unit == 24*time.Hour {
 		return append(dst, "24:00:00"...)
@@ -68,7 +66,7 @@ func appendTime(dst []byte, n int64, unit time.Duration) []byte {
 	return time.Unix(0, 0).UTC().Add(time.Duration(n)*unit).AppendFormat(dst, "15:04:05.999999999")
 }
 
-// sinceEpoch is the time n units after 1970, without overflow on the way.
+// sinceEpoch returns the time n units after the start of 1970, without overflow on the way.
 func sinceEpoch(n int64, unit time.Duration) time.Time {
 	per := int64(time.Second / unit)
 	return time.Unix(n/per, n%per*int64(unit))
@@ -79,8 +77,8 @@ func appendInt96(dst []byte, nanos uint64, julianDay uint32) []byte {
 	return appendTimestamp(dst, time.Unix((int64(julianDay)-epoch)*86400, int64(nanos)))
 }
 
-// appendDecimal writes unscaled / 10^scale. It panics on a scale, or a number, that
-// only damage can make: to write one of many megabytes takes hours.
+// appendDecimal writes unscaled / 10^scale. It panics on a scale or a number that only damage can
+// make: writing a number of many megabytes would take hours.
 func appendDecimal(dst []byte, unscaled *big.Int, scale int) []byte {
 	if scale < -1000 || scale > 1000 {
 		panic(fmt.Sprintf("a decimal of scale %d", scale))

@@ -3,6 +3,8 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +18,14 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// peekBytes is how much of an input settles its format and dialect.
+// peekBytes is how much of an input is looked at to find its format and dialect.
 const peekBytes = 64 << 10
 
-// Open looks at the start of the named input ("-": Options.Stdin) and settles
-// how it is read. A regular file is closed again until Read, so that thousands
-// of inputs need no more descriptors than one; of a stream, what was looked at
-// is kept. Open waits for the first Options.Block bytes of a stream.
+// Open looks at the start of the named input ("-": Options.Stdin) and decides how to read
+// it. A regular file is closed again until Read, so that thousands of inputs need one
+// descriptor. Of a stream, Open waits for the first Options.Block bytes, and keeps them.
 //
-// An input that cannot be read as the options ask is a *[UsageError].
+// If an input cannot be read as the options ask the error is a *[UsageError].
 func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	opts, err := opts.settled()
 	if err != nil {
@@ -64,12 +65,12 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = newWindow(ctx, newStream(newDigest(raw, count), block))
+	in.src = newWindow(ctx, newStream(&digest{raw, sha256.New(), count}, block))
 	return nil
 }
 
-// raw opens the input's file. In.info is set if that is a regular one, and
-// compared if it was set before.
+// raw opens the input's file. If it is a regular one raw sets in.info, or compares the file
+// with it if it was set before.
 func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	if in.Name == "-" {
 		if in.opts.Stdin == nil {
@@ -108,8 +109,8 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	return f, nil
 }
 
-// openFile opens a file. That of a FIFO waits for its writer, so it is left
-// behind if ctx ends.
+// openFile opens a file. Opening a FIFO waits for a writer: if ctx ends meanwhile, a
+// goroutine is left waiting.
 func openFile(ctx context.Context, files fsys.FS, name string, info fs.FileInfo) (fsys.File, error) {
 	if info.Mode()&fs.ModeNamedPipe == 0 {
 		return files.Open(name)
@@ -150,13 +151,13 @@ func (in *Input) unchanged(f fsys.File) error {
 }
 
 var (
-	// noText are the extensions of files that are no text.
+	// noText are the extensions of files that are not text.
 	noText = []string{".parquet", ".arrow", ".arrows", ".feather", ".ipc"}
-	// neverEmpty are those of files that have some bytes even without rows.
+	// neverEmpty are the extensions of files that have bytes even without rows.
 	neverEmpty = slices.Concat(noText, []string{".gz", ".zst", ".zstd"})
 )
 
-// settle decides the format by the first bytes.
+// settle finds the format by the first bytes.
 func (in *Input) settle() error {
 	w := in.src
 	if err := w.look(peekBytes); err != nil {
@@ -165,7 +166,7 @@ func (in *Input) settle() error {
 	in.Compression = w.compression
 	start := w.buf[w.pos:]
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
-		return fmt.Errorf("is empty, which no whole %s file is", ext)
+		return fmt.Errorf("is empty: a %s file has bytes even without rows", ext)
 	}
 	if err := refuse(start, w.compression); err != nil {
 		return err
@@ -175,23 +176,26 @@ func (in *Input) settle() error {
 		return in.openParquet()
 	case bytes.HasPrefix(start, []byte("ARROW1")):
 		return in.openArrow(true)
-	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}), isOldStream(start):
+	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}):
 		return in.openArrow(false)
 	}
 	name := TrimCompression(in.Name)
 	if ext := strings.ToLower(filepath.Ext(name)); slices.Contains(noText, ext) {
-		return fmt.Errorf("does not begin as %s files do: it is damaged, or a text, which needs another name", ext)
+		return fmt.Errorf("does not begin as a %s file: it is damaged, or a text that needs another name", ext)
 	}
-	// A text may have the name that it had before a download decompressed it, and has no zero bytes.
+	// A download may have decompressed a text and kept its name. A text has no zero bytes.
 	if name != in.Name && w.compression == "" && bytes.IndexByte(start, 0) >= 0 {
-		return fmt.Errorf("does not begin as %s files do, and is no text: it is damaged", strings.ToLower(filepath.Ext(in.Name)))
+		return fmt.Errorf("does not begin as a %s file, and is not text: it is damaged", strings.ToLower(filepath.Ext(in.Name)))
 	}
 	return in.openText(w)
 }
 
-// refuse returns an error for formats that are known but cannot be read, which says what
-// to do instead. The file may be compressed.
+// refuse returns an error for a known format that cannot be read. It says what to do instead.
+// The file may be compressed.
 func refuse(start []byte, compression string) error {
+	if isOldStream(start) {
+		return errors.New("is an Arrow stream in the format from before 2019, which cannot be read: write it with a newer version of Arrow")
+	}
 	again, first := compression+" -dc FILE | bulk run -", "" // they are called as their commands are
 	if compression != "" {
 		first = "decompress it with " + compression + ", then: " // the commands below read what is in it
@@ -215,12 +219,20 @@ func refuse(start []byte, compression string) error {
 	return nil
 }
 
-// isBinary says whether the start of an input is no text. All numbers of Parquet's are
-// small there, and so have zero bytes; after the name of Feather there are four.
+// isOldStream says whether an Arrow stream begins as in versions before 0.15: with the length
+// of a schema, and the offset of its table. Both numbers are so small that they have zero
+// bytes, which a text does not have there.
+func isOldStream(start []byte) bool {
+	return len(start) >= 8 && start[3]|start[6]|start[7] == 0 && start[4]|start[5] != 0 &&
+		binary.LittleEndian.Uint32(start[4:]) < binary.LittleEndian.Uint32(start)
+}
+
+// isBinary says whether the start of an input is not text: the numbers in a Parquet footer are
+// small, and so have zero bytes, and four zero bytes follow the name of Feather.
 func isBinary(start []byte) bool { return bytes.IndexByte(start[:min(len(start), 64)], 0) >= 0 }
 
-// Close gives back what the input holds, which cannot be read afterwards. It may be
-// called more than once, but not during Read.
+// Close releases what the input holds; it cannot be read afterwards. Close may be called more
+// than once, but not during Read.
 func (in *Input) Close() error {
 	in.started = true
 	return in.close()

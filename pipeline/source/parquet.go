@@ -12,8 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// openParquet settles the columns by the footer: one for each leaf that is not
-// repeated, named by its path with dots.
+// openParquet opens a Parquet file. The footer gives the columns: one for each leaf that has one
+// value a row, named by its path with dots.
 func (in *Input) openParquet() error {
 	in.Format = "parquet"
 	in.read = in.readParquet
@@ -26,15 +26,11 @@ func (in *Input) openParquet() error {
 	for i, leaf := range leaves {
 		names[i] = strings.Join(leaf.Path(), ".")
 	}
-	if err := in.checkWidth(len(names)); err != nil {
-		return err
-	}
-	in.nameColumns(names)
 	in.Skipped = skipped
-	return in.settleColumns()
+	return in.setColumns(names)
 }
 
-// parquet opens the file, of so many bytes.
+// parquet opens the file and returns its size in bytes.
 func (in *Input) parquet() (f *parquet.File, size int64, err error) {
 	r, err := in.random()
 	if err != nil {
@@ -47,8 +43,8 @@ func (in *Input) parquet() (f *parquet.File, size int64, err error) {
 	return f, r.size, err
 }
 
-// parquetLeaves returns the leaves below a column that have one value a row, and the
-// names of those that do not. (The decoder's own list takes two of one name for one.)
+// parquetLeaves returns the leaves below a column that have one value a row, and the names of
+// those that may have several. (The decoder's own list merges two columns of one name.)
 func parquetLeaves(c *parquet.Column) (leaves []*parquet.Column, skipped []string) {
 	for _, child := range c.Columns() {
 		switch {
@@ -71,9 +67,6 @@ func (in *Input) readParquet(r *reading) error {
 		return &inputError{0, err}
 	}
 	leaves, _ := parquetLeaves(f.Root())
-	if len(leaves) != len(in.Columns) {
-		return &inputError{0, errors.New("the columns changed after it was opened")}
-	}
 	halves := parquetHalves(f)
 	groups, n := f.RowGroups(), 0
 	return r.readTables(len(groups), func() (*table, error) {
@@ -88,13 +81,13 @@ func (in *Input) readParquet(r *reading) error {
 			if t.rows > 0 {
 				return nil
 			}
-			return t.ended() // nobody will read it
+			return t.ended() // no worker will read it
 		})
 		return t, err
 	})
 }
 
-// columns adds the columns of a row group to its table; h counts what they hold.
+// columns adds the columns of a row group to its table. They count what they hold in h.
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
@@ -121,8 +114,8 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 	}
 }
 
-// parquetHalves says of each leaf of a file whether its values, of 2 bytes each, are
-// floating point numbers: the decoder has no type for these.
+// parquetHalves says for each leaf of a file whether its values are floating point numbers of 2
+// bytes. The decoder has no type for these.
 func parquetHalves(f *parquet.File) (halves []bool) {
 	for _, e := range f.Metadata().Schema {
 		if e.Type.Valid {
@@ -133,13 +126,13 @@ func parquetHalves(f *parquet.File) (halves []bool) {
 	return halves
 }
 
-// held counts what the chunks of a row group have in memory, a page and a dictionary
-// each. It is limited, as a few bytes of a file may stand for a page of any size: to what
-// a record batch of Arrow may have, and a multiple of the size of the file, since the
-// pages of thousands of columns can honestly take more.
+// held counts the bytes that the chunks of a row group have in memory: a page and a dictionary
+// each. They are limited, because a few bytes of a file may stand for a page of any size. The
+// limit is that of a record batch of Arrow, and a multiple of the size of the file: the pages
+// of thousands of columns may need it.
 type held struct{ bytes, most int64 }
 
-// A chunk is a column of a row group on its way.
+// A chunk is a column of a row group that is being read.
 type chunk struct {
 	pages *parquet.FilePages
 	max   byte      // definition level of a value that is not null
@@ -150,12 +143,12 @@ type chunk struct {
 	page    parquet.Page
 	i, n    int    // values taken, and in the page
 	k       int    // those that are not null
-	nulls   bool   // the page has no other values
-	levels  []byte // definition levels; empty: no nulls, or they alone
+	nulls   bool   // the page has only nulls
+	levels  []byte // definition levels; empty: no nulls, or only nulls
 	index   []int32
 	data    []byte // of the page, or of the dictionary if there is an index
 	offsets []uint32
-	dict    parquet.Dictionary // the one in data, made text
+	dict    parquet.Dictionary // the dictionary that data has, as text
 }
 
 func (c *chunk) close() {
@@ -190,7 +183,7 @@ func (c *chunk) next() ([]byte, bool, error) {
 	return c.data[c.offsets[k]:c.offsets[k+1]], true, nil
 }
 
-// ended checks that no value follows those that were taken.
+// ended checks that no further value follows.
 func (c *chunk) ended() error {
 	for c.i == c.n {
 		if err := c.load(); err == io.EOF {
@@ -202,7 +195,7 @@ func (c *chunk) ended() error {
 	return errors.New("it has more values than its row group has rows")
 }
 
-// load turns to the next page; after the last the error is io.EOF.
+// load reads the next page. After the last one it returns io.EOF.
 func (c *chunk) load() error {
 	parquet.Release(c.page)
 	c.page = nil
@@ -229,8 +222,8 @@ func (c *chunk) load() error {
 	return nil
 }
 
-// hold counts the page, and the dictionary whether the page uses it or not, as decoded
-// and as text.
+// hold counts the page and the dictionary, as decoded and as text. The page may not use the
+// dictionary.
 func (c *chunk) hold() error {
 	size := c.page.Size()
 	if dict, _ := c.pages.ReadDictionary(); dict != nil {
@@ -242,12 +235,12 @@ func (c *chunk) hold() error {
 	c.held.bytes += size - c.size
 	c.size = size
 	if c.held.bytes > c.held.most {
-		return fmt.Errorf("it brings the pages that must be held at once to over %d bytes: smaller ones can be read", c.held.most)
+		return fmt.Errorf("with it the pages that are held at once take over %d bytes: write the file with smaller pages", c.held.most)
 	}
 	return nil
 }
 
-// values makes the values of a page, or of a dictionary, data and offsets.
+// values sets data and offsets to the values of a page or of a dictionary.
 func (c *chunk) values(page parquet.Page) error {
 	if c.text == nil {
 		values := page.Data()
@@ -276,7 +269,7 @@ func (c *chunk) values(page parquet.Page) error {
 	}
 }
 
-// parquetText returns how values of a type are written; nil: they are bytes.
+// parquetText returns how to write values of a type; nil: they are bytes.
 func parquetText(t parquet.Type) valueText {
 	if l := t.LogicalType(); l != nil {
 		switch l := l.Value.(type) {

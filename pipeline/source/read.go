@@ -16,15 +16,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// Read reads the input, once, with up to so many workers at once, and has each
-// hand what it read to emit, in batches. A worker, known by its number from 0 on,
-// calls emit for one batch after the other; the batch is emit's until it returns.
-// A single worker hands them on in order.
+// Read reads the input with at most so many workers at once. It can be called once. Workers have
+// numbers from 0 on. Each calls emit with one batch after the other; emit may use a batch until
+// it returns. A single worker reads the batches in order.
 //
-// Read returns the error of emit as it is, context.Cause(ctx) where ctx ended,
-// and otherwise one that names the input and the place: the first in it that
-// cannot be read, or a *[UsageError] if that is a row of rejects with two URLs. The
-// input is closed at the end.
+// Read returns the error of emit unchanged, and context.Cause(ctx) if ctx has ended. Any other
+// error names the input and the first place in it that cannot be read; if that is a row of
+// rejects with two URLs it is a *[UsageError]. Read closes the input.
 func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b *Batch) error) (err error) {
 	if in.started {
 		return fmt.Errorf("read %s: it was read or closed before", in.Name)
@@ -49,7 +47,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	}
 	if in.Limit > 0 {
 		in.sums = sha256.New()
-		workers = 1 // it takes the first records
+		workers = 1 // the records must be the first ones
 	}
 	r := &reading{in: in, ctx: ctx, workers: in.Workers(workers), emit: emit, schema: in.schema()}
 	if err = in.read(r); err == nil {
@@ -58,8 +56,8 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	return in.explain(ctx, err)
 }
 
-// Workers returns how many workers, of at most so many, find something to do in an input
-// of this size; at least one.
+// Workers returns how many of at most so many workers would have something to do for the size of
+// this input; at least one.
 func (in *Input) Workers(most int) int {
 	most = max(most, 1)
 	if in.total >= 0 {
@@ -68,7 +66,7 @@ func (in *Input) Workers(most int) int {
 	return most
 }
 
-// A reading is what the workers of a Read share.
+// A reading is shared by the workers of a Read.
 type reading struct {
 	in      *Input
 	ctx     context.Context
@@ -78,8 +76,8 @@ type reading struct {
 	schema  *arrow.Schema
 }
 
-// share has each worker do its work, with a batcher of its own, and returns what
-// ended the context, be it the error of emit or of a worker, if one of them failed.
+// share calls work in each worker, with a batcher of its own. If one fails it returns what
+// ended the context first: an error of emit or of a worker.
 func (r *reading) share(work func(*batcher) error) error {
 	outer := r.ctx
 	r.ctx, r.cancel = context.WithCancelCause(outer)
@@ -107,7 +105,7 @@ func (r *reading) share(work func(*batcher) error) error {
 	return context.Cause(r.ctx)
 }
 
-// An inputError is what is wrong with an input, after so many records.
+// An inputError is what is wrong with an input after its first records.
 type inputError struct {
 	after int64
 	err   error
@@ -115,7 +113,7 @@ type inputError struct {
 
 func (e *inputError) Error() string { return e.err.Error() }
 
-// finish reads what is left of the stream and settles the digest.
+// finish reads the rest of the stream and sets the digest.
 func (in *Input) finish() error {
 	if in.cut {
 		in.sums.Sum(in.sum[:0])
@@ -134,7 +132,7 @@ func (in *Input) finish() error {
 	return nil
 }
 
-// explain names the input and the place.
+// explain adds the input and the place to an error.
 func (in *Input) explain(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*inputError](err)
 	if !ok {
@@ -152,11 +150,11 @@ func (in *Input) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("read %s after record %d: %w", in.Name, e.after, e.err)
 }
 
-// direct says that the format reads the file itself, at random, and its stream is read
-// for the digest alone.
+// direct says whether the format reads the file itself, with random access. Its stream is then
+// read only for the digest.
 func (in *Input) direct() bool { return in.randomAccess && in.info != nil && in.Compression == "" }
 
-// A random is an input that can be read anywhere. It counts what is read.
+// A random is an input with random access. It counts the bytes that are read.
 type random struct {
 	io.ReaderAt
 	size int64
@@ -169,8 +167,8 @@ func (r random) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// random returns the decompressed bytes for reading at random: the file itself,
-// or a copy of the stream in a temporary file that has no name.
+// random returns the decompressed bytes with random access: the file itself, or a copy of the
+// stream in a temporary file without a name.
 func (in *Input) random() (random, error) {
 	in.randomAccess = true
 	if in.direct() {

@@ -15,19 +15,17 @@ const (
 	rejectsLead = 5 // columns before the input's
 )
 
-// otherColumns ends the detail of a line that cannot be split, if the columns of the
-// rejects are not those of its input: to split it once it is mended would put its fields
-// under the names of others.
+// otherColumns ends the detail of a line that cannot be split if the rejects have other columns
+// than its input: its fields, split after a correction, would get the names of other columns.
 const otherColumns = "; its file has other columns than the rejects: fill in the cells"
 
-// A restorer turns the rejects of an earlier run back into the input that they came
-// from. A row that could be split then, or whose cells somebody has filled in since, is
-// in its cells. Of any other there is the raw line, which is split again: there is a
-// splitter for each delimiter that it may have. (The rejects themselves are split with
-// NUL bytes allowed, since cells and raw may have them.)
+// A restorer turns the rejects of an earlier run back into their input. A row that could be split,
+// or whose cells were filled in since, is in its cells. Any other has a raw line, which is split
+// again: the restorer has a splitter for each delimiter that the line may have. (NUL bytes are
+// allowed in the rejects, since cells and raw may have them.)
 type restorer []*splitter
 
-// openRejects settles the columns if the text is a rejects file.
+// openRejects opens a rejects file. It returns false if the text is not one.
 func (in *Input) openRejects(w *window, start int) (bool, error) {
 	delim := rejectsDelimiter(w.buf[w.pos+start:])
 	if delim == 0 {
@@ -60,8 +58,8 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	return true, in.checkSight(s, w, end, len(header))
 }
 
-// rejectsHeader returns the cells of the record at start and where it ends, or nil if
-// that is not the header of a rejects file.
+// rejectsHeader returns the cells of the record at start and where it ends, or nil if it is not
+// the header of a rejects file.
 func rejectsHeader(s *splitter, w *window, start int) (header []string, end int, err error) {
 	end, fault := s.record(w.buf[w.pos:], start, w.eof())
 	for end == more {
@@ -79,8 +77,8 @@ func rejectsHeader(s *splitter, w *window, start int) (header []string, end int,
 	return header, end, nil
 }
 
-// checkSight is oneURL of the rows from p on that the window holds, of ncols cells each,
-// up to the first that has other ones.
+// checkSight calls oneURL for the rows from p on in the window, up to the first that does not have
+// ncols cells.
 func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 	buf := w.buf[w.pos:]
 	for n := int64(1); p < len(buf); n++ {
@@ -96,9 +94,9 @@ func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 	return nil
 }
 
-// oneURL checks that of the cells that may hold the URL of a row at most one is filled.
-// So it is in rejects of several inputs, each with another URL column. It need not be in
-// those of an input where --url-column chose between two, and then it must choose again.
+// oneURL checks that at most one cell that may be the URL of a row is filled. In rejects of several
+// inputs with different URL columns that is so. In rejects of an input for which --url-column
+// chose one of two columns it may not be so: then --url-column is needed again.
 func (in *Input) oneURL(record int64, cells [][]byte) error {
 	found := -1
 	for _, i := range in.URLs {
@@ -106,17 +104,16 @@ func (in *Input) oneURL(record int64, cells [][]byte) error {
 			continue
 		}
 		if found >= 0 && !in.opts.FirstURL {
-			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may hold the URL: keep one of the two cells and empty the other, "+
-				"or choose the column with --url-column NAME or N", record, in.Columns[found], in.Columns[i])}
+			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may be the URL: empty one of the two cells, "+
+				"or use --url-column NAME, or its number", record, in.Columns[found], in.Columns[i])}
 		}
 		found = i
 	}
 	return nil
 }
 
-// rejectsDelimiter returns what follows the name of the first column, if that is
-// the one of a rejects file; or 0. A spreadsheet may have saved the file in
-// another dialect than it was written in.
+// rejectsDelimiter returns the delimiter after the name of the first column, or 0 if the name is
+// not that of a rejects file. A spreadsheet may have saved the file in another dialect.
 func rejectsDelimiter(text []byte) byte {
 	name, _, _ := strings.Cut(rejectsHead, ",")
 	for _, first := range []string{name, `"` + name + `"`} {
@@ -128,8 +125,8 @@ func rejectsDelimiter(text []byte) byte {
 	return 0
 }
 
-// rejectsSplitter has room for what stands before the cells of an input, and
-// for quotes that the input did not need.
+// rejectsSplitter returns a splitter with room for the columns before those of the input, and for
+// quotes that the input did not need.
 func (in *Input) rejectsSplitter(delim byte) *splitter {
 	s := newSplitter(delim, '"', max(in.opts.MaxField, 4096), false)
 	s.maxRecord *= 3
@@ -137,9 +134,9 @@ func (in *Input) rejectsSplitter(delim byte) *splitter {
 	return s
 }
 
-// restored returns the input's names: in_NAME is NAME if that was taken, by a
-// column of the rejects file or by the new name of an earlier column. A column
-// that kept its name took it from none, since no two of the input have one.
+// restored returns the input's names: in_NAME becomes NAME if a column of the rejects file, or an
+// earlier column with its new name, has that name. Names of the input are unique, so no other
+// column can have it.
 func restored(header []string) []string {
 	names := slices.Clone(header[rejectsLead : len(header)-1])
 	taken := append(header[:rejectsLead:rejectsLead], rejectsTail)
@@ -152,7 +149,8 @@ func restored(header []string) []string {
 	return names
 }
 
-// append adds what a row of the rejects file stands for, unless it has two URLs.
+// append adds the record of the input that a row of the rejects file is for. A row with two URLs
+// is an error.
 func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	last := len(fields) - 1
 	cells, raw := fields[rejectsLead:last], fields[last]
@@ -160,7 +158,7 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	if len(raw) > 0 && !mended {
 		f := fault{Reason(fields[3]), string(fields[4])}
 		n := len(cells)
-		if cells = nil; f.reason != FieldTooLong { // of such a line, raw may be a part
+		if cells = nil; f.reason != FieldTooLong { // of such a line raw may have only a part
 			var either string
 			f.reason = MalformedRow
 			cells, either = r.resplit(raw, n, f.detail)
@@ -178,10 +176,9 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 	return nil
 }
 
-// resplit splits a raw line into n cells by the delimiter that makes so many of it. If
-// two do, with different cells, either says so. If any finds the fault that the line was
-// rejected for, the line was not mended, and there are no cells: what another delimiter
-// makes of it would be something else.
+// resplit splits a raw line into n cells, by the delimiter by which it has so many. If two
+// delimiters do, with different cells, either says so. If the line has the fault that it was
+// rejected for by any delimiter, it was not corrected, and resplit returns no cells.
 func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
 	if strings.HasSuffix(detail, otherColumns) {
 		return nil, ""

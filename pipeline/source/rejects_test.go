@@ -70,7 +70,7 @@ func TestRejects(t *testing.T) {
 		})
 	}
 	both := head + "link,url,note,raw\na,1,0,r,,http://a/,,,\na,2,9,r,,spring,http://b/,,\n"
-	want := `record 2: both "link" and "url" may hold the URL: keep one of the two cells and empty the other, or choose the column with --url-column NAME or N`
+	want := `record 2: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
 	var usage *UsageError
 	if _, err := openBytes([]byte(both), Options{}); !errors.As(err, &usage) || !strings.Contains(usage.Msg, want) {
 		t.Errorf("%v, want %s", err, want)
@@ -84,7 +84,7 @@ func TestRejects(t *testing.T) {
 		}
 	}
 	for _, header := range []string{head + "url", head + "url,raw,note", head + "url,raw,", "," + head + "url,raw"} {
-		if _, err := openBytes([]byte(header+"\n"), Options{URLColumn: "1"}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "nothing stands beside them") {
+		if _, err := openBytes([]byte(header+"\n"), Options{URLColumn: "1"}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a rejects file must begin with") {
 			t.Errorf("%s: not quite rejects, and %v", header, err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestRejectsOfTwoURLs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = collectBy(in, workers)
-			want := `-: record 20001: both "link" and "url" may hold the URL: keep one of the two cells and empty the other, or choose the column with --url-column NAME or N`
+			want := `-: record 20001: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
 			if usage := (*UsageError)(nil); !errors.As(err, &usage) || err.Error() != want {
 				t.Errorf("%d workers: %v, want %s", workers, err, want)
 			}

@@ -6,24 +6,23 @@ import (
 	"math"
 )
 
-// A splitter cuts records into fields: RFC 4180 with any delimiter and quote,
-// or whole lines. What it finds depends on the bytes of the record alone, not
-// on how many of them it has been shown.
+// A splitter splits records into fields: RFC 4180 with any delimiter and quote, or whole lines.
+// The result depends only on the bytes of the record, not on how many of them are in the buffer.
 type splitter struct {
 	delim     byte
 	plain     bool // no delimiter and no quotes: a line is a field
 	maxField  int
 	maxRecord int
-	keep      int // fields beyond so many are only counted
+	keep      int // fields that are kept; further ones are only counted
 
 	lf, quote, nul mark
 	fields         [][]byte // of the last record; valid until the window moves
-	count          int      // of them, also those not kept
-	scratch        []byte   // fields that had doubled quotes
+	count          int      // number of fields, also of those not kept
+	scratch        []byte   // holds fields with doubled quotes
 }
 
-// MaxColumns is how many columns an input may have: that bounds what a hostile header
-// can make us hold. Rejects have their own beside them.
+// MaxColumns is how many columns an input may have. It bounds the memory that a hostile header
+// takes. Rejects have a few more.
 const MaxColumns = 1 << 14
 
 // newSplitter makes a splitter. Without nul, NUL bytes are data.
@@ -44,9 +43,8 @@ func newLineSplitter(maxField int) *splitter {
 	return s
 }
 
-// A mark remembers where the next byte c is, so that the bytes before it are not
-// searched again for every record that ends, or is given up, before it: files
-// full of broken quotes cost linear time.
+// A mark remembers where the next byte c is. So the bytes before it are not searched again for
+// each record that ends before it, and a file full of broken quotes takes linear time.
 type mark struct {
 	c      byte
 	off    bool // never found
@@ -65,7 +63,7 @@ func (m *mark) from(buf []byte, p int) int {
 func (m *mark) search(buf []byte, p int) int {
 	end := len(buf)
 	if p < m.lo && m.lo <= m.at {
-		end = m.lo // beyond it, we know
+		end = m.lo // what follows is known
 	} else {
 		m.at = end
 	}
@@ -77,7 +75,7 @@ func (m *mark) search(buf []byte, p int) int {
 	return m.at
 }
 
-// moved forgets the marks, which are of another buffer.
+// moved forgets the marks: they are positions in another buffer.
 func (s *splitter) moved() {
 	for _, m := range []*mark{&s.lf, &s.quote, &s.nul} {
 		m.lo, m.at = 0, -1
@@ -97,12 +95,11 @@ func malformed(format string, args ...any) *fault {
 	return &fault{MalformedRow, fmt.Sprintf(format, args...)}
 }
 
-// more is the position that follows a field whose end is not in sight.
+// more is returned instead of a position if the buffer ends before the field does.
 const more = -1
 
-// record splits the record at buf[p:], which is not empty, into s.fields. It
-// returns the position after its line ending, more if buf ends before that is
-// known, or a fault and 0.
+// record splits the record at buf[p:], which is not empty, into s.fields. It returns the position
+// after the record's line ending, or more if buf ends before that is known, or 0 and a fault.
 func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	s.fields, s.count, s.scratch = s.fields[:0], 0, s.scratch[:0]
 	start, end := p, len(buf)
@@ -121,7 +118,7 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 		}
 		switch {
 		case f != nil:
-			if s.lf.from(buf, start) < p { // where the line that is given back does not show it
+			if s.lf.from(buf, start) < p { // the raw line of the row error does not have the fault
 				f.detail += ", on a later line"
 			}
 			return 0, f
@@ -137,9 +134,9 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	return p, nil
 }
 
-// bare splits off the unquoted field at p. It returns the field, the position behind
-// its delimiter or line ending (or more), whether it is the last, and its fault; then the
-// position is that of the fault, or p if the fault is the whole field.
+// bare splits off the unquoted field at p. It returns the field, the position after its delimiter
+// or line ending (or more), whether it is the last field, and its fault. With a fault the position
+// is that of the fault, or p if the whole field is at fault.
 func (s *splitter) bare(buf []byte, p, end int, eof bool) (cell []byte, next int, last bool, f *fault) {
 	stop := min(s.lf.from(buf, p), end)
 	if !s.plain {
@@ -160,7 +157,7 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) (cell []byte, next int
 		return nil, quote, false, malformed("quote inside unquoted field %d", s.count)
 	case text > limit:
 		if stop == end && !eof && text == limit+1 && buf[text-1] == '\r' {
-			return nil, more, false, nil // that may belong to the line ending
+			return nil, more, false, nil // the CR may belong to the line ending
 		}
 		return nil, p, false, s.long()
 	case stop < end:
@@ -171,7 +168,7 @@ func (s *splitter) bare(buf []byte, p, end int, eof bool) (cell []byte, next int
 	return nil, more, false, nil
 }
 
-// quoted is bare for the field whose opening quote stands before p.
+// quoted is bare for a field with its opening quote before p.
 func (s *splitter) quoted(buf []byte, p, end int, eof bool) (cell []byte, next int, last bool, f *fault) {
 	from, size, kept := p, 0, len(s.scratch)
 	for {
@@ -204,7 +201,7 @@ func (s *splitter) quoted(buf []byte, p, end int, eof bool) (cell []byte, next i
 	}
 }
 
-// closed is bare for what follows a closing quote, at p.
+// closed is bare for what stands at p, after a closing quote.
 func (s *splitter) closed(buf []byte, p, end int, eof bool) (next int, last bool, f *fault) {
 	switch {
 	case p == end && eof:

@@ -1,49 +1,43 @@
-// Package source reads URL lists (CSV and TSV, Parquet, Arrow IPC, plain text,
-// and the rejects of an earlier run) as Arrow record batches whose rows know
-// where they came from.
+// Package source reads lists of URLs as Arrow record batches. The formats are CSV and TSV,
+// Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
+// and its offset in the input.
 //
-// [Expand] turns the arguments of a command into the names of inputs. [Open]
-// looks at the start of an input and settles its compression, format, dialect
-// and columns; nothing is read past that until [Input.Read], so a wrong option
-// or an ambiguous column is known before any work starts. (A Parquet or Arrow
-// file in a stream or under compression is the exception: its description is at
-// its end, so it is first copied to a temporary file.)
+// [Expand] turns the arguments of a command into the names of inputs. [Open] looks at the
+// start of an input and finds its compression, format, dialect and columns. Nothing more is
+// read before [Input.Read], so a wrong option or an ambiguous column is an error before any
+// work starts. (Exception: the description of a Parquet or Arrow file is at its end, so Open
+// copies one that comes as a stream, or is compressed, to a temporary file.)
 //
 // # Records and row errors
 //
-// A record of a text format that cannot be split is a [RowError] and costs no
-// other record: it is the physical line on which it starts, and reading resumes
-// at the following line. An empty line is no record. Bytes that are not UTF-8
-// are data. A file with a UTF-16 byte order mark is decoded, and its offsets
-// are those of the UTF-8 text, byte order mark included; an unpaired surrogate
-// becomes U+FFFD.
+// If a record of a text format cannot be split its first line is a [RowError], and reading
+// resumes at the next line: no other record is lost. An empty line is no record. Bytes that
+// are not UTF-8 are data. A file with a UTF-16 byte order mark is decoded. Its offsets are
+// those of the text in UTF-8, with a byte order mark. An unpaired surrogate becomes U+FFFD.
 //
-// A record is read left to right, and the first thing wrong with it is its
-// fault: a quote inside an unquoted field, text after a closing quote, a NUL, a
-// quote that is never closed, a field over Options.MaxField (without its quotes)
-// or a record over 16 times that or over 1 GiB (of rejects, three times as much, for
-// their quotes); at its end, another number of fields than the header, or the first
-// record, has. Of the columnar formats, a row over 1 GiB cannot be read, and nothing
-// behind it.
+// A record is read from left to right, and the first of these faults counts: a quote inside an
+// unquoted field, text after a closing quote, a NUL, a quote that is never closed, a field
+// longer than Options.MaxField (without its quotes), a record longer than 16 times that or
+// than 1 GiB (three times as much in rejects, for their quotes); at the end of the record,
+// another number of fields than in the header or, without one, in the first record. In a
+// Parquet or Arrow file, a row over 1 GiB is an error that ends Read.
 //
 // # Memory
 //
-// An input that is being read holds three blocks of 320 KiB, twice the size of a
-// record that is longer than that, for zstd a window of at most 128 MiB, and for each
-// worker
+// While an input is read it holds three blocks of 320 KiB, twice the size of a record that is
+// longer than a block, for zstd a window of at most 128 MiB, and for each worker
 //
-//   - of a text, a block and two batches: one for the records that it reads from its
-//     block before all blocks ahead of it have been read, one for those that turn
-//     out to come before them;
-//   - of a columnar format, a batch.
+//   - of a text, a block and two batches: one for records that were read from the block
+//     before all blocks ahead of it were read, one for records before these;
+//   - of Parquet or Arrow, a batch.
 //
-// Every four workers of a Parquet input hold a row group: of each column its dictionary
-// and one page, as decoded and as text. That is at most 4 GiB and 16 times the size
-// of the file, and the page that exceeds it, which is an error. The workers of an Arrow
-// input together hold one record batch, of at most 4 GiB.
+// Four workers of a Parquet input share a row group. They hold the dictionary and one page of
+// each column, as decoded and as text. A page with which they take more than 4 GiB and 16 times
+// the size of the file is an error. All workers of an Arrow input share one record batch, of at
+// most 4 GiB.
 //
-// A batch takes at most 1 MiB of cells and the record that exceeds it, 4 bytes a
-// cell and 16 a record.
+// A batch takes 1 MiB of cells and the size of its last record, and 4 bytes for each cell and
+// 16 for each record.
 package source
 
 import (
@@ -60,40 +54,38 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// A Reason is the stable name of a row error found while reading. The list is
-// closed and part of the contract of the rejects file.
+// A Reason is the name of a row error that reading can find. The names are part of the format
+// of the rejects file and do not change.
 type Reason string
 
-// The reasons that reading alone can give.
+// The reasons that this package gives.
 const (
-	MalformedRow Reason = "malformed_row"  // ragged, bare quote or NUL
+	MalformedRow Reason = "malformed_row"  // wrong number of fields, misplaced quote or NUL
 	FieldTooLong Reason = "field_too_long" // a field longer than Options.MaxField, or any fault on a line longer than that
 )
 
-// A RowError is a record that could not be split into fields. It is data, not
-// a failure: reading goes on after it.
+// A RowError is a record that could not be split into fields. It is data, not a failure:
+// reading continues after it.
 type RowError struct {
-	Row    int64 // counts records from 1; a malformed record counts as one
+	Row    int64 // number of the record, from 1; a malformed record counts as one
 	Offset int64 // byte offset of the record after decompression, -1 if the format has none
 	Reason Reason
 	Detail string // for people: "3 fields where there should be 5"
-	// Raw is the physical line without its line ending. Of a line longer than
-	// Options.MaxField only the first MaxField bytes are kept; then Reason is
-	// FieldTooLong, and Detail tells the length of the line.
+	// Raw is the line without its line ending. If the line is longer than Options.MaxField,
+	// Raw has its first MaxField bytes, Reason is FieldTooLong, and Detail has its length.
 	Raw []byte
 }
 
-// A Batch holds consecutive records of one input, and the row errors met among
-// them. It and all byte slices obtained from it belong to the receiver until
-// that returns.
+// A Batch holds consecutive records of one input, and the row errors among them. The receiver
+// may use it, and all byte slices from it, until the receiver returns.
 type Batch struct {
-	// Record has one Binary column for each of Input.Columns, in that order
-	// (null: the format's null, or a cell that the record does not have).
+	// Record has one Binary column for each of Input.Columns, in that order. A cell is null
+	// if it is in the input, or if the record does not have it.
 	Record arrow.Record
 	// Rows and Offsets have Record.NumRows() elements: the 1-based number of
 	// the record and the byte offset where it starts (-1: none).
 	Rows, Offsets []int64
-	// Errors are the records of this stretch that could not be split, by row.
+	// Errors are the records among these that could not be split, by row.
 	Errors []RowError
 }
 
@@ -104,15 +96,15 @@ type Options struct {
 	Header          Header    // default HeaderAuto
 	URLColumn       string    // name, or 1-based number; "": by the usual names
 	WorkspaceColumn string    // name, or 1-based number; "": none
-	UniqueNames     bool      // the two columns are named as in Input.Columns, never as in the header; not for a run
-	FirstURL        bool      // if two cells of a rejects row may hold its URL, the first does, as in earlier versions
-	KnownAs         string    // the name whose extension tells a list of URLs from CSV; "": that of the input; not for a run
+	UniqueNames     bool      // URLColumn and WorkspaceColumn are names of Input.Columns, not of the header; not for a run
+	FirstURL        bool      // if two cells of a rejects row may be its URL, take the first, as earlier versions did
+	KnownAs         string    // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
 	Block           int       // bytes of a text that are read at a time; 0: 256 KiB
-	Stdin           io.Reader // of "-". It is not closed; one call of its Read may still be waiting after the context is cancelled
-	FS              fsys.FS   // of the files; nil: that of the system
-	TempDir         string    // for copies of streams that need random access; "": that of the system
+	Stdin           io.Reader // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
+	FS              fsys.FS   // nil: the file system of the operating system
+	TempDir         string    // for copies of streams that need random access; "": the system's
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -124,7 +116,7 @@ const (
 	defaultBlock     = 256 << 10
 )
 
-// settled returns o with its defaults filled in.
+// settled returns o with its defaults filled in, once it is valid.
 func (o Options) settled() (Options, error) {
 	o.MaxField = cmp.Or(o.MaxField, DefaultMaxField)
 	o.BatchRows = cmp.Or(o.BatchRows, defaultBatchRows)
@@ -144,7 +136,7 @@ func (o Options) settled() (Options, error) {
 	return o, nil
 }
 
-// Validate checks what does not depend on an input.
+// Validate checks all that does not depend on an input.
 func (o Options) Validate() error {
 	_, err := o.settled()
 	return err
@@ -156,21 +148,21 @@ func unusable(c byte) bool { return c == '\n' || c == '\r' || c >= 0x80 }
 type Header int
 
 const (
-	HeaderAuto Header = iota // only if it has a known name of the URL column, or Options.URLColumn, and no URL
+	HeaderAuto Header = iota // it does if it has a known name for URLs, or Options.URLColumn, and no URL
 	HeaderYes
 	HeaderNo
 )
 
-// A UsageError is an input that cannot be read as asked: an ambiguous or
-// missing column, the same file twice. Nothing was processed.
+// A UsageError says that an input cannot be read as the options ask: a column is ambiguous or
+// missing, or a file is given twice. Nothing was processed.
 type UsageError struct {
-	Input string // as it was named
+	Input string // name of the input, as given
 	Msg   string
 }
 
 func (e *UsageError) Error() string { return e.Input + ": " + e.Msg }
 
-// A Dialect is what was settled about a CSV input.
+// A Dialect is how a CSV input is written.
 type Dialect struct {
 	Delimiter string
 	Quote     string
@@ -178,37 +170,37 @@ type Dialect struct {
 	Encoding  string // "utf-8" (any bytes), "utf-16le", "utf-16be"
 	BOM       bool
 
-	// Of the raw lines of a rejects file: what Options give; "": nothing, or the usual quote.
+	// Of the raw lines of a rejects file, as given in Options; "": not given, or the usual quote.
 	RawDelimiter, RawQuote string
 }
 
 // An Input is an opened source. It is read once.
 type Input struct {
-	Name        string   // as it was named; "-" is standard input
+	Name        string   // as given; "-" is standard input
 	Format      string   // "csv", "text", "parquet", "arrow", "rejects"
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
-	Columns     []string // unique, in file order; the provenance columns of a rejects file are left out
-	Skipped     []string // names of columns left out, as they may have several values a row
-	Blank       bool     // a CSV without a record, so that its one column is made up
-	URLs        []int    // index of the URL column in Columns; several only in a rejects file, of whose rows each has at most one that is not empty
+	Columns     []string // unique, in file order; without the provenance columns of a rejects file
+	Skipped     []string // names of columns that are left out because they may have several values a row
+	Blank       bool     // a CSV without a record; its one column is made up
+	URLs        []int    // index of the URL column in Columns; a rejects file may have several, of which at most one is not empty in a row
 	Workspace   int      // index of the workspace column in Columns; -1: none
-	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
-	Among       []string // columns that the rejects of the run will have; nil: Columns. To be set before Read: if they differ, RowError.Detail says so
+	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
+	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
 	opts         Options
-	header       []string             // the names of Columns as they are there
+	header       []string             // the names of Columns as they are in the input
 	first        []string             // the first record of a CSV that can be split; it may be the header
-	before       string               // why the very first record cannot be split; "": it can
-	info         fs.FileInfo          // as it was when opened; nil: not a regular file
-	src          *window              // what Open left open, or Read opened
+	before       string               // why the first record of all cannot be split; "": it can
+	info         fs.FileInfo          // of the file when it was opened; nil: not a regular file
+	src          *window              // that Open left open, or Read opened
 	file         fsys.File            // what src reads; nil: standard input
-	spool        fsys.File            // the decompressed bytes, where a format needs them at random
-	randomAccess bool                 // the format needs them at random
+	spool        fsys.File            // the decompressed bytes, for a format that needs random access
+	randomAccess bool                 // the format needs random access
 	drain        func() error         // reads src to its end, once; nil: not before Read
 	read         func(*reading) error // the records of the format; set by Open
 	started      bool                 // Read or Close was called
-	others       bool                 // Among is other than Columns
+	others       bool                 // Among differs from Columns
 	records      atomic.Int64
 	cut          bool      // Limit stopped Read
 	sums         hash.Hash // of the records; nil without a limit
@@ -219,30 +211,30 @@ type Input struct {
 	total        int64        // raw bytes, -1: unknown
 }
 
-// Size is the length of the input as it lies (compressed), in bytes; 0 before
-// the end of Read and where Cut.
+// Size is the length of the input in bytes, before decompression; 0 before the end of Read,
+// and if Limit cut it.
 func (in *Input) Size() int64 { return in.size }
 
-// SHA256 is the digest of the bytes as they lie, after Read; where Cut, that of
-// the records read: SHA-256 over each record's cells or raw line, each with its
-// length before it.
+// SHA256 is, after Read, the digest of the input before decompression. If Limit cut it, it is the
+// digest of the records that were read: of each the cells or the raw line, each after its length.
 func (in *Input) SHA256() [32]byte { return in.sum }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }
 
-// Busy is how long the workers of Read, all together, were at work: parsing, or in
-// emit. The rest of their time they waited for bytes or for one another.
+// Busy is how long the workers of Read parsed or were in emit, all together. The rest of their
+// time they waited for bytes or for one another.
 func (in *Input) Busy() time.Duration { return time.Duration(in.busy.Load()) }
 
-// waited takes what a worker has waited off the time that it was busy.
+// waited subtracts the time since a worker began to wait from Busy.
 func (in *Input) waited(since time.Time) { in.busy.Add(-int64(time.Since(since))) }
 
-// Cut says that Limit stopped Read before the end of the input.
+// Cut says whether Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }
 
-// Progress is the number of raw bytes read so far, by Open and then anew by Read,
-// and to be read in all (-1: unknown). It may be called while Read is running.
+// Progress returns how many bytes of the input, before decompression, were read so far by Open
+// or, once it has begun, by Read, and how many there are (-1: unknown). It may be called during
+// Read.
 func (in *Input) Progress() (read, total int64) {
 	read, total = in.done.Load(), in.total
 	if total >= 0 {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -19,42 +18,39 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// A stream reads an input in blocks, in a goroutine of its own that counts and
-// hashes the raw bytes, decompresses them and decodes UTF-16: all that is in
-// order by nature, beside the parsing.
+// A stream reads an input in blocks. Its goroutine does all that must be done in order, while
+// others parse: it counts and hashes the raw bytes, decompresses them and decodes UTF-16.
 type stream struct {
 	size, head int           // bytes read for a block, room before them
 	full       chan *block   // closed after the last
-	free       chan []byte   // memory for blocks, whose number that bounds; nil: to be made
-	stop, done chan struct{} // closed when the goroutine shall end; when it has
-	lines      atomic.Bool   // blocks end where a line ends, if one does near their end
+	free       chan []byte   // memory for blocks, of which there are no more; nil: to be allocated
+	stop, done chan struct{} // closed to end the goroutine, and by it when it has ended
+	lines      atomic.Bool   // a block ends with a line, if one ends near the block's end
 	first      chan *window  // block.turn of the first block
 
-	// Settled by the goroutine before the first block.
+	// Set by the goroutine before the first block.
 	compression, encoding string
 	digest                *digest
 }
 
-// A block is a stretch of a stream: buf from start on. The room before start is
-// for the part of a record that the last block ended in, so no other byte is
-// moved.
+// A block is a part of a stream: buf from start on. In the room before start the reader puts the
+// record in which the last block ended, so that no other byte is moved.
 type block struct {
 	buf        []byte
 	start      int
 	offset     int64        // of buf[start] in the stream
-	err        error        // what ended the stream here, be it io.EOF; nil: it goes on
-	turn, next chan *window // bring the window to the reader of this block, and of the next
+	err        error        // why the stream ends here, such as io.EOF; nil: it goes on
+	turn, next chan *window // hand the window to the reader of this block, and of the next
 }
 
 const (
 	someBlocks = 3  // of a stream that one goroutine reads
 	mostBlocks = 64 // of any
 
-	codedBuffer = 64 << 10 // bytes of compressed input read at a time: decoders ask for a few
+	codedBuffer = 64 << 10 // bytes of compressed input that are read at a time; decoders ask for fewer
 )
 
-// newStream starts to read raw into a few blocks of size bytes. The digest of
-// the raw bytes is that of raw.
+// newStream starts to read raw into a few blocks of size bytes.
 func newStream(raw *digest, size int) *stream {
 	s := &stream{
 		size: size, head: min(16*size, 64<<10),
@@ -69,7 +65,7 @@ func newStream(raw *digest, size int) *stream {
 	return s
 }
 
-// share makes room for the blocks that so many more goroutines hold.
+// share makes room for the blocks that more readers hold.
 func (s *stream) share(readers int) {
 	for range min(readers, mostBlocks-someBlocks) {
 		s.free <- nil
@@ -111,12 +107,12 @@ func (s *stream) run() {
 	}
 }
 
-// fill reads a block from r, be it cut short by an error, or says that it was stopped.
+// fill reads a block from r. An error may cut it short. It returns false if it was stopped.
 func (s *stream) fill(b *block, r io.Reader) bool {
 	n := s.head
 	for n < len(b.buf) && b.err == nil {
 		select {
-		case <-s.stop: // what the input has left may be another reader's
+		case <-s.stop: // the rest of the input may be for another reader
 			return false
 		default:
 		}
@@ -126,15 +122,15 @@ func (s *stream) fill(b *block, r io.Reader) bool {
 	}
 	b.buf = b.buf[:n]
 	switch {
-	case errors.Is(b.err, io.ErrUnexpectedEOF): // gzip and zstd say no more
+	case errors.Is(b.err, io.ErrUnexpectedEOF): // gzip and zstd do not say which
 		b.err = fmt.Errorf("its %s ends too early, or something follows it", s.compression)
-	case errors.Is(b.err, gzip.ErrHeader), errors.Is(b.err, zstd.ErrMagicMismatch): // not of the start, which was seen
+	case errors.Is(b.err, gzip.ErrHeader), errors.Is(b.err, zstd.ErrMagicMismatch): // not at the start, which was looked at
 		b.err = fmt.Errorf("something follows its %s: %w", s.compression, b.err)
 	}
 	return true
 }
 
-// open settles compression and encoding by the first bytes.
+// open finds compression and encoding by the first bytes.
 func (s *stream) open() (io.Reader, func(), error) {
 	r, closer, err := s.decompress()
 	if err != nil {
@@ -154,8 +150,8 @@ func (s *stream) open() (io.Reader, func(), error) {
 	return transform.NewReader(r, unicode.UTF16(endian, unicode.IgnoreBOM).NewDecoder()), closer, err
 }
 
-// decompress settles the compression by the first bytes. The function that it returns,
-// if any, gives back what the decoder holds.
+// decompress finds the compression by the first bytes. The function that it returns, unless
+// nil, releases what the decoder holds.
 func (s *stream) decompress() (io.Reader, func(), error) {
 	start, r, err := peek(s.digest)
 	switch {
@@ -167,8 +163,7 @@ func (s *stream) decompress() (io.Reader, func(), error) {
 		return z, nil, err
 	case isZstd(start):
 		s.compression = "zstd"
-		// One goroutine is enough beside the parsing; 128 MiB is the window
-		// that the zstd tool accepts.
+		// Others parse meanwhile, so one goroutine is enough. The zstd tool accepts windows of 128 MiB.
 		z, err := zstd.NewReader(bufio.NewReaderSize(r, codedBuffer), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
 		if err != nil {
 			return nil, nil, err
@@ -180,16 +175,16 @@ func (s *stream) decompress() (io.Reader, func(), error) {
 
 func isGzip(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
-// isZstd knows the magic numbers of a frame and of the skippable frame with
-// which parallel compressors start (RFC 8878, section 3.1).
+// isZstd looks for the magic number of a frame, or of a skippable frame, with which parallel
+// compressors start (RFC 8878, section 3.1).
 func isZstd(b []byte) bool {
 	return bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
 		len(b) >= 4 && b[0]&0xf0 == 0x50 && bytes.Equal(b[1:4], []byte{0x2a, 0x4d, 0x18})
 }
 
-// peek returns the first 4 bytes of r, fewer at its end, and a reader of all.
+// peek returns the first 4 bytes of r, or fewer if it ends, and a reader of all bytes.
 func peek(r io.Reader) ([]byte, io.Reader, error) {
-	b := bufio.NewReaderSize(r, 16) // little, as larger reads go past it
+	b := bufio.NewReaderSize(r, 16) // small: larger reads bypass it
 	start, err := b.Peek(4)
 	if err == io.EOF {
 		err = nil
@@ -207,8 +202,8 @@ func (s *stream) following(ctx context.Context) (*block, error) {
 	}
 }
 
-// Close ends the goroutine, and waits for it unless it hangs in a read that
-// nothing can interrupt (a standard input that is no pipe of ours).
+// Close ends the goroutine and waits for it, unless it hangs in a read that cannot be
+// interrupted, such as that of a terminal.
 func (s *stream) Close() {
 	close(s.stop)
 	f, ok := s.digest.r.(interface {
@@ -226,15 +221,11 @@ func (s *stream) Close() {
 	<-s.done
 }
 
-// A digest counts and hashes what is read through it.
+// A digest counts and hashes the bytes that are read through it.
 type digest struct {
 	r    io.Reader
 	hash hash.Hash
 	n    *atomic.Int64
-}
-
-func newDigest(r io.Reader, n *atomic.Int64) *digest {
-	return &digest{r: r, hash: sha256.New(), n: n}
 }
 
 func (d *digest) Read(p []byte) (int, error) {

@@ -10,12 +10,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/columnar"
 )
 
-// cells yields the cells of a column, one a call; false is a null. A cell is
-// valid until the next call.
+// cells returns the next cell of a column; false: it is null. The cell is valid until the next
+// call.
 type cells func() ([]byte, bool, error)
 
-// A table is a part of an input that has its rows in columns: a row group or a
-// record batch. One worker at a time takes the rows that follow.
+// A table is a row group or a record batch: a part of an input whose rows lie in columns. One
+// worker at a time takes the next rows.
 type table struct {
 	mu    sync.Mutex
 	name  string
@@ -24,11 +24,11 @@ type table struct {
 	ended func() error // checks that its columns have no more rows
 	close func()
 	first int64        // records before it
-	left  atomic.Int64 // rows that nobody took; 0 after an error
+	left  atomic.Int64 // rows that no worker has taken; 0 after an error
 }
 
-// read takes rows, as many as b holds. If one of them cannot be read, b has those before
-// it, and nobody gets the rest.
+// read takes as many rows as b has room for. If a row cannot be read b has the rows before it, and
+// no worker reads the rest.
 func (t *table) read(b *batcher) error {
 	start := time.Now()
 	t.mu.Lock()
@@ -60,7 +60,7 @@ func (t *table) read(b *batcher) error {
 	return nil
 }
 
-// take appends up to n rows to b, as many as it holds.
+// take appends up to n rows to b, as many as it has room for.
 func (t *table) take(b *batcher, n int64) error {
 	at := 0
 	defer func() {
@@ -90,22 +90,22 @@ func (t *table) take(b *batcher, n int64) error {
 	return nil
 }
 
-// tableWorkers is how many workers share a table: taking rows out of it, which
-// one does at a time, is so much less work than what emit does with them.
+// tableWorkers is how many workers share a table. One of them takes rows at a time, which is that
+// much faster than what emit does with the rows.
 const tableWorkers = 4
 
-// tables are those of an input, which all workers read.
+// tables are the tables of an input. All workers read them.
 type tables struct {
 	in   *Input
 	mu   sync.Mutex
 	open []*table               // one for each tableWorkers workers; nil: none yet
-	next func() (*table, error) // opens the one that follows; nil: there is none
-	rows int64                  // of all that were opened
+	next func() (*table, error) // opens the next table; nil: there is none
+	rows int64                  // of all tables that were opened
 	err  *inputError            // the first in the input
 }
 
-// readTables reads the tables that next opens one after the other, until it
-// returns nil. At most so many are open at once.
+// readTables reads the tables that next opens, until it returns nil. At most so many are open at
+// once.
 func (r *reading) readTables(most int, next func() (*table, error)) error {
 	s := &tables{in: r.in, next: next, open: make([]*table, min(max(most, 1), (r.workers+tableWorkers-1)/tableWorkers))}
 	defer func() {
@@ -140,8 +140,8 @@ func (s *tables) work(b *batcher) error {
 	return nil
 }
 
-// choose returns a table that has rows left, be it another worker's; nil: there is
-// none. Tables behind the first error known are not read.
+// choose returns a table with rows left, which may be that of other workers; nil: there is none.
+// Tables after the first known error are not read.
 func (s *tables) choose(worker int) *table {
 	start := time.Now()
 	s.mu.Lock()
@@ -175,7 +175,7 @@ func (s *tables) choose(worker int) *table {
 	return nil
 }
 
-// failed notes what is wrong with a table after so many records.
+// failed notes what is wrong with a table, after so many records of the input.
 func (s *tables) failed(t *table, after int64, err error) {
 	s.next = nil
 	if s.err == nil || after < s.err.after {
@@ -183,8 +183,7 @@ func (s *tables) failed(t *table, after int64, err error) {
 	}
 }
 
-// safely makes an error of a panic: the decoders of Parquet and Arrow panic on
-// some of the damage that a file may have.
+// safely makes an error of a panic: the decoders of Parquet and Arrow panic on some damage.
 func (in *Input) safely(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -7,40 +7,39 @@ import (
 	"io"
 )
 
-// errClosed is what a goroutine finds that was left reading.
+// errClosed is the error of a goroutine that still reads when the input is closed.
 var errClosed = errors.New("the input was closed")
 
-// A window is the part of a stream that its reader looks at: buf from pos on.
+// A window is the part of a stream that is being read: buf from pos on.
 type window struct {
 	*stream
 	ctx   context.Context
 	buf   []byte
 	pos   int
 	base  int64  // offset of buf[0] in the stream
-	err   error  // what ended the stream with buf, be it io.EOF, or its reading; nil: it goes on
-	block []byte // that buf lies in; nil: in none
-	need  int    // bytes that must follow pos for another look at the record there
+	err   error  // why nothing follows buf, such as io.EOF; nil: the stream goes on
+	block []byte // the block that buf lies in; nil: none
+	need  int    // bytes that must follow pos before the record there is tried again
 	turn  chan *window
 
 	records int64   // records before pos
-	line    badLine // the one that pos is in, if it has a fault
+	line    badLine // the one that pos is in; without a fault, none
 }
 
-// newWindow is the start of a stream.
+// newWindow returns the window at the start of a stream.
 func newWindow(ctx context.Context, s *stream) *window {
 	return &window{stream: s, ctx: ctx, turn: s.first}
 }
 
-// offset is the place of buf[pos] in the stream.
+// offset returns the offset of buf[pos] in the stream.
 func (w *window) offset() int64 { return w.base + int64(w.pos) }
 
-// eof says that the stream ends with buf.
+// eof says whether the stream ends with buf.
 func (w *window) eof() bool { return w.err == io.EOF }
 
-// add puts the next block behind what is left of the window, which moves buf. It
-// says whether that is enough for another look at the record there: that is when
-// twice as much of it is in sight as at the last look, so that all looks at a
-// record of many blocks together cost linear time.
+// add puts the next block behind what is left of the window, which moves buf. It says whether the
+// record at pos shall be tried again: if the window has twice as many bytes of it as at the last
+// try. So all tries at a record of many blocks take linear time together.
 func (w *window) add(b *block) bool {
 	rest := w.buf[w.pos:]
 	at := b.offset - int64(len(rest))
@@ -61,7 +60,7 @@ func (w *window) add(b *block) bool {
 	return len(w.buf)-w.pos >= w.need || w.err != nil
 }
 
-// release gives back the block that buf lies in.
+// release returns the block that buf lies in to the stream.
 func (w *window) release() {
 	if w.block != nil {
 		w.free <- w.block
@@ -69,7 +68,7 @@ func (w *window) release() {
 	}
 }
 
-// fill adds what follows in the stream, or returns what ended it.
+// fill adds the next block of the stream, or returns why there is none.
 func (w *window) fill() error {
 	if w.err != nil {
 		return w.err
@@ -82,7 +81,7 @@ func (w *window) fill() error {
 	return nil
 }
 
-// drain moves on to the end of the stream.
+// drain moves to the end of the stream.
 func (w *window) drain() error {
 	for {
 		w.pos = len(w.buf)

@@ -1,9 +1,9 @@
-// Command hostile writes the files of this folder, each of which lies or is out of
-// all proportion:
+// Command hostile writes the files of this directory. Each of them is damaged, or takes far more
+// memory than it has bytes:
 //
 //	go run ./testdata/hostile
 //
-// What each must be met with stands in cmd/bulk/hostile_test.go.
+// How bulk must answer each stands in cmd/bulk/hostile_test.go.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-const folder = "testdata/hostile"
+const dir = "testdata/hostile"
 
 func main() {
 	log.SetFlags(0)
@@ -27,14 +27,14 @@ func main() {
 	for _, more := range []map[string][]byte{texts(), parquets(), arrows()} {
 		maps.Copy(files, more)
 	}
-	old, _ := filepath.Glob(folder + "/*.*")
+	old, _ := filepath.Glob(dir + "/*.*")
 	for _, name := range old {
 		if filepath.Ext(name) != ".go" {
 			must(os.Remove(name))
 		}
 	}
 	for name, data := range files {
-		must(os.WriteFile(filepath.Join(folder, name), data, 0o666))
+		must(os.WriteFile(filepath.Join(dir, name), data, 0o666))
 	}
 }
 
