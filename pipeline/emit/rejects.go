@@ -3,8 +3,6 @@ package emit
 import (
 	"cmp"
 	"context"
-	"errors"
-	"iter"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
@@ -21,16 +19,25 @@ func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late 
 	if err := fileLate(ctx, rows, s, late); err != nil {
 		return 0, err
 	}
-	var failed error
-	for key, rec := range merge(contents(ctx, rows.Rejects, &failed), contents(ctx, late, &failed)) {
-		place, rej := record.DecodeReject(key, rec)
+	a, b := rows.Rejects.Cursor(ctx, 1), late.Cursor(ctx, 1)
+	defer a.Close()
+	defer b.Close()
+	for moreA, moreB := a.Next(), b.Next(); moreA || moreB; n++ {
+		c, more := a, &moreA
+		if !moreA || moreB && b.Key() < a.Key() {
+			c, more = b, &moreB
+		}
+		if err := cmp.Or(a.Err(), b.Err()); err != nil { // or the rest of the other would be written
+			return n, err
+		}
+		place, rej := record.DecodeReject(c.Key(), c.Record())
 		rej.Source = rows.List[place.Source].Name
 		if err := to.Append(rej); err != nil {
 			return n, err
 		}
-		n++
+		*more = c.Next()
 	}
-	return n, failed
+	return n, cmp.Or(a.Err(), b.Err())
 }
 
 // fileLate makes rejects of all rows whose URL was rejected when it was settled, with the
@@ -67,42 +74,4 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		b.Release()
 	}
 	return late.Finish(ctx)
-}
-
-// contents yields the keys and contents of a sorter in order, each valid until the next.
-// It stops at an error, or at the end of the context, and leaves it in err.
-func contents(ctx context.Context, s *extsort.Sorter, err *error) iter.Seq2[uint64, []byte] {
-	return func(yield func(uint64, []byte) bool) {
-		e := s.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error {
-			defer b.Release()
-			for i := range b.Len() {
-				if !yield(b.Key(i), b.Record(i)) {
-					return errors.New("the rest is not wanted")
-				}
-			}
-			return nil
-		})
-		*err = cmp.Or(*err, e) // which the other sequence may have set meanwhile
-	}
-}
-
-// merge merges two sequences of ascending keys.
-func merge(a, b iter.Seq2[uint64, []byte]) iter.Seq2[uint64, []byte] {
-	return func(yield func(uint64, []byte) bool) {
-		next, stop := iter.Pull2(b)
-		defer stop()
-		keyB, recB, more := next()
-		for keyA, recA := range a {
-			for ; more && keyB < keyA; keyB, recB, more = next() {
-				if !yield(keyB, recB) {
-					return
-				}
-			}
-			if !yield(keyA, recA) {
-				return
-			}
-		}
-		for ; more && yield(keyB, recB); keyB, recB, more = next() {
-		}
-	}
 }

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"time"
 )
 
 // All workers read blocks of a text at the same time. A worker does not know where the first
@@ -42,9 +41,7 @@ func (in *Input) openLines(start int, newLines func() *lines) {
 func (l *lines) blocks(s *stream, b *batcher) error {
 	g := newBatcher(b.reading, b.worker)
 	for !b.in.cut {
-		start := time.Now()
 		blk, err := s.following(b.ctx)
-		b.in.waited(start)
 		if blk == nil {
 			return err
 		}
@@ -53,10 +50,8 @@ func (l *lines) blocks(s *stream, b *batcher) error {
 		case w = <-blk.turn:
 		default:
 			guess = l.guess(blk, g)
-			start := time.Now()
 			select {
 			case w = <-blk.turn:
-				b.in.waited(start)
 			case <-b.ctx.Done():
 				return context.Cause(b.ctx)
 			}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -86,11 +85,7 @@ func (r *reading) share(work func(*batcher) error) error {
 		defer func() { w.ctx = outer }()
 	}
 	errs := make([]error, r.workers)
-	do := func(worker int) {
-		start := time.Now()
-		errs[worker] = work(newBatcher(r, worker))
-		r.in.busy.Add(int64(time.Since(start)))
-	}
+	do := func(worker int) { errs[worker] = work(newBatcher(r, worker)) }
 	var others sync.WaitGroup
 	defer others.Wait()
 	defer r.cancel(nil) // also if emit panics

@@ -48,7 +48,6 @@ import (
 	"io"
 	"io/fs"
 	"sync/atomic"
-	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -206,7 +205,6 @@ type Input struct {
 	sums         hash.Hash // of the records; nil without a limit
 	sum          [sha256.Size]byte
 	size         int64
-	busy         atomic.Int64 // nanoseconds; see Busy
 	done         atomic.Int64 // raw bytes read so far
 	total        int64        // raw bytes, -1: unknown
 }
@@ -221,13 +219,6 @@ func (in *Input) SHA256() [32]byte { return in.sum }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }
-
-// Busy is how long the workers of Read parsed or were in emit, all together. The rest of their
-// time they waited for bytes or for one another.
-func (in *Input) Busy() time.Duration { return time.Duration(in.busy.Load()) }
-
-// waited subtracts the time since a worker began to wait from Busy.
-func (in *Input) waited(since time.Time) { in.busy.Add(-int64(time.Since(since))) }
 
 // Cut says whether Limit stopped Read before the end of the input.
 func (in *Input) Cut() bool { return in.cut }

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/linkforge/bulk/pipeline/columnar"
 )
@@ -30,9 +29,7 @@ type table struct {
 // read takes as many rows as b has room for. If a row cannot be read b has the rows before it, and
 // no worker reads the rest.
 func (t *table) read(b *batcher) error {
-	start := time.Now()
 	t.mu.Lock()
-	b.in.waited(start)
 	defer t.mu.Unlock()
 	left := t.left.Load()
 	if b.base = t.first + t.rows - left; left == 0 {
@@ -143,9 +140,7 @@ func (s *tables) work(b *batcher) error {
 // choose returns a table with rows left, which may be that of other workers; nil: there is none.
 // Tables after the first known error are not read.
 func (s *tables) choose(worker int) *table {
-	start := time.Now()
 	s.mu.Lock()
-	s.in.waited(start)
 	defer s.mu.Unlock()
 	mine := worker % len(s.open)
 	for s.next != nil && (s.open[mine] == nil || s.open[mine].left.Load() == 0) {
