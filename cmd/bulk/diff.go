@@ -12,12 +12,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/diff"
 	"github.com/spf13/cobra"
 )
 
 type diffOptions struct {
-	audit.DiffConfig
+	diff.Config
 	json   bool
 	memory string
 }
@@ -57,25 +57,25 @@ whether it was written with --excel-safe: compare the folders of such runs.
 		Args: usageArgs(cobra.ExactArgs(2), "name two runs or mappings, A and B"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.A, o.B = args[0], args[1]
-			return diff(cmd.Context(), ui, &o)
+			return runDiff(cmd.Context(), ui, &o)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.json, "json", false, "print JSON lines rather than CSV")
 	f.IntVar(&o.Workers, "workers", 0, "goroutines that sort (default: one a core)")
-	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory to use, %dMiB or more (default: half of the machine's)", audit.LeastDiffMemory>>20))
+	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory to use, %dMiB or more (default: half of the machine's)", diff.LeastMemory>>20))
 	f.StringVar(&o.TempDir, "tmp", "", "folder for what does not fit in memory (default: TMPDIR)")
 	return cmd
 }
 
-// diff does bulk diff.
-func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
-	if o.Memory, err = parseMemory(o.memory, audit.LeastDiffMemory); err != nil {
+// runDiff does bulk diff.
+func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
+	if o.Memory, err = parseMemory(o.memory, diff.LeastMemory); err != nil {
 		return usage(fmt.Errorf("--memory: %w", err))
 	}
-	if o.Memory < audit.LeastDiffMemory {
-		return usage(fmt.Errorf("--memory: %d MiB is too little: diff takes %d MiB", o.Memory>>20, audit.LeastDiffMemory>>20))
+	if o.Memory < diff.LeastMemory {
+		return usage(fmt.Errorf("--memory: %d MiB is too little: diff takes %d MiB", o.Memory>>20, diff.LeastMemory>>20))
 	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
 	w := bufio.NewWriterSize(ui.stdout, 1<<16)
@@ -83,18 +83,18 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	print := printCSV(c)
 	if o.json {
 		j := newJSON(w)
-		print = func(d *audit.Difference) error { return j.Encode(d) }
+		print = func(d *diff.Difference) error { return j.Encode(d) }
 	}
 	o.NoMapping = func(path string) {
 		ui.log.Warn("the run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
-	found := map[audit.Change]int{}
-	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
+	found := map[diff.Change]int{}
+	err = diff.Runs(ctx, o.Config, func(d *diff.Difference) error {
 		found[d.Change]++
 		return print(d)
 	})
 	c.Flush() // w keeps its error
-	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, audit.ErrNoMapping) {
+	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
 		return usage(err)
 	}
 	if err != nil || len(found) == 0 {
@@ -110,9 +110,9 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 
 // printCSV returns a function that writes a line, and before the first one the
 // header.
-func printCSV(c *csv.Writer) func(*audit.Difference) error {
+func printCSV(c *csv.Writer) func(*diff.Difference) error {
 	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
-	return func(d *audit.Difference) error {
+	return func(d *diff.Difference) error {
 		row := ""
 		if d.Row != 0 {
 			row = strconv.FormatInt(d.Row, 10)

@@ -6,12 +6,12 @@ import (
 	"io"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/estimate"
 	"github.com/spf13/cobra"
 )
 
 func estimateCommand(ui *ui) *cobra.Command {
-	var load audit.Load
+	var load estimate.Load
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "estimate --links N",
@@ -32,7 +32,7 @@ exhausted if the codes of all its salts have owners; a run would reject it.
 			if !cmd.Flags().Changed("links") {
 				return usage(errors.New("--links is required"))
 			}
-			return estimate(ui.stdout, load, asJSON)
+			return runEstimate(ui.stdout, load, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -45,16 +45,16 @@ exhausted if the codes of all its salts have owners; a run would reject it.
 	return cmd
 }
 
-// estimate writes a line for each figure, or one JSON object.
-func estimate(w io.Writer, load audit.Load, asJSON bool) error {
-	e, err := audit.Expect(load)
+// runEstimate writes a line for each figure, or one JSON object.
+func runEstimate(w io.Writer, load estimate.Load, asJSON bool) error {
+	e, err := estimate.Collisions(load)
 	if err != nil {
 		return usage(err)
 	}
 	if asJSON {
 		return newJSON(w).Encode(struct {
-			audit.Load
-			audit.Estimate
+			estimate.Load
+			estimate.Figures
 		}{load, e})
 	}
 	_, err = fmt.Fprintf(w, `links                 %d

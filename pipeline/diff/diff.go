@@ -1,0 +1,199 @@
+// Package diff compares two runs, or two mappings: [Runs] calls a function with each
+// [Difference]. The order of the differences depends on the contents alone, and so do the
+// differences: not on the formats of the mappings, nor on the order of their rows.
+package diff
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says what Runs compares.
+type Config struct {
+	A, B    string // each an output folder of a run or a mapping of any format
+	Workers int    // goroutines that sort; 0: as many as processors
+	Memory  int64  // bound in bytes, at least LeastMemory, that holds if the caller sets debug.SetMemoryLimit to three quarters of it; 0: none
+	TempDir string // for what does not fit; "": that of the system
+	// NoMapping is told of a run that had too many rejects, and so has no mapping:
+	// its links cannot be compared. May be nil.
+	NoMapping func(path string)
+
+	spillAt int64 // of tests: bytes of a sort, whatever Memory says
+}
+
+// LeastMemory is the smallest bound that Runs can keep: it holds, of both sides,
+// blocks of rows and an Arrow batch, whose cells may have 32 MiB, and for the sort a
+// chunk of every range for each writer.
+const LeastMemory = overhead + 96<<20
+
+const overhead = 416 << 20 // what is held beside the sort
+
+// A Change is a kind of difference.
+type Change string
+
+// The kinds of differences.
+const (
+	Added           Change = "added"    // a link of B that A has not
+	Removed         Change = "removed"  // a link of A that B has not
+	Remapped        Change = "remapped" // the same workspace and URL, another code
+	Moved           Change = "moved"    // the same workspace and code, another URL
+	OutcomeChanged  Change = "outcome"  // of a row, if both runs had the same inputs, otherwise of a link
+	RejectChanged   Change = "reject"   // a row rejected for another reason, or on one side only
+	ManifestChanged Change = "manifest" // an option, the profile or the scheme
+)
+
+// Accepted stands in a RejectChanged for the side that did not reject the row,
+// where that is known because both runs had the same inputs.
+const Accepted = "accepted"
+
+// A Difference is one thing that differs. What does not apply is empty.
+type Difference struct {
+	Change    Change        `json:"change"`
+	Workspace manifest.Text `json:"workspace_id,omitempty"`
+	Canonical manifest.Text `json:"canonical_url,omitempty"`
+	Code      manifest.Text `json:"short_code,omitempty"`
+	Source    manifest.Text `json:"source,omitempty"`
+	Row       int64         `json:"row,omitempty"`
+	Field     string        `json:"field"` // what A and B are
+	A         manifest.Text `json:"a"`
+	B         manifest.Text `json:"b"`
+}
+
+// Runs calls emit with each difference between two runs or mappings, from one
+// goroutine: first of the manifests, then of the links, then moved codes, then
+// rejects. Their order depends on the content alone. Emit may keep what it is given; its
+// error ends the comparison and is wrapped. The rows of the files may be in any order;
+// mappings that differ are mostly read twice. Runs compares
+//
+//   - links, once for each workspace and canonical URL, by the code of the row that is
+//     created, or else existing, wherever its duplicates are; the salt follows from
+//     the code;
+//   - rows, by source and record, where both are runs whose inputs have the same
+//     digests one by one, under whatever names;
+//   - rejects, where both are runs: by source and record if the inputs are the
+//     same, and otherwise by the content of their cells.
+//
+// A run that had too many rejects has no mapping. Against it manifests and rejects
+// are compared; that the mapping is missing is a difference of the manifests.
+//
+// How a mapping is written down (its format, short_url, defused formulas), how its URLs
+// were spelled (original_url) and what it carried is not compared. Parts whose digests
+// in both manifests agree are not read, though they must be there: that the files are
+// what the manifest says is for package verify.
+//
+// Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a folder without a
+// manifest), source.UsageError (what is no regular file), report.DamageError and
+// report.CellError (a file that is not as a run writes it), and the cause of ctx.
+func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {
+	if cfg.Workers < 1 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	d := &differ{cfg: cfg, emit: emit}
+	for i, path := range []string{cfg.A, cfg.B} {
+		if d.sides[i], err = openSide(path); err != nil {
+			return err
+		}
+	}
+	a, b := d.sides[0], d.sides[1]
+	d.sameInputs = sameInputs(a.manifest, b.manifest)
+	for i, side := range d.sides {
+		if side.manifest == nil {
+			side.excelSafe = d.sides[1-i].excelSafe
+		}
+	}
+	if err := d.manifests(); err != nil {
+		return err
+	}
+	lacking, err := d.noMapping()
+	if err != nil {
+		return err
+	}
+	if !lacking && !sameMapping(a, b) {
+		if err := d.mappings(ctx); err != nil {
+			return err
+		}
+	}
+	if a.manifest == nil || b.manifest == nil || a.rejects.SHA256 != "" && a.rejects.SHA256 == b.rejects.SHA256 {
+		return nil
+	}
+	return d.rejects(ctx)
+}
+
+// A differ is one call of Runs.
+type differ struct {
+	cfg        Config
+	sides      [2]*operand
+	sameInputs bool
+	emit       func(*Difference) error
+}
+
+// newSorter returns a sorter for records that are ordered by key and then by
+// their bytes, with a share of the memory.
+func (d *differ) newSorter(eighths int64) *extsort.Sorter {
+	cfg := extsort.Config{
+		CompareGroups: func(_, _ uint32) int { return 0 },
+		Compare:       bytes.Compare,
+		Loads:         d.cfg.Workers + 2, TempDir: d.cfg.TempDir,
+	}
+	if d.cfg.Memory > 0 {
+		cfg.Memory = (max(d.cfg.Memory, LeastMemory) - overhead) / 8 * eighths
+	}
+	if d.cfg.spillAt > 0 {
+		cfg.Memory = d.cfg.spillAt
+	}
+	return extsort.New(cfg)
+}
+
+// bothSides runs f for each side, in parallel.
+func (d *differ) bothSides(ctx context.Context, f func(ctx context.Context, side int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for side := range d.sides {
+		g.Go(func() error { return f(ctx, side) })
+	}
+	return g.Wait()
+}
+
+// both runs f for each side, in parallel, with a writer of the sorter.
+func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context.Context, side int, w *extsort.Writer) error) error {
+	writers := [2]*extsort.Writer{s.NewWriter(), s.NewWriter()}
+	if err := d.bothSides(ctx, func(ctx context.Context, side int) error { return f(ctx, side, writers[side]) }); err != nil {
+		return err
+	}
+	return s.Finish(ctx)
+}
+
+// inGroups visits the records in order, those with the same first cells as a group: visit
+// is called with these and the rest of each record, and then finish once. All is done by
+// one goroutine, while others load what follows.
+func (d *differ) inGroups(ctx context.Context, s *extsort.Sorter, cells int, visit func(group, rest []byte) error, finish func(group []byte) error) error {
+	var group []byte // empty: none
+	if err := s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {
+		defer b.Release()
+		for i := range b.Len() {
+			rest := b.Record(i)
+			for range cells {
+				_, rest = extsort.CutCell(rest)
+			}
+			if head := b.Record(i)[:len(b.Record(i))-len(rest)]; !bytes.Equal(head, group) {
+				if len(group) > 0 {
+					if err := finish(group); err != nil {
+						return err
+					}
+				}
+				group = append(group[:0], head...)
+			}
+			if err := visit(group, rest); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil || len(group) == 0 {
+		return err
+	}
+	return finish(group)
+}

@@ -1,0 +1,317 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// verifyInputs compares every row of the run with what its input makes of it.
+//
+// First both sides only add up keyed digests of their rows. Where the sums agree,
+// so do the rows, but for a chance of 2^-64. Where they do not, run and inputs
+// are read once more and the parts of each row are sorted side by side. An input
+// that can be read only once is sorted right away, and so is that of a run
+// without a mapping.
+func (v *verifier) verifyInputs(ctx context.Context) (err error) {
+	again := v.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
+	if again || v.broken.Load() {
+		if err := v.readInputs(ctx, true); err != nil {
+			return err
+		}
+		if v.broken.Load() || !slices.Contains(v.other, false) || v.runTotal.Load() == v.inputTotal.Load() {
+			return nil
+		}
+	}
+	v.rows = v.newSorter(bytes.Compare)
+	defer func() { err, v.rows = errors.Join(err, v.rows.Close()), nil }()
+	if err := v.fileRun(ctx); err != nil {
+		return err
+	}
+	if err := v.readInputs(ctx, !again); err != nil {
+		return err
+	}
+	return v.verifyRows(ctx)
+}
+
+// onlyOnce reports whether an input is no regular file, so that it can be read only once.
+func onlyOnce(path string) bool {
+	info, err := os.Stat(path)
+	return path == "-" || err == nil && !info.Mode().IsRegular()
+}
+
+// readInputs reads the inputs and sums what the run must have made of each row.
+// The first time it also compares the inputs themselves with what the manifest says of them.
+func (v *verifier) readInputs(ctx context.Context, first bool) error {
+	limit := manifest.Option[int64](v.manifest.Options, "limit")
+	left := limit
+	hashers := make([]*rowHasher, v.cfg.Workers) // of all inputs: the sort holds memory for each
+	for i := range hashers {
+		hashers[i] = v.newRowHasher()
+	}
+	for i, path := range v.inputs {
+		if limit > 0 && left <= 0 {
+			if m := &v.manifest.Inputs[i]; first && m.Records != 0 {
+				v.fault(string(m.Name), 0).wrong(InputSum, "records", strconv.FormatInt(m.Records, 10), "0")
+			}
+			continue
+		}
+		in, err := v.openInput(ctx, path, i)
+		if err != nil {
+			return err
+		}
+		if in == nil {
+			left -= v.manifest.Inputs[i].Records
+			continue
+		}
+		if limit > 0 {
+			in.Limit = left
+		}
+		if err := v.replay(ctx, in, i, hashers); err != nil {
+			return err
+		}
+		left -= in.Records()
+		if first {
+			v.checkInput(in, i)
+		}
+	}
+	for _, s := range hashers {
+		v.inputTotal.Add(s.total)
+	}
+	return nil
+}
+
+// fileRun files what the run has of each row of an input, but for rows that it has more
+// than once: these are findings already, and there may be very many that are equal.
+func (v *verifier) fileRun(ctx context.Context) error {
+	s := v.newRowHasher()
+	if v.mapping != "" {
+		if err := v.fileLinks(ctx, s); err != nil {
+			return err
+		}
+	}
+	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
+	if r == nil || err != nil {
+		return err
+	}
+	defer r.Close()
+	sources := v.inputNumbers(asIs)
+	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *outcome.Reject) {
+		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
+			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+		}
+	})
+	return err
+}
+
+// fileLinks does that for the mapping.
+func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
+	m, err := openReport(v, v.mapping, report.OpenMapping)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	w := v.newChecker(m, true)
+	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
+		l := &w.row
+		l.MappingRow = *r
+		if w.resolve(l); l.source >= 0 && v.isRow(l.source, l.Row.Row) {
+			s.row(l)
+		}
+	})
+	return err
+}
+
+// isRow reports whether an input can have a row of this number, which the run does not
+// have more than once.
+func (v *verifier) isRow(source int, row int64) bool {
+	return row > 0 && row < mostRecords && !v.repeated[source].has(row)
+}
+
+// findInputs finds the inputs that are to be replayed. That they are not those of the
+// manifest is a mistake of whoever named them, unless the manifest is known to be
+// another than the run left: then it is a finding, and nothing is replayed.
+func (v *verifier) findInputs() error {
+	if len(v.cfg.Inputs) == 0 {
+		return nil
+	}
+	given, err := source.Expand(v.cfg.Inputs, v.cfg.Source.Stdin)
+	if err != nil {
+		return err
+	}
+	v.inputs, err = v.matchInputs(given)
+	if err != nil && v.log.kinds[ManifestSum] > 0 {
+		v.wrong(BadSource, "inputs", "those that were named", err)
+		return nil
+	}
+	v.other = make([]bool, len(v.inputs))
+	return err
+}
+
+// matchInputs finds for each input of the manifest the file that it is now: the one of
+// the same name, or else, of those that are left, the one whose path has the longest end
+// in common with it, if no other input or file has that end. The shortest is no element,
+// which all have, so that the last input finds the last file, whatever their names. A
+// wrong pair is no danger: its digests differ.
+func (v *verifier) matchInputs(given []string) ([]string, error) {
+	named := make(map[string]bool, len(given)) // and not found to be an input yet
+	for _, path := range given {
+		named[path] = true
+	}
+	paths := make([]string, len(v.manifest.Inputs))
+	find := func(i int, path string) {
+		paths[i] = path
+		delete(named, path)
+	}
+	for i, in := range v.manifest.Inputs {
+		if named[string(in.Name)] {
+			find(i, string(in.Name))
+		}
+	}
+	most := 0
+	for path := range named {
+		most = max(most, 1+strings.Count(filepath.Clean(path), "/"))
+	}
+	for n := most; n >= 0; n-- {
+		files, inputs := map[string][]string{}, map[string][]int{}
+		for path := range named {
+			if end, ok := lastElements(path, n); ok {
+				files[end] = append(files[end], path)
+			}
+		}
+		for i, in := range v.manifest.Inputs {
+			if end, ok := lastElements(string(in.Name), n); ok && paths[i] == "" {
+				inputs[end] = append(inputs[end], i)
+			}
+		}
+		for end, same := range inputs {
+			if len(same) == 1 && len(files[end]) == 1 {
+				find(same[0], files[end][0])
+			}
+		}
+	}
+	given = slices.DeleteFunc(given, func(path string) bool { return !named[path] })
+	for i, in := range v.manifest.Inputs {
+		if paths[i] != "" {
+			continue
+		}
+		last := filepath.Base(string(in.Name))
+		if same := slices.IndexFunc(given, func(path string) bool { return filepath.Base(path) == last }); same >= 0 {
+			return nil, &source.UsageError{Input: given[same], Msg: "is not the only " + last + "; name all of these as the run did"}
+		}
+		return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
+	}
+	if len(given) > 0 {
+		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}
+	}
+	return paths, nil
+}
+
+// lastElements returns the last n elements of a path, if it has as many.
+func lastElements(path string, n int) (end string, ok bool) {
+	elements := strings.Split(filepath.Clean(path), "/")
+	if n > len(elements) {
+		return "", false
+	}
+	return strings.Join(elements[len(elements)-n:], "/"), true
+}
+
+// openInput opens an input as the run did. If it has other columns now, or cannot be
+// read with the options of the run, it returns nil; the first time that is a finding.
+func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
+	if v.other[i] {
+		return nil, nil
+	}
+	m := &v.manifest.Inputs[i]
+	s, err := source.Open(ctx, path, v.inputOptions(m))
+	if usage, ok := errors.AsType[*source.UsageError](err); ok && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
+		v.other[i] = true
+		v.fault(string(m.Name), 0).wrong(BadColumns, "", "to be read as the run read it", usage.Msg)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Blank && len(m.Columns) == 0 { // the run had other inputs, and gave this one none
+		s.Columns, s.URLs = nil, nil
+	}
+	names := make([]string, len(m.Columns))
+	for c, name := range m.Columns {
+		names[c] = string(name)
+	}
+	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
+		v.other[i] = true
+		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
+		return nil, s.Close()
+	}
+	in := &replayed{Input: s}
+	in.Among = v.columns
+	in.find(v.columns, v.carried)
+	return in, nil
+}
+
+// inputOptions returns the options with which an input is read as the run read it.
+func (v *verifier) inputOptions(m *manifest.Input) source.Options {
+	opts := v.cfg.Source
+	opts.MaxField = cmp.Or(opts.MaxField, int(manifest.Option[int64](v.manifest.Options, "max_field")))
+	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
+		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
+		if d.Header {
+			opts.Header = source.HeaderYes
+		}
+	}
+	if d := m.Dialect; d != nil && m.Format == "rejects" && len(d.RawDelimiter) <= 1 && len(d.RawQuote) <= 1 {
+		opts.Delimiter, opts.Quote = (d.RawDelimiter + "\x00")[0], (d.RawQuote + "\x00")[0] // 0: there is none
+	}
+	opts.UniqueNames = true // as the manifest has them
+	opts.FirstURL = true    // an earlier version may have made the run
+	opts.KnownAs = string(m.Name)
+	if len(m.URLColumns) == 1 {
+		opts.URLColumn = string(m.URLColumns[0])
+	}
+	if m.WorkspaceColumn != nil {
+		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
+	}
+	return opts
+}
+
+// checkInput compares an input, which was read, with what the manifest says of it.
+func (v *verifier) checkInput(in *replayed, i int) {
+	m := &v.manifest.Inputs[i]
+	sum := in.SHA256()
+	for _, c := range []struct{ column, want, got string }{
+		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},
+		{"records", strconv.FormatInt(m.Records, 10), strconv.FormatInt(in.Records(), 10)},
+		{"size", strconv.FormatInt(m.Size, 10), strconv.FormatInt(in.Size(), 10)},
+		{"compression", m.Compression, in.Compression},
+		{"dialect", dialectText(m.Dialect), dialectText((*manifest.Dialect)(in.Dialect))},
+	} {
+		if c.got != c.want {
+			v.fault(string(m.Name), 0).wrong(InputSum, c.column, c.want, c.got)
+		}
+	}
+}
+
+func dialectText(d *manifest.Dialect) string {
+	if d == nil {
+		return ""
+	}
+	text := fmt.Sprintf("delimiter %q, quote %q, header %t, encoding %s, BOM %t", d.Delimiter, d.Quote, d.Header, d.Encoding, d.BOM)
+	if d.RawDelimiter+d.RawQuote != "" {
+		text += fmt.Sprintf(", of raw lines delimiter %q, quote %q", d.RawDelimiter, d.RawQuote)
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"golang.org/x/sync/errgroup"
+)
+
+// openReport opens a report; nil if it cannot be read, which is a finding.
+func openReport[R any](v *verifier, name string, open func(path string) (*R, error)) (*R, error) {
+	if slices.Contains(v.unread, name) {
+		return nil, nil
+	}
+	r, err := open(v.path(name))
+	if err != nil {
+		_, err = v.damaged(name, err)
+		return nil, err
+	}
+	return r, nil
+}
+
+// damaged makes a finding of an error that means a damaged report, and returns any
+// other. If only a cell is damaged, reading can go on (again); otherwise v.broken is set.
+func (v *verifier) damaged(name string, err error) (again bool, _ error) {
+	if cell, ok := errors.AsType[*report.CellError](err); ok {
+		v.fault(name, cell.Row).wrong(Damaged, cell.Column, "", cell.Found)
+		return true, nil
+	}
+	v.broken.Store(true)
+	if damage, ok := errors.AsType[*report.DamageError](err); ok {
+		v.fault(name, damage.Row).wrong(Damaged, "", "", damage.Err.Error())
+		return false, nil
+	}
+	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
+}
+
+// eachRow visits the rows that next returns, numbered from 1. An error goes to bad, which
+// says whether to read on after it; the row counts then, too. It returns the number of
+// rows, and whether they are all: bad may end the reading without an error.
+func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error) (again bool, _ error), visit func(number int64, row T)) (rows int64, all bool, _ error) {
+	for ; ; rows++ {
+		if rows%(1<<12) == 0 && ctx.Err() != nil {
+			return rows, false, context.Cause(ctx)
+		}
+		row, err := next()
+		if err == io.EOF {
+			return rows, true, nil
+		}
+		if err == nil {
+			visit(rows+1, row)
+		} else if again, err := bad(err); !again {
+			return rows, false, err
+		}
+	}
+}
+
+// unreadable is the bad of eachRow for a report that is read again: damaged cells are
+// findings already, and their rows are passed over.
+func unreadable(err error) (again bool, _ error) {
+	if _, ok := err.(*report.CellError); ok {
+		return true, nil
+	}
+	return false, err
+}
+
+// eof returns err; nil if it is io.EOF.
+func eof(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// inBlocks has workers visit the blocks that read fills, in a goroutine of its own: read
+// is given a block, and by send another in return for each. There are two a worker.
+func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send func(*B) (*B, error)) error, visit func(worker int, block *B)) error {
+	g, ctx := errgroup.WithContext(ctx)
+	queue, free := make(chan *B), make(chan *B, 2*workers)
+	for range cap(free) {
+		free <- new(B)
+	}
+	g.Go(func() error {
+		defer close(queue)
+		return read(<-free, func(block *B) (*B, error) {
+			select {
+			case queue <- block:
+				return <-free, context.Cause(ctx) // one will be: the workers go on until the queue is closed
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+	})
+	for worker := range workers {
+		g.Go(func() error {
+			for block := range queue {
+				visit(worker, block)
+				free <- block
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}

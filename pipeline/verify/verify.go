@@ -1,0 +1,210 @@
+// Package verify checks a finished run: [Run] computes everything again and tells what does
+// not match. It needs only the files of the run. If it is given the inputs, it also compares
+// each row with its record; if it is given the store, each link with what is stored.
+//
+// What is wrong is a [Finding] of a [Kind]; README.md beside this file lists what each depth
+// of the check proves and what it must believe. Nothing is changed, and the files are not
+// trusted: they may come from anybody.
+//
+// The way through: the manifest says how rows were made (manifest.go). Mapping, rejects and
+// collisions are then checked side by side, row by row; what one row says about the code of
+// another is sorted by code and met at the end (claims.go, slots.go). Inputs (inputs.go,
+// sums.go) and store (store.go) are compared by adding up digests first, and are sorted only
+// if the sums differ.
+package verify
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says what Run looks at. In every field but Dir, the zero value or a
+// negative number means the default.
+type Config struct {
+	Dir            string         // the output folder of a run
+	ManifestSHA256 string         // the digest that the manifest must have, in hexadecimal; "": any
+	Inputs         []string       // read again and compared row by row; nil: not looked at
+	Source         source.Options // how inputs are read: Stdin, MaxField and TempDir; the rest is in the manifest
+	Store          sink.Store     // must hold every link of the mapping; nil: not looked at
+	Workers        int            // goroutines that recompute rows; 0: as many as processors
+	Memory         int64          // bytes that sorts may hold; what is more goes to TempDir; 0: 256 MiB
+	TempDir        string         // also for Source, if that names none; "": that of the system
+	MaxFindings    int            // most findings that are listed; 0: 1,000
+	Version        string         // of this tool; details of rejects that another version worded are believed
+}
+
+const (
+	defaultSortMemory  = 256 << 20
+	defaultMaxFindings = 1000
+	sorters            = 5 // that share Config.Memory: claims, sorted, stored, and rows or two of verifyStore
+)
+
+// Result is what Run found.
+type Result struct {
+	ManifestSHA256 string // of the manifest as it is
+	Rows           int64  // of the mapping
+	Rejects        int64
+	DryRun         bool           // the links that it created are not in the store
+	NoMapping      bool           // the run had too many rejects
+	Undone         bool           // the store says that its links were taken back
+	Findings       []Finding      // the first faults, by file and row
+	Unlisted       int64          // faults beyond Config.MaxFindings
+	Kinds          map[Kind]int64 // how many faults of each kind there are
+	Unexplained    []Finding      // the first findings that are no faults, by file and row
+	// MoreUnexplained are those beyond Config.MaxFindings.
+	MoreUnexplained int64
+}
+
+// Failed returns the number of findings that are faults.
+func (v *Result) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
+
+// A verifier is one call of Run. What it knows of the manifest does not change
+// once it is settled; the rest is safe for concurrent use.
+type verifier struct {
+	cfg        Config
+	manifest   *manifest.Manifest
+	run        runOptions
+	log        findings           // that are faults
+	open       findings           // that are none
+	mapping    string             // name of the file; "": there is none
+	unread     []string           // files of the manifest that cannot be read
+	inputs     []string           // paths, one for each of the manifest; nil: they are not replayed
+	other      []bool             // of each input: it can no longer be read as the run read it
+	columns    []string           // names of the columns of all inputs
+	carried    []string           // of these, those that are carried into the mapping
+	seen       []*rowSet          // of each input, the rows that a report accounts for
+	rejected   []*rowSet          // of seen, those in rejects.csv; empty if inputs are not replayed
+	repeated   []*rowSet          // of seen, those that are accounted for more than once
+	groups     groups             // the workspaces
+	claims     *extsort.Sorter    // see claim
+	seed       maphash.Seed       // of all sums
+	rows       *extsort.Sorter    // sums of each row, by run and by input; nil: they are only added up
+	runTotal   atomic.Uint64      // the sums of all rows of the run
+	inputTotal atomic.Uint64      // and of the inputs
+	sorted     *extsort.Sorter    // rows of a mapping in the order of the input; nil: it is in that of the sort
+	stored     *extsort.Sorter    // links and owners that the store must have; nil: it is not looked at
+	created    atomic.Uint64      // sum of the links that the store must have as the run created them
+	runs       map[int32]sink.Run // of the store, by ID
+	runID      int32              // of the run that left the manifest; 0: the store has none
+	broken     atomic.Bool        // a file is missing or could not be read to the end
+	mixed      atomic.Bool        // the mapping is not in order
+	result     Result
+}
+
+// runOptions are what the manifest says of how rows were made.
+type runOptions struct {
+	profile   canon.Profile
+	scheme    codegen.Scheme
+	retries   int    // highest salt of a link that the run made
+	mostSalt  int    // highest salt that is tried to explain an older one
+	workspace []byte // of rows without one
+	base      []byte // of short_url; nil: blank
+	excelSafe bool
+	carry     bool
+	order     report.Order
+}
+
+// Run recomputes everything that the files of a run say and that can be recomputed,
+// and returns what is wrong. A file of the run that is missing or damaged is a finding;
+// a manifest or an input that cannot be read, a failing disk and a failing store are
+// errors. Errors to tell apart: manifest.ErrNotOurs (there is no manifest),
+// source.UsageError (the inputs cannot be those of the run), those of package sink, and
+// the cause of ctx.
+//
+// It holds a few blocks of rows for each worker, a bit for each row of the inputs, the
+// names of the workspaces, with some 60 bytes of each for each worker, and up to
+// Config.Memory of what it sorts: contested codes; existing links, for the store;
+// a mapping in the order of the input, whole; and of every row some 80 bytes for each
+// side, where run and replayed inputs differ.
+func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
+	if cfg.Workers < 1 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	if cfg.Memory < 1 {
+		cfg.Memory = defaultSortMemory
+	}
+	if cfg.MaxFindings < 1 {
+		cfg.MaxFindings = defaultMaxFindings
+	}
+	if cfg.Source.TempDir == "" {
+		cfg.Source.TempDir = cfg.TempDir
+	}
+	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
+	v.log.most, v.open.most = cfg.MaxFindings, cfg.MaxFindings
+	if v.manifest, v.result.ManifestSHA256, err = manifest.ReadDir(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if want := strings.ToLower(cfg.ManifestSHA256); want != "" && want != v.result.ManifestSHA256 {
+		v.wrong(ManifestSum, "", want, v.result.ManifestSHA256)
+	}
+	defer func() {
+		for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
+			if s != nil {
+				err = errors.Join(err, s.Close())
+			}
+		}
+	}()
+	v.claims = v.newSorter(compareClaims)
+	if cfg.Store != nil {
+		v.stored = v.newSorter(compareClaims)
+	}
+	if v.settle() {
+		if err := v.findInputs(); err != nil {
+			return nil, err
+		}
+		if err := v.checkFolder(); err != nil {
+			return nil, err
+		}
+		if err := v.all(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v.result.Findings, v.result.Unlisted = v.log.first()
+	v.result.Unexplained, v.result.MoreUnexplained = v.open.first()
+	v.result.Kinds = v.log.kinds
+	return &v.result, nil
+}
+
+// all does every check once the manifest is understood: each report by itself, side by
+// side, which also files what must be compared in another order; then, one after the
+// other, the inputs, the books, who has which code, and the store.
+func (v *verifier) all(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return v.digests(gctx) })
+	if v.mapping != "" {
+		g.Go(func() error { return v.verifyMapping(gctx) })
+		g.Go(func() error { return v.verifyCollisions(gctx) })
+	}
+	g.Go(func() error { return v.verifyRejects(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if v.inputs != nil {
+		if err := v.verifyInputs(ctx); err != nil {
+			return err
+		}
+	}
+	v.verifyComplete()
+	if v.mapping != "" {
+		if err := v.verifyClaims(ctx); err != nil {
+			return err
+		}
+	}
+	if v.stored == nil {
+		return nil
+	}
+	return v.verifyStore(ctx)
+}
