@@ -182,40 +182,20 @@ type filling struct {
 	draws    float64 // hashes until now; not whole, since it is an average
 }
 
-// fill adds links and returns what is expected of them. After the first few it
-// goes in strides, within which it takes the number of hashes for a solution of
-// its differential equation (Runge-Kutta, order 4), and sums by the formulas of
-// Simpson and of Euler and Maclaurin.
+// fill adds links and returns what is expected of them. After the first few it goes in
+// strides, of which it takes every link for the one in the middle (the midpoint rule).
 func (f *filling) fill(links int64) (total [figures]float64) {
 	for done := int64(0); done < links; {
-		stride := min(max(done/256, 1), links-done)
+		stride := min(max(done/1024, 1), links-done)
 		done += stride
-		h, start := float64(stride), f.chances(f.draws)
-		if stride == 1 {
-			f.draws += f.drawsOf(f.draws)
-			for i := range total {
-				total[i] += start[i]
-			}
-			continue
+		h := float64(stride)
+		middle := f.draws + (h-1)/2*f.drawsOf(f.draws+(h-1)/4*f.drawsOf(f.draws))
+		for i, chance := range f.chances(middle) {
+			total[i] += h * chance
 		}
-		f.advance(h / 2)
-		middle := f.chances(f.draws)
-		f.advance(h / 2)
-		end := f.chances(f.draws)
-		for i := range total {
-			total[i] += h*(start[i]+4*middle[i]+end[i])/6 - (end[i]-start[i])/2
-		}
+		f.draws += h * f.drawsOf(middle)
 	}
 	return total
-}
-
-// advance adds h links to the draws.
-func (f *filling) advance(h float64) {
-	k1 := f.drawsOf(f.draws)
-	k2 := f.drawsOf(f.draws + h/2*k1)
-	k3 := f.drawsOf(f.draws + h/2*k2)
-	k4 := f.drawsOf(f.draws + h*k3)
-	f.draws += h * (k1 + 2*k2 + 2*k3 + k4) / 6
 }
 
 // drawsOf returns how many hashes the next link costs: 1 + m + … + m^(attempts-1).

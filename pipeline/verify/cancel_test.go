@@ -63,7 +63,7 @@ type reader func(p []byte) (int, error)
 
 func (r reader) Read(p []byte) (int, error) { return r(p) }
 
-// Verify that is cancelled before it begins, while it reads an input, or lists the
+// A call that is cancelled before it begins, while it reads an input, or lists the
 // store, ends with the cause, all its goroutines and no file.
 func TestVerifyCancelled(t *testing.T) {
 	cfg, input := storedRun(t)

@@ -231,7 +231,7 @@ func lastElements(path string, n int) (end string, ok bool) {
 
 // openInput opens an input as the run did. If it has other columns now, or cannot be
 // read with the options of the run, it returns nil; the first time that is a finding.
-func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed, error) {
+func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.Input, error) {
 	if v.other[i] {
 		return nil, nil
 	}
@@ -248,19 +248,14 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*replayed
 	if s.Blank && len(m.Columns) == 0 { // the run had other inputs, and gave this one none
 		s.Columns, s.URLs = nil, nil
 	}
-	names := make([]string, len(m.Columns))
-	for c, name := range m.Columns {
-		names[c] = string(name)
-	}
+	names := texts(m.Columns)
 	if !slices.Equal(s.Columns, names) || s.Format != m.Format || len(s.URLs) != len(m.URLColumns) {
 		v.other[i] = true
 		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
 		return nil, s.Close()
 	}
-	in := &replayed{Input: s}
-	in.Among = v.columns
-	in.find(v.columns, v.carried)
-	return in, nil
+	s.Among = v.columns.Names
+	return s, nil
 }
 
 // inputOptions returns the options with which an input is read as the run read it.
@@ -289,7 +284,7 @@ func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 }
 
 // checkInput compares an input, which was read, with what the manifest says of it.
-func (v *verifier) checkInput(in *replayed, i int) {
+func (v *verifier) checkInput(in *source.Input, i int) {
 	m := &v.manifest.Inputs[i]
 	sum := in.SHA256()
 	for _, c := range []struct{ column, want, got string }{

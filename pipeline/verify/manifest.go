@@ -88,11 +88,14 @@ func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
 		if i > 0 && in.Name <= v.manifest.Inputs[i-1].Name {
 			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+v.manifest.Inputs[i-1].Name, in.Name)
 		}
+		v.columns.Add(texts(in.Columns), func(c int) bool {
+			name := in.Columns[c]
+			return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
+		})
 		v.seen = append(v.seen, newRowSet(in.Records))
 		v.rejected = append(v.rejected, newRowSet(in.Records))
 		v.repeated = append(v.repeated, newRowSet(in.Records))
 	}
-	v.uniteColumns()
 }
 
 // settleFiles checks that the manifest lists the files of a run. A run
@@ -116,24 +119,6 @@ func (v *verifier) settleFiles(format string) bool {
 	return true
 }
 
-// uniteColumns finds the names of the columns of all inputs, and of those that are
-// carried into the mapping, as the run united them.
-func (v *verifier) uniteColumns() {
-	seen, isCarried := map[manifest.Text]bool{}, map[manifest.Text]bool{}
-	for _, in := range v.manifest.Inputs {
-		for _, name := range in.Columns {
-			if !seen[name] {
-				seen[name] = true
-				v.columns = append(v.columns, string(name))
-			}
-			if !isCarried[name] && !isKey(&in, name) {
-				isCarried[name] = true
-				v.carried = append(v.carried, string(name))
-			}
-		}
-	}
-}
-
 // inputNumbers returns the numbers of the inputs by their names, which a report
 // writes as text gives them.
 func (v *verifier) inputNumbers(text func(name string) string) map[string]int {
@@ -144,10 +129,14 @@ func (v *verifier) inputNumbers(text func(name string) string) map[string]int {
 	return numbers
 }
 
+// texts returns the names of columns.
+func texts(names []manifest.Text) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = string(name)
+	}
+	return list
+}
+
 // asIs is how rejects.csv writes a name: as its bytes.
 func asIs(name string) string { return name }
-
-// isKey reports whether the URL or the workspace is taken from a column.
-func isKey(in *manifest.Input, name manifest.Text) bool {
-	return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
-}

@@ -12,7 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/verify"
 )
 
-// TestVerifyManyInputs checks that Verify does not unite the columns anew for each
+// TestVerifyManyInputs checks that Run does not unite the columns anew for each
 // input, nor hold a large page of rows for it: each would be over the bound.
 func TestVerifyManyInputs(t *testing.T) {
 	const inputs, columns, mostAnInput, mostAgain = 400, 5, 340_000, 570_000

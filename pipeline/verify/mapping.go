@@ -125,7 +125,7 @@ func lastOf(b *report.MappingBlock) *report.MappingRow {
 // keep gives a row memory of its own.
 func keep(r *report.MappingRow) {
 	r.Source = strings.Clone(r.Source)
-	for _, cell := range texts(r) {
+	for _, cell := range textsOf(r) {
 		*cell = bytes.Clone(*cell)
 	}
 	r.Carried = slices.Clone(r.Carried)
@@ -139,7 +139,7 @@ func (v *verifier) carriedNames(m *report.MappingReader) []string {
 	if !v.run.carry {
 		return nil
 	}
-	names := report.CarriedNames(report.MappingColumns(), v.carried)
+	names := report.CarriedNames(report.MappingColumns(), v.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 		if v.run.excelSafe && m.Format == report.CSV {

@@ -58,13 +58,13 @@ type rejectChecker struct {
 }
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns))
+	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns.Names))
 	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
 	}
-	for i, name := range v.columns[:min(len(v.columns), len(columns))] {
+	for i, name := range v.columns.Names[:min(len(v.columns.Names), len(columns))] {
 		w.at[name] = i
 	}
 	return w

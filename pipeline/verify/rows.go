@@ -98,7 +98,7 @@ func (w *checker) resolve(l *link) {
 		if len(l.Source) > 0 && l.Source[0] == '\'' {
 			l.Source = string(report.Undefuse([]byte(l.Source)))
 		}
-		for _, cell := range texts(&l.MappingRow) {
+		for _, cell := range textsOf(&l.MappingRow) {
 			*cell = report.Undefuse(*cell)
 		}
 		for i, cell := range l.Carried {
@@ -116,8 +116,8 @@ func (w *checker) inputOf(name string) int {
 	return -1
 }
 
-// texts returns the texts of a row between its number and its outcome.
-func texts(r *report.MappingRow) [5]*[]byte {
+// textsOf returns the texts of a row between its number and its outcome.
+func textsOf(r *report.MappingRow) [5]*[]byte {
 	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
 }
 
@@ -144,7 +144,7 @@ func (w *checker) checkSafe() {
 	}
 	check("source", []byte(w.row.Source))
 	columns := [...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}
-	for i, cell := range texts(&w.row.MappingRow) {
+	for i, cell := range textsOf(&w.row.MappingRow) {
 		check(columns[i], *cell)
 	}
 	for i, cell := range w.row.Carried {

@@ -83,8 +83,7 @@ type verifier struct {
 	unread     []string           // files of the manifest that cannot be read
 	inputs     []string           // paths, one for each of the manifest; nil: they are not replayed
 	other      []bool             // of each input: it can no longer be read as the run read it
-	columns    []string           // names of the columns of all inputs
-	carried    []string           // of these, those that are carried into the mapping
+	columns    source.Union       // of all inputs, as the run united them
 	seen       []*rowSet          // of each input, the rows that a report accounts for
 	rejected   []*rowSet          // of seen, those in rejects.csv; empty if inputs are not replayed
 	repeated   []*rowSet          // of seen, those that are accounted for more than once
