@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -107,24 +106,23 @@ func TestVerifyCancelled(t *testing.T) {
 func TestVerifyPartsCancelled(t *testing.T) {
 	cfg, input := storedRun(t)
 	cfg.Source.Stdin = strings.NewReader(input)
-	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
-	v.log.kinds = map[Kind]int64{}
-	v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
-	defer v.claims.Close()
-	defer v.stored.Close()
+	v := newVerifier(cfg)
+	defer v.close()
 	one := v.newSorter(compareClaims)
 	defer one.Close()
 	file(one.NewWriter(), v.groups.id([]byte("w")), &claim{})
-	var err error
-	v.manifest, _, err = manifest.ReadDir(cfg.Dir)
-	if err := errors.Join(err, v.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil || !v.settle() {
+	m, _, err := manifest.ReadDir(cfg.Dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(v.findInputs(), v.checkFolder()); err != nil {
+	v.run, _ = understand(m, v.findings)
+	v.books = newBooks(m.Inputs)
+	if err := errors.Join(v.findInputs(), v.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	runs := new(storeRuns)
 	for name, part := range map[string]func(context.Context) error{
-		"digests":    v.digests,
+		"digests":    v.checkDigests,
 		"mapping":    v.verifyMapping,
 		"collisions": v.verifyCollisions,
 		"rejects":    v.verifyRejects,
@@ -132,17 +130,17 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"rows again": v.fileRun,
 		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}, v.claims)
 			return err
 		},
 		"rest of the store": func(ctx context.Context) error {
 			v.cfg.Store = &ailing{lists: 1}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: one}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{ctx: ctx, v: v, sorted: one}}, v.claims)
 			return err
 		},
 		"store again": func(ctx context.Context) error {
 			v.cfg.Store = &ailing{lists: 1}
-			return v.listAgain(ctx, one, false)
+			return v.listAgain(ctx, runs, one, false)
 		},
 	} {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -191,18 +189,17 @@ func writeFile(t *testing.T, path, text string) {
 // What a store did not list before it failed is not said to be missing.
 func TestVerifyStoreFails(t *testing.T) {
 	for lists := range 2 {
-		v := &verifier{cfg: Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1}, mapping: report.CSV.FileName(),
-			groups: groups{ids: map[string]uint32{}}, manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}}
+		v := newVerifier(Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1, MaxFindings: 10})
+		v.run = &run{manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
 		v.run.scheme, _ = codegen.New(10)
-		writeFile(t, filepath.Join(v.cfg.Dir, v.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
+		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
 		v.created.Store(1) // what it lists is not that
-		v.claims, v.stored = v.newSorter(compareClaims), v.newSorter(compareClaims)
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
 		w.want(&link{MappingRow: report.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
-		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.log.kinds[StoreMissing] != int64(lists) {
-			t.Errorf("listed %d times: %v, found %v", lists, err, v.log.kinds)
+		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.faults.kinds[StoreMissing] != int64(lists) {
+			t.Errorf("listed %d times: %v, found %v", lists, err, v.faults.kinds)
 		}
-		if err := errors.Join(v.claims.Close(), v.stored.Close()); err != nil {
+		if err := v.close(); err != nil {
 			t.Error(err)
 		}
 	}

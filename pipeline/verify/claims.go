@@ -101,7 +101,7 @@ func (w *checker) claim(r *link) {
 	c := claim{what: holds, created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
 	group := w.group(r.Workspace)
 	file(w.claims, group, &c)
-	if w.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 {
+	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 {
 		file(w.claims, group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
 	}
 	scheme, err := codegen.New(len(r.Code))
@@ -125,7 +125,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
 		return nil
 	}
-	m, err := openReport(v, v.mapping, report.OpenMapping)
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestLinkCursorIsCancelled(t *testing.T) {
 		cancel(cause)
 		return &report.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
 	}
-	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{}}, rows: rows}
+	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{}}}, rows: rows}
 	if _, err := c.seek("demo", []byte("1")); err != cause || reads > 1 {
 		t.Errorf("%d reads, %v", reads, err)
 	}

@@ -78,16 +78,26 @@ func (f Finding) compare(o Finding) int {
 		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
 }
 
-// A spot is where something is wrong: a row of a file, or if that is 0 the file.
+// findings are all that was found: faults, and doubts, which are no faults. It is safe for
+// concurrent use.
+type findings struct{ faults, doubts list }
+
+func newFindings(most int) *findings { return &findings{faults: newList(most), doubts: newList(most)} }
+
+// A spot is where something is found: a row of a file, or if that is 0 the file.
 type spot struct {
-	to   *findings
+	to   *list
 	file string
 	row  int64
 }
 
-// fault returns a spot whose findings are faults, doubt one whose findings are none.
-func (v *verifier) fault(file string, row int64) spot { return spot{&v.log, file, row} }
-func (v *verifier) doubt(file string, row int64) spot { return spot{&v.open, file, row} }
+func (f *findings) fault(file string, row int64) spot { return spot{&f.faults, file, row} }
+func (f *findings) doubt(file string, row int64) spot { return spot{&f.doubts, file, row} }
+
+// wrong makes a fault of a field of the manifest.
+func (f *findings) wrong(kind Kind, field string, expected, found any) {
+	f.fault(manifest.Name, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
+}
 
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
@@ -110,48 +120,46 @@ func cut(text string) manifest.Text {
 	return manifest.Text(fmt.Sprintf("%s… (%d of %d bytes)", text[:n], n, len(text)))
 }
 
-// findings keeps the first findings in the order of compare, and counts all. It is
-// safe for concurrent use.
-type findings struct {
+// A list keeps the first findings in the order of compare, and counts all.
+type list struct {
 	most  int
 	mu    sync.Mutex
-	list  []Finding
+	first []Finding
 	kinds map[Kind]int64
 }
 
-func (l *findings) add(f Finding) {
+func newList(most int) list { return list{most: most, kinds: map[Kind]int64{}} }
+
+func (l *list) add(f Finding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.kinds == nil {
-		l.kinds = map[Kind]int64{}
-	}
 	l.kinds[f.Kind]++
-	l.list = append(l.list, f)
-	if len(l.list)/2-32 >= l.most { // not 2*most: it may be math.MaxInt, for no limit
+	l.first = append(l.first, f)
+	if len(l.first)/2-32 >= l.most { // not 2*most: it may be math.MaxInt, for no limit
 		l.cut()
 	}
 }
 
-// cut drops what is not among the first.
-func (l *findings) cut() {
-	slices.SortFunc(l.list, Finding.compare)
-	l.list = l.list[:min(len(l.list), l.most)]
-}
-
-// first returns those that are listed and the number of the others.
-func (l *findings) first() (list []Finding, unlisted int64) {
-	l.cut()
-	for _, n := range l.kinds {
-		unlisted += n
-	}
-	return l.list, unlisted - int64(len(l.list))
-}
-
-// count counts n more findings, without listing them.
-func (l *findings) count(kind Kind, n int64) {
+// count counts n more findings, without keeping them.
+func (l *list) count(kind Kind, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n > 0 {
 		l.kinds[kind] += n
 	}
+}
+
+// cut drops what is not among the first.
+func (l *list) cut() {
+	slices.SortFunc(l.first, Finding.compare)
+	l.first = l.first[:min(len(l.first), l.most)]
+}
+
+// all returns the first findings and the number of the others.
+func (l *list) all() (first []Finding, others int64) {
+	l.cut()
+	for _, n := range l.kinds {
+		others += n
+	}
+	return l.first, others - int64(len(l.first))
 }

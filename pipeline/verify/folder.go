@@ -14,45 +14,41 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// path returns that of a file of the folder.
-func (v *verifier) path(name string) string { return filepath.Join(v.cfg.Dir, name) }
-
-// checkFolder compares the folder with the list of files in the manifest, and
-// notes which of them cannot be read. Links to files are followed.
-func (v *verifier) checkFolder() error {
+// checkFolder compares an output directory with the list of its files in the manifest, and
+// returns those that cannot be read. Links to files are followed.
+func checkFolder(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
 	known := []string{manifest.Name, manifest.TimingsName}
-	for _, file := range v.manifest.Files {
+	for _, file := range files {
 		known = append(known, file.Name)
-		info, err := os.Stat(v.path(file.Name))
+		info, err := os.Stat(filepath.Join(dir, file.Name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			v.fault(file.Name, 0).wrong(FileMissing, "", "", "")
+			found.fault(file.Name, 0).wrong(FileMissing, "", "", "")
 		case err != nil:
-			return err
+			return nil, err
 		case !info.Mode().IsRegular():
-			v.fault(file.Name, 0).wrong(Damaged, "", "a file", info.Mode().Type().String())
+			found.fault(file.Name, 0).wrong(Damaged, "", "a file", info.Mode().Type().String())
 		default:
 			continue
 		}
-		v.unread = append(v.unread, file.Name)
-		v.broken.Store(true)
+		unread = append(unread, file.Name)
 	}
-	entries, err := os.ReadDir(v.cfg.Dir)
+	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
-			v.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
+			found.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
 		}
 	}
-	return err
+	return unread, err
 }
 
-// digests compares the files with their digests in the manifest.
-func (v *verifier) digests(ctx context.Context) error {
-	for _, file := range v.manifest.Files {
+// checkDigests compares the files with their digests in the manifest.
+func (v *verifier) checkDigests(ctx context.Context) error {
+	for _, file := range v.run.manifest.Files {
 		if slices.Contains(v.unread, file.Name) {
 			continue
 		}
-		switch sum, err := digest(ctx, v.path(file.Name)); {
+		switch sum, err := digest(ctx, filepath.Join(v.cfg.Dir, file.Name)); {
 		case err != nil:
 			return err
 		case sum != file.SHA256:

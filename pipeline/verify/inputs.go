@@ -27,7 +27,7 @@ import (
 // that can be read only once is sorted right away, and so is that of a run
 // without a mapping.
 func (v *verifier) verifyInputs(ctx context.Context) (err error) {
-	again := v.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
+	again := v.run.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
 	if again || v.broken.Load() {
 		if err := v.readInputs(ctx, true); err != nil {
 			return err
@@ -56,7 +56,7 @@ func onlyOnce(path string) bool {
 // readInputs reads the inputs and sums what the run must have made of each row.
 // The first time it also compares the inputs themselves with what the manifest says of them.
 func (v *verifier) readInputs(ctx context.Context, first bool) error {
-	limit := manifest.Option[int64](v.manifest.Options, "limit")
+	limit := manifest.Option[int64](v.run.manifest.Options, "limit")
 	left := limit
 	hashers := make([]*rowHasher, v.cfg.Workers) // of all inputs: the sort holds memory for each
 	for i := range hashers {
@@ -64,7 +64,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	}
 	for i, path := range v.inputs {
 		if limit > 0 && left <= 0 {
-			if m := &v.manifest.Inputs[i]; first && m.Records != 0 {
+			if m := &v.run.manifest.Inputs[i]; first && m.Records != 0 {
 				v.fault(string(m.Name), 0).wrong(InputSum, "records", strconv.FormatInt(m.Records, 10), "0")
 			}
 			continue
@@ -74,7 +74,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 			return err
 		}
 		if in == nil {
-			left -= v.manifest.Inputs[i].Records
+			left -= v.run.manifest.Inputs[i].Records
 			continue
 		}
 		if limit > 0 {
@@ -98,7 +98,7 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 // than once: these are findings already, and there may be very many that are equal.
 func (v *verifier) fileRun(ctx context.Context) error {
 	s := v.newRowHasher()
-	if v.mapping != "" {
+	if v.run.mapping != "" {
 		if err := v.fileLinks(ctx, s); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	sources := v.inputNumbers(asIs)
+	sources := v.run.inputNumbers(asIs)
 	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *outcome.Reject) {
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
@@ -119,7 +119,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 
 // fileLinks does that for the mapping.
 func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
-	m, err := openReport(v, v.mapping, report.OpenMapping)
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
 // isRow reports whether an input can have a row of this number, which the run does not
 // have more than once.
 func (v *verifier) isRow(source int, row int64) bool {
-	return row > 0 && row < mostRecords && !v.repeated[source].has(row)
+	return row > 0 && row < mostRecords && !v.books.repeated[source].has(row)
 }
 
 // findInputs finds the inputs that are to be replayed. That they are not those of the
@@ -152,8 +152,8 @@ func (v *verifier) findInputs() error {
 	if err != nil {
 		return err
 	}
-	v.inputs, err = v.matchInputs(given)
-	if err != nil && v.log.kinds[ManifestSum] > 0 {
+	v.inputs, err = matchInputs(v.run.manifest.Inputs, given)
+	if err != nil && v.faults.kinds[ManifestSum] > 0 {
 		v.wrong(BadSource, "inputs", "those that were named", err)
 		return nil
 	}
@@ -166,17 +166,17 @@ func (v *verifier) findInputs() error {
 // in common with it, if no other input or file has that end. The shortest is no element,
 // which all have, so that the last input finds the last file, whatever their names. A
 // wrong pair is no danger: its digests differ.
-func (v *verifier) matchInputs(given []string) ([]string, error) {
+func matchInputs(inputs []manifest.Input, given []string) ([]string, error) {
 	named := make(map[string]bool, len(given)) // and not found to be an input yet
 	for _, path := range given {
 		named[path] = true
 	}
-	paths := make([]string, len(v.manifest.Inputs))
+	paths := make([]string, len(inputs))
 	find := func(i int, path string) {
 		paths[i] = path
 		delete(named, path)
 	}
-	for i, in := range v.manifest.Inputs {
+	for i, in := range inputs {
 		if named[string(in.Name)] {
 			find(i, string(in.Name))
 		}
@@ -186,25 +186,25 @@ func (v *verifier) matchInputs(given []string) ([]string, error) {
 		most = max(most, 1+strings.Count(filepath.Clean(path), "/"))
 	}
 	for n := most; n >= 0; n-- {
-		files, inputs := map[string][]string{}, map[string][]int{}
+		files, wanted := map[string][]string{}, map[string][]int{}
 		for path := range named {
 			if end, ok := lastElements(path, n); ok {
 				files[end] = append(files[end], path)
 			}
 		}
-		for i, in := range v.manifest.Inputs {
+		for i, in := range inputs {
 			if end, ok := lastElements(string(in.Name), n); ok && paths[i] == "" {
-				inputs[end] = append(inputs[end], i)
+				wanted[end] = append(wanted[end], i)
 			}
 		}
-		for end, same := range inputs {
+		for end, same := range wanted {
 			if len(same) == 1 && len(files[end]) == 1 {
 				find(same[0], files[end][0])
 			}
 		}
 	}
 	given = slices.DeleteFunc(given, func(path string) bool { return !named[path] })
-	for i, in := range v.manifest.Inputs {
+	for i, in := range inputs {
 		if paths[i] != "" {
 			continue
 		}
@@ -235,7 +235,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 	if v.other[i] {
 		return nil, nil
 	}
-	m := &v.manifest.Inputs[i]
+	m := &v.run.manifest.Inputs[i]
 	s, err := source.Open(ctx, path, v.inputOptions(m))
 	if usage, ok := errors.AsType[*source.UsageError](err); ok && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
@@ -254,14 +254,14 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 		v.checkColumns(string(m.Name), append([]string{s.Format}, s.Columns...), append([]string{m.Format}, names...))
 		return nil, s.Close()
 	}
-	s.Among = v.columns.Names
+	s.Among = v.run.columns.Names
 	return s, nil
 }
 
 // inputOptions returns the options with which an input is read as the run read it.
 func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts := v.cfg.Source
-	opts.MaxField = cmp.Or(opts.MaxField, int(manifest.Option[int64](v.manifest.Options, "max_field")))
+	opts.MaxField = cmp.Or(opts.MaxField, int(manifest.Option[int64](v.run.manifest.Options, "max_field")))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
 		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
 		if d.Header {
@@ -285,7 +285,7 @@ func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 
 // checkInput compares an input, which was read, with what the manifest says of it.
 func (v *verifier) checkInput(in *source.Input, i int) {
-	m := &v.manifest.Inputs[i]
+	m := &v.run.manifest.Inputs[i]
 	sum := in.SHA256()
 	for _, c := range []struct{ column, want, got string }{
 		{"", cmp.Or(m.SHA256, m.RecordsSHA256), hex.EncodeToString(sum[:])},

@@ -10,11 +10,11 @@ import (
 
 // No limit at all of findings does not mean that they are sorted with each one.
 func TestVerifyMostFindings(t *testing.T) {
-	l := findings{most: math.MaxInt}
+	l := newList(math.MaxInt)
 	for row := range int64(1000) {
 		l.add(Finding{Row: -row})
 	}
-	if l.list[0].Row != 0 {
+	if l.first[0].Row != 0 {
 		t.Error("findings are sorted before there are too many")
 	}
 }
@@ -22,12 +22,12 @@ func TestVerifyMostFindings(t *testing.T) {
 // A finding does not hold a cell of a reader's largest size; what people read in full
 // is whole.
 func TestVerifyLongestFinding(t *testing.T) {
-	v := &verifier{log: findings{most: 10}}
+	v := newFindings(10)
 	whole := strings.Repeat("é", mostText/2)
 	v.fault("a", 1).wrong(BadCanonical, "", whole, "é"+whole)
 	v.fault("a", 2).wrong(BadCanonical, "", "x"+whole, strings.Repeat("\x80", 1<<20))
 	for i, want := range []string{whole, whole + "… (16384 of 16386 bytes)", "x" + whole[2:] + "… (16383 of 16385 bytes)", ""} {
-		f := v.log.list[i/2]
+		f := v.faults.first[i/2]
 		got := string(f.Expected)
 		if i%2 == 1 {
 			got = string(f.Found)
@@ -40,8 +40,8 @@ func TestVerifyLongestFinding(t *testing.T) {
 
 // The least memory that can be asked for is a bound, too.
 func TestVerifyLeastMemory(t *testing.T) {
-	v := &verifier{cfg: Config{Memory: 1, TempDir: t.TempDir()}, groups: groups{ids: map[string]uint32{}}}
-	s := v.newSorter(compareClaims)
+	v := newVerifier(Config{Memory: 1, TempDir: t.TempDir()})
+	s := v.claims
 	w := s.NewWriter()
 	for range 100 {
 		file(w, v.groups.id([]byte("demo")), &claim{owner: make([]byte, 1<<16)})
@@ -57,7 +57,7 @@ func TestVerifyLeastMemory(t *testing.T) {
 // What the rows of run and inputs were sorted with is let go, since the store needs its
 // share of the memory.
 func TestVerifyInputsLetsGo(t *testing.T) {
-	v := &verifier{manifest: &manifest.Manifest{}, unread: []string{manifest.RejectsName}}
+	v := &verifier{run: &run{manifest: &manifest.Manifest{}}, unread: []string{manifest.RejectsName}}
 	if err := v.verifyInputs(t.Context()); err != nil || v.rows != nil {
 		t.Errorf("%v, rows %p", err, v.rows)
 	}

@@ -9,121 +9,129 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// wrong makes a finding of a field of the manifest.
-func (v *verifier) wrong(kind Kind, field string, expected, found any) {
-	v.fault(manifest.Name, 0).wrong(kind, field, fmt.Sprint(expected), fmt.Sprint(found))
+// A run is what the manifest says of how rows were made. It does not change.
+type run struct {
+	manifest  *manifest.Manifest
+	profile   canon.Profile
+	scheme    codegen.Scheme
+	retries   int    // highest salt of a link that the run made
+	mostSalt  int    // highest salt that is tried to explain an older one
+	workspace []byte // of rows without one
+	base      []byte // of short_url; nil: blank
+	excelSafe bool
+	carry     bool
+	dryRun    bool
+	order     report.Order
+	mapping   string       // name of the file; "": there is none
+	noMapping bool         // because the run had too many rejects
+	columns   source.Union // of all inputs, as the run united them
 }
 
-// settle takes from the manifest how rows were made, and reports whether it says
-// enough to make them again.
-func (v *verifier) settle() bool {
-	m, ok := v.manifest, true
-	bad := func(field string, expected, found any) {
-		v.wrong(BadManifest, field, expected, found)
+// understand takes from a manifest how rows were made. Ok says whether that is enough to
+// make them again.
+func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
+	ok = true
+	bad := func(field string, expected, got any) {
+		found.wrong(BadManifest, field, expected, got)
 		ok = false
 	}
-	o := m.Options
-	text := func(name string) string { return string(manifest.Option[manifest.Text](o, name)) }
-	v.result.DryRun = manifest.Option[bool](o, "dry_run")
-	v.run = runOptions{
-		profile: canon.Profile{MaxLength: int(manifest.Option[int64](o, "max_url_length"))}, retries: m.Scheme.MaxRetries,
-		mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries), workspace: []byte(text("workspace")),
-		excelSafe: manifest.Option[bool](o, "excel_safe"), carry: manifest.Option[bool](o, "carry"), order: report.SortOrder,
+	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
+	is := func(name string) bool { return manifest.Option[bool](m.Options, name) }
+	r = &run{
+		manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
+		profile: canon.Profile{
+			MaxLength:    int(manifest.Option[int64](m.Options, "max_url_length")),
+			KeepUserinfo: m.Profile == (canon.Profile{KeepUserinfo: true}).Name(),
+		},
+		workspace: []byte(text("workspace")), excelSafe: is("excel_safe"), carry: is("carry"), dryRun: is("dry_run"), order: report.SortOrder,
 	}
-	v.run.profile.KeepUserinfo = m.Profile == (canon.Profile{KeepUserinfo: true}).Name()
-	v.settleRules(bad)
 	var err error
+	if r.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
+		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
+	}
 	if order := text("report_order"); order != "" { // earlier versions had one order, and did not say
-		if v.run.order, err = report.ParseOrder(order); err != nil {
+		if r.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
 		}
 	}
 	if base := text("base_url"); base != "" {
-		v.run.base = []byte(strings.TrimRight(base, "/") + "/")
+		r.base = []byte(strings.TrimRight(base, "/") + "/")
 	}
-	v.settleInputs(bad)
-	if !v.settleFiles(text("report_format")) {
-		return false
-	}
+	r.checkRules(bad)
+	r.readInputs(bad)
+	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
-	if exceeded := err == nil && limit.Exceeded(m.Counts); exceeded != v.result.NoMapping {
-		v.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
+	exceeded := err == nil && limit.Exceeded(m.Counts)
+	if known := r.mapping != "" || r.noMapping; known && exceeded != r.noMapping {
+		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
-	return ok
+	return r, ok
 }
 
-// settleRules checks profile and scheme, and makes the scheme.
-func (v *verifier) settleRules(bad func(field string, expected, found any)) {
-	m, profile := v.manifest, v.run.profile
-	if m.Profile != profile.Name() {
-		bad("profile", profile.Name(), m.Profile)
+// checkRules calls bad with what no run writes of profile and scheme.
+func (r *run) checkRules(bad func(field string, expected, got any)) {
+	m := r.manifest
+	if m.Profile != r.profile.Name() {
+		bad("profile", r.profile.Name(), m.Profile)
 	}
-	if profile.Validate() != nil {
-		bad("options.max_url_length", "0 to 8192", profile.MaxLength)
+	if r.profile.Validate() != nil {
+		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
 	}
 	if m.Scheme.Name != codegen.Name {
 		bad("scheme.name", codegen.Name, m.Scheme.Name)
-	}
-	var err error
-	if v.run.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
-		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
 	}
 	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
 		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
 	}
 }
 
-// settleInputs makes room to account for the rows of each input, and calls bad with
-// what no run writes of inputs.
-func (v *verifier) settleInputs(bad func(field string, expected, found any)) {
+// readInputs unites the columns of the inputs, and calls bad with what no run writes of
+// inputs.
+func (r *run) readInputs(bad func(field string, expected, got any)) {
 	read := int64(0)
-	for i, in := range v.manifest.Inputs {
+	for i, in := range r.manifest.Inputs {
 		if in.Records < 0 || in.Records > mostRecords-read {
 			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43 of all inputs together", in.Records)
 			continue
 		}
 		read += in.Records
-		if i > 0 && in.Name <= v.manifest.Inputs[i-1].Name {
-			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+v.manifest.Inputs[i-1].Name, in.Name)
+		if i > 0 && in.Name <= r.manifest.Inputs[i-1].Name {
+			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+r.manifest.Inputs[i-1].Name, in.Name)
 		}
-		v.columns.Add(texts(in.Columns), func(c int) bool {
+		r.columns.Add(texts(in.Columns), func(c int) bool {
 			name := in.Columns[c]
 			return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
 		})
-		v.seen = append(v.seen, newRowSet(in.Records))
-		v.rejected = append(v.rejected, newRowSet(in.Records))
-		v.repeated = append(v.repeated, newRowSet(in.Records))
 	}
 }
 
-// settleFiles checks that the manifest lists the files of a run. A run
+// readFiles finds the mapping, and calls bad unless the files are those of a run. A run
 // that had too many rejects lists these alone.
-func (v *verifier) settleFiles(format string) bool {
+func (r *run) readFiles(format string, bad func(field string, expected, got any)) {
 	var names []string
-	for _, f := range v.manifest.Files {
+	for _, f := range r.manifest.Files {
 		names = append(names, f.Name)
 	}
 	all := []string{report.Format(format).FileName(), manifest.CollisionsName, manifest.RejectsName}
 	_, err := report.ParseFormat(format)
 	switch {
 	case err == nil && slices.Equal(names, all):
-		v.mapping = all[0]
+		r.mapping = all[0]
 	case slices.Equal(names, all[2:]):
-		v.result.NoMapping = true
+		r.noMapping = true
 	default:
-		v.wrong(BadManifest, "files", strings.Join(all, " "), strings.Join(names, " "))
-		return false
+		bad("files", strings.Join(all, " "), strings.Join(names, " "))
 	}
-	return true
 }
 
 // inputNumbers returns the numbers of the inputs by their names, which a report
 // writes as text gives them.
-func (v *verifier) inputNumbers(text func(name string) string) map[string]int {
-	numbers := make(map[string]int, len(v.manifest.Inputs))
-	for i, in := range v.manifest.Inputs {
+func (r *run) inputNumbers(text func(name string) string) map[string]int {
+	numbers := make(map[string]int, len(r.manifest.Inputs))
+	for i, in := range r.manifest.Inputs {
 		numbers[text(string(in.Name))] = i
 	}
 	return numbers

@@ -26,15 +26,15 @@ type rowReader interface {
 
 // verifyMapping checks every row of the mapping, in the order of the sort.
 func (v *verifier) verifyMapping(ctx context.Context) error {
-	m, err := openReport(v, v.mapping, report.OpenMapping)
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
 	defer m.Close()
-	if m.Format.FileName() != v.mapping { // its format was told by its content
-		v.fault(v.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
+	if m.Format.FileName() != v.run.mapping { // its format was told by its content
+		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
 	}
-	v.checkColumns(v.mapping, m.Carried, v.carriedNames(m))
+	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
 	rows := rowReader(m)
 	if v.run.order == report.InputOrder {
 		if rows, err = v.sortMapping(ctx, m); err != nil {
@@ -87,9 +87,9 @@ func (v *verifier) countRows(checkers []*checker) {
 			v.runTotal.Add(w.sums.total)
 		}
 	}
-	v.verifyCounts(v.mapping, v.result.Rows, counted)
-	if want := v.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
-		v.fault(v.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
+	v.verifyCounts(v.run.mapping, v.result.Rows, counted)
+	if want := v.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
+		v.fault(v.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
 	}
 }
 
@@ -103,7 +103,7 @@ func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*st
 		}
 		damaged := err != nil
 		if damaged {
-			if _, err = v.damaged(v.mapping, err); err != nil || s.block.Len() == 0 {
+			if _, err = v.damaged(v.run.mapping, err); err != nil || s.block.Len() == 0 {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func (v *verifier) carriedNames(m *report.MappingReader) []string {
 	if !v.run.carry {
 		return nil
 	}
-	names := report.CarriedNames(report.MappingColumns(), v.columns.Carried)
+	names := report.CarriedNames(report.MappingColumns(), v.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 		if v.run.excelSafe && m.Format == report.CSV {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/linkforge/bulk/pipeline/report"
@@ -16,7 +17,7 @@ func openReport[R any](v *verifier, name string, open func(path string) (*R, err
 	if slices.Contains(v.unread, name) {
 		return nil, nil
 	}
-	r, err := open(v.path(name))
+	r, err := open(filepath.Join(v.cfg.Dir, name))
 	if err != nil {
 		_, err = v.damaged(name, err)
 		return nil, err

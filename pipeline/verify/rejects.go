@@ -32,8 +32,8 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 		v.runTotal.Add(w.sums.total)
 	}
 	v.verifyCounts(manifest.RejectsName, rows, map[string]int64{"rejected": rows})
-	if !maps.Equal(w.reasons, v.manifest.Reasons) {
-		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.manifest.Reasons))
+	if !maps.Equal(w.reasons, v.run.manifest.Reasons) {
+		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.run.manifest.Reasons))
 	}
 	return nil
 }
@@ -58,13 +58,13 @@ type rejectChecker struct {
 }
 
 func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.columns.Names))
-	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, claims: v.claims.NewWriter(), sources: v.inputNumbers(asIs)},
+	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.run.columns.Names))
+	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, claims: v.claims.NewWriter(), sources: v.run.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if v.inputs != nil {
 		w.sums = v.newRowHasher()
 	}
-	for i, name := range v.columns.Names[:min(len(v.columns.Names), len(columns))] {
+	for i, name := range v.run.columns.Names[:min(len(v.run.columns.Names), len(columns))] {
 		w.at[name] = i
 	}
 	return w
@@ -79,13 +79,13 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 	}
 	w.checkPlace(r, i)
 	if w.sums != nil {
-		w.rejected[i].add(r.Row)
+		w.books.rejected[i].add(r.Row)
 		w.sums.file(i, r.Row, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 	}
-	reason, detail := w.reason(r, &w.manifest.Inputs[i])
+	reason, detail := w.reason(r, &w.run.manifest.Inputs[i])
 	if reason != r.Reason {
 		w.found(BadReason, "reason", reason, r.Reason)
-	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.manifest.Version {
+	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.run.manifest.Version {
 		w.found(BadDetail, "detail", detail, r.Detail)
 	}
 }
@@ -93,7 +93,7 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 // checkPlace checks the order: by source, row and byte offset, which binary
 // formats do not have.
 func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
-	text := isText(w.manifest.Inputs[i].Format)
+	text := isText(w.run.manifest.Inputs[i].Format)
 	switch same := i == w.source; {
 	case i < w.source || same && r.Row <= w.last:
 		w.found(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))

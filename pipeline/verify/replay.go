@@ -11,7 +11,7 @@ import (
 // replay makes all rows of an input again, and files or adds up their sums.
 func (v *verifier) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
-	layout := v.columns.Find(in)
+	layout := v.run.columns.Find(in)
 	for i := range workers {
 		workers[i] = &replayer{rowHasher: hashers[i], in: in, layout: layout, number: number}
 	}
@@ -53,7 +53,7 @@ func (w *replayer) row(i int, row, offset int64) {
 	}
 	// While rows are only added up, the run is believed as to what is a link: it
 	// is one if it is no reject.
-	s := rowSums{input: true, linked: w.writer == nil && !w.v.rejected[w.number].has(row)}
+	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
 	if !s.linked {
 		s.linked, s.rejected = w.refused(i, offset, original, workspace)
 	}

@@ -50,7 +50,7 @@ type link struct {
 // a sortedReader, where what Defuse did is undone. It has no writers.
 func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
 	csv := m.Format == report.CSV
-	return &checker{verifier: v, file: v.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.inputNumbers(m.Text)}
+	return &checker{verifier: v, file: v.run.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.run.inputNumbers(m.Text)}
 }
 
 // check checks the rows of a stretch.
@@ -283,7 +283,7 @@ func (w *checker) compareSame(old, r *link) int {
 func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	a, b := old.Carried[i], r.Carried[i]
 	if w.csv && len(a)+len(b) == 0 {
-		return 0, old.source == r.source && r.source >= 0 && isText(w.manifest.Inputs[r.source].Format)
+		return 0, old.source == r.source && r.source >= 0 && isText(w.run.manifest.Inputs[r.source].Format)
 	}
 	return cmp.Or(cmp.Compare(btoi(a != nil), btoi(b != nil)), bytes.Compare(a, b)), true
 }

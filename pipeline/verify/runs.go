@@ -9,26 +9,32 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// findRun learns the runs of the store, and finds the one that left this manifest.
-// That there is none is a finding.
-func (v *verifier) findRun(ctx context.Context) error {
+// storeRuns are the runs of the store.
+type storeRuns struct {
+	byID map[int32]sink.Run
+	ours int32 // the run that left the manifest; 0: the store has none
+}
+
+// findRun returns the runs of the store, and finds the one that left this manifest. That
+// there is none is a finding.
+func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 	runs, err := v.cfg.Store.Runs(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.runs = make(map[int32]sink.Run, len(runs))
+	known := &storeRuns{byID: make(map[int32]sink.Run, len(runs))}
 	at := -1
 	for i, run := range runs {
-		v.runs[run.ID] = run
+		known.byID[run.ID] = run
 		// A run that was undone and then made again has left the same manifest twice.
 		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
 			at = i
 		}
 	}
-	switch stored := v.mapping != "" && !v.result.DryRun; {
+	switch stored := v.run.mapping != "" && !v.run.dryRun; {
 	case at >= 0 && stored:
-		if v.runID = runs[at].ID; v.runID < 1 {
-			v.wrongRun(StoreRun, v.runID, "run_id", "1 or more", fmt.Sprint(v.runID))
+		if known.ours = runs[at].ID; known.ours < 1 {
+			v.wrongRun(StoreRun, known.ours, "run_id", "1 or more", fmt.Sprint(known.ours))
 		}
 		v.checkRun(&runs[at])
 	case at >= 0:
@@ -36,7 +42,7 @@ func (v *verifier) findRun(ctx context.Context) error {
 	case stored:
 		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
 	}
-	return nil
+	return known, nil
 }
 
 // checkRun compares the run of the store with the manifest. It is loaded only if it
@@ -46,11 +52,11 @@ func (v *verifier) checkRun(run *sink.Run) {
 	if run.State == sink.Loading {
 		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
 	}
-	if want := v.manifest.AsOf; !run.AsOf.Equal(want) {
+	if want := v.run.manifest.AsOf; !run.AsOf.Equal(want) {
 		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
 	}
-	if manifest.Counts(run.Counts) != v.manifest.Counts {
-		v.wrongRun(BadCount, run.ID, "counts", countsText(v.manifest.Counts), countsText(manifest.Counts(run.Counts)))
+	if manifest.Counts(run.Counts) != v.run.manifest.Counts {
+		v.wrongRun(BadCount, run.ID, "counts", countsText(v.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
 	}
 }
 
@@ -73,26 +79,26 @@ func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string)
 // on later. If the store does not know the link's run, or does not have this one, only
 // the link's time can tell.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
-	asOf, timed := c.manifest.AsOf, !l.Created.IsZero()
-	other, known := c.runs[l.Run]
+	asOf, timed := c.run.manifest.AsOf, !l.Created.IsZero()
+	other, known := c.runs.byID[l.Run]
 	finished := func(end time.Time) bool {
 		over := other.State == sink.Finished || other.State == sink.Undone
 		return over && !other.Finished.IsZero() && !other.Finished.After(end)
 	}
-	run, ours := c.runs[c.runID]
+	run, ours := c.runs.byID[c.runs.ours]
 	switch {
-	case c.result.DryRun:
+	case c.run.dryRun:
 		return timed && l.Created.Before(asOf) && (!known || finished(asOf))
 	case !ours:
 		return timed && !l.Created.After(asOf)
-	case l.Run == c.runID:
+	case l.Run == c.runs.ours:
 		return true
 	case !known:
 		return timed && !l.Created.After(asOf) && !l.Created.After(run.Started)
 	case run.Finished.IsZero(): // killed when its files had their names
-		return l.Run < c.runID && finished(run.Started)
+		return l.Run < c.runs.ours && finished(run.Started)
 	}
-	return l.Run < c.runID && finished(run.Finished)
+	return l.Run < c.runs.ours && finished(run.Finished)
 }
 
 func countsText(c manifest.Counts) string {

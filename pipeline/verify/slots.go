@@ -81,7 +81,7 @@ func (s *slotChecker) check(c *claim) {
 	case c.what == needs:
 		s.findLine(c)
 		if c.created && s.before(c) {
-			s.fault(s.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
+			s.fault(s.run.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
 		}
 	case c.what == elsewhere:
 		s.elsewhere = append(s.elsewhere[:0], c.canonical...)
@@ -97,7 +97,7 @@ func (s *slotChecker) before(c *claim) bool {
 }
 
 func (s *slotChecker) shared(row int64) {
-	s.fault(s.mapping, row).wrong(CodeShared, "short_code", "a code of its own", string(s.code))
+	s.fault(s.run.mapping, row).wrong(CodeShared, "short_code", "a code of its own", string(s.code))
 }
 
 // addLine makes a line the last.
@@ -121,7 +121,7 @@ func (s *slotChecker) findLine(c *claim) {
 		s.line.row = 0
 		return
 	}
-	s.fault(s.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+string(s.code), "")
+	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+string(s.code), "")
 }
 
 // closeLine makes a finding of the last line if no link has asked for it.

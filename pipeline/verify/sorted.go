@@ -205,7 +205,7 @@ func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 		var column, found []byte
 		column, rec = extsort.CutCell(rec)
 		found, rec = extsort.CutCell(rec)
-		faults = append(faults, &report.CellError{File: s.w.mapping, Row: r.Number, Column: string(column), Found: string(found)})
+		faults = append(faults, &report.CellError{File: s.w.run.mapping, Row: r.Number, Column: string(column), Found: string(found)})
 	}
 	return faults
 }

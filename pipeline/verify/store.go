@@ -23,6 +23,7 @@ const storeName = "store"
 // the mapping says are there.
 type storeChecker struct {
 	*verifier
+	runs   *storeRuns
 	wanted *claimCursor // links of the mapping, and codes that must have an owner
 	number int64        // of the link in the store's order, from 1
 	all    bool         // the wanted are all links of the run: what else has its ID is too many
@@ -36,7 +37,8 @@ type storeChecker struct {
 // links of the mapping are sorted too and the store is listed once more. Existing
 // links and owners of codes are sorted in any case.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
-	if err := v.findRun(ctx); err != nil {
+	runs, err := v.findRun(ctx)
+	if err != nil {
 		return err
 	}
 	if err := v.stored.Finish(ctx); err != nil {
@@ -44,25 +46,25 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}
+	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{ctx: ctx, v: v, sorted: v.stored}}
 	defer c.wanted.close()
 	created, err := v.checkStore(ctx, c, low)
 	if err != nil {
 		return err
 	}
-	if v.result.Undone && created == v.created.Load() && v.manifest.Counts.Created > 0 {
-		v.doubt(storeName, int64(v.runID)).wrong(Unexplained, "state",
+	if v.result.Undone && created == v.created.Load() && v.run.manifest.Counts.Created > 0 {
+		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
 			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
 	}
-	if (v.runID == 0 || created != v.created.Load()) && v.mapping != "" && !v.result.DryRun && !v.broken.Load() {
-		if err := v.compareCreated(ctx); err != nil {
+	if (runs.ours == 0 || created != v.created.Load()) && v.run.mapping != "" && !v.run.dryRun && !v.broken.Load() {
+		if err := v.compareCreated(ctx, runs); err != nil {
 			return err
 		}
 	}
 	if err := low.Finish(ctx); err != nil || low.Len() == 0 {
 		return err
 	}
-	return v.listAgain(ctx, low, false)
+	return v.listAgain(ctx, runs, low, false)
 }
 
 // checkStore meets the links of the store with the wanted ones while workers check
@@ -71,7 +73,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
 	workers := make([]*linkChecker, v.cfg.Workers)
 	for i := range workers {
-		workers[i] = &linkChecker{checker: &checker{verifier: v}, low: low.NewWriter()}
+		workers[i] = &linkChecker{checker: &checker{verifier: v}, runs: c.runs, low: low.NewWriter()}
 	}
 	err = inBlocks(ctx, len(workers), func(block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
 		if err := c.list(ctx, block, send); err != nil {
@@ -139,10 +141,10 @@ func (b *storedLinks) add(l *sink.Stored) {
 
 // compareCreated compares the links of the mapping that the run created, one by
 // one, with those of the store.
-func (v *verifier) compareCreated(ctx context.Context) (err error) {
+func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err error) {
 	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
-	m, err := openReport(v, v.mapping, report.OpenMapping)
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
@@ -161,12 +163,12 @@ func (v *verifier) compareCreated(ctx context.Context) (err error) {
 	if err := created.Finish(ctx); err != nil {
 		return err
 	}
-	return v.listAgain(ctx, created, true)
+	return v.listAgain(ctx, runs, created, true)
 }
 
 // listAgain meets the links of the store with other wanted ones.
-func (v *verifier) listAgain(ctx context.Context, wanted *extsort.Sorter, all bool) error {
-	c := &storeChecker{verifier: v, wanted: &claimCursor{ctx: ctx, v: v, sorted: wanted}, all: all}
+func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extsort.Sorter, all bool) error {
+	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{ctx: ctx, v: v, sorted: wanted}, all: all}
 	defer c.wanted.close()
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
@@ -210,8 +212,8 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		found = true
 		c.same(&c.wanted.claim, l)
 	}
-	if c.all && !found && l.Run == c.runID && c.runID != 0 {
-		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runID, " that its mapping has not as created"), string(l.Code))
+	if c.all && !found && l.Run == c.runs.ours && c.runs.ours != 0 {
+		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runs.ours, " that its mapping has not as created"), string(l.Code))
 	}
 	return c.wanted.err
 }
@@ -235,7 +237,7 @@ func (c *storeChecker) missing() {
 	case needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
-		c.fault(c.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
+		c.fault(c.run.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
 	}
 }
 
@@ -255,12 +257,12 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what != holds {
 		return
 	}
-	here := c.fault(c.mapping, w.row)
+	here := c.fault(c.run.mapping, w.row)
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
 	if !w.created {
-		if c.runID != 0 && l.Run == c.runID {
+		if c.runs.ours != 0 && l.Run == c.runs.ours {
 			here.wrong(StoreDiffers, "outcome", outcome.Existing.String(), outcome.Created.String())
 		}
 		return
@@ -268,11 +270,11 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if !bytes.Equal(w.owner, l.Original) {
 		here.wrong(StoreDiffers, "original_url", string(w.owner), string(l.Original))
 	}
-	if c.runID != 0 && l.Run != c.runID {
-		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runID), fmt.Sprint(l.Run))
+	if c.runs.ours != 0 && l.Run != c.runs.ours {
+		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
 	}
-	if !l.Created.Equal(c.manifest.AsOf) {
-		here.wrong(StoreDiffers, "created_at", c.manifest.AsOf.String(), timeText(l.Created))
+	if !l.Created.Equal(c.run.manifest.AsOf) {
+		here.wrong(StoreDiffers, "created_at", c.run.manifest.AsOf.String(), timeText(l.Created))
 	}
 }
 
@@ -287,7 +289,8 @@ const saltOfAny = 1000
 // A linkChecker checks single links of the store, for one goroutine.
 type linkChecker struct {
 	*checker
-	low *extsort.Writer
+	runs *storeRuns
+	low  *extsort.Writer
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
@@ -308,12 +311,12 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if err != nil || !bytes.Equal(c.canon, l.Canonical) {
 		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
 	}
-	if run, ok := c.runs[l.Run]; ok && l.Run != c.runID && !l.Created.Equal(run.AsOf) {
+	if run, ok := c.runs.byID[l.Run]; ok && l.Run != c.runs.ours && !l.Created.Equal(run.AsOf) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
-	if l.Run == c.runID && l.Created.Equal(c.manifest.AsOf) {
+	if l.Run == c.runs.ours && l.Created.Equal(c.run.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
-	} else if l.Run == c.runID {
+	} else if l.Run == c.runs.ours {
 		c.created++ // the sums must not agree
 	}
 	if c.code = c.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {

@@ -67,7 +67,7 @@ func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 // reject sums a reject. The detail counts only of a row that could not be split, if this
 // version worded it: rejectChecker checks the others.
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
-	if !unsplit(reason) || s.v.cfg.Version != s.v.manifest.Version {
+	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
 		detail = ""
 	}
 	s.buf = s.buf[:0]
@@ -90,7 +90,7 @@ func unsplit(reason string) bool {
 
 // written returns a cell as the mapping gives it back: in CSV there is no null.
 func (s *rowHasher) written(cell []byte) []byte {
-	if cell == nil && s.v.mapping == report.CSV.FileName() {
+	if cell == nil && s.v.run.mapping == report.CSV.FileName() {
 		return []byte{}
 	}
 	return cell
@@ -136,11 +136,11 @@ func decodeSums(rec []byte) (s rowSums) {
 
 // refuse returns why a row of the inputs is refused, "" if it is not, and the
 // canonical form in the room of buf.
-func (o *runOptions) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
+func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail, buf[:0]
 	}
-	canonical, err := o.profile.Append(buf[:0], original)
+	canonical, err := r.profile.Append(buf[:0], original)
 	if err != nil {
 		reason := err.(canon.Reason)
 		return string(reason), canon.Detail(original, reason), canonical
@@ -187,10 +187,10 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	number := int(key>>rowBits) - 1
 	row := int64(key & (1<<rowBits - 1))
-	if key == 0 || v.other[number] || v.repeated[number].has(row) || v.mapping == "" && input.linked && !run.filed {
+	if key == 0 || v.other[number] || v.books.repeated[number].has(row) || v.run.mapping == "" && input.linked && !run.filed {
 		return
 	}
-	here := v.fault(string(v.manifest.Inputs[number].Name), row)
+	here := v.fault(string(v.run.manifest.Inputs[number].Name), row)
 	switch {
 	case !run.filed || !input.filed:
 		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")

@@ -21,11 +21,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -71,49 +68,28 @@ type Result struct {
 // Failed returns the number of findings that are faults.
 func (v *Result) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 
-// A verifier is one call of Run. What it knows of the manifest does not change
-// once it is settled; the rest is safe for concurrent use.
+// A verifier is one call of Run. What is not safe for concurrent use is set before the
+// checks begin.
 type verifier struct {
+	*findings
 	cfg        Config
-	manifest   *manifest.Manifest
-	run        runOptions
-	log        findings           // that are faults
-	open       findings           // that are none
-	mapping    string             // name of the file; "": there is none
-	unread     []string           // files of the manifest that cannot be read
-	inputs     []string           // paths, one for each of the manifest; nil: they are not replayed
-	other      []bool             // of each input: it can no longer be read as the run read it
-	columns    source.Union       // of all inputs, as the run united them
-	seen       []*rowSet          // of each input, the rows that a report accounts for
-	rejected   []*rowSet          // of seen, those in rejects.csv; empty if inputs are not replayed
-	repeated   []*rowSet          // of seen, those that are accounted for more than once
-	groups     groups             // the workspaces
-	claims     *extsort.Sorter    // see claim
-	seed       maphash.Seed       // of all sums
-	rows       *extsort.Sorter    // sums of each row, by run and by input; nil: they are only added up
-	runTotal   atomic.Uint64      // the sums of all rows of the run
-	inputTotal atomic.Uint64      // and of the inputs
-	sorted     *extsort.Sorter    // rows of a mapping in the order of the input; nil: it is in that of the sort
-	stored     *extsort.Sorter    // links and owners that the store must have; nil: it is not looked at
-	created    atomic.Uint64      // sum of the links that the store must have as the run created them
-	runs       map[int32]sink.Run // of the store, by ID
-	runID      int32              // of the run that left the manifest; 0: the store has none
-	broken     atomic.Bool        // a file is missing or could not be read to the end
-	mixed      atomic.Bool        // the mapping is not in order
+	run        *run
+	books      books
+	unread     []string        // files of the manifest that cannot be read
+	inputs     []string        // paths, one for each of the manifest; nil: they are not replayed
+	other      []bool          // of each input: it can no longer be read as the run read it
+	groups     groups          // the workspaces
+	claims     *extsort.Sorter // see claim
+	seed       maphash.Seed    // of all sums
+	rows       *extsort.Sorter // sums of each row, by run and by input; nil: they are only added up
+	runTotal   atomic.Uint64   // the sums of all rows of the run
+	inputTotal atomic.Uint64   // and of the inputs
+	sorted     *extsort.Sorter // rows of a mapping in the order of the input; nil: it is in that of the sort
+	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
+	created    atomic.Uint64   // sum of the links that the store must have as the run created them
+	broken     atomic.Bool     // a file is missing or could not be read to the end
+	mixed      atomic.Bool     // the mapping is not in order
 	result     Result
-}
-
-// runOptions are what the manifest says of how rows were made.
-type runOptions struct {
-	profile   canon.Profile
-	scheme    codegen.Scheme
-	retries   int    // highest salt of a link that the run made
-	mostSalt  int    // highest salt that is tried to explain an older one
-	workspace []byte // of rows without one
-	base      []byte // of short_url; nil: blank
-	excelSafe bool
-	carry     bool
-	order     report.Order
 }
 
 // Run recomputes everything that the files of a run say and that can be recomputed,
@@ -141,49 +117,64 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if cfg.Source.TempDir == "" {
 		cfg.Source.TempDir = cfg.TempDir
 	}
-	v := &verifier{cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
-	v.log.most, v.open.most = cfg.MaxFindings, cfg.MaxFindings
-	if v.manifest, v.result.ManifestSHA256, err = manifest.ReadDir(cfg.Dir); err != nil {
+	m, digest, err := manifest.ReadDir(cfg.Dir)
+	if err != nil {
 		return nil, err
 	}
-	if want := strings.ToLower(cfg.ManifestSHA256); want != "" && want != v.result.ManifestSHA256 {
-		v.wrong(ManifestSum, "", want, v.result.ManifestSHA256)
+	v := newVerifier(cfg)
+	v.result.ManifestSHA256 = digest
+	if want := strings.ToLower(cfg.ManifestSHA256); want != "" && want != digest {
+		v.wrong(ManifestSum, "", want, digest)
 	}
-	defer func() {
-		for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
-			if s != nil {
-				err = errors.Join(err, s.Close())
-			}
+	defer func() { err = errors.Join(err, v.close()) }()
+	run, ok := understand(m, v.findings)
+	if ok {
+		if err := v.all(ctx, run); err != nil {
+			return nil, err
 		}
-	}()
+	}
+	v.result.DryRun, v.result.NoMapping = run.dryRun, run.noMapping
+	v.result.Findings, v.result.Unlisted = v.faults.all()
+	v.result.Unexplained, v.result.MoreUnexplained = v.doubts.all()
+	v.result.Kinds = v.faults.kinds
+	return &v.result, nil
+}
+
+func newVerifier(cfg Config) *verifier {
+	v := &verifier{findings: newFindings(cfg.MaxFindings), cfg: cfg, groups: groups{ids: map[string]uint32{}}, seed: maphash.MakeSeed()}
 	v.claims = v.newSorter(compareClaims)
 	if cfg.Store != nil {
 		v.stored = v.newSorter(compareClaims)
 	}
-	if v.settle() {
-		if err := v.findInputs(); err != nil {
-			return nil, err
-		}
-		if err := v.checkFolder(); err != nil {
-			return nil, err
-		}
-		if err := v.all(ctx); err != nil {
-			return nil, err
+	return v
+}
+
+// close gives back what the sorts have on disk.
+func (v *verifier) close() error {
+	var errs []error
+	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
+		if s != nil {
+			errs = append(errs, s.Close())
 		}
 	}
-	v.result.Findings, v.result.Unlisted = v.log.first()
-	v.result.Unexplained, v.result.MoreUnexplained = v.open.first()
-	v.result.Kinds = v.log.kinds
-	return &v.result, nil
+	return errors.Join(errs...)
 }
 
 // all does every check once the manifest is understood: each report by itself, side by
 // side, which also files what must be compared in another order; then, one after the
 // other, the inputs, the books, who has which code, and the store.
-func (v *verifier) all(ctx context.Context) error {
+func (v *verifier) all(ctx context.Context, run *run) (err error) {
+	v.run, v.books = run, newBooks(run.manifest.Inputs)
+	if err := v.findInputs(); err != nil {
+		return err
+	}
+	if v.unread, err = checkFolder(v.cfg.Dir, run.manifest.Files, v.findings); err != nil {
+		return err
+	}
+	v.broken.Store(len(v.unread) > 0)
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return v.digests(gctx) })
-	if v.mapping != "" {
+	g.Go(func() error { return v.checkDigests(gctx) })
+	if v.run.mapping != "" {
 		g.Go(func() error { return v.verifyMapping(gctx) })
 		g.Go(func() error { return v.verifyCollisions(gctx) })
 	}
@@ -197,7 +188,7 @@ func (v *verifier) all(ctx context.Context) error {
 		}
 	}
 	v.verifyComplete()
-	if v.mapping != "" {
+	if v.run.mapping != "" {
 		if err := v.verifyClaims(ctx); err != nil {
 			return err
 		}
