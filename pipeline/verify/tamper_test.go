@@ -91,7 +91,7 @@ func testVerifyRecords(t *testing.T, order report.Order) {
 		"collisions.csv": {verify.Uncollided, verify.BadOrder, verify.BadOrder},
 	} {
 		good := lines(t, file)
-		for i := 1; i < len(good); i += apart(good, 40) {
+		for i := 1; i < len(good); i += apart(good, 12) {
 			next := 1 + i%(len(good)-1)
 			swapped := slices.Clone(good)
 			swapped[i], swapped[next] = swapped[next], swapped[i]
@@ -141,7 +141,7 @@ func testVerifyBytes(t *testing.T, order report.Order) {
 			if len(fit) == 0 {
 				t.Errorf("%s: column %d has nothing to change", file, column)
 			}
-			for n := 0; n < len(fit); n += apart(fit, 15) {
+			for n := 0; n < len(fit); n += apart(fit, 6) {
 				i := fit[n]
 				bad := slices.Clone(good)
 				bad[i] = changed(cellsOf(good[i]), column)
@@ -168,7 +168,7 @@ func testVerifyLinks(t *testing.T, order report.Order) {
 	tampered(t, report.CSV, order, 2)
 	good := lines(t, "mapping.csv")
 	type url struct{ source, workspace, canonical string }
-	links, swaps, most := map[url][]int{}, 0, 20
+	links, swaps, most := map[url][]int{}, 0, 10
 	if testing.Short() {
 		most = 5
 	}
