@@ -192,7 +192,7 @@ func (c *linkCursor) next() error {
 		} else if r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
 			c.at = &c.w.row
 			c.at.MappingRow = *r
-			c.w.resolve(c.at)
+			c.w.resolve(c.at, false)
 			return nil
 		}
 	}

@@ -98,10 +98,12 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 // than once: these are findings already, and there may be very many that are equal.
 func (v *verifier) fileRun(ctx context.Context) error {
 	s := v.newRowHasher()
-	if v.run.mapping != "" {
-		if err := v.fileLinks(ctx, s); err != nil {
-			return err
+	if err := v.eachLink(ctx, func(l *link) {
+		if l.source >= 0 && v.isRow(l.source, l.Row.Row) {
+			s.row(l)
 		}
+	}); err != nil {
+		return err
 	}
 	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
 	if r == nil || err != nil {
@@ -112,24 +114,6 @@ func (v *verifier) fileRun(ctx context.Context) error {
 	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *outcome.Reject) {
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
-		}
-	})
-	return err
-}
-
-// fileLinks does that for the mapping.
-func (v *verifier) fileLinks(ctx context.Context, s *rowHasher) error {
-	m, err := openReport(v, v.run.mapping, report.OpenMapping)
-	if m == nil || err != nil {
-		return err
-	}
-	defer m.Close()
-	w := v.newChecker(m, true)
-	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		l := &w.row
-		l.MappingRow = *r
-		if w.resolve(l); l.source >= 0 && v.isRow(l.source, l.Row.Row) {
-			s.row(l)
 		}
 	})
 	return err

@@ -69,6 +69,25 @@ func unreadable(err error) (again bool, _ error) {
 	return false, err
 }
 
+// eachLink visits the rows of the mapping again, in its order; of a run without one, none.
+func (v *verifier) eachLink(ctx context.Context, visit func(l *link)) error {
+	if v.run.mapping == "" {
+		return nil
+	}
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	w := v.newChecker(m, true)
+	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
+		w.row.MappingRow = *r
+		w.resolve(&w.row, false)
+		visit(&w.row)
+	})
+	return err
+}
+
 // eof returns err; nil if it is io.EOF.
 func eof(err error) error {
 	if err == io.EOF {

@@ -59,8 +59,7 @@ func (w *checker) check(s *stretch) {
 	faults := s.block.Faults
 	for i := range s.block.Len() {
 		s.block.Row(i, &w.row.MappingRow)
-		w.checkSafe()
-		w.derive(&w.row)
+		w.derive(&w.row, true)
 		w.outcomes[w.row.Outcome]++
 		w.digest.Add(&w.row.Row)
 		broken := false
@@ -81,28 +80,33 @@ func (w *checker) begin(s *stretch) {
 	w.old.known = false
 	if s.before != nil {
 		w.old.MappingRow = *s.before
-		w.derive(&w.old)
+		w.derive(&w.old, false)
 	}
 }
 
-// derive fills in what follows from a row.
-func (w *checker) derive(l *link) {
+// derive fills in what follows from a row. If it is the row in hand, as it stands in the
+// file, cells that Defuse did not make are findings.
+func (w *checker) derive(l *link, inHand bool) {
 	l.known = true
-	w.resolve(l)
+	w.resolve(l, inHand)
 	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
 }
 
-// resolve finds the input of a row, and undoes what Defuse did.
-func (w *checker) resolve(l *link) {
-	if w.defused {
-		if len(l.Source) > 0 && l.Source[0] == '\'' {
-			l.Source = string(report.Undefuse([]byte(l.Source)))
+// resolve finds the input of a row, and undoes what Defuse did to its cells.
+func (w *checker) resolve(l *link, inHand bool) {
+	undo := func(column string, cell []byte) []byte {
+		if inHand && report.IsFormula(cell) {
+			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
 		}
-		for _, cell := range textsOf(&l.MappingRow) {
-			*cell = report.Undefuse(*cell)
+		return report.Undefuse(cell)
+	}
+	if w.defused {
+		l.Source = string(undo("source", []byte(l.Source)))
+		for i, cell := range textsOf(&l.MappingRow) {
+			*cell = undo([...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}[i], *cell)
 		}
 		for i, cell := range l.Carried {
-			l.Carried[i] = report.Undefuse(cell)
+			l.Carried[i] = undo(w.carried[i], cell)
 		}
 	}
 	l.source = w.inputOf(l.Source)
@@ -129,27 +133,6 @@ func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
 // found makes a finding of a cell of the row in hand.
 func (w *checker) found(kind Kind, column, expected, got string) {
 	w.fault(w.file, w.row.Number).wrong(kind, column, expected, got)
-}
-
-// checkSafe checks that Defuse made the cells of the row in hand, while they are as
-// the file has them.
-func (w *checker) checkSafe() {
-	if !w.defused {
-		return
-	}
-	check := func(column string, cell []byte) {
-		if report.IsFormula(cell) {
-			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
-		}
-	}
-	check("source", []byte(w.row.Source))
-	columns := [...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}
-	for i, cell := range textsOf(&w.row.MappingRow) {
-		check(columns[i], *cell)
-	}
-	for i, cell := range w.row.Carried {
-		check(w.carried[i], cell)
-	}
 }
 
 func (w *checker) checkRow() {

@@ -82,8 +82,7 @@ func (w *checker) sort(s *stretch) {
 	for i := range s.block.Len() {
 		r := &w.row
 		s.block.Row(i, &r.MappingRow)
-		w.checkSafe()
-		w.derive(r)
+		w.derive(r, true)
 		n := 0
 		for n < len(faults) && faults[n].Row == r.Number {
 			n++
@@ -218,8 +217,8 @@ func (s *sortedReader) check(group uint32) {
 		w.old.known = true
 		return
 	}
-	w.resolve(&w.old)
-	w.resolve(&w.row)
+	w.resolve(&w.old, false)
+	w.resolve(&w.row, false)
 	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
 		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
 	}

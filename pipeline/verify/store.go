@@ -12,7 +12,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -144,18 +143,10 @@ func (b *storedLinks) add(l *sink.Stored) {
 func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err error) {
 	created := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, created.Close()) }()
-	m, err := openReport(v, v.run.mapping, report.OpenMapping)
-	if m == nil || err != nil {
-		return err
-	}
-	defer m.Close()
-	w := v.newChecker(m, true)
-	w.wanted = created.NewWriter()
-	if _, _, err := eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		if r.Outcome == outcome.Created {
-			w.row.MappingRow = *r
-			w.resolve(&w.row)
-			w.want(&w.row)
+	w := &checker{verifier: v, wanted: created.NewWriter()}
+	if err := v.eachLink(ctx, func(l *link) {
+		if l.Outcome == outcome.Created {
+			w.want(l)
 		}
 	}); err != nil {
 		return err
