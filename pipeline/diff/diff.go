@@ -1,6 +1,6 @@
-// Package diff compares two runs, or two mappings: [Runs] calls a function with each
-// [Difference]. The order of the differences depends on the contents alone, and so do the
-// differences: not on the formats of the mappings, nor on the order of their rows.
+// Package diff compares two runs, or two mappings. [Runs] calls a function with each
+// [Difference]. The differences and their order depend only on what the files say: not on the
+// formats of the mappings, nor on the order of their rows.
 package diff
 
 import (
@@ -15,20 +15,20 @@ import (
 
 // Config says what Runs compares.
 type Config struct {
-	A, B    string // each an output folder of a run or a mapping of any format
-	Workers int    // goroutines that sort; 0: as many as processors
-	Memory  int64  // bound in bytes, at least LeastMemory, that holds if the caller sets debug.SetMemoryLimit to three quarters of it; 0: none
-	TempDir string // for what does not fit; "": that of the system
-	// NoMapping is told of a run that had too many rejects, and so has no mapping:
-	// its links cannot be compared. May be nil.
+	A, B    string // each is the output directory of a run, or a mapping of any format
+	Workers int    // goroutines that sort; 0: one for each processor
+	Memory  int64  // bound in bytes, at least LeastMemory; the caller must set debug.SetMemoryLimit to three quarters of it; 0: no bound
+	TempDir string // for what does not fit in memory; "": the directory of the system
+	// NoMapping is called with the path of a run that has no mapping, because it had too
+	// many rejects. Its links cannot be compared. May be nil.
 	NoMapping func(path string)
 
 	spillAt int64 // of tests: bytes of a sort, whatever Memory says
 }
 
-// LeastMemory is the smallest bound that Runs can keep: it holds, of both sides,
-// blocks of rows and an Arrow batch, whose cells may have 32 MiB, and for the sort a
-// chunk of every range for each writer.
+// LeastMemory is the smallest bound that Runs can keep. For each side it holds blocks of rows
+// and an Arrow batch, whose cells may have 32 MiB; and for each writer of the sort a chunk of
+// every range.
 const LeastMemory = overhead + 96<<20
 
 const overhead = 416 << 20 // what is held beside the sort
@@ -38,20 +38,20 @@ type Change string
 
 // The kinds of differences.
 const (
-	Added           Change = "added"    // a link of B that A has not
-	Removed         Change = "removed"  // a link of A that B has not
+	Added           Change = "added"    // only B has the link
+	Removed         Change = "removed"  // only A has the link
 	Remapped        Change = "remapped" // the same workspace and URL, another code
 	Moved           Change = "moved"    // the same workspace and code, another URL
 	OutcomeChanged  Change = "outcome"  // of a row, if both runs had the same inputs, otherwise of a link
 	RejectChanged   Change = "reject"   // a row rejected for another reason, or on one side only
-	ManifestChanged Change = "manifest" // an option, the profile or the scheme
+	ManifestChanged Change = "manifest" // an option, the profile or the scheme; or only one run has a mapping
 )
 
-// Accepted stands in a RejectChanged for the side that did not reject the row,
-// where that is known because both runs had the same inputs.
+// Accepted stands in a RejectChanged for the side that did not reject the row, if both runs
+// had the same inputs.
 const Accepted = "accepted"
 
-// A Difference is one thing that differs. What does not apply is empty.
+// A Difference is one thing that differs. Fields that do not apply are empty.
 type Difference struct {
 	Change    Change        `json:"change"`
 	Workspace manifest.Text `json:"workspace_id,omitempty"`
@@ -59,36 +59,34 @@ type Difference struct {
 	Code      manifest.Text `json:"short_code,omitempty"`
 	Source    manifest.Text `json:"source,omitempty"`
 	Row       int64         `json:"row,omitempty"`
-	Field     string        `json:"field"` // what A and B are
+	Field     string        `json:"field"` // of which A and B are the values
 	A         manifest.Text `json:"a"`
 	B         manifest.Text `json:"b"`
 }
 
-// Runs calls emit with each difference between two runs or mappings, from one
-// goroutine: first of the manifests, then of the links, then moved codes, then
-// rejects. Their order depends on the content alone. Emit may keep what it is given; its
-// error ends the comparison and is wrapped. The rows of the files may be in any order;
-// mappings that differ are mostly read twice. Runs compares
+// Runs calls emit with each difference between two runs or mappings, from one goroutine:
+// first those of the manifests, then of the links, then moved codes, then rejects. Emit may
+// keep what it is given. Its error ends the comparison and is returned. The rows of the files
+// may be in any order; mappings that differ are mostly read twice. Runs compares
 //
 //   - links, once for each workspace and canonical URL, by the code of the row that is
-//     created, or else existing, wherever its duplicates are; the salt follows from
-//     the code;
-//   - rows, by source and record, where both are runs whose inputs have the same
-//     digests one by one, under whatever names;
-//   - rejects, where both are runs: by source and record if the inputs are the
-//     same, and otherwise by the content of their cells.
+//     created, or else existing; the salt follows from the code;
+//   - rows, by source and record, if both are runs whose inputs have the same digests, one
+//     by one, whatever their names;
+//   - rejects, if both are runs: by source and record if the inputs are the same, and
+//     otherwise by the content of their cells.
 //
-// A run that had too many rejects has no mapping. Against it manifests and rejects
-// are compared; that the mapping is missing is a difference of the manifests.
+// A run that had too many rejects has no mapping. Then manifests and rejects are compared,
+// and the missing mapping is a difference of the manifests.
 //
-// How a mapping is written down (its format, short_url, defused formulas), how its URLs
-// were spelled (original_url) and what it carried is not compared. Parts whose digests
-// in both manifests agree are not read, though they must be there: that the files are
-// what the manifest says is for package verify.
+// Runs does not compare how a mapping is written (format, short_url, cells made safe for
+// spreadsheets), how URLs were spelled (original_url), and the columns that were copied. Files
+// whose digests agree in both manifests must be there, but are not read: package verify
+// checks that files are what their manifest says.
 //
-// Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a folder without a
-// manifest), source.UsageError (what is no regular file), report.DamageError and
-// report.CellError (a file that is not as a run writes it), and the cause of ctx.
+// Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a directory without a
+// manifest), source.UsageError (not a regular file), report.DamageError and report.CellError
+// (a file that is not as a run writes it), and the cause that ended ctx.
 func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -167,9 +165,9 @@ func (d *differ) both(ctx context.Context, s *extsort.Sorter, f func(ctx context
 	return s.Finish(ctx)
 }
 
-// inGroups visits the records in order, those with the same first cells as a group: visit
-// is called with these and the rest of each record, and then finish once. All is done by
-// one goroutine, while others load what follows.
+// inGroups visits all records in order. Records with the same first cells are a group: visit
+// is called with these cells and the rest of each record, and then finish once. One goroutine
+// does all of this, while others load what follows.
 func (d *differ) inGroups(ctx context.Context, s *extsort.Sorter, cells int, visit func(group, rest []byte) error, finish func(group []byte) error) error {
 	var group []byte // empty: none
 	if err := s.InOrder(ctx, d.cfg.Workers, func(_ int, b *extsort.Bucket) error {

@@ -29,14 +29,13 @@ const (
 	tailSize  = placeSize + 2 // before the code
 )
 
-// mappings compares the mappings: rows and links, then codes that moved. Of a
-// code that moved, both URLs differ between the sides as links do; so only codes
-// of links that differ need to be looked at.
+// mappings compares the mappings: rows and links, then codes that moved. If a code moved, the
+// links of both its URLs differ. So only codes of links that differ are looked at.
 //
-// Each link falls into a cell by a hash, and what the two sides add to a cell is
-// 0 if their rows agree, but for a chance of 2^-64. A first reading finds the
-// cells that differ, a second one sorts the rows that fall into them. Where the
-// manifests show that most links differ, there is but the second.
+// Each link falls into a cell by a hash. A adds to the cell and B subtracts, so that the cell
+// is 0 if their rows agree, with a chance of 2^-64 to be wrong. A first reading finds the
+// cells that differ; a second one sorts the rows that fall into them. If the manifests show
+// that most links differ, there is only the second reading.
 func (d *differ) mappings(ctx context.Context) (err error) {
 	var cells []atomic.Uint64 // nil: all differ
 	if !d.mostDiffer() {
@@ -72,8 +71,8 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 
 const cellBits = 20 // bits of their number
 
-// addUp adds the rows of A to the cells and takes those of B away, and reports
-// whether nothing is left.
+// addUp adds the rows of A to the cells and subtracts those of B, and reports whether all
+// cells are 0.
 func (d *differ) addUp(ctx context.Context, cells []atomic.Uint64) (same bool, err error) {
 	seed := maphash.MakeSeed()
 	if err := d.bothSides(ctx, func(ctx context.Context, side int) error {
@@ -108,8 +107,8 @@ func (d *differ) mostDiffer() bool {
 	return 2*differ > a.Counts.Created+a.Counts.Existing
 }
 
-// appendCompared appends what is compared of a row: its place only if it can be
-// found on the other side.
+// appendCompared appends what is compared of a row; its place only if the inputs are the
+// same.
 func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte {
 	dst = extsort.AppendCell(extsort.AppendCell(dst, r.Workspace), r.Canonical)
 	if d.sameInputs {

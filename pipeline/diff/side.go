@@ -23,7 +23,7 @@ type operand struct {
 	rejects   manifest.FileSum
 }
 
-// openSide finds out what lies under a path.
+// openSide finds out what is at a path.
 func openSide(path string) (*operand, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -59,10 +59,10 @@ func openSide(path string) (*operand, error) {
 	return s, nil
 }
 
-// isFile refuses what cannot be read twice, and a FIFO may never open.
+// isFile rejects what cannot be read twice, such as a FIFO, which may not even open.
 func isFile(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return &source.UsageError{Input: path, Msg: "is not a regular file, and may have to be read twice"}
+		return &source.UsageError{Input: path, Msg: "is not a regular file: it may have to be read twice"}
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (d *differ) noMapping() (bool, error) {
 	return true, d.emit(&Difference{Change: ManifestChanged, Field: "files", A: manifest.Text(names[0]), B: manifest.Text(names[1])})
 }
 
-// ErrNoMapping: a mapping alone is to be compared with a run that has none.
+// ErrNoMapping is the error if a mapping is to be compared with a run that has none.
 var ErrNoMapping = errors.New("the run had too many rejects and has no mapping to compare")
 
 // sameInputs reports whether two runs read the same records from their inputs
@@ -111,8 +111,8 @@ func sameInputs(a, b *manifest.Manifest) bool {
 	})
 }
 
-// manifests compares what the manifests say of how links were made. Options that
-// only say how files are written, or what happens to the store, do not count.
+// manifests compares how links were made, by the manifests. Options that only say how files
+// are written, or what is stored, do not count.
 func (d *differ) manifests() error {
 	if d.sides[0].manifest == nil || d.sides[1].manifest == nil {
 		return nil
@@ -131,7 +131,7 @@ func (d *differ) manifests() error {
 	return nil
 }
 
-// settings returns what decides about links, by name.
+// settings returns, by name, the settings that can change links.
 func settings(m *manifest.Manifest) map[string]string {
 	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
 	s := map[string]string{
@@ -148,7 +148,7 @@ func settings(m *manifest.Manifest) map[string]string {
 
 // sources numbers the inputs of a side: those of the manifest as it lists them.
 type sources struct {
-	safe   bool // its file has been through Defuse
+	safe   bool // its file was made safe for spreadsheets
 	ids    map[string]uint32
 	names  []string
 	last   string // as the file has it

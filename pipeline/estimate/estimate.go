@@ -1,5 +1,5 @@
-// Package estimate tells before a run how many of its links will meet a code that is
-// taken: [Collisions] does, from the number of links and the length of the codes.
+// Package estimate tells before a run how many of its links will find a code taken. See
+// [Collisions].
 //
 // Codes of one length are not equally likely, since a hash is below 2^128 and that is no
 // power of 58. The estimate counts with their true chances.
@@ -15,29 +15,29 @@ import (
 	"github.com/linkforge/bulk/codegen"
 )
 
-// Load is a number of links to be made in one workspace.
+// A Load is a number of links to be made in one workspace.
 type Load struct {
-	Links      int64 `json:"links"`    // new, each with a canonical URL of its own
-	Existing   int64 `json:"existing"` // that the workspace has, made by the same rules
+	Links      int64 `json:"links"`    // new links, each with another canonical URL
+	Existing   int64 `json:"existing"` // links that the workspace has, made by the same rules
 	CodeLength int   `json:"code_length"`
 	MaxRetries int   `json:"max_retries"` // highest salt; 0 is salt 0 only, unlike in pipeline.Config
 }
 
-// Figures are what to expect of a Load, if hashes are as good as random.
+// Figures are what to expect of a Load, if hashes are random.
 type Figures struct {
-	Codes          float64 `json:"codes"`               // that could be written: 58 to the power of the length
+	Codes          float64 `json:"codes"`               // 58 to the power of the length
 	EffectiveCodes float64 `json:"effective_codes"`     // equally likely codes that would collide as often: 1/Σp²
-	Colliding      float64 `json:"expected_colliding"`  // new links whose first code has an owner: salt above 0, or none left
+	Colliding      float64 `json:"expected_colliding"`  // new links whose first code is taken
 	AnyCollision   float64 `json:"chance_of_collision"` // that there is such a link
 	Exhausted      float64 `json:"expected_exhausted"`  // new links that find every code taken
 	AnyExhausted   float64 `json:"chance_of_exhausted"` // that there is such a link
 	NextCollides   float64 `json:"next_collides"`       // chance that the first code of one more link has an owner
 }
 
-// Collisions estimates a load. It is wrong by about one part in the number of codes,
-// which only shows at lengths of 1 and 2: it takes the number of codes that are
-// owned after so many links, and the chance to meet one, to be what they are on
-// average.
+// Collisions estimates a load. It takes the number of codes that are taken after so many
+// links, and the chance to find one of them, for their averages. So it is wrong by about one
+// part in the number of codes, which shows only at lengths 1 and 2. It is an error if the
+// load is not valid, or if there are more existing links than codes.
 func Collisions(l Load) (Figures, error) {
 	codes, err := codeClasses(l.CodeLength)
 	switch {
@@ -173,17 +173,17 @@ const (
 	figures
 )
 
-// A filling is a workspace while links are added to it. Each link hashes until
-// it meets a code without an owner, or has no attempt left; so what codes have
-// owners depends on nothing but the number of hashes.
+// A filling is a workspace while links are added to it. Each link hashes until it finds a
+// free code, or has no attempt left. So which codes are taken depends only on the number of
+// hashes.
 type filling struct {
 	codes    codeSpace
 	attempts float64 // of a link
 	draws    float64 // hashes until now; not whole, since it is an average
 }
 
-// fill adds links and returns what is expected of them. After the first few it goes in
-// strides, of which it takes every link for the one in the middle (the midpoint rule).
+// fill adds links and returns what is expected of them. After the first few it takes strides,
+// and counts every link of a stride as the one in its middle (the midpoint rule).
 func (f *filling) fill(links int64) (total [figures]float64) {
 	for done := int64(0); done < links; {
 		stride := min(max(done/1024, 1), links-done)
@@ -209,7 +209,7 @@ func (f *filling) drawsOf(draws float64) float64 {
 
 // chances returns what the next link adds to each figure.
 func (f *filling) chances(draws float64) (c [figures]float64) {
-	const certain = 1e3 // for infinity
+	const certain = 1e3 // instead of infinity
 	m := f.codes.mass(draws)
 	c[colliding], c[exhausted] = m, math.Pow(m, f.attempts)
 	c[anyColliding] = min(-math.Log1p(-c[colliding]), certain)

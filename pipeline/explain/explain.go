@@ -1,12 +1,12 @@
 // Package explain shows the way from a URL to its code.
 //
-//   - [URL] tells each step: the rules that changed the URL, its canonical form, what is
+//   - [URL] shows each step: the rules that changed the URL, its canonical form, what is
 //     hashed, the hash, and the code for each salt that is asked for.
-//   - [Ask] tells who has the codes of a canonical URL in a store, and so what a run would
-//     do with it now.
+//   - [Ask] looks up who has the codes of a canonical URL in a store, and says what a run
+//     would do with the URL now.
 //
-// An [Explanation] has all that is needed to compute the same in another language. It says
-// what a run does: the steps, reasons and codes are made by the packages that a run uses.
+// An [Explanation] has all that is needed to compute the same in another language. Steps,
+// reasons and codes come from the packages that a run uses.
 package explain
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// Rules are what decides about the code of a URL, beside the store.
+// Rules decide, together with the store, which code a URL gets.
 type Rules struct {
 	Profile    canon.Profile
 	Scheme     codegen.Scheme
@@ -34,8 +34,8 @@ type Rules struct {
 	MaxRetries int // highest salt; 0 is salt 0 only, unlike in pipeline.Config
 }
 
-// Validate joins all that is wrong with the rules, as no run has them. The zero value has
-// no scheme and no workspace.
+// Validate joins all problems of rules that no run can have. The zero value has no scheme and
+// no workspace.
 func (r *Rules) Validate() error {
 	problems := []error{r.Profile.Validate()}
 	if r.Scheme == (codegen.Scheme{}) {
@@ -50,14 +50,13 @@ func (r *Rules) Validate() error {
 	return errors.Join(problems...)
 }
 
-// An Explanation tells how a URL gets its code. Its JSON has what someone needs
-// who computes the same in another language. Bytes of the input that are not
-// UTF-8 appear as of manifest.Text.
+// An Explanation shows how a URL gets its code. Bytes of the input that are not UTF-8 appear
+// in JSON as manifest.Text writes them.
 type Explanation struct {
 	Input     manifest.Text `json:"input"`
 	Trimmed   manifest.Text `json:"trimmed"`
 	Profile   string        `json:"profile"`
-	Reason    string        `json:"reason,omitempty"` // why it is refused; then nothing but Detail follows
+	Reason    string        `json:"reason,omitempty"` // why a run rejects it; then only Detail follows
 	Detail    string        `json:"detail,omitempty"`
 	Steps     []Step        `json:"steps,omitempty"`
 	Canonical string        `json:"canonical,omitempty"`
@@ -87,7 +86,7 @@ type Coding struct {
 // rules that Validate refuses, and salts below 0, give codes that no run makes.
 func URL(r *Rules, raw []byte, salts []int) *Explanation {
 	e := &Explanation{Input: manifest.Text(raw), Trimmed: manifest.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
-	if len(raw) == 0 { // as a run has it, not canon
+	if len(raw) == 0 { // a run has a reason of its own for this
 		e.Reason, e.Detail = outcome.MissingURL, outcome.MissingURLDetail
 		return e
 	}
@@ -123,16 +122,16 @@ func coding(r *Rules, canonical []byte, salt int) Coding {
 
 // A Standing is how a URL stands in a store.
 type Standing struct {
-	Owners []Owner `json:"owners"` // of the codes of all salts from 0 to the highest
-	// What a run would do now: "existing", "created" or, where all codes have
-	// other owners, "code_space_exhausted".
+	Owners []Owner `json:"owners"` // of the codes of salt 0 to Rules.MaxRetries
+	// What a run would do now: "existing", "created" or, if all codes are taken,
+	// "code_space_exhausted".
 	Outcome string `json:"outcome"`
 	Code    string `json:"code,omitempty"`
 	Salt    *int   `json:"salt,omitempty"`   // nil: none gives the code
 	RunID   *int32 `json:"run_id,omitempty"` // that made the existing link
 }
 
-// An Owner is who has the code of a salt.
+// An Owner is the URL that has the code of a salt.
 type Owner struct {
 	Salt  int    `json:"salt"`
 	Code  string `json:"code"`
@@ -188,7 +187,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 // decide fills in what a run would do.
 func decide(r *Rules, s *Standing, canonical []byte) {
 	if s.Code != "" {
-		most := max(r.MaxRetries, codegen.DefaultRetries) // links may have been made with more than there are now
+		most := max(r.MaxRetries, codegen.DefaultRetries) // the link may have been made with more retries
 		if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(s.Code), most); salt >= 0 {
 			s.Salt = &salt
 		}

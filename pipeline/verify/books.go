@@ -22,10 +22,10 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 	}
 }
 
-// books account for the rows of each input.
+// books note which rows of each input are in the reports.
 type books struct {
 	seen     []*rowSet // that a report has
-	rejected []*rowSet // of seen, those in rejects.csv; empty if inputs are not replayed
+	rejected []*rowSet // of seen, those in rejects.csv; empty if inputs are not read again
 	repeated []*rowSet // of seen, those that reports have more than once
 }
 
@@ -38,9 +38,9 @@ func newBooks(inputs []manifest.Input) (b books) {
 	return b
 }
 
-// account accounts for a row of an input, which the row in hand names, and reports
-// whether there is such a row. A row that is accounted for twice is a finding of the
-// input and not of the report: which of the two is met second depends on the workers.
+// account notes that a report has a row of an input, and reports whether the input has such
+// a row. A row that reports have twice is a finding of the input, not of a report: it
+// depends on the workers which of the two comes second.
 func (w *checker) account(name string, source int, row int64) bool {
 	switch {
 	case source < 0:
@@ -57,8 +57,8 @@ func (w *checker) account(name string, source int, row int64) bool {
 	return false
 }
 
-// verifyComplete checks that the books balance and that every row of the inputs is
-// accounted for.
+// verifyComplete checks that the counts add up and that every row of the inputs is in a
+// report.
 func (v *verifier) verifyComplete() {
 	var read int64
 	for i, in := range v.run.manifest.Inputs {

@@ -14,10 +14,10 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// A claim is what a row says about a code, unless it is a link that has its code of
-// salt 0: most links are, and need no claim. Claims are sorted by workspace and code, and
-// then met with these links, which the mapping has in the same order: so everything
-// about one code is seen at once.
+// A claim is what a row says about a code: that it has the code, or that it found it taken.
+// Most links have their code of salt 0 and need no claim. Claims are sorted by workspace and
+// code. The mapping has the links of salt 0 in the same order. So both can be read side by
+// side, and everything about one code is seen at once.
 type claim struct {
 	what      claimKind
 	created   bool // by this run; of holds and needs
@@ -38,9 +38,9 @@ const (
 	refused                    // a reject for which every code was taken
 )
 
-// subject comes first in the order of the claims on a code, before URL and salt: who
-// holds it; lines and the links that need them, next to each other; then refusals. So no
-// claim has to wait for a later one.
+// subject orders the claims on a code, before URL and salt: first its holder, then lines of
+// collisions.csv and the links that need them, side by side, then rejects. So no claim has to
+// wait for a later one.
 func (k claimKind) subject() byte {
 	switch k {
 	case holds:
@@ -116,8 +116,8 @@ func (w *checker) claim(r *link) {
 	}
 }
 
-// verifyClaims meets the claims with the links of salt 0. Without an order that
-// holds, or with rows that could not be read, the links would not be met.
+// verifyClaims compares the claims with the links of salt 0. It does nothing if the mapping
+// is not in order or could not be read, because then these links cannot be found.
 func (v *verifier) verifyClaims(ctx context.Context) error {
 	if err := v.claims.Finish(ctx); err != nil {
 		return err
@@ -157,9 +157,8 @@ type linkCursor struct {
 	end  bool
 }
 
-// seek moves to the first link that is not before a code, and reports whether it
-// has that code. A row with another code than its own, which is a finding already, is
-// passed over: it may stand anywhere.
+// seek moves to the first link that is not before a code, and reports whether it has that
+// code. It skips rows whose code is wrong: they are findings already, and may be anywhere.
 func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 	for !c.end {
 		if c.at != nil {

@@ -10,76 +10,76 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// A Kind is the stable name of what is wrong. The list is closed.
+// A Kind is the stable name of what is wrong. The constants are all kinds.
 type Kind string
 
-// What Run finds in the files of a run, and then in inputs and store.
+// Kinds of problems, in the files of a run, in the inputs and in the store.
 const (
-	BadManifest    Kind = "manifest"          // a field of the manifest that no run writes
-	ManifestSum    Kind = "manifest_sum"      // the manifest does not have the digest that was given, or that the store has
+	BadManifest    Kind = "manifest"          // a field of the manifest has a value that no run writes
+	ManifestSum    Kind = "manifest_sum"      // the manifest does not have the SHA-256 that was given, or that a run of the store has
 	FileMissing    Kind = "file_missing"      // a file that the manifest lists is not there
-	FileSum        Kind = "file_sum"          // a file has another SHA-256 than the manifest says
-	RowDigest      Kind = "row_digest"        // the rows of the mapping have another digest than the manifest says
+	FileSum        Kind = "file_sum"          // a file does not have the SHA-256 that the manifest says
+	RowDigest      Kind = "row_digest"        // the rows of the mapping do not have the digest that the manifest says
 	Damaged        Kind = "damaged"           // a file, or a cell, cannot be read
-	BadColumns     Kind = "columns"           // a file has other columns than the inputs make, or an input than the run read
-	BadCount       Kind = "count"             // the books do not balance
-	BadSource      Kind = "source"            // an input, or a row of it, that the manifest does not know
-	RowRepeated    Kind = "row_repeated"      // a row of an input is accounted for twice
-	RowMissing     Kind = "row_missing"       // a row of an input is not accounted for
-	BadOrder       Kind = "order"             // a row does not come after the one before
-	BadWorkspace   Kind = "workspace"         // no identifier of a workspace
+	BadColumns     Kind = "columns"           // a report does not have the columns that follow from the inputs, or an input not those that the run read
+	BadCount       Kind = "count"             // numbers of rows do not add up, or differ between manifest, files and store
+	BadSource      Kind = "source"            // a row names an input, or a row of an input, that the manifest does not have
+	RowRepeated    Kind = "row_repeated"      // two rows of the reports are the same row of an input
+	RowMissing     Kind = "row_missing"       // a row of an input is in no report
+	BadOrder       Kind = "order"             // a row should come before the one above it
+	BadWorkspace   Kind = "workspace"         // not a valid workspace identifier
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
 	BadCode        Kind = "code"              // not the code of the URL at its salt
-	BadSalt        Kind = "salt"              // not the lowest salt that gives the code, or one that the run would not try
-	BadFormula     Kind = "formula"           // a spreadsheet would run a cell that was to be safe
-	BadShortURL    Kind = "short_url"         // not base URL and code
-	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or a later one is not
+	BadSalt        Kind = "salt"              // not the lowest salt that gives the code, or one that the run does not try
+	BadFormula     Kind = "formula"           // a spreadsheet would run a cell, though the run had --excel-safe
+	BadShortURL    Kind = "short_url"         // not the base URL followed by the code
+	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or another one is not
 	BadDuplicate   Kind = "duplicate"         // a duplicate does not have the code and the salt of its link
 	CodeShared     Kind = "code_shared"       // two links have one code
-	Uncollided     Kind = "collision_missing" // a link of a salt above 0 without its line in collisions.csv
-	BadCollision   Kind = "collision"         // a line of collisions.csv that no link of the mapping needs
-	BadOwner       Kind = "owner"             // not the owner of the code
-	BadPrecedence  Kind = "precedence"        // the owner of a code should have given way to a smaller URL
-	BadReason      Kind = "reason"            // the URL of a reject has a link, or is refused for another reason
-	BadDetail      Kind = "detail"            // of a reject: not what its reason and its URL make
-	BadOffset      Kind = "byte_offset"       // of a reject: not above that of the reject before, missing, or there though the format has none
-	BadCells       Kind = "cells"             // a reject has a raw line and cells, or neither
-	InputSum       Kind = "input_sum"         // an input is not the one that the run read, or is not as the manifest says
-	InputDiffers   Kind = "input"             // a row of the run is not what its input makes
+	Uncollided     Kind = "collision_missing" // a link has a salt above 0, but collisions.csv has no line for a code of a lower salt
+	BadCollision   Kind = "collision"         // a line of collisions.csv that belongs to no link of the mapping
+	BadOwner       Kind = "owner"             // collisions.csv names a URL that does not own the code
+	BadPrecedence  Kind = "precedence"        // the code belongs to another URL, which sorts first
+	BadReason      Kind = "reason"            // a reject has another reason, or its URL has a link
+	BadDetail      Kind = "detail"            // the detail of a reject does not follow from its reason and its URL
+	BadOffset      Kind = "byte_offset"       // of a reject: not above the one of the reject before; or missing; or there, though the format of the input has none
+	BadCells       Kind = "cells"             // a reject has both a raw line and cells, or neither
+	InputSum       Kind = "input_sum"         // an input is not the one that the run read: SHA-256, number of records, size, compression or dialect differ
+	InputDiffers   Kind = "input"             // a row of the reports does not follow from its record of the input
 	StoreMissing   Kind = "store_missing"     // a link of the mapping is not in the store
-	StoreExtra     Kind = "store_extra"       // a link that the run made, says the store, but that its mapping does not have as created
-	StoreDiffers   Kind = "store_link"        // a link of the mapping is another in the store
-	StoreRun       Kind = "store_run"         // a run of the store, or the time of its links, is not what the run left
-	StoreKey       Kind = "store_key"         // a url_key that is not that of its URL
-	StoreCanonical Kind = "store_canonical"   // no canonical form, or not that of the original URL
-	StoreCode      Kind = "store_code"        // a code that no salt gives its URL
+	StoreExtra     Kind = "store_extra"       // the store has a link of the run that the mapping does not have as created
+	StoreDiffers   Kind = "store_link"        // the store has a link of the mapping with other values
+	StoreRun       Kind = "store_run"         // the store has other values of a run, or another time of its links
+	StoreKey       Kind = "store_key"         // the url_key of a link in the store does not follow from its URL
+	StoreCanonical Kind = "store_canonical"   // the canonical URL of a link in the store is not canonical, or does not follow from the original one
+	StoreCode      Kind = "store_code"        // no salt gives the code of a link in the store
 
-	// No faults by themselves.
-	Unexplained  Kind = "unexplained"   // a code of a lower salt that nobody is known to hold, or only by a salt that the run would not try
-	FileUnlisted Kind = "file_unlisted" // a file of the folder that the manifest does not list: nothing vouches for it
+	// Kinds that are no problems.
+	Unexplained  Kind = "unexplained"   // a link has its second or a later code, and it cannot be seen who had the earlier one
+	FileUnlisted Kind = "file_unlisted" // the output directory has a file that the manifest does not list
 )
 
-// A Finding is one thing that is wrong. Of the store, the row is the number of a link in
-// the order of workspace and code or, if the column is state, as_of, counts or
-// manifest_sha256, the ID of a run. Expected and Found are cut after 16 KiB, and then say
-// how many bytes there are.
+// A Finding is one thing that was found. In the store, Row is the number of a link in the
+// order of workspace and code, from 1; or, if Column is run_id, state, as_of, counts or
+// manifest_sha256, the ID of a run. Expected and Found are cut after 16 KiB, and then say how
+// many bytes there are.
 type Finding struct {
 	Kind     Kind          `json:"kind"`
-	File     manifest.Text `json:"file"`          // of the folder, an input as it was named, or "store"
-	Row      int64         `json:"row,omitempty"` // of the file, from 1, the header not counted; 0: the file as a whole
+	File     manifest.Text `json:"file"`          // of the output directory; an input as the run named it; or "store"
+	Row      int64         `json:"row,omitempty"` // of the file, from 1, without the header; 0: the file as a whole
 	Column   manifest.Text `json:"column,omitempty"`
 	Expected manifest.Text `json:"expected"`
 	Found    manifest.Text `json:"found"`
 }
 
-// compare orders findings by place first; only equal ones compare as 0.
+// compare orders findings by place, then by what they say. It is 0 only if they are equal.
 func (f Finding) compare(o Finding) int {
 	return cmp.Or(cmp.Compare(f.File, o.File), cmp.Compare(f.Row, o.Row), cmp.Compare(f.Column, o.Column),
 		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
 }
 
-// findings are all that was found: faults, and doubts, which are no faults. It is safe for
-// concurrent use.
+// findings are what was found: faults are problems, doubts are not. It is safe for concurrent
+// use.
 type findings struct{ faults, doubts list }
 
 func newFindings(most int) *findings { return &findings{faults: newList(most), doubts: newList(most)} }
@@ -104,11 +104,11 @@ func (s spot) wrong(kind Kind, column, expected, found string) {
 	s.to.add(Finding{Kind: kind, File: manifest.Text(s.file), Row: s.row, Column: manifest.Text(column), Expected: cut(expected), Found: cut(found)})
 }
 
-// mostText is how many bytes of a text a finding keeps: a cell may have megabytes, and
+// mostText is how many bytes of a text a finding keeps. A cell may have megabytes, and
 // there may be many findings.
 const mostText = 16 << 10
 
-// cut cuts a text that is longer, and says so.
+// cut shortens a text to mostText bytes, and says so.
 func cut(text string) manifest.Text {
 	n := mostText
 	if len(text) <= n {

@@ -7,8 +7,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 )
 
-// newSorter returns a sorter, whose groups are workspaces, with its share of the
-// memory: at least one byte, since 0 would be no bound.
+// newSorter returns a sorter whose groups are workspaces. It has a share of the memory: at
+// least one byte, since 0 means no bound.
 func (v *verifier) newSorter(compare func(a, b []byte) int) *extsort.Sorter {
 	return extsort.New(extsort.Config{
 		CompareGroups: func(a, b uint32) int { return strings.Compare(v.groups.name(a), v.groups.name(b)) },
@@ -41,7 +41,7 @@ func (g *groups) name(id uint32) string {
 	return g.names[id]
 }
 
-// group returns the number of a workspace, which often is that of the last one.
+// group returns the number of a workspace. Often it is the workspace of the last call.
 func (w *checker) group(workspace []byte) uint32 {
 	if !w.grouped || string(workspace) != w.groupName {
 		w.grouped, w.groupName, w.groupID = true, string(workspace), w.groups.id(workspace)

@@ -19,13 +19,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// verifyInputs compares every row of the run with what its input makes of it.
+// verifyInputs compares every row of the run with what follows from its record of the
+// input.
 //
-// First both sides only add up keyed digests of their rows. Where the sums agree,
-// so do the rows, but for a chance of 2^-64. Where they do not, run and inputs
-// are read once more and the parts of each row are sorted side by side. An input
-// that can be read only once is sorted right away, and so is that of a run
-// without a mapping.
+// First each side only adds up keyed digests of its rows. If the sums agree, the rows agree,
+// with a chance of 2^-64 to be wrong. If they differ, run and inputs are read once more, and
+// the parts of all rows are sorted and compared. That is done at once if an input can be read
+// only once, or if the run has no mapping.
 func (v *verifier) verifyInputs(ctx context.Context) (err error) {
 	again := v.run.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
 	if again || v.broken.Load() {
@@ -58,7 +58,7 @@ func onlyOnce(path string) bool {
 func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	limit := manifest.Option[int64](v.run.manifest.Options, "limit")
 	left := limit
-	hashers := make([]*rowHasher, v.cfg.Workers) // of all inputs: the sort holds memory for each
+	hashers := make([]*rowHasher, v.cfg.Workers) // one set for all inputs, since the sort holds memory for each
 	for i := range hashers {
 		hashers[i] = v.newRowHasher()
 	}
@@ -94,8 +94,8 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 	return nil
 }
 
-// fileRun files what the run has of each row of an input, but for rows that it has more
-// than once: these are findings already, and there may be very many that are equal.
+// fileRun puts the sums of all rows of the run into the sort. It leaves out rows that the
+// run has more than once: they are findings already, and there may be very many.
 func (v *verifier) fileRun(ctx context.Context) error {
 	s := v.newRowHasher()
 	if err := v.eachLink(ctx, func(l *link) {
@@ -125,9 +125,9 @@ func (v *verifier) isRow(source int, row int64) bool {
 	return row > 0 && row < mostRecords && !v.books.repeated[source].has(row)
 }
 
-// findInputs finds the inputs that are to be replayed. That they are not those of the
-// manifest is a mistake of whoever named them, unless the manifest is known to be
-// another than the run left: then it is a finding, and nothing is replayed.
+// findInputs finds the inputs that are to be read again. If they are not those of the
+// manifest, the caller gave wrong ones, and that is an error. If the manifest is known to be
+// changed, it is a finding, and no input is read.
 func (v *verifier) findInputs() error {
 	if len(v.cfg.Inputs) == 0 {
 		return nil
@@ -138,20 +138,20 @@ func (v *verifier) findInputs() error {
 	}
 	v.inputs, err = matchInputs(v.run.manifest.Inputs, given)
 	if err != nil && v.faults.kinds[ManifestSum] > 0 {
-		v.wrong(BadSource, "inputs", "those that were named", err)
+		v.wrong(BadSource, "inputs", "those that were given", err)
 		return nil
 	}
 	v.other = make([]bool, len(v.inputs))
 	return err
 }
 
-// matchInputs finds for each input of the manifest the file that it is now: the one of
-// the same name, or else, of those that are left, the one whose path has the longest end
-// in common with it, if no other input or file has that end. The shortest is no element,
-// which all have, so that the last input finds the last file, whatever their names. A
-// wrong pair is no danger: its digests differ.
+// matchInputs finds the file of each input of the manifest. A file of the same name is it.
+// The others are matched by the end of their paths, the longest ends first: a file and an
+// input belong together if no other file and no other input has the same end. The shortest
+// end is empty, so a last file matches a last input whatever its name. A wrong match does no
+// harm: the digests will differ.
 func matchInputs(inputs []manifest.Input, given []string) ([]string, error) {
-	named := make(map[string]bool, len(given)) // and not found to be an input yet
+	named := make(map[string]bool, len(given)) // that are not matched yet
 	for _, path := range given {
 		named[path] = true
 	}
@@ -194,17 +194,17 @@ func matchInputs(inputs []manifest.Input, given []string) ([]string, error) {
 		}
 		last := filepath.Base(string(in.Name))
 		if same := slices.IndexFunc(given, func(path string) bool { return filepath.Base(path) == last }); same >= 0 {
-			return nil, &source.UsageError{Input: given[same], Msg: "is not the only " + last + "; name all of these as the run did"}
+			return nil, &source.UsageError{Input: given[same], Msg: "is not the only " + last + ": give all of them by the paths that the run had"}
 		}
-		return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run and was not named with --inputs"}
+		return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run, but was not given with --inputs"}
 	}
 	if len(given) > 0 {
-		return nil, &source.UsageError{Input: given[0], Msg: "is no input of the run"}
+		return nil, &source.UsageError{Input: given[0], Msg: "is not an input of the run"}
 	}
 	return paths, nil
 }
 
-// lastElements returns the last n elements of a path, if it has as many.
+// lastElements returns the last n elements of a path; not ok: it has fewer.
 func lastElements(path string, n int) (end string, ok bool) {
 	elements := strings.Split(filepath.Clean(path), "/")
 	if n > len(elements) {
@@ -223,13 +223,13 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 	s, err := source.Open(ctx, path, v.inputOptions(m))
 	if usage, ok := errors.AsType[*source.UsageError](err); ok && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
-		v.fault(string(m.Name), 0).wrong(BadColumns, "", "to be read as the run read it", usage.Msg)
+		v.fault(string(m.Name), 0).wrong(BadColumns, "", "an input that can be read as the run read it", usage.Msg)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.Blank && len(m.Columns) == 0 { // the run had other inputs, and gave this one none
+	if s.Blank && len(m.Columns) == 0 { // beside other inputs, a run gives an empty one no columns
 		s.Columns, s.URLs = nil, nil
 	}
 	names := texts(m.Columns)

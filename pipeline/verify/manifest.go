@@ -30,8 +30,8 @@ type run struct {
 	columns   source.Union // of all inputs, as the run united them
 }
 
-// understand takes from a manifest how rows were made. Ok says whether that is enough to
-// make them again.
+// understand reads from a manifest how rows were made. If ok is false, they cannot be made
+// again.
 func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	ok = true
 	bad := func(field string, expected, got any) {
@@ -52,7 +52,7 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	if r.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
 		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
 	}
-	if order := text("report_order"); order != "" { // earlier versions had one order, and did not say
+	if order := text("report_order"); order != "" { // earlier versions had only one order
 		if r.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
 		}

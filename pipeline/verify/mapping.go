@@ -11,8 +11,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A stretch is a block of the mapping on its way to a worker, with the row that
-// comes before it; nil: none.
+// A stretch is a block of the mapping on its way to a worker, and the row before it; nil:
+// there is none.
 type stretch struct {
 	block  report.MappingBlock
 	before *report.MappingRow
@@ -31,7 +31,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 		return err
 	}
 	defer m.Close()
-	if m.Format.FileName() != v.run.mapping { // its format was told by its content
+	if m.Format.FileName() != v.run.mapping { // the reader goes by the content
 		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
 	}
 	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
@@ -49,7 +49,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	return nil
 }
 
-// eachStretch has workers visit all rows, each with a checker that files what it finds out.
+// eachStretch lets workers visit all rows, each with a checker that has all writers.
 func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
@@ -122,7 +122,7 @@ func lastOf(b *report.MappingBlock) *report.MappingRow {
 	return r
 }
 
-// keep gives a row memory of its own.
+// keep copies the cells of a row, which lie in a block.
 func keep(r *report.MappingRow) {
 	r.Source = strings.Clone(r.Source)
 	for _, cell := range textsOf(r) {

@@ -25,8 +25,9 @@ func openReport[R any](v *verifier, name string, open func(path string) (*R, err
 	return r, nil
 }
 
-// damaged makes a finding of an error that means a damaged report, and returns any
-// other. If only a cell is damaged, reading can go on (again); otherwise v.broken is set.
+// damaged makes a finding of an error that means a damaged report, and returns any other
+// error. Again says that only a cell is damaged and reading can continue; otherwise v.broken
+// is set.
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {
 	if cell, ok := errors.AsType[*report.CellError](err); ok {
 		v.fault(name, cell.Row).wrong(Damaged, cell.Column, "", cell.Found)
@@ -40,9 +41,10 @@ func (v *verifier) damaged(name string, err error) (again bool, _ error) {
 	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
 }
 
-// eachRow visits the rows that next returns, numbered from 1. An error goes to bad, which
-// says whether to read on after it; the row counts then, too. It returns the number of
-// rows, and whether they are all: bad may end the reading without an error.
+// eachRow visits the rows that next returns, numbered from 1. It gives an error to bad, which
+// says whether to continue with the next row; the number of the bad row is used up. It
+// returns the number of rows, and whether these are all: bad may end the reading without an
+// error.
 func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error) (again bool, _ error), visit func(number int64, row T)) (rows int64, all bool, _ error) {
 	for ; ; rows++ {
 		if rows%(1<<12) == 0 && ctx.Err() != nil {
@@ -60,8 +62,8 @@ func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error)
 	}
 }
 
-// unreadable is the bad of eachRow for a report that is read again: damaged cells are
-// findings already, and their rows are passed over.
+// unreadable is the bad of eachRow for a report that is read again. Damaged cells are
+// findings already; their rows are skipped.
 func unreadable(err error) (again bool, _ error) {
 	if _, ok := err.(*report.CellError); ok {
 		return true, nil
@@ -96,8 +98,9 @@ func eof(err error) error {
 	return err
 }
 
-// inBlocks has workers visit the blocks that read fills, in a goroutine of its own: read
-// is given a block, and by send another in return for each. There are two a worker.
+// inBlocks lets workers visit blocks. One goroutine runs read, which fills them: it is given
+// the first block, and send takes a full block and returns an empty one. There are two blocks
+// for each worker.
 func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send func(*B) (*B, error)) error, visit func(worker int, block *B)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	queue, free := make(chan *B), make(chan *B, 2*workers)

@@ -90,8 +90,8 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 	}
 }
 
-// checkPlace checks the order: by source, row and byte offset, which binary
-// formats do not have.
+// checkPlace checks the order by source, row and byte offset. Binary formats have no
+// offsets.
 func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	text := isText(w.run.manifest.Inputs[i].Format)
 	switch same := i == w.source; {
@@ -103,8 +103,8 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	w.source, w.last, w.offset = i, r.Row, r.Offset
 }
 
-// reason returns why a row is refused; of what cannot be told it believes the
-// reject, and the detail is empty.
+// reason returns why a run rejects the row. If that cannot be told from the reject, it is the
+// reason that the reject has, without a detail.
 func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, detail string) {
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {

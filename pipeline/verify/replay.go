@@ -8,7 +8,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// replay makes all rows of an input again, and files or adds up their sums.
+// replay computes all rows of an input again, and adds up or sorts their sums.
 func (v *verifier) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
 	layout := v.run.columns.Find(in)
@@ -24,7 +24,7 @@ func (v *verifier) replay(ctx context.Context, in *source.Input, number int, has
 	})
 }
 
-// A replayer does rows of an input again, for one goroutine.
+// A replayer computes rows of an input again, for one goroutine.
 type replayer struct {
 	*rowHasher
 	in      *source.Input
@@ -51,8 +51,8 @@ func (w *replayer) row(i int, row, offset int64) {
 	if cell := w.columns.Cell(w.in.Workspace, i); len(cell) > 0 {
 		workspace = cell
 	}
-	// While rows are only added up, the run is believed as to what is a link: it
-	// is one if it is no reject.
+	// While sums are only added up, a row that is no reject of the run is taken for a
+	// link, as the run says.
 	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
 	if !s.linked {
 		s.linked, s.rejected = w.refused(i, offset, original, workspace)
@@ -67,8 +67,8 @@ func (w *replayer) row(i int, row, offset int64) {
 	w.file(w.number, row, s)
 }
 
-// refused sums a row as a reject: for what is wrong with it, or else as one whose codes
-// are exhausted. That it may instead be a link, unless it is known to be none.
+// refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
+// whose codes are all taken. In that case the row may be a link instead.
 func (w *replayer) refused(i int, offset int64, original, workspace []byte) (maybe bool, _ parts) {
 	w.cells = w.layout.Append(w.cells[:0], original, w.columns.Cell(w.in.Workspace, i), func(n int) []byte { return w.columns.Cell(w.layout.Carried[n], i) })
 	reason := ""

@@ -11,20 +11,20 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A checker recomputes rows of the mapping for one goroutine, and is what other
-// checkers hash and file with.
+// A checker checks rows of the mapping, for one goroutine. Other checkers use it to hash and
+// to file claims.
 type checker struct {
 	*verifier
 	file     string         // the report
-	csv      bool           // the mapping cannot tell null from empty
+	csv      bool           // the mapping has no null: it is empty
 	defused  bool           // the cells of its rows are as Defuse made them
 	carried  []string       // names of the carried columns
 	sources  map[string]int // numbers of the inputs, by their names in the report
 	claims   *extsort.Writer
-	wanted   *extsort.Writer // nil: the store is not looked at
+	wanted   *extsort.Writer // nil: the store is not compared
 	created  uint64          // sum of links as the run created them
 	filed    *extsort.Writer // nil: the mapping is in order
-	sums     *rowHasher      // nil: the inputs are not replayed
+	sums     *rowHasher      // nil: the inputs are not read again
 	outcomes [outcome.Duplicate + 1]int64
 	digest   report.RowDigest
 	row, old link
@@ -46,8 +46,8 @@ type link struct {
 	code0  []byte // at salt 0, of the run's length
 }
 
-// newChecker returns a checker of rows of a mapping, either as the file has them or from
-// a sortedReader, where what Defuse did is undone. It has no writers.
+// newChecker returns a checker without writers. AsFile says that rows come from the file of
+// the mapping, and not from a sortedReader, where Defuse is undone already.
 func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
 	csv := m.Format == report.CSV
 	return &checker{verifier: v, file: v.run.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.run.inputNumbers(m.Text)}
@@ -120,7 +120,7 @@ func (w *checker) inputOf(name string) int {
 	return -1
 }
 
-// textsOf returns the texts of a row between its number and its outcome.
+// textsOf returns the columns of a row from its workspace to its short URL.
 func textsOf(r *report.MappingRow) [5]*[]byte {
 	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
 }
@@ -150,7 +150,7 @@ func (w *checker) checkRow() {
 	var err error
 	w.canon, err = w.run.profile.Append(w.canon[:0], r.Original)
 	if err != nil {
-		w.found(BadCanonical, "original_url", "a URL that is not refused: "+err.Error(), string(r.Original))
+		w.found(BadCanonical, "original_url", "a URL that is not rejected: "+err.Error(), string(r.Original))
 	} else if !bytes.Equal(w.canon, r.Canonical) {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
@@ -208,8 +208,8 @@ func saltText(salt int) string {
 	return strconv.Itoa(salt)
 }
 
-// checkCode checks code and salt of a link. One that existed before may have a
-// code of another length, and one that no salt gives.
+// checkCode checks code and salt of a link. A link that existed before may have a code of
+// another length, or one that no salt gives.
 func (w *checker) checkCode(r *link) {
 	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
 		return
@@ -249,20 +249,20 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 }
 
-// compareSame compares two rows of one URL as the sort does; 0: it is not sure.
+// compareSame compares two rows of one URL as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
 	c, sure := bytes.Compare(old.Original, r.Original), true
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
 	}
-	if c == 0 && sure && w.run.carry { // otherwise cells that are not in the mapping may have decided
+	if c == 0 && sure && w.run.carry { // otherwise the order may come from cells that the mapping does not have
 		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
 	}
 	return c
 }
 
-// compareCells compares carried cells, null first. It is not sure where CSV does
-// not tell what they were.
+// compareCells compares carried cells, null first. Not sure means that CSV does not tell
+// which is null.
 func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	a, b := old.Carried[i], r.Carried[i]
 	if w.csv && len(a)+len(b) == 0 {

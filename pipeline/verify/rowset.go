@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// A rowSet is a set of row numbers from 1 to records, a bit each, in pages that are
-// made for the first of their rows. So a number of records that somebody made up costs
-// a pointer for each million: at most 192 MiB for the three sets of all inputs together.
-// It is safe for concurrent use.
+// A rowSet is a set of row numbers from 1 to records, with a bit for each. The bits lie in
+// pages, which are made for their first row. A manifest with an absurd number of records thus
+// costs a pointer for each million: at most 192 MiB for the three sets of all inputs
+// together. A rowSet is safe for concurrent use.
 type rowSet struct {
 	records int64
 	pages   []atomic.Pointer[rowPage]
@@ -17,8 +17,8 @@ type rowSet struct {
 const (
 	pageBits = 20
 	pageRows = 1 << pageBits
-	// mostRecords is the most records of an input: the run's own sort has room
-	// for no more.
+	// mostRecords is the most records of all inputs: the sort of a run has no room for
+	// more.
 	mostRecords = 1 << rowBits
 )
 
@@ -28,7 +28,7 @@ func newRowSet(records int64) *rowSet {
 	return &rowSet{records, make([]atomic.Pointer[rowPage], (records+pageRows-1)/pageRows)}
 }
 
-// add adds a row within the range and reports whether it was not there.
+// add adds a row from 1 to records and reports whether it is new.
 func (s *rowSet) add(row int64) bool {
 	i := uint64(row - 1)
 	at := &s.pages[i>>pageBits]
@@ -42,8 +42,8 @@ func (s *rowSet) add(row int64) bool {
 	return (*page)[i%pageRows/64].Or(bit)&bit == 0
 }
 
-// words is the length of a page: of the last, only what the records need, since
-// there may be very many inputs.
+// words is the length of a page. The last one has only what the records need, since there
+// may be very many inputs.
 func (s *rowSet) words(page int) int {
 	return int((min(s.records-int64(page)*pageRows, pageRows) + 63) / 64)
 }

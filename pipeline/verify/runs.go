@@ -26,7 +26,7 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 	at := -1
 	for i, run := range runs {
 		known.byID[run.ID] = run
-		// A run that was undone and then made again has left the same manifest twice.
+		// A run that was undone and made again has the same manifest twice.
 		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
 			at = i
 		}
@@ -45,8 +45,8 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 	return known, nil
 }
 
-// checkRun compares the run of the store with the manifest. It is loaded only if it
-// was killed when its files had their names.
+// checkRun compares the run of the store with the manifest. Its state is loaded if it was
+// killed after its files were in place.
 func (v *verifier) checkRun(run *sink.Run) {
 	v.result.Undone = run.State == sink.Undone
 	if run.State == sink.Loading {
@@ -60,7 +60,7 @@ func (v *verifier) checkRun(run *sink.Run) {
 	}
 }
 
-// timeText is a time of the store in a finding; there it may be one that cannot be told.
+// timeText writes a time of the store; zero: the store has something that is no time.
 func timeText(t time.Time) string {
 	if t.IsZero() {
 		return "no time"
@@ -73,11 +73,10 @@ func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string)
 	v.fault(storeName, int64(id)).wrong(kind, column, expected, found)
 }
 
-// isBefore reports whether a link is known to have been in the store when the run was
-// made. It was if it is the run's own, or that of a run with a lower ID that had finished
-// when this one did: one that was interrupted, be it while it was undone, may have gone
-// on later. If the store does not know the link's run, or does not have this one, only
-// the link's time can tell.
+// isBefore reports whether a link was surely in the store when the run was made. It was, if
+// it is a link of this run, or of a run with a lower ID that was finished by then. (A run
+// that was interrupted, or whose undo was, may have added links later.) If the store does not
+// have the run of the link, or this run, only the time of the link tells.
 func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	asOf, timed := c.run.manifest.AsOf, !l.Created.IsZero()
 	other, known := c.runs.byID[l.Run]
@@ -95,7 +94,7 @@ func (c *storeChecker) isBefore(l *sink.Stored) bool {
 		return true
 	case !known:
 		return timed && !l.Created.After(asOf) && !l.Created.After(run.Started)
-	case run.Finished.IsZero(): // killed when its files had their names
+	case run.Finished.IsZero(): // killed after its files were in place
 		return l.Run < c.runs.ours && finished(run.Started)
 	}
 	return l.Run < c.runs.ours && finished(run.Finished)

@@ -10,8 +10,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
-// A slotChecker goes over the claims, one code after the other. Of the claims on a code,
-// which may be very many, it keeps only the holder and the last line.
+// A slotChecker checks all claims, one code after the other. There may be very many claims on
+// a code; of these it keeps only the holder and the last line of collisions.csv.
 type slotChecker struct {
 	*verifier
 	links  *linkCursor
@@ -40,7 +40,7 @@ func (s *slotChecker) bucket(b *extsort.Bucket) error {
 	return nil
 }
 
-// turn turns to another code.
+// turn begins with another code.
 func (s *slotChecker) turn(group uint32, code []byte) (err error) {
 	s.closeLine()
 	s.known, s.group, s.workspace = true, group, s.groups.name(group)
@@ -90,8 +90,8 @@ func (s *slotChecker) check(c *claim) {
 	}
 }
 
-// before reports whether the URL of a claim should have had the code before its
-// holder.
+// before reports whether the URL of a claim has a better right to the code than its holder,
+// because it sorts first.
 func (s *slotChecker) before(c *claim) bool {
 	return s.holder != nil && s.holder.created && bytes.Compare(s.holder.canonical, c.canonical) > 0
 }
@@ -103,7 +103,7 @@ func (s *slotChecker) shared(row int64) {
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
 	if s.isLine(c) {
-		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line a code", string(c.canonical))
+		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line for each code", string(c.canonical))
 		return
 	}
 	s.closeLine()
@@ -133,8 +133,8 @@ func (s *slotChecker) closeLine() {
 	s.line.row = 0
 }
 
-// checkRefused checks a reject that could not have the code. Its URL must have no
-// link, as far as the claims on its code of salt 0 tell.
+// checkRefused checks a reject that found the code taken. Its URL must have no link, as far
+// as the claims on its code of salt 0 tell.
 func (s *slotChecker) checkRefused(c *claim) {
 	here := s.fault(manifest.RejectsName, c.row)
 	if s.holder == nil && s.wanted != nil {
@@ -148,11 +148,11 @@ func (s *slotChecker) checkRefused(c *claim) {
 	}
 }
 
-// checkOwner checks the owner that a line of collisions.csv names. It is the holder, if
-// the mapping has one. If not, it must at least be a canonical URL that can have the code;
-// whether it has, only the store can tell. Without the store, an owner that can have the
-// code only by a salt that a run with more retries may have tried is listed, but is no
-// fault.
+// checkOwner checks the owner that a line of collisions.csv names. If the mapping has the
+// holder of the code, that is the owner. If not, the owner must be a canonical URL that can
+// have the code; only the store can tell whether it has. Without the store, an owner that
+// gets the code by a salt above those of the run is a doubt: a run with more retries may have
+// made it.
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {

@@ -24,7 +24,7 @@ import (
 //	| nullable workspace, original, code, short URL, each carried cell
 //	| for each fault: text column, text found
 //
-// So of the rows of a URL those that say they are its link come first.
+// So the rows of a URL that are not duplicates come before its duplicates.
 func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []byte {
 	dst = extsort.AppendCell(dst, l.code0)
 	dst = extsort.AppendCell(dst, l.Canonical)
@@ -60,8 +60,8 @@ func compareRows(a, b []byte) int {
 	return cmp.Or(cmp.Compare(isDuplicate(a[0]), isDuplicate(b[0])), cmp.Compare(numberA, numberB))
 }
 
-// sortMapping checks that the mapping is in the order of the input, and returns its
-// rows in that of the sort, so far as the rows tell.
+// sortMapping checks that the mapping is in the order of the input, and returns its rows in
+// the order of the sort, as far as their cells tell.
 func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (rowReader, error) {
 	v.sorted = v.newSorter(compareRows)
 	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
@@ -75,7 +75,8 @@ func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (ro
 	return r, nil
 }
 
-// sort files the rows of a stretch, and checks that each comes after the one before.
+// sort puts the rows of a stretch into the sort, and checks that each comes after the one
+// before.
 func (w *checker) sort(s *stretch) {
 	w.begin(s)
 	faults := s.block.Faults
@@ -104,8 +105,8 @@ const (
 	sortedBytes = 4 << 20
 )
 
-// A sortedReader reads the rows that sort filed. If it checks, it also sees that
-// no row of a URL comes before its link in the order of the sort.
+// A sortedReader reads the rows that were sorted. If checks is true, it also checks that no
+// row of a URL comes before its link in the order of the sort.
 type sortedReader struct {
 	w       *checker // its row is that in hand, its old one the first of the URL
 	checks  bool

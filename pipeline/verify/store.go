@@ -18,23 +18,23 @@ import (
 // storeName stands for the store in findings.
 const storeName = "store"
 
-// storeChecker goes over all links of the store and, beside them, over those that
-// the mapping says are there.
+// A storeChecker moves over all links of the store, and side by side over the links that
+// should be there.
 type storeChecker struct {
 	*verifier
 	runs   *storeRuns
 	wanted *claimCursor // links of the mapping, and codes that must have an owner
 	number int64        // of the link in the store's order, from 1
-	all    bool         // the wanted are all links of the run: what else has its ID is too many
+	all    bool         // the wanted links are all links of the run: any other link with its ID is too many
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
-// the mapping is there as the run put it.
+// the mapping is there as the run stored it.
 //
-// Of links that the run created both sides add up keyed digests. Where the sums
-// agree, so do the links, but for a chance of 2^-64; where they do not, these
-// links of the mapping are sorted too and the store is listed once more. Existing
-// links and owners of codes are sorted in any case.
+// For links that the run created, both sides add up keyed digests. If the sums agree, the
+// links agree, with a chance of 2^-64 to be wrong. If they differ, these links of the mapping
+// are sorted, and the store is listed once more. Existing links and owners of codes are
+// always sorted.
 func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	runs, err := v.findRun(ctx)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		c.same(&c.wanted.claim, l)
 	}
 	if c.all && !found && l.Run == c.runs.ours && c.runs.ours != 0 {
-		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("no link of run ", c.runs.ours, " that its mapping has not as created"), string(l.Code))
+		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
 	}
 	return c.wanted.err
 }
@@ -238,7 +238,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
 		if c.isBefore(l) {
 			c.fault(manifest.CollisionsName, w.row).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
-		} else { // another had the code when the run was made
+		} else { // another URL may have had the code when the run was made
 			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
@@ -269,12 +269,11 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
-// lenient is the profile that keeps what any other keeps: other runs may have had other
-// options.
+// lenient is the profile that rejects least: other runs may have had other options.
 var lenient = canon.Profile{KeepUserinfo: true}
 
-// saltOfAny is the highest salt that is tried to explain a link that only the store
-// has, which a run with more retries may have made.
+// saltOfAny is the highest salt that is tried to explain a link that only the store has. A
+// run with more retries may have made it.
 const saltOfAny = 1000
 
 // A linkChecker checks single links of the store, for one goroutine.
@@ -308,7 +307,7 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if l.Run == c.runs.ours && l.Created.Equal(c.run.manifest.AsOf) {
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
 	} else if l.Run == c.runs.ours {
-		c.created++ // the sums must not agree
+		c.created++ // so that the sums differ
 	}
 	if c.code = c.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
 		return

@@ -14,12 +14,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
-// parts are digests of the parts of a row, under a key that is made anew for each call of Run,
-// so that nobody can forge two that agree.
+// parts are digests of the parts of a row. Each call of Run has a new key for them, so that
+// nobody can forge two parts that agree.
 type parts [4]uint64
 
-// rowSums are what one side, run or input, has of a row. A row of the input that is not
-// refused may be a link or a reject, whose codes are exhausted: then it has both.
+// rowSums are the digests of a row on one side, run or input. An input does not tell whether
+// a row became a link or a reject whose codes are all taken: then it has both.
 type rowSums struct {
 	filed    bool // the side has the row
 	input    bool // the side is the input
@@ -28,8 +28,7 @@ type rowSums struct {
 	rejected parts
 }
 
-// rowBits is the room for the row in a key that begins with the number of its
-// source.
+// rowBits are the bits of the row in a key; those above are the number of its input.
 const rowBits = 43
 
 // A rowHasher sums rows for one goroutine.
@@ -64,8 +63,8 @@ func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 	return parts{s.sum(original), s.sum(workspace), s.sum(carried...)}
 }
 
-// reject sums a reject. The detail counts only of a row that could not be split, if this
-// version worded it: rejectChecker checks the others.
+// reject sums a reject. Its detail counts only if the row could not be split and this version
+// wrote it: rejectChecker checks the others.
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
 	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
 		detail = ""
@@ -101,8 +100,8 @@ func (s *rowHasher) row(l *link) {
 	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
 }
 
-// file files a row or, without a writer, adds it up: then only the parts of what it is,
-// link or reject, count.
+// file puts a row into the sort. Without a writer it adds up the parts of what the row is,
+// link or reject.
 func (s *rowHasher) file(source int, row int64, sum rowSums) {
 	key := uint64(source+1)<<rowBits | uint64(row)
 	if s.writer == nil {
@@ -134,8 +133,8 @@ func decodeSums(rec []byte) (s rowSums) {
 	return s
 }
 
-// refuse returns why a row of the inputs is refused, "" if it is not, and the
-// canonical form in the room of buf.
+// refuse returns why a run rejects a row of the inputs; "": it does not. The canonical form
+// lies in the memory of buf.
 func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail, buf[:0]
@@ -151,7 +150,7 @@ func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, ca
 	return "", "", canonical
 }
 
-// verifyRows compares what was filed of each row by the two sides.
+// verifyRows compares the sums of each row on both sides.
 func (v *verifier) verifyRows(ctx context.Context) error {
 	if err := v.rows.Finish(ctx); err != nil {
 		return err
@@ -182,8 +181,8 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 	return err
 }
 
-// compareSums compares a row of the run with that of the input. Without a mapping
-// only rejects are there to be compared.
+// compareSums compares the sums of a row on both sides. If there is no mapping, only rejects
+// can be compared.
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	number := int(key>>rowBits) - 1
 	row := int64(key & (1<<rowBits - 1))
@@ -203,7 +202,7 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {
-				here.wrong(InputDiffers, column, "as the input has it", "otherwise, in the "+where)
+				here.wrong(InputDiffers, column, "as the input has it", "another value, in the "+where)
 			}
 		}
 	}

@@ -28,19 +28,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says what Run looks at. In every field but Dir, the zero value or a
-// negative number means the default.
+// Config says what Run checks. Dir must be set. In all other fields the zero value, or a
+// negative number, means the default.
 type Config struct {
-	Dir            string         // the output folder of a run
-	ManifestSHA256 string         // the digest that the manifest must have, in hexadecimal; "": any
-	Inputs         []string       // read again and compared row by row; nil: not looked at
+	Dir            string         // the output directory of a run
+	ManifestSHA256 string         // SHA-256 that the manifest must have, in hexadecimal; "": any
+	Inputs         []string       // inputs of the run, which are read again and compared row by row; nil: not compared
 	Source         source.Options // how inputs are read: Stdin, MaxField and TempDir; the rest is in the manifest
-	Store          sink.Store     // must hold every link of the mapping; nil: not looked at
-	Workers        int            // goroutines that recompute rows; 0: as many as processors
-	Memory         int64          // bytes that sorts may hold; what is more goes to TempDir; 0: 256 MiB
-	TempDir        string         // also for Source, if that names none; "": that of the system
-	MaxFindings    int            // most findings that are listed; 0: 1,000
-	Version        string         // of this tool; details of rejects that another version worded are believed
+	Store          sink.Store     // the store of the run, which is compared with the mapping; nil: not compared
+	Workers        int            // goroutines that compute rows again; 0: one for each processor
+	Memory         int64          // bytes that sorts hold; the rest goes to TempDir; 0: 256 MiB
+	TempDir        string         // also for Source, if Source.TempDir is ""; "": the directory of the system
+	MaxFindings    int            // of each list of findings in Result; 0: 1,000
+	Version        string         // of this program; details of rejects from another version are not compared, as it may have other words
 }
 
 const (
@@ -54,18 +54,18 @@ type Result struct {
 	ManifestSHA256 string // of the manifest as it is
 	Rows           int64  // of the mapping
 	Rejects        int64
-	DryRun         bool           // the links that it created are not in the store
-	NoMapping      bool           // the run had too many rejects
-	Undone         bool           // the store says that its links were taken back
-	Findings       []Finding      // the first faults, by file and row
-	Unlisted       int64          // faults beyond Config.MaxFindings
-	Kinds          map[Kind]int64 // how many faults of each kind there are
-	Unexplained    []Finding      // the first findings that are no faults, by file and row
-	// MoreUnexplained are those beyond Config.MaxFindings.
+	DryRun         bool           // it was a dry run: the links that it would have created are not in the store
+	NoMapping      bool           // the run had too many rejects, so that there is no mapping
+	Undone         bool           // the store says that the run was undone
+	Findings       []Finding      // the first problems, by file and row
+	Unlisted       int64          // number of problems beyond Config.MaxFindings
+	Kinds          map[Kind]int64 // number of all problems, by kind
+	Unexplained    []Finding      // the first findings that are no problems, by file and row
+	// MoreUnexplained is the number of those beyond Config.MaxFindings.
 	MoreUnexplained int64
 }
 
-// Failed returns the number of findings that are faults.
+// Failed returns the number of problems.
 func (v *Result) Failed() int64 { return int64(len(v.Findings)) + v.Unlisted }
 
 // A verifier is one call of Run. What is not safe for concurrent use is set before the
@@ -76,34 +76,33 @@ type verifier struct {
 	run        *run
 	books      books
 	unread     []string        // files of the manifest that cannot be read
-	inputs     []string        // paths, one for each of the manifest; nil: they are not replayed
-	other      []bool          // of each input: it can no longer be read as the run read it
+	inputs     []string        // paths, one for each input of the manifest; nil: they are not read again
+	other      []bool          // for each input: it cannot be read any more as the run read it
 	groups     groups          // the workspaces
 	claims     *extsort.Sorter // see claim
 	seed       maphash.Seed    // of all sums
-	rows       *extsort.Sorter // sums of each row, by run and by input; nil: they are only added up
-	runTotal   atomic.Uint64   // the sums of all rows of the run
-	inputTotal atomic.Uint64   // and of the inputs
-	sorted     *extsort.Sorter // rows of a mapping in the order of the input; nil: it is in that of the sort
-	stored     *extsort.Sorter // links and owners that the store must have; nil: it is not looked at
-	created    atomic.Uint64   // sum of the links that the store must have as the run created them
+	rows       *extsort.Sorter // two records for each row of the inputs: the sums of the run and of the input; nil: sums are only added up
+	runTotal   atomic.Uint64   // sum of all rows of the run
+	inputTotal atomic.Uint64   // sum of all rows of the inputs
+	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in the order of the sort
+	stored     *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
+	created    atomic.Uint64   // sum of all links that the run created
 	broken     atomic.Bool     // a file is missing or could not be read to the end
 	mixed      atomic.Bool     // the mapping is not in order
 	result     Result
 }
 
-// Run recomputes everything that the files of a run say and that can be recomputed,
-// and returns what is wrong. A file of the run that is missing or damaged is a finding;
-// a manifest or an input that cannot be read, a failing disk and a failing store are
-// errors. Errors to tell apart: manifest.ErrNotOurs (there is no manifest),
-// source.UsageError (the inputs cannot be those of the run), those of package sink, and
-// the cause of ctx.
+// Run computes everything again that the files of a run say, and returns what does not
+// match. A file of the run that is missing or damaged is a finding. It is an error if the
+// manifest or an input cannot be read, or if the disk or the store fails. Errors to tell
+// apart: manifest.ErrNotOurs (there is no manifest), source.UsageError (the inputs cannot be
+// those of the run), those of package sink, and the cause that ended ctx.
 //
-// It holds a few blocks of rows for each worker, a bit for each row of the inputs, the
-// names of the workspaces, with some 60 bytes of each for each worker, and up to
-// Config.Memory of what it sorts: contested codes; existing links, for the store;
-// a mapping in the order of the input, whole; and of every row some 80 bytes for each
-// side, where run and replayed inputs differ.
+// Run holds in memory a few blocks of rows for each worker, a bit for each row of the
+// inputs, the names of the workspaces (and 60 bytes of each for each worker), and up to
+// Config.Memory of what it sorts. It sorts claims on codes (see claims.go); for the store
+// the existing links; a mapping in the order of the input; and, if the run and its inputs
+// differ, some 80 bytes of every row from both.
 func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -149,7 +148,7 @@ func newVerifier(cfg Config) *verifier {
 	return v
 }
 
-// close gives back what the sorts have on disk.
+// close deletes what the sorts have on disk.
 func (v *verifier) close() error {
 	var errs []error
 	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
@@ -160,9 +159,9 @@ func (v *verifier) close() error {
 	return errors.Join(errs...)
 }
 
-// all does every check once the manifest is understood: each report by itself, side by
-// side, which also files what must be compared in another order; then, one after the
-// other, the inputs, the books, who has which code, and the store.
+// all does every check. The reports are checked side by side. What must be compared in
+// another order is put into a sort meanwhile. Then come, one after the other, the inputs,
+// the counts, the owners of codes, and the store.
 func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	v.run, v.books = run, newBooks(run.manifest.Inputs)
 	if err := v.findInputs(); err != nil {
