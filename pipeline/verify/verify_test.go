@@ -26,6 +26,16 @@ import (
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
+// TestMain has the files of the tests in memory, where there is such a place: hundreds of runs
+// that wait for the disk take most of the time, and what a disk does is not tested here.
+func TestMain(m *testing.M) {
+	const memory = "/dev/shm"
+	if info, err := os.Stat(memory); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
+		os.Setenv("TMPDIR", memory)
+	}
+	os.Exit(m.Run())
+}
+
 func openStore(t testing.TB, dir string) sink.Store {
 	t.Helper()
 	s, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
