@@ -14,12 +14,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/diff"
 	"github.com/spf13/cobra"
 )
 
 type diffOptions struct {
-	audit.DiffConfig
+	diff.Config
 	json   bool
 	memory string
 }
@@ -56,22 +56,22 @@ compare such runs, give their directories.`,
 		Args: usageArgs(cobra.ExactArgs(2), "give two runs or mappings, A and B"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.A, o.B = args[0], args[1]
-			return diff(cmd.Context(), ui, &o)
+			return runDiff(cmd.Context(), ui, &o)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
 	group(f, "Common flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
-	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory `SIZE` to use, %dMiB or more (default: half of the machine's)", audit.LeastDiffMemory>>20))
+	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory `SIZE` to use, %dMiB or more (default: half of the machine's)", diff.LeastMemory>>20))
 	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for what does not fit in memory (default: TMPDIR)")
 	group(f, "Resource flags")
 	return cmd
 }
 
-// diff runs bulk diff.
-func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
-	if o.Memory, err = parseMemory(o.memory, audit.LeastDiffMemory); err != nil {
+// runDiff runs bulk diff.
+func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
+	if o.Memory, err = parseMemory(o.memory, diff.LeastMemory); err != nil {
 		return usage(err)
 	}
 	debug.SetMemoryLimit(o.Memory / 4 * 3) // the batches of Arrow come and go in pieces of 32 MiB
@@ -80,24 +80,24 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	print := printCSV(c)
 	if o.json {
 		j := newJSON(w)
-		print = func(d *audit.Difference) error { return j.Encode(d) }
+		print = func(d *diff.Difference) error { return j.Encode(d) }
 	}
 	o.NoMapping = func(path string) {
 		ui.log.Warn("a run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
-	found := map[audit.Change]int{}
-	err = audit.Diff(ctx, o.DiffConfig, func(d *audit.Difference) error {
+	found := map[diff.Change]int{}
+	err = diff.Runs(ctx, o.Config, func(d *diff.Difference) error {
 		found[d.Change]++
 		return print(d)
 	})
 	c.Flush() // w keeps its error
-	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, audit.ErrNoMapping) {
+	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
 		return usage(err)
 	}
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	words := map[audit.Change][2]string{
+	words := map[diff.Change][2]string{
 		"added": {"link", "added"}, "removed": {"link", "removed"}, "remapped": {"link", "remapped"}, "moved": {"code", "moved"},
 		"outcome": {"outcome", "changed"}, "reject": {"reject", "changed"}, "manifest": {"setting", "changed"},
 	}
@@ -112,9 +112,9 @@ func diff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 }
 
 // printCSV returns a function that writes a difference as a line, after the header.
-func printCSV(c *csv.Writer) func(*audit.Difference) error {
+func printCSV(c *csv.Writer) func(*diff.Difference) error {
 	header := []string{"change", "workspace_id", "canonical_url", "short_code", "source", "row", "field", "a", "b"}
-	return func(d *audit.Difference) error {
+	return func(d *diff.Difference) error {
 		row := ""
 		if d.Row != 0 {
 			row = strconv.FormatInt(d.Row, 10)

@@ -16,7 +16,7 @@ import (
 
 const (
 	readme    = "../../README.md"
-	auditPage = "../../pipeline/audit/README.md"
+	auditPage = "../../pipeline/verify/README.md"
 )
 
 // An example is a command of a page and what it must write to stdout.

@@ -6,12 +6,12 @@ import (
 	"io"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/estimate"
 	"github.com/spf13/cobra"
 )
 
 func estimateCommand(ui *ui) *cobra.Command {
-	var load audit.Load
+	var load estimate.Load
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "estimate --links N",
@@ -29,7 +29,7 @@ first characters of codes are rarer than others: the estimate allows for that.`,
 			if !cmd.Flags().Changed("links") {
 				return usage(errors.New("--links is missing: how many links will be made?"))
 			}
-			return estimate(ui.stdout, load, asJSON)
+			return runEstimate(ui.stdout, load, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -43,16 +43,16 @@ first characters of codes are rarer than others: the estimate allows for that.`,
 	return cmd
 }
 
-// estimate writes a line for each figure, or one JSON object.
-func estimate(w io.Writer, load audit.Load, asJSON bool) error {
-	e, err := audit.Expect(load)
+// runEstimate writes a line for each figure, or one JSON object.
+func runEstimate(w io.Writer, load estimate.Load, asJSON bool) error {
+	e, err := estimate.Collisions(load)
 	if err != nil {
 		return usage(err)
 	}
 	if asJSON {
 		return newJSON(w).Encode(struct {
-			audit.Load
-			audit.Estimate
+			estimate.Load
+			estimate.Figures
 		}{load, e})
 	}
 	_, err = fmt.Fprintf(w, `links                 %d

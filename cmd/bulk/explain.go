@@ -14,13 +14,13 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/audit"
+	"github.com/linkforge/bulk/pipeline/explain"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
 type explainOptions struct {
-	audit.Rules
+	explain.Rules
 	store  storeOptions
 	ask    bool // the store
 	length int
@@ -55,7 +55,7 @@ is shown in quotes, with escapes.`,
 				return usage(err)
 			}
 			o.ask, o.stdin = cmd.Flags().Changed("db"), cmd.InOrStdin()
-			rejected, err := explain(cmd.Context(), ui, &o, args)
+			rejected, err := runExplain(cmd.Context(), ui, &o, args)
 			if err == nil && rejected {
 				err = errRejected
 			}
@@ -97,9 +97,9 @@ func (o *explainOptions) resolve(urls []string) (err error) {
 	return o.Validate()
 }
 
-// explain writes a block of lines for each URL, with an empty line between, or
+// runExplain writes a block of lines for each URL, with an empty line between, or
 // one line of JSON. It reports whether a run would reject one of them.
-func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
+func runExplain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
 	if err := o.resolve(urls); err != nil {
 		return false, usage(err)
 	}
@@ -126,10 +126,10 @@ func explain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rej
 	defer func() { err = errors.Join(w.Flush(), err) }()
 	count := 0
 	err = o.each(urls, func(url []byte) error {
-		e := o.Explain(url, o.salts)
+		e := explain.URL(&o.Rules, url, o.salts)
 		if session != nil && e.Reason == "" {
 			var err error
-			if e.Store, err = o.Ask(ctx, session, e.Canonical); err != nil {
+			if e.Store, err = explain.Ask(ctx, &o.Rules, session, e.Canonical); err != nil {
 				return err
 			}
 		}
@@ -194,7 +194,7 @@ func eachLine(name string, r io.Reader, f func(line []byte) error) error {
 	return nil
 }
 
-func (o *explainOptions) print(w *bufio.Writer, e *audit.Explanation, first bool) error {
+func (o *explainOptions) print(w *bufio.Writer, e *explain.Explanation, first bool) error {
 	if o.json {
 		return newJSON(w).Encode(e)
 	}
@@ -211,7 +211,7 @@ func (o *explainOptions) print(w *bufio.Writer, e *audit.Explanation, first bool
 	return nil // Flush has the error
 }
 
-func printExplanation(line func(name, format string, args ...any), e *audit.Explanation) {
+func printExplanation(line func(name, format string, args ...any), e *explain.Explanation) {
 	line("input", "%s", printable(string(e.Input)))
 	if e.Reason != "" {
 		line("rejected", "%s: %s", e.Reason, e.Detail)
@@ -251,7 +251,7 @@ func printOwner(owner, canonical string) string {
 	return printable(owner)
 }
 
-func printOutcome(s *audit.Standing) string {
+func printOutcome(s *explain.Standing) string {
 	salt := "no salt gives it"
 	if s.Salt != nil {
 		salt = fmt.Sprintf("salt %d", *s.Salt)

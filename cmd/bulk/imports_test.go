@@ -41,8 +41,11 @@ var layers = map[string][]string{
 	"pipeline/settle":        {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":          {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline":               {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
-	"pipeline/audit":         {"canon", "codegen", "pipeline/extsort", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome", "sink"},
-	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/audit", "pipeline/manifest", "pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+	"pipeline/verify":        {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/diff":          {"pipeline/extsort", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome"},
+	"pipeline/explain":       {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
+	"pipeline/estimate":      {"codegen"},
+	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/manifest", "pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
@@ -65,7 +68,7 @@ var drivers = map[string]string{
 	"github.com/schollz":       "cmd/bulk",
 	"github.com/rogpeppe":      "",
 	"pgregory.net/rapid":       "",
-	"github.com/apache/arrow/": "pipeline/intake pipeline/columnar pipeline/source pipeline/report pipeline/audit",
+	"github.com/apache/arrow/": "pipeline/intake pipeline/columnar pipeline/source pipeline/report pipeline/verify",
 }
 
 func TestImports(t *testing.T) {

@@ -16,14 +16,14 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/linkforge/bulk/pipeline/audit"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
 type verifyOptions struct {
-	audit.VerifyConfig
+	verify.Config
 	store          storeOptions
 	json           bool
 	format, memory string
@@ -69,7 +69,7 @@ problem. Two kinds of lines are no problems:
 			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
 			}
-			return verify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
+			return runVerify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
 		},
 	}
 	f := cmd.Flags()
@@ -91,8 +91,8 @@ problem. Two kinds of lines are no problems:
 	return cmd
 }
 
-// verify runs bulk verify; its options are resolved.
-func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
+// runVerify runs bulk verify; its options are resolved.
+func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err error) {
 	if withStore {
 		if o.Store, err = o.store.open(ctx, ui.log); err != nil {
 			return err
@@ -109,7 +109,7 @@ func verify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (err 
 		against = "files and store"
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
-	v, err := audit.Verify(ctx, o.VerifyConfig)
+	v, err := verify.Run(ctx, o.Config)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	if missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
 		return usage(err)
@@ -147,20 +147,20 @@ func (o *verifyOptions) resolve() (err error) {
 
 // verifySummary is the first line.
 type verifySummary struct {
-	Kind           string               `json:"kind"` // "summary"
-	ManifestSHA256 string               `json:"manifest_sha256"`
-	Rows           int64                `json:"rows"`
-	Rejects        int64                `json:"rejects"`
-	Findings       int64                `json:"findings"`
-	Unlisted       int64                `json:"unlisted"`
-	Unexplained    int64                `json:"more_unexplained,omitempty"`
-	DryRun         bool                 `json:"dry_run,omitempty"`
-	NoMapping      bool                 `json:"no_mapping,omitempty"`
-	Undone         bool                 `json:"undone,omitempty"`
-	Kinds          map[audit.Kind]int64 `json:"kinds,omitempty"`
+	Kind           string                `json:"kind"` // "summary"
+	ManifestSHA256 string                `json:"manifest_sha256"`
+	Rows           int64                 `json:"rows"`
+	Rejects        int64                 `json:"rejects"`
+	Findings       int64                 `json:"findings"`
+	Unlisted       int64                 `json:"unlisted"`
+	Unexplained    int64                 `json:"more_unexplained,omitempty"`
+	DryRun         bool                  `json:"dry_run,omitempty"`
+	NoMapping      bool                  `json:"no_mapping,omitempty"`
+	Undone         bool                  `json:"undone,omitempty"`
+	Kinds          map[verify.Kind]int64 `json:"kinds,omitempty"`
 }
 
-func printVerified(w io.Writer, v *audit.Verified, against string, asJSON bool) error {
+func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) error {
 	b := bufio.NewWriter(w)
 	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := slices.Concat(v.Findings, v.Unexplained)

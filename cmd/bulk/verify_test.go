@@ -24,7 +24,7 @@ func TestVerifyLosesStore(t *testing.T) {
 	command(t, exitDone, "run", "a.csv", "--workspace", "w", "--out", "a", "--db", "sqlite:links.db")
 	var o verifyOptions
 	o.Dir, o.MaxFindings, o.Memory, o.Store = "a", 1, 1<<20, lost{}
-	if err := verify(t.Context(), &ui{stdout: io.Discard}, &o, false); exitCode(err) != exitStore {
+	if err := runVerify(t.Context(), &ui{stdout: io.Discard}, &o, false); exitCode(err) != exitStore {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }

@@ -16,8 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -157,6 +159,13 @@ type FileSum struct {
 // (read back as a Text), Text, bool, or integer (read back as an int64).
 type Options map[string]any
 
+// Option returns an option, of a type that UnmarshalJSON reads (Text, bool or int64); the
+// zero value if it is missing or of another type.
+func Option[T Text | bool | int64](o Options, name string) T {
+	value, _ := o[name].(T)
+	return value
+}
+
 // MarshalJSON implements json.Marshaler. Names come in byte order.
 func (o Options) MarshalJSON() ([]byte, error) {
 	values := make(map[string]any, len(o))
@@ -254,6 +263,24 @@ func ReadFile(files fsys.FS, path string) ([]byte, error) {
 	return data, err
 }
 
+// ReadDir reads the manifest of an output directory and returns it with its digest, in
+// hexadecimal. Where there is none the error is ErrNotOurs and fs.ErrNotExist.
+func ReadDir(dir string) (_ *Manifest, sha256Hex string, err error) {
+	path := filepath.Join(dir, Name)
+	data, err := ReadFile(nil, path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		err = fmt.Errorf("%s: %w: %w", dir, ErrNotOurs, err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := Read(data)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return m, digest(data), nil
+}
+
 // SHA256 returns the digest, in hexadecimal, of the manifest in an output directory.
 // Where there is none the error is fs.ErrNotExist.
 func SHA256(files fsys.FS, out string) (string, error) {
@@ -261,8 +288,12 @@ func SHA256(files fsys.FS, out string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return digest(data), nil
+}
+
+func digest(data []byte) string {
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(sum[:])
 }
 
 // marshal is json.Marshal, but leaves the & of a URL alone.

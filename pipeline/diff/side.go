@@ -1,0 +1,192 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// An operand is one of the two that are compared.
+type operand struct {
+	manifest  *manifest.Manifest // nil: a mapping alone
+	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
+	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
+	rejects   manifest.FileSum
+}
+
+// openSide finds out what is at a path.
+func openSide(path string) (*operand, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return &operand{mapping: manifest.FileSum{Name: path}}, isFile(path, info)
+	}
+	s := &operand{}
+	if s.manifest, _, err = manifest.ReadDir(path); err != nil {
+		return nil, err
+	}
+	s.excelSafe = manifest.Option[bool](s.manifest.Options, "excel_safe")
+	for _, file := range s.manifest.Files {
+		name := file.Name
+		file.Name = filepath.Join(path, name)
+		switch name {
+		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
+			s.mapping = file
+		case manifest.RejectsName:
+			s.rejects = file
+		default:
+			continue
+		}
+		info, err := os.Stat(file.Name)
+		if err == nil {
+			err = isFile(file.Name, info)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: a file that its manifest lists: %w", path, err)
+		}
+	}
+	return s, nil
+}
+
+// isFile rejects what cannot be read twice, such as a FIFO, which may not even open.
+func isFile(path string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return &source.UsageError{Input: path, Msg: "is not a regular file: it may have to be read twice"}
+	}
+	return nil
+}
+
+// sameMapping reports whether the manifests show that the mappings have the
+// same rows.
+func sameMapping(a, b *operand) bool {
+	x, y := a.mapping, b.mapping
+	return x.RowDigest != "" && x.RowDigest == y.RowDigest ||
+		x.SHA256 != "" && x.SHA256 == y.SHA256 && a.excelSafe == b.excelSafe
+}
+
+// noMapping reports whether a side has no mapping.
+func (d *differ) noMapping() (bool, error) {
+	var names [2]string
+	for i, side := range d.sides {
+		path := []string{d.cfg.A, d.cfg.B}[i]
+		if side.mapping.Name != "" {
+			names[i] = "mapping"
+			continue
+		}
+		if d.sides[1-i].manifest == nil {
+			return true, fmt.Errorf("%s: %w", path, ErrNoMapping)
+		}
+		if d.cfg.NoMapping != nil {
+			d.cfg.NoMapping(path)
+		}
+	}
+	if names[0] == names[1] {
+		return names[0] == "", nil
+	}
+	return true, d.emit(&Difference{Change: ManifestChanged, Field: "files", A: manifest.Text(names[0]), B: manifest.Text(names[1])})
+}
+
+// ErrNoMapping is the error if a mapping is to be compared with a run that has none.
+var ErrNoMapping = errors.New("the run had too many rejects and has no mapping to compare")
+
+// sameInputs reports whether two runs read the same records from their inputs
+// one by one.
+func sameInputs(a, b *manifest.Manifest) bool {
+	if a == nil || b == nil || len(a.Inputs) == 0 {
+		return false
+	}
+	return slices.EqualFunc(a.Inputs, b.Inputs, func(x, y manifest.Input) bool {
+		return x.SHA256 == y.SHA256 && x.RecordsSHA256 == y.RecordsSHA256 && x.SHA256+x.RecordsSHA256 != ""
+	})
+}
+
+// manifests compares how links were made, by the manifests. Options that only say how files
+// are written, or what is stored, do not count.
+func (d *differ) manifests() error {
+	if d.sides[0].manifest == nil || d.sides[1].manifest == nil {
+		return nil
+	}
+	a, b := settings(d.sides[0].manifest), settings(d.sides[1].manifest)
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if a[name] == b[name] {
+			continue
+		}
+		if err := d.emit(&Difference{Change: ManifestChanged, Field: name, A: manifest.Text(a[name]), B: manifest.Text(b[name])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settings returns, by name, the settings that can change links.
+func settings(m *manifest.Manifest) map[string]string {
+	ignored := []string{"report_format", "report_order", "excel_safe", "base_url", "carry", "dry_run", "max_rejects"}
+	s := map[string]string{
+		"profile": m.Profile, "scheme": m.Scheme.Name,
+		"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
+	}
+	for name, value := range m.Options {
+		if !slices.Contains(ignored, name) {
+			s[name] = fmt.Sprint(value)
+		}
+	}
+	return s
+}
+
+// sources numbers the inputs of a side: those of the manifest as it lists them.
+type sources struct {
+	safe   bool // its file was made safe for spreadsheets
+	ids    map[string]uint32
+	names  []string
+	last   string // as the file has it
+	lastID uint32
+}
+
+// newSources returns the inputs of a side; text is how its file writes a name
+// that may not be UTF-8.
+func (d *differ) newSources(side int, text func(string) string, safe bool) *sources {
+	s := &sources{ids: map[string]uint32{}, safe: safe}
+	if d.sameInputs {
+		for _, input := range d.sides[side].manifest.Inputs {
+			s.number(text(string(input.Name)))
+		}
+	}
+	return s
+}
+
+// id returns the number of a source that the file names.
+func (s *sources) id(name string) uint32 {
+	if name == s.last && len(s.names) > 0 {
+		return s.lastID
+	}
+	s.last = strings.Clone(name) // it may lie in a buffer
+	name = s.last
+	if s.safe {
+		name = string(report.Undefuse([]byte(name)))
+	}
+	s.lastID = s.number(name)
+	return s.lastID
+}
+
+func (s *sources) number(name string) uint32 {
+	id, known := s.ids[name]
+	if !known {
+		id = uint32(len(s.names))
+		s.ids[name] = id
+		s.names = append(s.names, name)
+	}
+	return id
+}

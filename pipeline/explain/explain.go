@@ -1,0 +1,203 @@
+// Package explain shows the way from a URL to its code.
+//
+//   - [URL] shows each step: the rules that changed the URL, its canonical form, what is
+//     hashed, the hash, and the code for each salt that is asked for.
+//   - [Ask] looks up who has the codes of a canonical URL in a store, and says what a run
+//     would do with the URL now.
+//
+// An [Explanation] has all that is needed to compute the same in another language. Steps,
+// reasons and codes come from the packages that a run uses.
+package explain
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Rules decide, together with the store, which code a URL gets.
+type Rules struct {
+	Profile    canon.Profile
+	Scheme     codegen.Scheme
+	Workspace  string
+	MaxRetries int // highest salt; 0 is salt 0 only, unlike in pipeline.Config
+}
+
+// Validate joins all problems of rules that no run can have. The zero value has no scheme and
+// no workspace.
+func (r *Rules) Validate() error {
+	problems := []error{r.Profile.Validate()}
+	if r.Scheme == (codegen.Scheme{}) {
+		problems = append(problems, errors.New("no scheme"))
+	}
+	if err := codegen.CheckWorkspace([]byte(r.Workspace)); err != nil {
+		problems = append(problems, fmt.Errorf("--workspace: %w: %q", err, r.Workspace))
+	}
+	if r.MaxRetries < 0 || r.MaxRetries > codegen.MostRetries {
+		problems = append(problems, fmt.Errorf("--max-retries %d is not within 0 to %d", r.MaxRetries, codegen.MostRetries))
+	}
+	return errors.Join(problems...)
+}
+
+// An Explanation shows how a URL gets its code. Bytes of the input that are not UTF-8 appear
+// in JSON as manifest.Text writes them.
+type Explanation struct {
+	Input     manifest.Text `json:"input"`
+	Trimmed   manifest.Text `json:"trimmed"`
+	Profile   string        `json:"profile"`
+	Reason    string        `json:"reason,omitempty"` // why a run rejects it; then only Detail follows
+	Detail    string        `json:"detail,omitempty"`
+	Steps     []Step        `json:"steps,omitempty"`
+	Canonical string        `json:"canonical,omitempty"`
+	Workspace string        `json:"workspace,omitempty"`
+	Scheme    string        `json:"scheme,omitempty"`
+	Codings   []Coding      `json:"codings,omitempty"` // one for each salt that was asked for
+	Store     *Standing     `json:"store,omitempty"`
+}
+
+// A Step is a rule that changed the URL, and what it made of it.
+type Step struct {
+	Rule string        `json:"rule"`
+	URL  manifest.Text `json:"url"`
+}
+
+// A Coding is the way from a canonical URL and a salt to a code.
+type Coding struct {
+	Salt      int    `json:"salt"`
+	HashInput string `json:"hash_input"`
+	SHA256    string `json:"sha256"`  // hexadecimal
+	Integer   string `json:"integer"` // of its first 16 bytes, big-endian; decimal
+	Digits    string `json:"digits"`  // of the integer in Base58, without leading zeros
+	Code      string `json:"code"`
+}
+
+// URL explains the codes that a URL has with these salts. It does not check its arguments:
+// rules that Validate refuses, and salts below 0, give codes that no run makes.
+func URL(r *Rules, raw []byte, salts []int) *Explanation {
+	e := &Explanation{Input: manifest.Text(raw), Trimmed: manifest.Text(canon.Trim(raw)), Profile: r.Profile.Name()}
+	if len(raw) == 0 { // a run has a reason of its own for this
+		e.Reason, e.Detail = outcome.MissingURL, outcome.MissingURLDetail
+		return e
+	}
+	steps, err := r.Profile.Explain(raw)
+	if reason, ok := errors.AsType[canon.Reason](err); ok {
+		e.Reason, e.Detail = string(reason), canon.Detail(raw, reason)
+		return e
+	}
+	canonical := raw
+	for _, s := range steps {
+		e.Steps = append(e.Steps, Step{s.Rule, manifest.Text(s.After)})
+		canonical = []byte(s.After)
+	}
+	e.Canonical, e.Workspace, e.Scheme = string(canonical), r.Workspace, codegen.Name
+	for _, salt := range salts {
+		e.Codings = append(e.Codings, coding(r, canonical, salt))
+	}
+	return e
+}
+
+func coding(r *Rules, canonical []byte, salt int) Coding {
+	input := codegen.AppendInput(nil, canonical, []byte(r.Workspace), salt)
+	h := codegen.Sum(input)
+	key := h.Key()
+	full, _ := codegen.New(codegen.MaxDigits) // pads; the digits themselves have no leading zeros
+	return Coding{
+		Salt: salt, HashInput: string(input), SHA256: fmt.Sprintf("%x", sha256.Sum256(input)),
+		Integer: new(big.Int).SetBytes(key[:]).String(),
+		Digits:  strings.TrimLeft(string(full.AppendCode(nil, h)), codegen.Alphabet[:1]),
+		Code:    string(r.Scheme.AppendCode(nil, h)),
+	}
+}
+
+// A Standing is how a URL stands in a store.
+type Standing struct {
+	Owners []Owner `json:"owners"` // of the codes of salt 0 to Rules.MaxRetries
+	// What a run would do now: "existing", "created" or, if all codes are taken,
+	// "code_space_exhausted".
+	Outcome string `json:"outcome"`
+	Code    string `json:"code,omitempty"`
+	Salt    *int   `json:"salt,omitempty"`   // nil: none gives the code
+	RunID   *int32 `json:"run_id,omitempty"` // that made the existing link
+}
+
+// An Owner is the URL that has the code of a salt.
+type Owner struct {
+	Salt  int    `json:"salt"`
+	Code  string `json:"code"`
+	Owner string `json:"owner,omitempty"` // canonical URL; "": nobody
+	RunID *int32 `json:"run_id,omitempty"`
+}
+
+// Ask looks up the codes of a canonical URL. Nothing is locked: the answer is true at one
+// moment. The error is that of Validate, or of the session.
+func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) (*Standing, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Standing{}
+	var own sink.Key
+	byCode := map[string][]int{} // short codes of several salts may be the same
+	for salt := range r.MaxRetries + 1 {
+		h := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), salt))
+		if salt == 0 {
+			own = h.Key()
+		}
+		code := string(r.Scheme.AppendCode(nil, h))
+		s.Owners = append(s.Owners, Owner{Salt: salt, Code: code})
+		byCode[code] = append(byCode[code], salt)
+	}
+	probes := make([]sink.Probe, 0, len(byCode))
+	for code := range byCode {
+		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), WantRun: true}
+		if code == s.Owners[0].Code {
+			p.Key, p.Canonical = own, []byte(canonical)
+		}
+		probes = append(probes, p)
+	}
+	slices.SortFunc(probes, func(a, b sink.Probe) int { return bytes.Compare(a.Code, b.Code) })
+	err := session.Lookup(ctx, probes, func(f sink.Found) error {
+		owner, run := string(f.Canonical), f.Run
+		if f.Same {
+			owner = canonical
+			s.Outcome, s.Code, s.RunID = outcome.Existing.String(), string(f.Code), &run
+		}
+		for _, salt := range byCode[string(f.Code)] {
+			s.Owners[salt].Owner, s.Owners[salt].RunID = owner, &run
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	decide(r, s, []byte(canonical))
+	return s, nil
+}
+
+// decide fills in what a run would do.
+func decide(r *Rules, s *Standing, canonical []byte) {
+	if s.Code != "" {
+		most := max(r.MaxRetries, codegen.DefaultRetries) // the link may have been made with more retries
+		if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(s.Code), most); salt >= 0 {
+			s.Salt = &salt
+		}
+		return
+	}
+	for i := range s.Owners {
+		if o := &s.Owners[i]; o.Owner == "" {
+			s.Outcome, s.Code, s.Salt = outcome.Created.String(), o.Code, &o.Salt
+			return
+		}
+	}
+	s.Outcome = outcome.CodeSpaceExhausted
+}

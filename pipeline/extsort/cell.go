@@ -1,0 +1,35 @@
+package extsort
+
+import "encoding/binary"
+
+// AppendCell appends a text to the content of a record: its length as a uvarint, and its
+// bytes. Nil is an empty text. CutCell splits it off again.
+func AppendCell[T string | []byte](dst []byte, cell T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(cell))), cell...)
+}
+
+// CutCell splits off what AppendCell wrote. The results refer to rec.
+func CutCell(rec []byte) (cell, rest []byte) {
+	n, size := binary.Uvarint(rec)
+	end := size + int(n)
+	return rec[size:end:end], rec[end:]
+}
+
+// AppendNullable appends a text that may be null, which is nil: its length + 1 as a
+// uvarint, or 0 for null, and its bytes. CutNullable splits it off again.
+func AppendNullable(dst, cell []byte) []byte {
+	if cell == nil {
+		return append(dst, 0)
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(cell))+1), cell...)
+}
+
+// CutNullable splits off what AppendNullable wrote; nil is null. The results refer to rec.
+func CutNullable(rec []byte) (cell, rest []byte) {
+	n, size := binary.Uvarint(rec)
+	if n == 0 {
+		return nil, rec[size:]
+	}
+	end := size + int(n) - 1
+	return rec[size:end:end], rec[end:]
+}

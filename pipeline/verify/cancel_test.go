@@ -1,0 +1,206 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sqlite"
+)
+
+var errEnough = errors.New("enough")
+
+// storedRun is a run of standard input with collisions and rejects, and what verifies it.
+func storedRun(t *testing.T) (cfg Config, input string) {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := sqlite.Open(context.Background(), filepath.Join(dir, "links.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	var list strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&list, "http://example.com/%d\nftp://example.com/%d\n", i, i)
+	}
+	input = list.String()
+	out := filepath.Join(dir, "out")
+	if _, err := pipeline.Run(context.Background(), pipeline.Config{Workspace: "w", CodeLength: 2, Store: store, Out: out,
+		Inputs: []string{"-"}, Source: source.Options{Stdin: strings.NewReader(input)}}); err != nil {
+		t.Fatal(err)
+	}
+	return Config{Dir: out, Inputs: []string{"-"}, Store: store, Workers: 2, Memory: 1 << 10, TempDir: t.TempDir()}, input
+}
+
+// A scanned store calls a function before it gives a link.
+type scanned struct {
+	sink.Store
+	before func()
+}
+
+func (s *scanned) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.Store.Scan(ctx, func(l *sink.Stored) error {
+		s.before()
+		return visit(l)
+	})
+}
+
+type reader func(p []byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// A call that is cancelled before it begins, while it reads an input, or lists the
+// store, ends with the cause, all its goroutines and no file.
+func TestVerifyCancelled(t *testing.T) {
+	cfg, input := storedRun(t)
+	store, goroutines := cfg.Store, runtime.NumGoroutine()
+	for _, n := range []int{0, 1, 2, 4, 8, 16, 32, 256, 1024} { // calls; the first 25 or so are reads
+		ctx, cancel := context.WithCancelCause(context.Background())
+		calls := -1
+		call := func() {
+			if calls++; calls == n {
+				cancel(errEnough)
+			}
+		}
+		call()
+		text := strings.NewReader(input)
+		cfg.Source.Stdin = reader(func(p []byte) (int, error) {
+			if call(); ctx.Err() != nil { // there is no end to it
+				return copy(p, "http://example.com/\n"), nil
+			}
+			return text.Read(p[:min(len(p), 4<<10)])
+		})
+		cfg.Store = &scanned{store, call}
+		if _, err := Run(ctx, cfg); !errors.Is(err, errEnough) {
+			t.Errorf("cancelled at call %d: %v", n, err)
+		}
+		for range 60_000 {
+			if runtime.NumGoroutine() <= goroutines {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if now := runtime.NumGoroutine(); now > goroutines {
+			t.Fatalf("cancelled at call %d: %d goroutines, %d before", n, now, goroutines)
+		}
+		if left, err := os.ReadDir(cfg.TempDir); err != nil || len(left) > 0 {
+			t.Errorf("cancelled at call %d: temporary files %v, %v", n, left, err)
+		}
+	}
+}
+
+// No part of it goes on to its end, or waits for those that do not go on.
+func TestVerifyPartsCancelled(t *testing.T) {
+	cfg, input := storedRun(t)
+	cfg.Source.Stdin = strings.NewReader(input)
+	v := newVerifier(cfg)
+	defer v.close()
+	one := v.newSorter(compareClaims)
+	defer one.Close()
+	file(one.NewWriter(), v.groups.id([]byte("w")), &claim{})
+	m, _, err := manifest.ReadDir(cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.run, _ = understand(m, v.findings)
+	v.books = newBooks(m.Inputs)
+	if err := errors.Join(v.findInputs(), v.stored.Finish(t.Context()), one.Finish(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	runs := new(storeRuns)
+	for name, part := range map[string]func(context.Context) error{
+		"digests":    v.checkDigests,
+		"mapping":    v.verifyMapping,
+		"collisions": v.verifyCollisions,
+		"rejects":    v.verifyRejects,
+		"inputs":     func(ctx context.Context) error { return v.readInputs(ctx, true) },
+		"rows again": v.fileRun,
+		"store": func(ctx context.Context) error {
+			v.cfg.Store = endless{}
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims)
+			return err
+		},
+		"rest of the store": func(ctx context.Context) error {
+			v.cfg.Store = &ailing{lists: 1}
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: one.Cursor(ctx, 0), v: v}}, v.claims)
+			return err
+		},
+		"store again": func(ctx context.Context) error {
+			v.cfg.Store = &ailing{lists: 1}
+			return v.listAgain(ctx, runs, one, false)
+		},
+	} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(errEnough)
+		if err := part(ctx); !errors.Is(err, errEnough) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An endless store lists links for as long as somebody takes them.
+type endless struct{ sink.Store }
+
+func (endless) Scan(_ context.Context, visit func(*sink.Stored) error) error {
+	for {
+		if err := visit(&sink.Stored{}); err != nil {
+			return err
+		}
+	}
+}
+
+// An ailing store is empty, and fails once it was listed so often.
+type ailing struct {
+	sink.Store
+	lists int
+}
+
+var errAiling = errors.New("the store has failed")
+
+func (*ailing) Runs(context.Context) ([]sink.Run, error) { return nil, nil }
+
+func (s *ailing) Scan(context.Context, func(*sink.Stored) error) error {
+	if s.lists--; s.lists < 0 {
+		return errAiling
+	}
+	return nil
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a store did not list before it failed is not said to be missing.
+func TestVerifyStoreFails(t *testing.T) {
+	for lists := range 2 {
+		v := newVerifier(Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1, MaxFindings: 10})
+		v.run = &run{manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
+		v.run.scheme, _ = codegen.New(10)
+		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
+		v.created.Store(1) // what it lists is not that
+		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
+		w.want(&link{MappingRow: report.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
+		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.faults.kinds[StoreMissing] != int64(lists) {
+			t.Errorf("listed %d times: %v, found %v", lists, err, v.faults.kinds)
+		}
+		if err := v.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"strings"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A claim is what a row says about a code: that it has the code, or that it found it taken.
+// Most links have their code of salt 0 and need no claim. Claims are sorted by workspace and
+// code. The mapping has the links of salt 0 in the same order. So both can be read side by
+// side, and everything about one code is seen at once.
+type claim struct {
+	what      claimKind
+	created   bool // by this run; of holds and needs
+	salt      int
+	row       int64 // of the file that it is from
+	code      []byte
+	canonical []byte // of the URL that claims
+	owner     []byte // of a line; of a link that the store must have, its original URL there
+}
+
+type claimKind byte
+
+const (
+	holds     claimKind = iota // a link that has the code, at a salt above 0, or of another length
+	line                       // a line of collisions.csv
+	needs                      // a link that could not have the code: there must be such a line
+	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused
+	refused                    // a reject for which every code was taken
+)
+
+// subject orders the claims on a code, before URL and salt: first its holder, then lines of
+// collisions.csv and the links that need them, side by side, then rejects. So no claim has to
+// wait for a later one.
+func (k claimKind) subject() byte {
+	switch k {
+	case holds:
+		return 0
+	case line, needs:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// Layout of a claim in the sort: the group is the workspace, the key the first 8
+// bytes of the code; the content, in which lengths and numbers are uvarints,
+//
+//	code length, code | subject | canonical length, canonical | salt | kind | created | row | owner
+func (c *claim) append(dst []byte) []byte {
+	dst = append(extsort.AppendCell(dst, c.code), c.what.subject())
+	dst = binary.AppendUvarint(extsort.AppendCell(dst, c.canonical), uint64(c.salt))
+	dst = append(dst, byte(c.what), byte(btoi(c.created)))
+	return append(binary.AppendUvarint(dst, uint64(c.row)), c.owner...)
+}
+
+// decodeClaim splits the content of a claim, to which the result refers.
+func decodeClaim(rec []byte) (c claim) {
+	c.code, rec = extsort.CutCell(rec)
+	c.canonical, rec = extsort.CutCell(rec[1:])
+	salt, n := binary.Uvarint(rec)
+	c.salt, c.what, c.created = int(salt), claimKind(rec[n]), rec[n+1] == 1
+	row, m := binary.Uvarint(rec[n+2:])
+	c.row, c.owner = int64(row), rec[n+2+m:]
+	return c
+}
+
+func codeKey(code []byte) uint64 {
+	var key [8]byte
+	copy(key[:], code)
+	return binary.BigEndian.Uint64(key[:])
+}
+
+func compareClaims(a, b []byte) int {
+	codeA, restA := extsort.CutCell(a)
+	codeB, restB := extsort.CutCell(b)
+	return cmp.Or(bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
+}
+
+// file files a claim on a code of a workspace.
+func file(w *extsort.Writer, group uint32, c *claim) {
+	rec := c.append(make([]byte, 0, 256)) // on the stack
+	copy(w.Reserve(group, codeKey(c.code), len(rec)), rec)
+}
+
+// claim files a link that does not have its code of salt 0, and the codes that it
+// could not have.
+func (w *checker) claim(r *link) {
+	if bytes.Equal(r.Code, r.code0) {
+		return
+	}
+	c := claim{what: holds, created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
+	group := w.group(r.Workspace)
+	file(w.claims, group, &c)
+	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 {
+		file(w.claims, group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
+	}
+	scheme, err := codegen.New(len(r.Code))
+	if err != nil || r.Salt > w.run.mostSalt {
+		return // a finding already
+	}
+	c.what = needs
+	for c.salt = range max(r.Salt, 0) {
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
+		c.code = w.code
+		file(w.claims, group, &c)
+	}
+}
+
+// verifyClaims compares the claims with the links of salt 0. It does nothing if the mapping
+// is not in order or could not be read, because then these links cannot be found.
+func (v *verifier) verifyClaims(ctx context.Context) error {
+	if err := v.claims.Finish(ctx); err != nil {
+		return err
+	}
+	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
+		return nil
+	}
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	links := &linkCursor{ctx: ctx, w: v.newChecker(m, v.sorted == nil), rows: m.Next}
+	if v.sorted != nil {
+		sorted := v.newSortedReader(ctx, m)
+		defer sorted.rows.Close()
+		links.rows = sorted.Next
+	}
+	s := &slotChecker{verifier: v, links: links}
+	if v.stored != nil {
+		s.wanted = v.stored.NewWriter()
+	}
+	claims := v.claims.Cursor(ctx, 0)
+	defer claims.Close()
+	for claims.Next() {
+		if err := s.claim(claims.Group(), claims.Record()); err != nil {
+			return err
+		}
+	}
+	if claims.Err() == nil {
+		s.closeLine()
+	}
+	return claims.Err()
+}
+
+// A linkCursor moves over the links of the mapping that have their code of salt 0.
+type linkCursor struct {
+	ctx  context.Context
+	w    *checker
+	rows func() (*report.MappingRow, error) // the next of the mapping, in the order of the sort
+	at   *link                              // nil: before the first, or at the end
+	end  bool
+}
+
+// seek moves to the first link that is not before a code, and reports whether it has that
+// code. It skips rows whose code is wrong: they are findings already, and may be anywhere.
+func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
+	for !c.end {
+		if c.at != nil {
+			if d := cmp.Or(strings.Compare(string(c.at.Workspace), workspace), bytes.Compare(c.at.Code, code)); d >= 0 && c.isOwn() {
+				return d == 0, nil
+			}
+		}
+		if err := c.next(); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// isOwn reports whether the link in hand has its code of salt 0, as it says.
+func (c *linkCursor) isOwn() bool {
+	c.w.code = c.w.run.scheme.AppendCode(c.w.code[:0], c.w.hash(c.at.Canonical, c.at.Workspace, 0))
+	return bytes.Equal(c.w.code, c.at.Code)
+}
+
+// next moves to the next link, or to the end.
+func (c *linkCursor) next() error {
+	for c.ctx.Err() == nil {
+		r, err := c.rows()
+		if err != nil {
+			if again, err := unreadable(err); !again {
+				c.at, c.end = nil, true
+				return eof(err)
+			}
+		} else if r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
+			c.at = &c.w.row
+			c.at.MappingRow = *r
+			c.w.resolve(c.at, false)
+			return nil
+		}
+	}
+	return context.Cause(c.ctx)
+}
+
+// A claimCursor moves over sorted claims. It stays at a claim until next is called.
+type claimCursor struct {
+	*extsort.Cursor
+	v     *verifier
+	known bool // there is a claim in hand
+	claim claim
+	group string
+}
+
+// more reports whether there is a claim, which is then in claim and group.
+func (c *claimCursor) more() bool {
+	if !c.known && c.Next() {
+		c.claim, c.group, c.known = decodeClaim(c.Record()), c.v.groups.name(c.Group()), true
+	}
+	return c.known
+}
+
+func (c *claimCursor) next() { c.known = false }
+
+// compare compares the claim in hand with a link, by workspace and code.
+func (c *claimCursor) compare(l *sink.Stored) int {
+	return cmp.Or(strings.Compare(c.group, string(l.Workspace)), bytes.Compare(c.claim.code, l.Code))
+}

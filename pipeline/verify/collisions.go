@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// verifyCollisions checks the order and the codes of collisions.csv, and files
+// its lines for verifyClaims.
+func (v *verifier) verifyCollisions(ctx context.Context) error {
+	r, err := openReport(v, manifest.CollisionsName, report.OpenCollisions)
+	if r == nil || err != nil {
+		return err
+	}
+	defer r.Close()
+	w := &checker{verifier: v, claims: v.claims.NewWriter()}
+	damaged := func(err error) (bool, error) { return v.damaged(manifest.CollisionsName, err) }
+	var before position
+	rows, all, err := eachRow(ctx, r.Next, damaged, func(row int64, c *report.Collision) { before = w.collision(c, row, before) })
+	if all {
+		v.verifyCounts(manifest.CollisionsName, rows, nil)
+	}
+	return err
+}
+
+// A position is where a line of collisions.csv stands in its order.
+type position struct {
+	workspace, code0, canonical []byte
+	salt                        int
+}
+
+func (p *position) compare(o *position) int {
+	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0, o.code0),
+		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt))
+}
+
+// collision checks a line and returns its position.
+func (w *checker) collision(c *report.Collision, row int64, before position) position {
+	here := w.fault(manifest.CollisionsName, row)
+	scheme, err := codegen.New(len(c.Code))
+	if err != nil || c.Salt > w.run.mostSalt {
+		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))
+		return before
+	}
+	workspace := c.Workspace
+	if w.run.excelSafe {
+		if report.IsFormula(workspace) {
+			here.wrong(BadFormula, "workspace_id", string(report.Defuse(workspace)), string(workspace))
+		}
+		workspace = report.Undefuse(workspace)
+	}
+	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
+	if !bytes.Equal(code, c.Code) {
+		here.wrong(BadCode, "code", string(code), string(c.Code))
+	}
+	at := position{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
+	if before.code0 != nil && before.compare(&at) >= 0 {
+		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
+	}
+	file(w.claims, w.group(workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
+	return at
+}

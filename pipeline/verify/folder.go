@@ -1,0 +1,80 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+)
+
+// checkFolder compares an output directory with the list of its files in the manifest, and
+// returns those that cannot be read. Links to files are followed.
+func checkFolder(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
+	known := []string{manifest.Name, manifest.TimingsName}
+	for _, file := range files {
+		known = append(known, file.Name)
+		info, err := os.Stat(filepath.Join(dir, file.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			found.fault(file.Name, 0).wrong(FileMissing, "", "", "")
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			found.fault(file.Name, 0).wrong(Damaged, "", "a file", info.Mode().Type().String())
+		default:
+			continue
+		}
+		unread = append(unread, file.Name)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if !slices.Contains(known, e.Name()) {
+			found.doubt(e.Name(), 0).wrong(FileUnlisted, "", "a file that the manifest lists", "")
+		}
+	}
+	return unread, err
+}
+
+// checkDigests compares the files with their digests in the manifest.
+func (v *verifier) checkDigests(ctx context.Context) error {
+	for _, file := range v.run.manifest.Files {
+		if slices.Contains(v.unread, file.Name) {
+			continue
+		}
+		switch sum, err := digest(ctx, filepath.Join(v.cfg.Dir, file.Name)); {
+		case err != nil:
+			return err
+		case sum != file.SHA256:
+			v.fault(file.Name, 0).wrong(FileSum, "", file.SHA256, sum)
+		}
+	}
+	return nil
+}
+
+func digest(ctx context.Context, path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum, buf := sha256.New(), make([]byte, 1<<20)
+	for {
+		n, err := f.Read(buf)
+		sum.Write(buf[:n])
+		switch {
+		case err == io.EOF:
+			return hex.EncodeToString(sum.Sum(nil)), nil
+		case err != nil:
+			return "", err
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// A run is what the manifest says of how rows were made. It does not change.
+type run struct {
+	manifest  *manifest.Manifest
+	profile   canon.Profile
+	scheme    codegen.Scheme
+	retries   int    // highest salt of a link that the run made
+	mostSalt  int    // highest salt that is tried to explain an older one
+	workspace []byte // of rows without one
+	base      []byte // of short_url; nil: blank
+	excelSafe bool
+	carry     bool
+	dryRun    bool
+	order     report.Order
+	mapping   string       // name of the file; "": there is none
+	noMapping bool         // because the run had too many rejects
+	columns   source.Union // of all inputs, as the run united them
+}
+
+// understand reads from a manifest how rows were made. If ok is false, they cannot be made
+// again.
+func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
+	ok = true
+	bad := func(field string, expected, got any) {
+		found.wrong(BadManifest, field, expected, got)
+		ok = false
+	}
+	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
+	is := func(name string) bool { return manifest.Option[bool](m.Options, name) }
+	r = &run{
+		manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
+		profile: canon.Profile{
+			MaxLength:    int(manifest.Option[int64](m.Options, "max_url_length")),
+			KeepUserinfo: m.Profile == (canon.Profile{KeepUserinfo: true}).Name(),
+		},
+		workspace: []byte(text("workspace")), excelSafe: is("excel_safe"), carry: is("carry"), dryRun: is("dry_run"), order: report.SortOrder,
+	}
+	var err error
+	if r.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
+		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
+	}
+	if order := text("report_order"); order != "" { // earlier versions had only one order
+		if r.order, err = report.ParseOrder(order); err != nil {
+			bad("options.report_order", "sort or input", order)
+		}
+	}
+	if base := text("base_url"); base != "" {
+		r.base = []byte(strings.TrimRight(base, "/") + "/")
+	}
+	r.checkRules(bad)
+	r.readInputs(bad)
+	r.readFiles(text("report_format"), bad)
+	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
+	exceeded := err == nil && limit.Exceeded(m.Counts)
+	if known := r.mapping != "" || r.noMapping; known && exceeded != r.noMapping {
+		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
+	}
+	return r, ok
+}
+
+// checkRules calls bad with what no run writes of profile and scheme.
+func (r *run) checkRules(bad func(field string, expected, got any)) {
+	m := r.manifest
+	if m.Profile != r.profile.Name() {
+		bad("profile", r.profile.Name(), m.Profile)
+	}
+	if r.profile.Validate() != nil {
+		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
+	}
+	if m.Scheme.Name != codegen.Name {
+		bad("scheme.name", codegen.Name, m.Scheme.Name)
+	}
+	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
+		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
+	}
+}
+
+// readInputs unites the columns of the inputs, and calls bad with what no run writes of
+// inputs.
+func (r *run) readInputs(bad func(field string, expected, got any)) {
+	read := int64(0)
+	for i, in := range r.manifest.Inputs {
+		if in.Records < 0 || in.Records > mostRecords-read {
+			bad(fmt.Sprintf("inputs[%d].records", i), "0 to 2^43 of all inputs together", in.Records)
+			continue
+		}
+		read += in.Records
+		if i > 0 && in.Name <= r.manifest.Inputs[i-1].Name {
+			bad(fmt.Sprintf("inputs[%d].name", i), "a name after "+r.manifest.Inputs[i-1].Name, in.Name)
+		}
+		r.columns.Add(texts(in.Columns), func(c int) bool {
+			name := in.Columns[c]
+			return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
+		})
+	}
+}
+
+// readFiles finds the mapping, and calls bad unless the files are those of a run. A run
+// that had too many rejects lists these alone.
+func (r *run) readFiles(format string, bad func(field string, expected, got any)) {
+	var names []string
+	for _, f := range r.manifest.Files {
+		names = append(names, f.Name)
+	}
+	all := []string{report.Format(format).FileName(), manifest.CollisionsName, manifest.RejectsName}
+	_, err := report.ParseFormat(format)
+	switch {
+	case err == nil && slices.Equal(names, all):
+		r.mapping = all[0]
+	case slices.Equal(names, all[2:]):
+		r.noMapping = true
+	default:
+		bad("files", strings.Join(all, " "), strings.Join(names, " "))
+	}
+}
+
+// inputNumbers returns the numbers of the inputs by their names, which a report
+// writes as text gives them.
+func (r *run) inputNumbers(text func(name string) string) map[string]int {
+	numbers := make(map[string]int, len(r.manifest.Inputs))
+	for i, in := range r.manifest.Inputs {
+		numbers[text(string(in.Name))] = i
+	}
+	return numbers
+}
+
+// texts returns the names of columns.
+func texts(names []manifest.Text) []string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = string(name)
+	}
+	return list
+}
+
+// asIs is how rejects.csv writes a name: as its bytes.
+func asIs(name string) string { return name }

@@ -1,0 +1,162 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A stretch is a block of the mapping on its way to a worker, and the row before it; nil:
+// there is none.
+type stretch struct {
+	block  report.MappingBlock
+	before *report.MappingRow
+}
+
+// A rowReader reads rows of the mapping block by block; at the end the error is
+// io.EOF.
+type rowReader interface {
+	Read(b *report.MappingBlock) error
+}
+
+// verifyMapping checks every row of the mapping, in the order of the sort.
+func (v *verifier) verifyMapping(ctx context.Context) error {
+	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	if m == nil || err != nil {
+		return err
+	}
+	defer m.Close()
+	if m.Format.FileName() != v.run.mapping { // the reader goes by the content
+		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
+	}
+	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
+	rows := rowReader(m)
+	if v.run.order == report.InputOrder {
+		sorted, err := v.sortMapping(ctx, m)
+		if err != nil {
+			return err
+		}
+		defer sorted.rows.Close()
+		rows = sorted
+	}
+	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
+	if err != nil {
+		return err
+	}
+	v.countRows(checkers)
+	return nil
+}
+
+// eachStretch lets workers visit all rows, each with a checker that has all writers.
+func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
+	checkers := make([]*checker, v.cfg.Workers)
+	for i := range checkers {
+		w := v.newChecker(m, rows == rowReader(m))
+		w.claims = v.claims.NewWriter()
+		if v.stored != nil {
+			w.wanted = v.stored.NewWriter()
+		}
+		if v.inputs != nil {
+			w.sums = v.newRowHasher()
+		}
+		if v.sorted != nil {
+			w.filed = v.sorted.NewWriter()
+		}
+		checkers[i] = w
+	}
+	err := inBlocks(ctx, len(checkers), func(s *stretch, send func(*stretch) (*stretch, error)) error {
+		return v.readRows(rows, s, send)
+	}, func(worker int, s *stretch) { visit(checkers[worker], s) })
+	return checkers, err
+}
+
+// countRows adds up what the workers have counted and digested.
+func (v *verifier) countRows(checkers []*checker) {
+	counted := map[string]int64{}
+	var digest report.RowDigest
+	for _, w := range checkers {
+		for o, n := range w.outcomes {
+			counted[outcome.Outcome(o).String()] += n
+			v.result.Rows += n
+		}
+		digest.Merge(&w.digest)
+		v.created.Add(w.created)
+		if w.sums != nil {
+			v.runTotal.Add(w.sums.total)
+		}
+	}
+	v.verifyCounts(v.run.mapping, v.result.Rows, counted)
+	if want := v.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
+		v.fault(v.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
+	}
+}
+
+// readRows cuts the mapping into stretches, of which the first goes into s.
+func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*stretch, error)) error {
+	var before *report.MappingRow
+	for {
+		err := rows.Read(&s.block)
+		if err == io.EOF {
+			return nil
+		}
+		damaged := err != nil
+		if damaged {
+			if _, err = v.damaged(v.run.mapping, err); err != nil || s.block.Len() == 0 {
+				return err
+			}
+		}
+		s.before, before = before, lastOf(&s.block)
+		if s, err = send(s); err != nil || damaged {
+			return err
+		}
+	}
+}
+
+// lastOf returns a copy of the last row of a block.
+func lastOf(b *report.MappingBlock) *report.MappingRow {
+	r := new(report.MappingRow)
+	b.Row(b.Len()-1, r)
+	keep(r)
+	return r
+}
+
+// keep copies the cells of a row, which lie in a block.
+func keep(r *report.MappingRow) {
+	r.Source = strings.Clone(r.Source)
+	for _, cell := range textsOf(r) {
+		*cell = bytes.Clone(*cell)
+	}
+	r.Carried = slices.Clone(r.Carried)
+	for i := range r.Carried {
+		r.Carried[i] = bytes.Clone(r.Carried[i])
+	}
+}
+
+// carriedNames returns the names that the carried columns must have.
+func (v *verifier) carriedNames(m *report.MappingReader) []string {
+	if !v.run.carry {
+		return nil
+	}
+	names := report.CarriedNames(report.MappingColumns(), v.run.columns.Carried)
+	for i, name := range names {
+		names[i] = m.Text(name)
+		if v.run.excelSafe && m.Format == report.CSV {
+			names[i] = string(report.Defuse([]byte(name)))
+		}
+	}
+	if m.Format == report.CSV {
+		return names
+	}
+	return report.CarriedNames(report.MappingColumns(), names)
+}
+
+func (v *verifier) checkColumns(file string, got, want []string) {
+	if !slices.Equal(got, want) {
+		v.fault(file, 0).wrong(BadColumns, "", strings.Join(want, ","), strings.Join(got, ","))
+	}
+}

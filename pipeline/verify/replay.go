@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// replay computes all rows of an input again, and adds up or sorts their sums.
+func (v *verifier) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
+	workers := make([]*replayer, in.Workers(v.cfg.Workers))
+	layout := v.run.columns.Find(in)
+	for i := range workers {
+		workers[i] = &replayer{rowHasher: hashers[i], in: in, layout: layout, number: number}
+	}
+	return in.Read(ctx, len(workers), func(worker int, b *source.Batch) error {
+		w := workers[worker]
+		if w.batch(b); w.writer != nil {
+			return w.writer.Err()
+		}
+		return nil
+	})
+}
+
+// A replayer computes rows of an input again, for one goroutine.
+type replayer struct {
+	*rowHasher
+	in      *source.Input
+	layout  source.Layout
+	number  int
+	columns source.Cells
+	cells   [][]byte
+	canon   []byte
+}
+
+func (w *replayer) batch(b *source.Batch) {
+	w.columns.Of(b)
+	for i, row := range b.Rows {
+		w.row(i, row, b.Offsets[i])
+	}
+	for _, e := range b.Errors {
+		w.file(w.number, e.Row, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+	}
+}
+
+func (w *replayer) row(i int, row, offset int64) {
+	original := w.columns.URL(w.in.URLs, i)
+	workspace := w.v.run.workspace
+	if cell := w.columns.Cell(w.in.Workspace, i); len(cell) > 0 {
+		workspace = cell
+	}
+	// While sums are only added up, a row that is no reject of the run is taken for a
+	// link, as the run says.
+	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
+	if !s.linked {
+		s.linked, s.rejected = w.refused(i, offset, original, workspace)
+	}
+	if s.linked {
+		w.cells = w.cells[:0]
+		for _, c := range w.layout.Carried {
+			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
+		}
+		s.link = w.link(w.written(original), w.written(workspace), w.cells)
+	}
+	w.file(w.number, row, s)
+}
+
+// refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
+// whose codes are all taken. In that case the row may be a link instead.
+func (w *replayer) refused(i int, offset int64, original, workspace []byte) (maybe bool, _ parts) {
+	w.cells = w.layout.Append(w.cells[:0], original, w.columns.Cell(w.in.Workspace, i), func(n int) []byte { return w.columns.Cell(w.layout.Carried[n], i) })
+	reason := ""
+	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
+	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
+}

@@ -1,0 +1,283 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"strconv"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A checker checks rows of the mapping, for one goroutine. Other checkers use it to hash and
+// to file claims.
+type checker struct {
+	*verifier
+	file     string         // the report
+	csv      bool           // the mapping has no null: it is empty
+	defused  bool           // the cells of its rows are as Defuse made them
+	carried  []string       // names of the carried columns
+	sources  map[string]int // numbers of the inputs, by their names in the report
+	claims   *extsort.Writer
+	wanted   *extsort.Writer // nil: the store is not compared
+	created  uint64          // sum of links as the run created them
+	filed    *extsort.Writer // nil: the mapping is in order
+	sums     *rowHasher      // nil: the inputs are not read again
+	outcomes [outcome.Duplicate + 1]int64
+	digest   report.RowDigest
+	row, old link
+	canon    []byte
+	code     []byte
+	input    []byte
+	ok       string // the last valid workspace; "": none yet
+
+	grouped   bool // groupName and groupID are those of the last workspace
+	groupName string
+	groupID   uint32
+}
+
+// A link is a row of the mapping with what follows from it.
+type link struct {
+	report.MappingRow
+	known  bool   // there is such a row
+	source int    // number of the input; -1: unknown
+	code0  []byte // at salt 0, of the run's length
+}
+
+// newChecker returns a checker without writers. AsFile says that rows come from the file of
+// the mapping, and not from a sortedReader, where Defuse is undone already.
+func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
+	csv := m.Format == report.CSV
+	return &checker{verifier: v, file: v.run.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.run.inputNumbers(m.Text)}
+}
+
+// check checks the rows of a stretch.
+func (w *checker) check(s *stretch) {
+	w.begin(s)
+	faults := s.block.Faults
+	for i := range s.block.Len() {
+		s.block.Row(i, &w.row.MappingRow)
+		w.derive(&w.row, true)
+		w.outcomes[w.row.Outcome]++
+		w.digest.Add(&w.row.Row)
+		broken := false
+		for ; len(faults) > 0 && faults[0].Row == w.row.Number; faults = faults[1:] {
+			f := faults[0]
+			w.found(Damaged, f.Column, "", f.Found)
+			broken = true
+		}
+		if !broken {
+			w.checkRow()
+		}
+		w.row, w.old = w.old, w.row
+	}
+}
+
+// begin makes the row before a stretch the old one.
+func (w *checker) begin(s *stretch) {
+	w.old.known = false
+	if s.before != nil {
+		w.old.MappingRow = *s.before
+		w.derive(&w.old, false)
+	}
+}
+
+// derive fills in what follows from a row. If it is the row in hand, as it stands in the
+// file, cells that Defuse did not make are findings.
+func (w *checker) derive(l *link, inHand bool) {
+	l.known = true
+	w.resolve(l, inHand)
+	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
+}
+
+// resolve finds the input of a row, and undoes what Defuse did to its cells.
+func (w *checker) resolve(l *link, inHand bool) {
+	undo := func(column string, cell []byte) []byte {
+		if inHand && report.IsFormula(cell) {
+			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
+		}
+		return report.Undefuse(cell)
+	}
+	if w.defused {
+		l.Source = string(undo("source", []byte(l.Source)))
+		for i, cell := range textsOf(&l.MappingRow) {
+			*cell = undo([...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}[i], *cell)
+		}
+		for i, cell := range l.Carried {
+			l.Carried[i] = undo(w.carried[i], cell)
+		}
+	}
+	l.source = w.inputOf(l.Source)
+}
+
+// inputOf returns the number of the input that the report names; -1: it is unknown.
+func (w *checker) inputOf(name string) int {
+	if i, ok := w.sources[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// textsOf returns the columns of a row from its workspace to its short URL.
+func textsOf(r *report.MappingRow) [5]*[]byte {
+	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
+}
+
+func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
+	w.input = codegen.AppendInput(w.input[:0], canonical, workspace, salt)
+	return codegen.Sum(w.input)
+}
+
+// found makes a finding of a cell of the row in hand.
+func (w *checker) found(kind Kind, column, expected, got string) {
+	w.fault(w.file, w.row.Number).wrong(kind, column, expected, got)
+}
+
+func (w *checker) checkRow() {
+	r := &w.row
+	if w.account(r.Source, r.source, r.Row.Row) && w.sums != nil {
+		w.sums.row(r)
+	}
+	if w.ok == "" || string(r.Workspace) != w.ok {
+		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
+			w.found(BadWorkspace, "workspace_id", err.Error(), string(r.Workspace))
+		} else {
+			w.ok = string(r.Workspace)
+		}
+	}
+	var err error
+	w.canon, err = w.run.profile.Append(w.canon[:0], r.Original)
+	if err != nil {
+		w.found(BadCanonical, "original_url", "a URL that is not rejected: "+err.Error(), string(r.Original))
+	} else if !bytes.Equal(w.canon, r.Canonical) {
+		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
+	}
+	w.checkShortURL(r)
+	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
+	w.checkOrder(r, same)
+	if same {
+		w.checkDuplicate(r)
+		return
+	}
+	if r.Outcome == outcome.Duplicate {
+		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
+	}
+	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.Workspace, w.old.Workspace) {
+		w.found(CodeShared, "short_code", "a code of its own", string(r.Code))
+	}
+	w.checkCode(r)
+	w.claim(r)
+	switch {
+	case w.wanted == nil:
+	case r.Outcome == outcome.Created:
+		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r))
+	default:
+		w.want(r)
+	}
+}
+
+func (w *checker) checkShortURL(r *link) {
+	code := r.Code
+	if w.run.base == nil {
+		code = nil
+	}
+	if rest, ok := bytes.CutPrefix(r.ShortURL, w.run.base); !ok || !bytes.Equal(rest, code) {
+		w.found(BadShortURL, "short_url", string(w.run.base)+string(code), string(r.ShortURL))
+	}
+}
+
+// checkDuplicate compares a row with the one before, of the same URL.
+func (w *checker) checkDuplicate(r *link) {
+	if r.Outcome != outcome.Duplicate {
+		w.found(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
+	}
+	if !bytes.Equal(r.Code, w.old.Code) {
+		w.found(BadDuplicate, "short_code", string(w.old.Code), string(r.Code))
+	}
+	if r.Salt != w.old.Salt {
+		w.found(BadDuplicate, "salt", saltText(w.old.Salt), saltText(r.Salt))
+	}
+}
+
+func saltText(salt int) string {
+	if salt < 0 {
+		return ""
+	}
+	return strconv.Itoa(salt)
+}
+
+// checkCode checks code and salt of a link. A link that existed before may have a code of
+// another length, or one that no salt gives.
+func (w *checker) checkCode(r *link) {
+	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
+		return
+	}
+	salt := codegen.SaltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
+	switch created := r.Outcome == outcome.Created; {
+	case created && (r.Salt < 0 || r.Salt > w.run.retries):
+		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
+	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
+		scheme, err := codegen.New(len(r.Code))
+		if created || err != nil {
+			scheme = w.run.scheme
+		}
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
+		w.found(BadCode, "short_code", string(w.code), string(r.Code))
+	case salt != r.Salt:
+		w.found(BadSalt, "salt", saltText(salt), saltText(r.Salt))
+	}
+}
+
+// checkOrder checks that the row in hand comes after the one before.
+func (w *checker) checkOrder(r *link, same bool) {
+	old := &w.old
+	if !old.known || w.run.order == report.InputOrder {
+		return
+	}
+	c := 0
+	if !same {
+		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
+	}
+	if c == 0 {
+		c = w.compareSame(old, r)
+	}
+	if c > 0 {
+		w.mixed.Store(true)
+		w.found(BadOrder, "", "after the row before", string(r.Canonical))
+	}
+}
+
+// compareSame compares two rows of one URL as the sort does; 0: they cannot be compared.
+func (w *checker) compareSame(old, r *link) int {
+	c, sure := bytes.Compare(old.Original, r.Original), true
+	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
+		c, sure = w.compareCells(old, r, i)
+	}
+	if c == 0 && sure && w.run.carry { // otherwise the order may come from cells that the mapping does not have
+		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
+	}
+	return c
+}
+
+// compareCells compares carried cells, null first. Not sure means that CSV does not tell
+// which is null.
+func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
+	a, b := old.Carried[i], r.Carried[i]
+	if w.csv && len(a)+len(b) == 0 {
+		return 0, old.source == r.source && r.source >= 0 && isText(w.run.manifest.Inputs[r.source].Format)
+	}
+	return cmp.Or(cmp.Compare(btoi(a != nil), btoi(b != nil)), bytes.Compare(a, b)), true
+}
+
+// isText reports whether a format is text: then records have byte offsets, and in one
+// input a column is either null in all rows or in none.
+func isText(format string) bool { return format != "parquet" && format != "arrow" }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

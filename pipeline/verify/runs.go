@@ -1,0 +1,105 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/sink"
+)
+
+// storeRuns are the runs of the store.
+type storeRuns struct {
+	byID map[int32]sink.Run
+	ours int32 // the run that left the manifest; 0: the store has none
+}
+
+// findRun returns the runs of the store, and finds the one that left this manifest. That
+// there is none is a finding.
+func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
+	runs, err := v.cfg.Store.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := &storeRuns{byID: make(map[int32]sink.Run, len(runs))}
+	at := -1
+	for i, run := range runs {
+		known.byID[run.ID] = run
+		// A run that was undone and made again has the same manifest twice.
+		if run.ManifestSHA256 == v.result.ManifestSHA256 && (at < 0 || runs[at].State == sink.Undone) {
+			at = i
+		}
+	}
+	switch stored := v.run.mapping != "" && !v.run.dryRun; {
+	case at >= 0 && stored:
+		if known.ours = runs[at].ID; known.ours < 1 {
+			v.wrongRun(StoreRun, known.ours, "run_id", "1 or more", fmt.Sprint(known.ours))
+		}
+		v.checkRun(&runs[at])
+	case at >= 0:
+		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
+	case stored:
+		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
+	}
+	return known, nil
+}
+
+// checkRun compares the run of the store with the manifest. Its state is loaded if it was
+// killed after its files were in place.
+func (v *verifier) checkRun(run *sink.Run) {
+	v.result.Undone = run.State == sink.Undone
+	if run.State == sink.Loading {
+		v.wrongRun(StoreRun, run.ID, "state", "loaded, finished or undone", string(run.State))
+	}
+	if want := v.run.manifest.AsOf; !run.AsOf.Equal(want) {
+		v.wrongRun(StoreRun, run.ID, "as_of", want.String(), timeText(run.AsOf))
+	}
+	if manifest.Counts(run.Counts) != v.run.manifest.Counts {
+		v.wrongRun(BadCount, run.ID, "counts", countsText(v.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
+	}
+}
+
+// timeText writes a time of the store; zero: the store has something that is no time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return t.String()
+}
+
+// wrongRun makes a finding of a column of a run of the store.
+func (v *verifier) wrongRun(kind Kind, id int32, column, expected, found string) {
+	v.fault(storeName, int64(id)).wrong(kind, column, expected, found)
+}
+
+// isBefore reports whether a link was surely in the store when the run was made. It was, if
+// it is a link of this run, or of a run with a lower ID that was finished by then. (A run
+// that was interrupted, or whose undo was, may have added links later.) If the store does not
+// have the run of the link, or this run, only the time of the link tells.
+func (c *storeChecker) isBefore(l *sink.Stored) bool {
+	asOf, timed := c.run.manifest.AsOf, !l.Created.IsZero()
+	other, known := c.runs.byID[l.Run]
+	finished := func(end time.Time) bool {
+		over := other.State == sink.Finished || other.State == sink.Undone
+		return over && !other.Finished.IsZero() && !other.Finished.After(end)
+	}
+	run, ours := c.runs.byID[c.runs.ours]
+	switch {
+	case c.run.dryRun:
+		return timed && l.Created.Before(asOf) && (!known || finished(asOf))
+	case !ours:
+		return timed && !l.Created.After(asOf)
+	case l.Run == c.runs.ours:
+		return true
+	case !known:
+		return timed && !l.Created.After(asOf) && !l.Created.After(run.Started)
+	case run.Finished.IsZero(): // killed after its files were in place
+		return l.Run < c.runs.ours && finished(run.Started)
+	}
+	return l.Run < c.runs.ours && finished(run.Finished)
+}
+
+func countsText(c manifest.Counts) string {
+	return fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected)
+}

@@ -1,0 +1,215 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"unsafe"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// Layout of a row of a mapping that is not in the order of the sort, on its way
+// there: the group is the workspace, the key the first 8 bytes of the code at salt
+// 0; the content, in which text is a length and bytes, nullable text has the length
+// + 1 (0: null), and lengths and numbers are uvarints,
+//
+//	text code at salt 0 | text canonical | outcome, 1 byte | number in the mapping
+//	| salt + 1 | row | text source
+//	| nullable workspace, original, code, short URL, each carried cell
+//	| for each fault: text column, text found
+//
+// So the rows of a URL that are not duplicates come before its duplicates.
+func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []byte {
+	dst = extsort.AppendCell(dst, l.code0)
+	dst = extsort.AppendCell(dst, l.Canonical)
+	dst = append(dst, byte(l.Outcome))
+	dst = binary.AppendUvarint(dst, uint64(l.Number))
+	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
+	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
+	dst = extsort.AppendCell(dst, l.Source)
+	for _, cell := range [...][]byte{l.Workspace, l.Original, l.Code, l.ShortURL} {
+		dst = extsort.AppendNullable(dst, cell)
+	}
+	for _, cell := range l.Carried {
+		dst = extsort.AppendNullable(dst, cell)
+	}
+	for _, f := range faults {
+		dst = extsort.AppendCell(extsort.AppendCell(dst, f.Column), f.Found)
+	}
+	return dst
+}
+
+func compareRows(a, b []byte) int {
+	for range 2 {
+		var textA, textB []byte
+		textA, a = extsort.CutCell(a)
+		textB, b = extsort.CutCell(b)
+		if c := bytes.Compare(textA, textB); c != 0 {
+			return c
+		}
+	}
+	numberA, _ := binary.Uvarint(a[1:])
+	numberB, _ := binary.Uvarint(b[1:])
+	isDuplicate := func(as byte) int { return btoi(outcome.Outcome(as) == outcome.Duplicate) }
+	return cmp.Or(cmp.Compare(isDuplicate(a[0]), isDuplicate(b[0])), cmp.Compare(numberA, numberB))
+}
+
+// sortMapping checks that the mapping is in the order of the input, and returns its rows in
+// the order of the sort, as far as their cells tell.
+func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (*sortedReader, error) {
+	v.sorted = v.newSorter(compareRows)
+	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
+		return nil, err
+	}
+	if err := v.sorted.Finish(ctx); err != nil {
+		return nil, err
+	}
+	r := v.newSortedReader(ctx, m)
+	r.checks = true
+	return r, nil
+}
+
+// sort puts the rows of a stretch into the sort, and checks that each comes after the one
+// before.
+func (w *checker) sort(s *stretch) {
+	w.begin(s)
+	faults := s.block.Faults
+	for i := range s.block.Len() {
+		r := &w.row
+		s.block.Row(i, &r.MappingRow)
+		w.derive(r, true)
+		n := 0
+		for n < len(faults) && faults[n].Row == r.Number {
+			n++
+		}
+		rec := w.appendRow(w.input[:0], r, faults[:n])
+		copy(w.filed.Reserve(w.group(r.Workspace), codeKey(r.code0), len(rec)), rec)
+		w.input, faults = rec, faults[n:]
+		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
+			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
+		}
+		w.row, w.old = w.old, w.row
+	}
+}
+
+// The size of a block that a sortedReader fills: in rows and, past the row with
+// which it is reached, in bytes.
+const (
+	sortedRows  = 1 << 12
+	sortedBytes = 4 << 20
+)
+
+// A sortedReader reads the rows that were sorted. If checks is true, it also checks that no
+// row of a URL comes before its link in the order of the sort.
+type sortedReader struct {
+	w      *checker // its row is that in hand, its old one the first of the URL
+	checks bool
+	rows   *extsort.Cursor
+	group  uint32 // of the old row
+}
+
+func (v *verifier) newSortedReader(ctx context.Context, m *report.MappingReader) *sortedReader {
+	return &sortedReader{w: v.newChecker(m, false), rows: v.sorted.Cursor(ctx, 0)}
+}
+
+// Read implements rowReader.
+func (s *sortedReader) Read(b *report.MappingBlock) error {
+	b.Reset(len(s.w.carried))
+	for size := 0; b.Len() < sortedRows && size < sortedBytes; {
+		rec, err := s.load()
+		if err != nil {
+			if b.Len() > 0 {
+				err = eof(err)
+			}
+			return err
+		}
+		faults := s.decode(rec)
+		b.Append(&s.w.row.MappingRow)
+		b.Faults = append(b.Faults, faults...)
+		if s.checks {
+			s.check(s.rows.Group())
+		}
+		size += len(rec)
+	}
+	return nil
+}
+
+// Next returns the next row as MappingReader.Next does.
+func (s *sortedReader) Next() (*report.MappingRow, error) {
+	rec, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	if faults := s.decode(rec); len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return &s.w.row.MappingRow, nil
+}
+
+// load returns the next record, valid until the next call. At the end the error is
+// io.EOF.
+func (s *sortedReader) load() ([]byte, error) {
+	if s.rows.Last() {
+		keep(&s.w.old.MappingRow)
+	}
+	if !s.rows.Next() {
+		return nil, cmp.Or(s.rows.Err(), io.EOF)
+	}
+	return s.rows.Record(), nil
+}
+
+// decode fills in the row in hand, as appendRow wrote it, and returns its faults.
+func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
+	r := &s.w.row.MappingRow
+	number := func() int {
+		n, size := binary.Uvarint(rec)
+		rec = rec[size:]
+		return int(n)
+	}
+	var source []byte
+	_, rec = extsort.CutCell(rec)
+	r.Canonical, rec = extsort.CutCell(rec)
+	r.Outcome, rec = outcome.Outcome(rec[0]), rec[1:]
+	r.Number = int64(number())
+	r.Salt = number() - 1
+	r.Row.Row = int64(number())
+	source, rec = extsort.CutCell(rec)
+	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
+	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
+		*cell, rec = extsort.CutNullable(rec)
+	}
+	r.Carried = r.Carried[:0]
+	for range s.w.carried {
+		var cell []byte
+		cell, rec = extsort.CutNullable(rec)
+		r.Carried = append(r.Carried, cell)
+	}
+	for len(rec) > 0 {
+		var column, found []byte
+		column, rec = extsort.CutCell(rec)
+		found, rec = extsort.CutCell(rec)
+		faults = append(faults, &report.CellError{File: s.w.run.mapping, Row: r.Number, Column: string(column), Found: string(found)})
+	}
+	return faults
+}
+
+// check compares the row in hand with the link of its URL.
+func (s *sortedReader) check(group uint32) {
+	w := s.w
+	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) {
+		w.row, w.old, s.group = w.old, w.row, group
+		w.old.known = true
+		return
+	}
+	w.resolve(&w.old, false)
+	w.resolve(&w.row, false)
+	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
+		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
+	}
+}

@@ -1,0 +1,207 @@
+package verify
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// parts are digests of the parts of a row. Each call of Run has a new key for them, so that
+// nobody can forge two parts that agree.
+type parts [4]uint64
+
+// rowSums are the digests of a row on one side, run or input. An input does not tell whether
+// a row became a link or a reject whose codes are all taken: then it has both.
+type rowSums struct {
+	filed    bool // the side has the row
+	input    bool // the side is the input
+	linked   bool // it is, or may be, a link
+	link     parts
+	rejected parts
+}
+
+// rowBits are the bits of the row in a key; those above are the number of its input.
+const rowBits = 43
+
+// A rowHasher sums rows for one goroutine.
+type rowHasher struct {
+	v      *verifier
+	writer *extsort.Writer // nil: rows are only added up
+	total  uint64
+	buf    []byte
+}
+
+func (v *verifier) newRowHasher() *rowHasher {
+	s := &rowHasher{v: v}
+	if v.rows != nil {
+		s.writer = v.rows.NewWriter()
+	}
+	return s
+}
+
+func (s *rowHasher) sum(cells ...[]byte) uint64 {
+	s.buf = s.buf[:0]
+	for _, cell := range cells {
+		s.buf = extsort.AppendNullable(s.buf, cell)
+	}
+	return maphash.Bytes(s.v.seed, s.buf)
+}
+
+// link sums a row of the mapping. Its cells are as written returns them.
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
+	if !s.v.run.carry {
+		carried = nil
+	}
+	return parts{s.sum(original), s.sum(workspace), s.sum(carried...)}
+}
+
+// reject sums a reject. Its detail counts only if the row could not be split and this version
+// wrote it: rejectChecker checks the others.
+func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
+	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
+		detail = ""
+	}
+	s.buf = s.buf[:0]
+	blank := true
+	for _, cell := range cells {
+		blank = blank && len(cell) == 0
+		s.buf = extsort.AppendCell(s.buf, cell)
+	}
+	if blank {
+		s.buf = s.buf[:0]
+	}
+	all := maphash.Bytes(s.v.seed, s.buf)
+	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.v.seed, raw), all}
+}
+
+// unsplit reports whether a reason is that of a row without cells.
+func unsplit(reason string) bool {
+	return reason == string(source.MalformedRow) || reason == string(source.FieldTooLong)
+}
+
+// written returns a cell as the mapping gives it back: in CSV there is no null.
+func (s *rowHasher) written(cell []byte) []byte {
+	if cell == nil && s.v.run.mapping == report.CSV.FileName() {
+		return []byte{}
+	}
+	return cell
+}
+
+// row files a row of the mapping.
+func (s *rowHasher) row(l *link) {
+	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
+}
+
+// file puts a row into the sort. Without a writer it adds up the parts of what the row is,
+// link or reject.
+func (s *rowHasher) file(source int, row int64, sum rowSums) {
+	key := uint64(source+1)<<rowBits | uint64(row)
+	if s.writer == nil {
+		all := sum.rejected
+		if sum.linked {
+			all = sum.link
+		}
+		s.buf = append(binary.LittleEndian.AppendUint64(s.buf[:0], key), byte(btoi(sum.linked)))
+		for _, part := range all {
+			s.buf = binary.LittleEndian.AppendUint64(s.buf, part)
+		}
+		s.total += maphash.Bytes(s.v.seed, s.buf)
+		return
+	}
+	rec := s.writer.Reserve(0, key, 2+2*8*len(sum.link))
+	rec[0], rec[1] = byte(btoi(sum.input)), byte(btoi(sum.linked))
+	for i := range sum.link {
+		binary.LittleEndian.PutUint64(rec[2+8*i:], sum.link[i])
+		binary.LittleEndian.PutUint64(rec[2+8*(len(sum.link)+i):], sum.rejected[i])
+	}
+}
+
+func decodeSums(rec []byte) (s rowSums) {
+	s.filed, s.input, s.linked = true, rec[0] == 1, rec[1] == 1
+	for i := range s.link {
+		s.link[i] = binary.LittleEndian.Uint64(rec[2+8*i:])
+		s.rejected[i] = binary.LittleEndian.Uint64(rec[2+8*(len(s.link)+i):])
+	}
+	return s
+}
+
+// refuse returns why a run rejects a row of the inputs; "": it does not. The canonical form
+// lies in the memory of buf.
+func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
+	if len(original) == 0 {
+		return outcome.MissingURL, outcome.MissingURLDetail, buf[:0]
+	}
+	canonical, err := r.profile.Append(buf[:0], original)
+	if err != nil {
+		reason := err.(canon.Reason)
+		return string(reason), canon.Detail(original, reason), canonical
+	}
+	if err := codegen.CheckWorkspace(workspace); err != nil {
+		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace), canonical
+	}
+	return "", "", canonical
+}
+
+// verifyRows compares the sums of each row on both sides.
+func (v *verifier) verifyRows(ctx context.Context) error {
+	if err := v.rows.Finish(ctx); err != nil {
+		return err
+	}
+	if v.broken.Load() {
+		return nil
+	}
+	var run, input rowSums
+	var at uint64
+	rows := v.rows.Cursor(ctx, 0)
+	defer rows.Close()
+	for rows.Next() {
+		if key := rows.Key(); key != at {
+			v.compareSums(at, &run, &input)
+			run, input, at = rowSums{}, rowSums{}, key
+		}
+		if s := decodeSums(rows.Record()); s.input {
+			input = s
+		} else {
+			run = s
+		}
+	}
+	if rows.Err() == nil {
+		v.compareSums(at, &run, &input)
+	}
+	return rows.Err()
+}
+
+// compareSums compares the sums of a row on both sides. If there is no mapping, only rejects
+// can be compared.
+func (v *verifier) compareSums(key uint64, run, input *rowSums) {
+	number := int(key>>rowBits) - 1
+	row := int64(key & (1<<rowBits - 1))
+	if key == 0 || v.other[number] || v.books.repeated[number].has(row) || v.run.mapping == "" && input.linked && !run.filed {
+		return
+	}
+	here := v.fault(string(v.run.manifest.Inputs[number].Name), row)
+	switch {
+	case !run.filed || !input.filed:
+		here.wrong(InputDiffers, "", "a row of the input and of the run", "only one of them")
+	case run.linked && !input.linked:
+		here.wrong(InputDiffers, "", "a reject", "a link")
+	default:
+		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
+		if run.linked {
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns"}, "mapping"
+		}
+		for i, column := range columns {
+			if got[i] != want[i] {
+				here.wrong(InputDiffers, column, "as the input has it", "another value, in the "+where)
+			}
+		}
+	}
+}
