@@ -360,7 +360,7 @@ func (r *run) writeRejects(ctx context.Context, settled *settle.Settlement) (_ m
 	if err != nil {
 		return manifest.FileSum{}, err
 	}
-	w := report.NewRejects(file, r.rows.Columns)
+	w := report.NewRejects(file, r.rows.Names)
 	late := record.NewPlaceSorter(r.sorter(r.budget.rejects, 2))
 	defer func() { err = errors.Join(err, r.meter.close(late)) }()
 	n, err := emit.Rejects(ctx, r.rows, settled, late, w)

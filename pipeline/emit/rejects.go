@@ -49,7 +49,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		r := record.Decode(rec)
 		carried := r.Carried(nil, len(rows.Carried))
 		buf = record.AppendReject(buf[:0], r.Place, &outcome.Reject{Reason: d.Reason, Detail: d.Detail,
-			Cells: rows.List[r.Place.Source].Cells(nil, r.Original, r.WorkspaceCell(workspace), func(c int) []byte { return carried[c] }),
+			Cells: rows.List[r.Place.Source].Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), func(c int) []byte { return carried[c] }),
 		})
 		copy(w.Reserve(0, r.Place.Key(), len(buf)), buf)
 	}

@@ -16,28 +16,20 @@ import (
 // Inputs are the sources of a run in the order of their names, with the columns that all of
 // them together have.
 type Inputs struct {
-	List    []*Input
-	Carried []string // every column that carries no URL and no workspace
-	Columns []string // every column
-	Size    int64    // bytes as they lie; -1: unknown
+	List []*Input
+	source.Union
+	Size int64 // bytes as they lie; -1: unknown
 }
 
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {
 	*source.Input
-	carried []int // for each carried column of the run, its column here, or absent
-	cells   []int // for each column of the run: the number of a carried column of the run, or one of the constants below
-	opened  bool  // it was read, be it in part
+	Layout source.Layout
+	opened bool // it was read, be it in part
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
 }
-
-const (
-	absent    = -1
-	cellOfURL = -2
-	cellOfWS  = -3
-)
 
 // Open opens every input and determines its format, dialect and columns. The caller closes
 // the inputs. Errors are those of source.Open.
@@ -64,7 +56,7 @@ func Open(ctx context.Context, names []string, opts source.Options, log *slog.Lo
 		}
 	}
 	in.unite()
-	if n := len(in.Columns); n > source.MaxColumns {
+	if n := len(in.Names); n > source.MaxColumns {
 		return nil, &source.UsageError{Input: names[len(names)-1], Msg: fmt.Sprintf("with it the inputs have %d columns in all, more than %d: their rejects could not be read back", n, source.MaxColumns)}
 	}
 	return in, nil
@@ -90,74 +82,13 @@ func (in *Inputs) unite() {
 			}
 		}
 	}
-	isCarried := map[string]int{}
-	seen := map[string]bool{}
 	for _, i := range in.List {
-		for c, name := range i.Columns {
-			if !seen[name] {
-				seen[name] = true
-				in.Columns = append(in.Columns, name)
-			}
-			if _, ok := isCarried[name]; !ok && !i.isKey(c) {
-				isCarried[name] = len(in.Carried)
-				in.Carried = append(in.Carried, name)
-			}
-		}
+		in.Add(i.Columns, i.IsKey)
 	}
 	for _, i := range in.List {
-		i.Among = in.Columns
-		at := map[string]int{}
-		for c, name := range i.Columns {
-			at[name] = c
-		}
-		for _, name := range in.Carried {
-			c, ok := at[name]
-			if !ok || i.isKey(c) {
-				c = absent
-			}
-			i.carried = append(i.carried, c)
-		}
-		for _, name := range in.Columns {
-			i.cells = append(i.cells, i.cellOf(at, name, isCarried))
-		}
+		i.Among = in.Names
+		i.Layout = in.Find(i.Input)
 	}
-}
-
-// isKey reports whether column c is one that the URL or the workspace is taken from.
-func (i *Input) isKey(c int) bool { return c == i.Workspace || slices.Contains(i.URLs, c) }
-
-// cellOf returns the entry of cells for a column of the run.
-func (i *Input) cellOf(at map[string]int, name string, carried map[string]int) int {
-	switch c, ok := at[name]; {
-	case !ok:
-		return absent
-	case c == i.URLs[0]:
-		return cellOfURL
-	case c == i.Workspace:
-		return cellOfWS
-	case i.isKey(c):
-		return absent
-	}
-	return carried[name]
-}
-
-// Cells appends the cells that a row of the input has in the columns of the run. The
-// carried ones are asked for by their number in the run.
-func (i *Input) Cells(cells [][]byte, url, workspace []byte, carried func(c int) []byte) [][]byte {
-	for _, from := range i.cells {
-		var cell []byte
-		switch from {
-		case absent:
-		case cellOfURL:
-			cell = url
-		case cellOfWS:
-			cell = workspace
-		default:
-			cell = carried(from)
-		}
-		cells = append(cells, cell)
-	}
-	return cells
 }
 
 // RecordsRead returns how many records were read.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -21,7 +20,7 @@ func (r *Rows) readInput(ctx context.Context, i int, workers []*worker, cfg *Con
 		cfg.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
 		in.progress(cfg)
 		w := workers[n]
-		w.batch(i, b)
+		w.file(i, b)
 		return cmp.Or(w.records.Err(), w.rejects.Err(), r.checkRoom(cfg))
 	})
 	in.progress(cfg)
@@ -69,7 +68,7 @@ type worker struct {
 	reasons    map[string]int64 // rejects by reason
 	cells      [][]byte         // of a reject
 	buf        []byte           // of a record or a reject
-	columns    []*array.Binary  // of the batch in hand
+	batch      source.Cells     // of the batch in hand
 }
 
 func newWorker(rows *Rows, cfg *Config) *worker {
@@ -79,17 +78,15 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 	}
 }
 
-// batch files the rows of a batch of an input, which is known by its number.
-func (w *worker) batch(number int, b *source.Batch) {
+// file files the rows of a batch of an input, which is known by its number.
+func (w *worker) file(number int, b *source.Batch) {
 	in := w.rows.List[number]
-	w.columns = w.columns[:0]
-	for _, column := range b.Record.Columns() {
-		w.columns = append(w.columns, column.(*array.Binary))
-	}
+	w.batch.Of(b)
 	for i := range b.Rows {
 		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
 		if reason, detail := w.row(in, i, at); reason != "" {
-			w.cells = in.Cells(w.cells[:0], w.url(in, i), w.cell(in.Workspace, i), func(c int) []byte { return w.cell(in.carried[c], i) })
+			w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i),
+				func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) })
 			w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 		}
 	}
@@ -109,7 +106,7 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 
 // row files one row, or says why it is rejected.
 func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) {
-	original := w.url(in, i)
+	original := w.batch.URL(in.URLs, i)
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
 	}
@@ -126,8 +123,8 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
 	rec = record.Finish(rec, h, original, flags)
-	for _, c := range in.carried {
-		rec = record.AppendCell(rec, w.cell(c, i))
+	for _, c := range in.Layout.Carried {
+		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
 	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
@@ -135,30 +132,9 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	return "", ""
 }
 
-// cell returns the bytes of a cell; nil for null and for a column that is absent.
-func (w *worker) cell(column, i int) []byte {
-	if column == absent || w.columns[column].IsNull(i) {
-		return nil
-	}
-	cell := w.columns[column].Value(i)
-	if cell == nil {
-		return []byte{}
-	}
-	return cell
-}
-
-func (w *worker) url(in *Input, i int) []byte {
-	for _, c := range in.URLs {
-		if cell := w.cell(c, i); len(cell) > 0 {
-			return cell
-		}
-	}
-	return nil
-}
-
 // workspace returns that of a row, with flags that say what its cell was.
 func (w *worker) workspace(in *Input, i int) ([]byte, record.Flags) {
-	cell := w.cell(in.Workspace, i)
+	cell := w.batch.Cell(in.Workspace, i)
 	switch {
 	case len(cell) > 0:
 		return cell, 0

@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
 )
 
 // An Order is the order of the records of a workspace: by the code of salt 0, canonical
@@ -50,8 +51,8 @@ func (o Order) Compare(a, b []byte) int {
 	}
 	for range o.Carried {
 		var cx, cy []byte
-		cx, x.rest = cutCell(x.rest)
-		cy, y.rest = cutCell(y.rest)
+		cx, x.rest = extsort.CutNullable(x.rest)
+		cy, y.rest = extsort.CutNullable(y.rest)
 		if c := compareCells(cx, cy); c != 0 {
 			return c
 		}

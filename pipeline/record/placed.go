@@ -18,7 +18,7 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 
 // A Placed is a row of a mapping in the order of the input:
 //
-//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as a cell of a record | its record
+//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as a carried cell | its record
 type Placed struct {
 	Workspace uint32
 	Outcome   outcome.Outcome
@@ -33,7 +33,7 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
 	head = append(head, byte(p.Outcome))
 	head = binary.AppendUvarint(head, uint64(p.Salt+1))
-	head = AppendCell(head, p.Code)
+	head = extsort.AppendNullable(head, p.Code)
 	to := w.Reserve(0, place.Key(), len(head)+len(p.Record))
 	copy(to[copy(to, head):], p.Record)
 	return head
@@ -45,22 +45,22 @@ func DecodePlaced(rec []byte) (p Placed) {
 	p.Workspace, p.Outcome = uint32(workspace), outcome.Outcome(rec[n])
 	salt, m := binary.Uvarint(rec[n+1:])
 	p.Salt = int(salt) - 1
-	p.Code, p.Record = cutCell(rec[n+1+m:])
+	p.Code, p.Record = extsort.CutNullable(rec[n+1+m:])
 	return p
 }
 
 // AppendReject encodes what the key of a reject does not tell:
 //
-//	byte offset + 1 uvarint | reason, detail, raw and each cell as a cell of a record
+//	byte offset + 1 uvarint | reason, detail, raw and each cell as a carried cell
 //
 // Source, Row and Offset of the reject do not count: place tells them.
 func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 	dst = binary.AppendUvarint(dst, uint64(place.Offset+1))
-	dst = AppendCell(dst, []byte(rej.Reason))
-	dst = AppendCell(dst, []byte(rej.Detail))
-	dst = AppendCell(dst, rej.Raw)
+	dst = extsort.AppendNullable(dst, []byte(rej.Reason))
+	dst = extsort.AppendNullable(dst, []byte(rej.Detail))
+	dst = extsort.AppendNullable(dst, rej.Raw)
 	for _, cell := range rej.Cells {
-		dst = AppendCell(dst, cell)
+		dst = extsort.AppendNullable(dst, cell)
 	}
 	return dst
 }
@@ -70,13 +70,13 @@ func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 func DecodeReject(key uint64, rec []byte) (Place, *outcome.Reject) {
 	offset, n := binary.Uvarint(rec)
 	place := PlaceOf(key, int64(offset)-1)
-	reason, rest := cutCell(rec[n:])
-	detail, rest := cutCell(rest)
-	raw, rest := cutCell(rest)
+	reason, rest := extsort.CutNullable(rec[n:])
+	detail, rest := extsort.CutNullable(rest)
+	raw, rest := extsort.CutNullable(rest)
 	rej := &outcome.Reject{Row: place.Row, Offset: place.Offset, Reason: string(reason), Detail: string(detail), Raw: raw}
 	for len(rest) > 0 {
 		var cell []byte
-		cell, rest = cutCell(rest)
+		cell, rest = extsort.CutNullable(rest)
 		rej.Cells = append(rej.Cells, cell)
 	}
 	return place, rej

@@ -1,7 +1,7 @@
 // Package record is what the sort holds of a row, and how the stages read it.
 //
 // An accepted row is a record: everything that the mapping, a reject and the store need of
-// it. [Start], [Finish], [AppendCell] and [AppendPlace] make one, in this order; [Decode]
+// it. [Start], [Finish], extsort.AppendNullable and [AppendPlace] make one, in this order; [Decode]
 // reads it. Its group in the sort is the number of its workspace ([Workspaces]), its key
 // and its order are those of [Order]. Equal URLs come together there: [URLs] walks over
 // them.
@@ -16,13 +16,14 @@ import (
 	"math/bits"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
 )
 
 // A Record is an accepted row. Its slices refer to the bytes of the sort:
 //
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
-//	| each carried cell: length + 1 uvarint (0: null), bytes
+//	| each carried cell as of extsort.AppendNullable
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
 // The last two numbers are little-endian and without the zero bytes at their end; their
@@ -63,7 +64,7 @@ func StartedCanonical(rec []byte) []byte { return rec[headSize:] }
 
 // Finish fills in the head of a record that ends with the canonical URL, and appends the
 // original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
-// appends the carried cells, and then the place.
+// appends the carried cells (extsort.AppendNullable), and then the place.
 func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 	canonical := rec[headSize:]
 	binary.BigEndian.PutUint64(rec, h.Hi)
@@ -74,24 +75,6 @@ func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 	}
 	rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
 	return append(rec, original...)
-}
-
-// AppendCell appends a carried cell; nil is null.
-func AppendCell(rec, cell []byte) []byte {
-	if cell == nil {
-		return append(rec, 0)
-	}
-	return append(binary.AppendUvarint(rec, uint64(len(cell))+1), cell...)
-}
-
-// cutCell splits off the first cell; nil is null.
-func cutCell(rest []byte) (cell, after []byte) {
-	n, size := binary.Uvarint(rest)
-	if n == 0 {
-		return nil, rest[size:]
-	}
-	end := size + int(n) - 1
-	return rest[size:end:end], rest[end:]
 }
 
 // AppendPlace appends where the row comes from, which ends the record.
@@ -166,7 +149,7 @@ func (r *Record) Carried(cells [][]byte, n int) [][]byte {
 	rest := r.rest
 	for range n {
 		var cell []byte
-		cell, rest = cutCell(rest)
+		cell, rest = extsort.CutNullable(rest)
 		cells = append(cells, cell)
 	}
 	return cells

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
@@ -23,7 +24,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset}
 		rec := Finish(append(Start(nil), canonical...), h, original, NoWorkspace)
-		rec = AppendPlace(AppendCell(AppendCell(rec, a), b), at)
+		rec = AppendPlace(extsort.AppendNullable(extsort.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
 		cells := got.Carried(nil, 2)
 		if codegen.FromKey(Key(rec)) != h || !bytes.Equal(got.Canonical, canonical) || !bytes.Equal(got.Original, original) || got.flags&NoWorkspace == 0 ||
