@@ -36,7 +36,7 @@
 //	config.go   what a run is told (Config), and what is wrong with it
 //	run.go      the steps of a run (Run), and of one attempt to store and write
 //	retry.go    when an attempt is made again
-//	resume.go   whose the output directory is, and which unfinished run is resumed
+//	resume.go   which run the output directory belongs to, and which unfinished run is resumed
 //	output.go   the files of an attempt, the manifest, the books
 //	paths.go    inputs and stores that lie where the output goes
 //	budget.go   how Config.Memory is divided

@@ -41,7 +41,7 @@ func nameInputs(cfg *Config) ([]string, error) {
 }
 
 // apartAsText refuses names that differ, but not as text, which the columns of a
-// mapping in Parquet or Arrow are: nobody could tell whose row is whose.
+// mapping in Parquet or Arrow are: it could not be told from which input a row is.
 func apartAsText(names []string) error {
 	named := make(map[string]string, len(names))
 	for _, name := range names {

@@ -229,8 +229,8 @@ func (e *emitter) write(ctx context.Context, order <-chan *piece, loads chan<- *
 	}
 }
 
-// writeCollisions writes who has each of the lower codes of a link, and returns how many
-// those are.
+// writeCollisions writes the owner of each of the lower codes of a link, and returns how
+// many codes those are.
 func (e *emitter) writeCollisions(d *settle.Decision) (n int64, err error) {
 	c := report.Collision{Workspace: e.rows.Workspaces.Name(d.URL.Workspace), Canonical: d.URL.Canonical}
 	for lower := range e.settled.Lower(d) {

@@ -25,9 +25,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
-// The names of the files that a run leaves beside the mapping, whose name is that of its
-// format after mapping. A run that had too many rejects leaves neither mapping nor
-// collisions.
+// The names of the files that a run leaves beside the mapping, which is mapping.csv, .parquet
+// or .arrow. A run that had too many rejects leaves neither mapping nor collisions.
 const (
 	Name           = "manifest.json"
 	TimingsName    = "timings.json"

@@ -1,3 +1,6 @@
+// Package outdir is the output directory of a run: it is claimed before the inputs are read,
+// written under another name, and renamed whole at the end ([Dir]). So it holds the old
+// output, or none, or the new one, at any moment.
 package outdir
 
 import (
@@ -22,16 +25,15 @@ var (
 
 const filesName = "files" // of the directory inside the partial one
 
-// A Dir is the output of one run. It is written under another name beside
-// its own and takes its name whole: whoever looks finds the old output, or none,
-// or the new one. Beside NAME lies, as long as its run goes on,
+// A Dir is the output of one run. As long as the run is at work it is written beside its
+// name:
 //
 //	.NAME.partial/           locked by the process
-//	.NAME.partial/run.json   the mark: whose it is (see Own); at the end last-N.json
+//	.NAME.partial/run.json   the mark: which run it belongs to (see Own); at the end last-N.json
 //	.NAME.partial/files/     becomes NAME
 //
-// The lock dies with the process, so what a killed run left is known. The same
-// run goes on with it; another is refused.
+// The lock dies with the process, so what a killed run left can be told from a run at work.
+// The same run resumes there. Another run is refused.
 type Dir struct {
 	fs        fsys.FS
 	out       string // as the user named it, for messages
@@ -41,7 +43,7 @@ type Dir struct {
 	overwrite bool
 
 	around fsys.File // the directory that target lies in
-	held   fsys.File // the locked partial directory; nil when nothing of ours is there any more
+	held   fsys.File // the locked partial directory; nil once it is renamed or removed
 	mine   bool      // it belongs to this run, which may remove it
 	marked bool      // it has a mark
 	made   bool      // inner is there, made by this claim
@@ -175,8 +177,8 @@ func (f *Dir) openLocked() (_ fsys.File, err error) {
 	return h, nil
 }
 
-// prepare checks what lies under the final name and finds out whose the partial
-// directory is.
+// prepare checks what lies under the final name, and finds out which run the partial
+// directory belongs to.
 func (f *Dir) prepare(opts ClaimOptions) error {
 	if err := f.owned(); err != nil {
 		return err
@@ -210,8 +212,8 @@ func (f *Dir) prepare(opts ClaimOptions) error {
 	return nil
 }
 
-// clear removes what a killed run left, but for its mark, if that counts. The partial
-// directory itself stays: its lock keeps others away.
+// clear removes what a killed run left, except a mark that counts. The partial directory
+// itself stays: its lock keeps other runs away.
 func (f *Dir) clear() error {
 	entries, err := f.entries()
 	for _, e := range entries {

@@ -227,7 +227,7 @@ func (w *File) settled() error {
 	return w.err
 }
 
-// discard closes the file, whose content nobody wants any more.
+// discard closes the file, which will be removed.
 func (w *File) discard() error {
 	w.closed = true
 	w.await()

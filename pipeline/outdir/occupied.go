@@ -85,8 +85,8 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	return nil
 }
 
-// litter reports whether a file has the name of one that a desktop puts into a directory that
-// somebody looks into, or that a program puts beside a file while it is open there.
+// litter reports whether a file has the name of a file that a desktop puts into a directory
+// on display, or that a program puts beside a file while it is open.
 func litter(name string) bool {
 	switch name {
 	case ".DS_Store", "Thumbs.db", "desktop.ini", ".directory":
@@ -96,8 +96,8 @@ func litter(name string) bool {
 		strings.HasPrefix(name, ".~lock.") && strings.HasSuffix(name, "#")
 }
 
-// owned checks that the partial directory belongs to this user: another one could change the
-// output. Some file systems give all files to one user, so a new file tells who it must be.
+// owned checks that the partial directory belongs to this user: another user could change the
+// output. Some file systems give all files to one user, so a new file tells which user that is.
 func (f *Dir) owned() error {
 	info, err := f.held.Stat()
 	if err != nil || userOf(info) == uint32(os.Geteuid()) {

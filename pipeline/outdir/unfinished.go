@@ -13,17 +13,17 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// The mark says whose a partial directory is: the manifest of its run as far as it
-// is known, first without what only reading the inputs tells, then with it.
-// Outside of the partial directory there is none.
+// The mark says which run a partial directory belongs to. It is the manifest of the run as
+// far as it is known: what the run was given, and the digests of the inputs once they are
+// read. The output has no mark.
 const markName = "run.json"
 
 const lastPrefix = "last-"
 
 // lastName is the name that the mark gets just before the files become the output. It has
-// the inode number of their directory: if that directory is gone, or another one lies in its
-// place (the old output, for which it was exchanged), the files did become the output,
-// and the run that was killed then left nothing to finish here.
+// the inode number of their directory. If that directory is gone, or another one lies in its
+// place (the old output, for which it was exchanged), the files did become the output. The
+// run that was killed then left nothing to finish here.
 func lastName(files fs.FileInfo) string {
 	return fmt.Sprintf("%s%d.json", lastPrefix, files.Sys().(*syscall.Stat_t).Ino)
 }
@@ -49,8 +49,8 @@ func (f *Dir) readMark() error {
 }
 
 // lookLast looks for a mark that has its last name. If the files became the output, the
-// partial directory is nobody's any more and this run's to remove; otherwise the mark gets its
-// first name back.
+// partial directory belongs to no run any more, and this run may remove it. Otherwise the
+// mark gets its first name back.
 func (f *Dir) lookLast() error {
 	entries, err := f.entries()
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package report writes what a run leaves behind, one directory renamed whole
-// ([Dir]): the mapping (CSV, Parquet or Arrow), rejects.csv, collisions.csv,
-// manifest.json and timings.json; and reads it back.
+// Package report writes the files of a run: the mapping (CSV, Parquet or Arrow), rejects.csv
+// and collisions.csv. A [Mapping] is written by blocks, which any number of goroutines fill.
+// [RowDigest] is the digest of its rows, whatever their format and order.
 //
-// Everything but timings.json is a function of the inputs, the content of the
-// store, the options that can change a result, and as_of: no clock, no worker
-// count, no memory size reaches it. Parquet row groups and Arrow batches have a
-// constant number of rows (fewer only where their cells reach 32 MiB).
+// The bytes depend on the rows and the options alone, not on the clock, the workers or the
+// memory. Row groups of Parquet and batches of Arrow have a constant number of rows (fewer
+// only where their cells reach 32 MiB).
 package report
 
 import (
@@ -51,7 +50,7 @@ type Block interface {
 	Append(r *Row)
 }
 
-// A Collision tells who holds a code that a link of salt > 0 could not have.
+// A Collision tells the owner of a code that a link of salt > 0 could not have.
 type Collision struct {
 	Workspace []byte
 	Canonical []byte // of the link

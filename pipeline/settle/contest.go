@@ -74,8 +74,8 @@ func (s *settling) code0(rec []byte) string {
 	return string(s.cfg.Order.AppendCode0(buf[:0], rec))
 }
 
-// Holders implements assign.Holders: the store's owners, then URLs of the batch that nobody
-// contested so far.
+// Holders implements assign.Holders: the store's owners, then URLs of the
+// batch that have their code without a contest so far.
 func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
 	s.contested += slotCost * int64(len(slots))
 	if err := s.tooContested(); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
-// findLowerOwners finds out, for every link of the batch with a salt above 0, who has each
-// of the lower codes once the batch is stored: a link of the store, one of the batch that
-// contested it, or one that nobody contested. Where codes are nearly used up, links have
+// findLowerOwners finds out, for every link of the batch with a salt above 0, which URL has
+// each of the lower codes once the batch is stored: one of the store, one of the batch that
+// contested the code, or one of the batch that has it without a contest. Where codes are nearly used up, links have
 // very many of them in common, so the codes of each link are not kept.
 func (s *settling) findLowerOwners(ctx context.Context) error {
 	owner := s.made.lower
@@ -54,7 +54,7 @@ type Lower struct {
 	Owner []byte // canonical URL; nil: nobody is known to hold it
 }
 
-// Lower yields who has each of the lower codes of a link with a salt above 0.
+// Lower yields the owner of each of the lower codes of a link with a salt above 0.
 func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
 		for salt, slot := range s.lowerSlots(d) {

@@ -209,7 +209,7 @@ func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
 }
 
 // findContests hands every new URL whose code another URL wants or has to the contest. With
-// more, the next bucket may go on with the last slot.
+// more, the last slot may continue in the next bucket.
 func (v *visit) findContests(more bool) {
 	for first, end := range record.URLs(v.records) {
 		rows := int64(end - first)
