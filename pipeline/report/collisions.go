@@ -2,7 +2,7 @@ package report
 
 import "io"
 
-func collisionColumns() []string {
+func CollisionColumns() []string {
 	return []string{"workspace_id", "canonical_url", "salt", "code", "owner"}
 }
 
@@ -12,7 +12,7 @@ type Collisions struct{ csvWriter }
 // NewCollisions returns a writer for collisions. Nothing is written before the
 // first 64 KiB or Close.
 func NewCollisions(w io.Writer, excelSafe bool) *Collisions {
-	return &Collisions{newCSVWriter(w, excelSafe, collisionColumns())}
+	return &Collisions{newCSVWriter(w, excelSafe, CollisionColumns())}
 }
 
 // Append writes a collision.
@@ -33,7 +33,7 @@ type CollisionsReader struct {
 
 // OpenCollisions opens a collisions file. The caller closes the reader.
 func OpenCollisions(path string) (*CollisionsReader, error) {
-	csv, err := openCSV(path, collisionColumns())
+	csv, err := openCSV(path, CollisionColumns())
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (in *Input) openArrow(file bool) error {
 	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
 			if err := open(); err != nil {
-				return &inputError{0, err}
+				return &ReadError{Err: err}
 			}
 		}
 		return rd.readTables(1, in.recordBatches(r, fields))

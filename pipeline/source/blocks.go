@@ -22,7 +22,7 @@ func (in *Input) openLines(start int, newLines func() *lines) {
 		w := in.src
 		w.lines.Store(true)
 		if err := w.look(start); err != nil {
-			return &inputError{0, err}
+			return &ReadError{Err: err}
 		}
 		w.pos = min(w.pos+start, len(w.buf))
 		w.share(r.workers)
@@ -139,7 +139,7 @@ func (l *lines) finish(w *window, b *batcher) error {
 	}
 	w.records, w.need = b.base+b.n, 2*(len(w.buf)-w.pos)
 	if w.err != nil && !w.eof() {
-		err := &inputError{w.records, w.err}
+		err := &ReadError{After: w.records, Err: w.err}
 		b.cancel(err) // others may wait for the window
 		return err
 	}

@@ -68,11 +68,11 @@ func parquetLeaves(c *parquet.Column) (leaves []*parquet.Column, skipped []strin
 func (in *Input) readParquet(r *reading) error {
 	f, size, err := in.parquet()
 	if err != nil {
-		return &inputError{0, err}
+		return &ReadError{Err: err}
 	}
 	leaves, _ := parquetLeaves(f.Root())
 	if len(leaves) != len(in.Columns) {
-		return &inputError{0, errors.New("the columns changed after it was opened")}
+		return &ReadError{Err: errors.New("the columns changed after it was opened")}
 	}
 	halves := parquetHalves(f)
 	groups, n := f.RowGroups(), 0

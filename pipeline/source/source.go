@@ -106,6 +106,7 @@ type Options struct {
 	WorkspaceColumn string    // name, or 1-based number; "": none
 	UniqueNames     bool      // the two columns are named as in Input.Columns, never as in the header; not for a run
 	FirstURL        bool      // if two cells of a rejects row may hold its URL, the first does, as in earlier versions
+	NoDigest        bool      // Input.SHA256 is not needed, and not computed
 	KnownAs         string    // the name whose extension tells a list of URLs from CSV; "": that of the input; not for a run
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
@@ -113,6 +114,8 @@ type Options struct {
 	Stdin           io.Reader // of "-". It is not closed; one call of its Read may still be waiting after the context is cancelled
 	FS              fsys.FS   // of the files; nil: that of the system
 	TempDir         string    // for copies of streams that need random access; "": that of the system
+
+	report bool // see OpenReport
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -225,8 +228,12 @@ func (in *Input) Size() int64 { return in.size }
 
 // SHA256 is the digest of the bytes as they lie, after Read; where Cut, that of
 // the records read: SHA-256 over each record's cells or raw line, each with its
-// length before it.
+// length before it. With Options.NoDigest it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
+
+// Header returns the names of Columns as they are in the input, of which some may be
+// equal. It belongs to the Input.
+func (in *Input) Header() []string { return in.header }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }

@@ -101,7 +101,7 @@ type tables struct {
 	open []*table               // one for each tableWorkers workers; nil: none yet
 	next func() (*table, error) // opens the one that follows; nil: there is none
 	rows int64                  // of all that were opened
-	err  *inputError            // the first in the input
+	err  *ReadError             // the first in the input
 }
 
 // readTables reads the tables that next opens one after the other, until it
@@ -168,7 +168,7 @@ func (s *tables) choose(worker int) *table {
 	}
 	for i := range s.open {
 		t := s.open[(mine+i)%len(s.open)]
-		if t != nil && t.left.Load() > 0 && (s.err == nil || t.first <= s.err.after) {
+		if t != nil && t.left.Load() > 0 && (s.err == nil || t.first <= s.err.After) {
 			return t
 		}
 	}
@@ -178,8 +178,8 @@ func (s *tables) choose(worker int) *table {
 // failed notes what is wrong with a table after so many records.
 func (s *tables) failed(t *table, after int64, err error) {
 	s.next = nil
-	if s.err == nil || after < s.err.after {
-		s.err = &inputError{after, fmt.Errorf("%s: %w", t.name, err)}
+	if s.err == nil || after < s.err.After {
+		s.err = &ReadError{After: after, Err: fmt.Errorf("%s: %w", t.name, err)}
 	}
 }
 
