@@ -137,10 +137,9 @@ func readRejects(path string) (columns []string, rejects []outcome.Reject, ok bo
 		return nil, nil, false
 	}
 	defer r.Close()
-	for {
-		rej, err := r.Next()
+	for rej, err := range r.Rows() {
 		if err != nil {
-			return r.Columns, rejects, err == io.EOF
+			return nil, nil, false
 		}
 		c := *rej
 		c.Raw, c.Cells = bytes.Clone(rej.Raw), slices.Clone(rej.Cells)
@@ -149,6 +148,7 @@ func readRejects(path string) (columns []string, rejects []outcome.Reject, ok bo
 		}
 		rejects = append(rejects, c)
 	}
+	return r.Columns, rejects, true
 }
 
 func readCollisions(path string, safe bool) (collisions []report.Collision, ok bool) {
@@ -157,12 +157,12 @@ func readCollisions(path string, safe bool) (collisions []report.Collision, ok b
 		return nil, false
 	}
 	defer r.Close()
-	for {
-		c, err := r.Next()
+	for c, err := range r.Rows() {
 		if err != nil {
-			return collisions, err == io.EOF
+			return nil, false
 		}
 		collisions = append(collisions, report.Collision{Workspace: bytes.Clone(c.Workspace), Canonical: bytes.Clone(c.Canonical),
 			Salt: c.Salt, Code: bytes.Clone(c.Code), Owner: bytes.Clone(c.Owner)})
 	}
+	return collisions, true
 }

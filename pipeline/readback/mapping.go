@@ -2,6 +2,7 @@ package readback
 
 import (
 	"context"
+	"iter"
 	"math"
 	"unsafe"
 
@@ -66,6 +67,9 @@ func (m *Mapping) Next() (*Row, error) {
 	}
 	return &m.row, nil
 }
+
+// Rows yields the rows that Next returns, until io.EOF or an error that ends the reading.
+func (m *Mapping) Rows() iter.Seq2[*Row, error] { return rowsOf(m.Next) }
 
 // The columns of a mapping that are not text.
 const (

@@ -201,6 +201,19 @@ func (f *file) next() (int, error) {
 	return f.at - 1, nil
 }
 
+// rowsOf yields what next returns, until the end, an error that ends the reading, or the
+// end of the loop.
+func rowsOf[T any](next func() (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			row, err := next()
+			if _, cell := err.(*CellError); err == io.EOF || !yield(row, err) || err != nil && !cell {
+				return
+			}
+		}
+	}
+}
+
 // undefuse undoes report.Defuse in a cell of column c, if that was done to the report.
 func (f *file) undefuse(row int64, c int, cell []byte) []byte {
 	if !f.opts.ExcelSafe || len(cell) == 0 {

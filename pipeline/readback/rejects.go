@@ -3,6 +3,7 @@ package readback
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -31,8 +32,10 @@ func OpenRejects(ctx context.Context, path string, opts Options) (*Rejects, erro
 	return &Rejects{Columns: f.columns[lead:last], file: f}, nil
 }
 
-// Next returns the next reject, valid until the one after: null cells are empty.
-func (r *Rejects) Next() (*outcome.Reject, error) {
+// Rows yields the rejects, each valid until the one after, until an error ends the reading.
+func (r *Rejects) Rows() iter.Seq2[*outcome.Reject, error] { return rowsOf(r.read) }
+
+func (r *Rejects) read() (*outcome.Reject, error) {
 	i, err := r.next()
 	if err != nil {
 		return nil, err
@@ -68,9 +71,11 @@ func OpenCollisions(ctx context.Context, path string, opts Options) (*Collisions
 	return &Collisions{file: f}, nil
 }
 
-// Next returns the next line, valid until the one after; of a code that nobody holds the
-// owner is nil.
-func (r *Collisions) Next() (*report.Collision, error) {
+// Rows yields the lines, each valid until the one after, until an error ends the reading.
+// Of a code that nobody holds the owner is nil.
+func (r *Collisions) Rows() iter.Seq2[*report.Collision, error] { return rowsOf(r.read) }
+
+func (r *Collisions) read() (*report.Collision, error) {
 	i, err := r.next()
 	if err != nil {
 		return nil, err
