@@ -18,10 +18,10 @@ import (
 
 // readAll reads a mapping back. It is an error of this package, or all rows as
 // long as they are few.
-func readAll(t *testing.T, path string) (rows []readback.Row, m *readback.Mapping, err error) {
+func readAll(t *testing.T, path string) (rows []readback.MappingRow, m *readback.Mapping, err error) {
 	if m, err = open(path); err == nil {
 		defer m.Close()
-		var row *readback.Row
+		var row *readback.MappingRow
 		for row, err = m.Next(); err == nil && len(rows) < 10_000; row, err = m.Next() {
 			rows = append(rows, cloned(row))
 		}
@@ -37,7 +37,7 @@ func readAll(t *testing.T, path string) (rows []readback.Row, m *readback.Mappin
 	return rows, m, err
 }
 
-func cloned(r *readback.Row) readback.Row {
+func cloned(r *readback.MappingRow) readback.MappingRow {
 	c := *r
 	c.Source = string([]byte(r.Source))
 	for _, cell := range []*[]byte{&c.Workspace, &c.Original, &c.Canonical, &c.Code} {

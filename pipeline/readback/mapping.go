@@ -11,8 +11,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A Row is a row of a mapping. Null is nil, but CSV has no null: there it is empty.
-type Row struct {
+// A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty.
+type MappingRow struct {
 	report.Row
 	Number   int64  // in the mapping, from 1
 	ShortURL []byte // nil: null, or blank in CSV
@@ -23,7 +23,7 @@ type Mapping struct {
 	Format  report.Format
 	Carried []string // names of the carried columns
 	*file
-	row Row
+	row MappingRow
 }
 
 // OpenMapping opens a mapping, whose format shows in its first bytes. The caller closes
@@ -57,7 +57,7 @@ func (m *Mapping) Read(b *Block) error {
 }
 
 // Next returns the next row, valid until the one after.
-func (m *Mapping) Next() (*Row, error) {
+func (m *Mapping) Next() (*MappingRow, error) {
 	i, err := m.next()
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (m *Mapping) Next() (*Row, error) {
 }
 
 // Rows yields the rows that Next returns, until io.EOF or an error that ends the reading.
-func (m *Mapping) Rows() iter.Seq2[*Row, error] { return rowsOf(m.Next) }
+func (m *Mapping) Rows() iter.Seq2[*MappingRow, error] { return rowsOf(m.Next) }
 
 // The columns of a mapping that are not text.
 const (
@@ -81,7 +81,7 @@ const (
 // Row fills in row i, from 0, of a block of a mapping, and returns its cells that no run
 // writes, of which r has meaningless values. What r has lies in the block and is valid
 // until that is read into again.
-func (b *Block) Row(i int, r *Row) (faults []*CellError) {
+func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	fault := func(c int) { faults = append(faults, b.fault(i, c)) }
 	var source, noText []byte
 	texts := [...]*[]byte{&source, &noText, &r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}

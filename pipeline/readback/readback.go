@@ -14,7 +14,6 @@ package readback
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,14 +42,11 @@ const (
 type Options struct {
 	// ExcelSafe undoes report.Defuse in a mapping in CSV, and in collisions.
 	ExcelSafe bool
-	// Unsafe is called for each cell that ExcelSafe finds to be a formula still, be it the
-	// name of a column (row 0), with its row from 1. It may be nil. Block.Row calls it too,
-	// so that it must be safe for as many goroutines as call that.
+	// Unsafe is called for each cell that is a formula in spite of ExcelSafe, with its row
+	// from 1, or 0 for the name of a column, before that can be read; nil: they do not
+	// matter.
 	Unsafe func(row int64, column, cell string)
-	// Digest has SHA256 computed.
-	Digest bool
-	// FS opens the file; nil: the file system of the system.
-	FS fsys.FS
+	FS     fsys.FS // of the file; nil: that of the system
 }
 
 // A CellError is a cell that no run writes, such as a row number that is no number.
@@ -97,7 +93,7 @@ type file struct {
 
 // open opens a report whose first columns are to be own.
 func open(ctx context.Context, path string, own []string, opts Options) (*file, error) {
-	in, err := source.OpenReport(ctx, path, source.Options{BatchRows: batchRows, MaxField: mostField, NoDigest: !opts.Digest, FS: opts.FS})
+	in, err := source.OpenReport(ctx, path, source.Options{BatchRows: batchRows, MaxField: mostField, FS: opts.FS})
 	if err != nil {
 		return nil, damage(path, err)
 	}
@@ -116,7 +112,8 @@ func open(ctx context.Context, path string, own []string, opts Options) (*file, 
 		return nil, errors.Join(&DamageError{File: path, Err: err}, in.Close())
 	}
 	for i, name := range f.columns {
-		f.columns[i] = string(f.undefuse(0, i, []byte(name)))
+		f.unsafe(0, i, []byte(name))
+		f.columns[i] = string(f.undefuse([]byte(name)))
 	}
 	f.pull, f.stop = iter.Pull2(func(yield func(*source.Batch, error) bool) {
 		err := in.Read(ctx, 1, func(_ int, b *source.Batch) error {
@@ -154,13 +151,6 @@ func (f *file) Close() error {
 	return f.in.Close()
 }
 
-// SHA256 returns the digest of the file in hexadecimal, if Options.Digest asked for it,
-// once a method has returned io.EOF.
-func (f *file) SHA256() string {
-	sum := f.in.SHA256()
-	return hex.EncodeToString(sum[:])
-}
-
 // load makes b the next batch, which is valid until the one after.
 func (f *file) load(b *Block) error {
 	if f.err != nil {
@@ -184,6 +174,11 @@ func (f *file) load(b *Block) error {
 	f.rows += int64(b.rows)
 	for _, column := range batch.Record.Columns() {
 		b.columns = append(b.columns, column.(*array.Binary))
+	}
+	for i := 0; f.opts.Unsafe != nil && i < b.rows; i++ {
+		for c := range b.columns {
+			f.unsafe(b.first+int64(i), c, b.cell(i, c))
+		}
 	}
 	return nil
 }
@@ -214,13 +209,17 @@ func rowsOf[T any](next func() (T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// undefuse undoes report.Defuse in a cell of column c, if that was done to the report.
-func (f *file) undefuse(row int64, c int, cell []byte) []byte {
-	if !f.opts.ExcelSafe || len(cell) == 0 {
-		return cell
-	}
-	if f.opts.Unsafe != nil && report.IsFormula(cell) {
+// unsafe calls Options.Unsafe for a cell of column c, if it must be.
+func (f *file) unsafe(row int64, c int, cell []byte) {
+	if f.opts.ExcelSafe && f.opts.Unsafe != nil && report.IsFormula(cell) {
 		f.opts.Unsafe(row, f.columns[c], string(cell))
+	}
+}
+
+// undefuse undoes report.Defuse in a cell, if that was done to the report.
+func (f *file) undefuse(cell []byte) []byte {
+	if !f.opts.ExcelSafe {
+		return cell
 	}
 	return report.Undefuse(cell)
 }
@@ -269,7 +268,7 @@ func (b *Block) cell(i, c int) []byte {
 }
 
 // text returns a cell with what ExcelSafe undoes.
-func (b *Block) text(i, c int) []byte { return b.file.undefuse(b.first+int64(i), c, b.cell(i, c)) }
+func (b *Block) text(i, c int) []byte { return b.file.undefuse(b.cell(i, c)) }
 
 // number reads a cell as report writes numbers: in digits, without leading zeros.
 // Nothing at all is blank, if that is negative.

@@ -3,8 +3,6 @@ package readback_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +110,8 @@ func open(path string) (*readback.Mapping, error) {
 }
 
 // asRead returns a row as a format gives it back.
-func asRead(f report.Format, r report.Row, number int64) readback.Row {
-	got := readback.Row{Row: r, Number: number, ShortURL: []byte("https://sho.rt/" + string(r.Code))}
+func asRead(f report.Format, r report.Row, number int64) readback.MappingRow {
+	got := readback.MappingRow{Row: r, Number: number, ShortURL: []byte("https://sho.rt/" + string(r.Code))}
 	got.Carried = slices.Clone(r.Carried)
 	cells := []*[]byte{&got.Original}
 	for i := range got.Carried {
@@ -142,9 +140,8 @@ func TestMapping(t *testing.T) {
 		for _, format := range formats() {
 			t.Run(fmt.Sprintf("%s,safe=%t", format, safe), func(t *testing.T) {
 				opts := report.MappingOptions{Carried: []string{"note", "=b,\"c\r"}, BaseURL: "https://sho.rt", ExcelSafe: safe}
-				data := mapping(t, format, opts, rows, 999)
-				path := write(t, "mapping.txt", data)
-				read := readback.Options{ExcelSafe: safe, Digest: safe, Unsafe: func(row int64, column, cell string) {
+				path := write(t, "mapping.txt", mapping(t, format, opts, rows, 999))
+				read := readback.Options{ExcelSafe: safe, Unsafe: func(row int64, column, cell string) {
 					t.Errorf("row %d: %s: %q is not safe", row, column, cell)
 				}}
 				both := [2]*readback.Mapping{}
@@ -159,7 +156,7 @@ func TestMapping(t *testing.T) {
 					}
 				}
 				blocks := [2]readback.Block{}
-				var row readback.Row
+				var row readback.MappingRow
 				at, of := 0, 0
 				for i, r := range rows {
 					want := asRead(format, r, int64(i+1))
@@ -184,10 +181,6 @@ func TestMapping(t *testing.T) {
 				if err := both[1].Read(&blocks[0]); err != io.EOF {
 					t.Errorf("after the last block: %v", err)
 				}
-				sum := sha256.Sum256(data)
-				if got := both[0].SHA256(); safe && got != hex.EncodeToString(sum[:]) || !safe && strings.Trim(got, "0") != "" {
-					t.Errorf("digest %s", got)
-				}
 			})
 		}
 	}
@@ -199,21 +192,23 @@ const header = "source,row,workspace_id,original_url,canonical_url,short_code,sh
 func TestDamage(t *testing.T) {
 	head, row := header+"\n", "a,1,w,o,c,s,,created,0\n"
 	for text, want := range map[string]string{
-		"":                           "is empty",
-		"\xff\xfes\x00":              "is utf-16le",
-		"\x1f\x8b":                   "its gzip ends too early",
-		"source,row,workspace_id\n":  "its column 4 is not named original_url",
-		"\xef\xbb\xbf" + head:        "its column 1 is not named source",
-		"\"source":                   "the first line is no header: the quote of field 1 is never closed",
-		head + row + "a,1\n":         "row 2: 2 fields where there should be 9",
-		head + `"a`:                  "row 1: the quote of field 1 is never closed",
-		head + `a"b",1` + "\n":       "row 1: quote inside unquoted field 1",
-		head + row + `"a"b,1` + "\n": "row 2: text after the closing quote of field 1",
-		head + row + strings.Replace(row, ",1,", ",01,", 1):         `row 2: column row: "01" is not a valid value`,
-		head + row + strings.Replace(row, ",1,", ",,", 1):           `row 2: column row: "" is not a valid value`,
-		head + row + strings.Replace(row, "created", "creates", 1):  `row 2: column outcome: "creates" is not a valid value`,
-		head + row + strings.Replace(row, ",0\n", ",-1\n", 1):       `row 2: column salt: "-1" is not a valid value`,
-		head + row + strings.Replace(row, ",0\n", ",9876543210", 1): `row 2: column salt: "9876543210" is not a valid value`,
+		"":                            "is empty",
+		"\xff\xfes\x00":               "is utf-16le",
+		"\x1f\x8b":                    "its gzip ends too early",
+		"source,row,workspace_id\n":   "its column 4 is not named original_url",
+		"\xef\xbb\xbf" + head:         "its column 1 is not named source",
+		"\"source":                    "the first line is no header: the quote of field 1 is never closed",
+		head + row + "a,1\n":          "row 2: 2 fields where there should be 9",
+		head + row + row[:9]:          "row 2: 5 fields where there should be 9",
+		head + row + row[:len(row)-1]: "row 2: the file ends within it",
+		head + `"a`:                   "row 1: the quote of field 1 is never closed",
+		head + `a"b",1` + "\n":        "row 1: quote inside unquoted field 1",
+		head + row + `"a"b,1` + "\n":  "row 2: text after the closing quote of field 1",
+		head + row + strings.Replace(row, ",1,", ",01,", 1):           `row 2: column row: "01" is not a valid value`,
+		head + row + strings.Replace(row, ",1,", ",,", 1):             `row 2: column row: "" is not a valid value`,
+		head + row + strings.Replace(row, "created", "creates", 1):    `row 2: column outcome: "creates" is not a valid value`,
+		head + row + strings.Replace(row, ",0\n", ",-1\n", 1):         `row 2: column salt: "-1" is not a valid value`,
+		head + row + strings.Replace(row, ",0\n", ",9876543210\n", 1): `row 2: column salt: "9876543210" is not a valid value`,
 		"PAR1PAR1":       "mapping: the file is too short to be whole",
 		"ARROW1\x00\x00": "mapping: the file is too short to be whole",
 	} {

@@ -64,7 +64,7 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.NoDigest), block))
+	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.report), block))
 	return nil
 }
 

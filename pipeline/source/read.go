@@ -44,7 +44,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	}
 	in.src.ctx = ctx
 	in.drain = sync.OnceValue(in.src.drain)
-	if in.direct() && !in.opts.NoDigest {
+	if in.direct() && !in.opts.report {
 		go in.drain()
 	}
 	if in.Limit > 0 {
@@ -132,7 +132,7 @@ func (in *Input) finish() error {
 		return nil
 	}
 	var err error
-	if !in.direct() || !in.opts.NoDigest {
+	if !in.direct() || !in.opts.report {
 		err = in.drain()
 	}
 	if err == nil && in.info != nil {

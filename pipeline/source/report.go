@@ -11,11 +11,11 @@ const reportColumns = 16
 
 // OpenReport opens a file that a run wrote as Open opens an input, but detects only its
 // format: Parquet, an Arrow file, or else CSV in UTF-8 with a header, the delimiter comma
-// and the double quote. Its cells may have NUL bytes, and it is not compressed. No
-// column is taken for that of the URLs. Of the options BatchRows, MaxField, NoDigest and FS
-// count.
+// and the double quote. Its cells may have NUL bytes, each line ends, and it is not
+// compressed. No column is taken for that of the URLs, and no digest is computed. Of the
+// options BatchRows, MaxField and FS count.
 func OpenReport(ctx context.Context, name string, opts Options) (*Input, error) {
-	return Open(ctx, name, Options{BatchRows: opts.BatchRows, MaxField: opts.MaxField, NoDigest: opts.NoDigest, FS: opts.FS, report: true})
+	return Open(ctx, name, Options{BatchRows: opts.BatchRows, MaxField: opts.MaxField, FS: opts.FS, report: true})
 }
 
 // openReport finds the columns of a report in CSV by its header.
@@ -44,6 +44,6 @@ func (in *Input) openReport(w *window) error {
 	}
 	in.Format = "csv"
 	in.nameColumns(texts(s.fields))
-	in.openLines(end, func() *lines { return &lines{splitter: newReport(), ncols: s.count} })
+	in.openLines(end, func() *lines { return &lines{splitter: newReport(), ncols: s.count, whole: true} })
 	return nil
 }

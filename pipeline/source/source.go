@@ -106,7 +106,6 @@ type Options struct {
 	WorkspaceColumn string    // name, or 1-based number; "": none
 	UniqueNames     bool      // the two columns are named as in Input.Columns, never as in the header; not for a run
 	FirstURL        bool      // if two cells of a rejects row may hold its URL, the first does, as in earlier versions
-	NoDigest        bool      // Input.SHA256 is not needed, and not computed
 	KnownAs         string    // the name whose extension tells a list of URLs from CSV; "": that of the input; not for a run
 	MaxField        int       // bytes; 0: 1 MiB
 	BatchRows       int       // most records in a batch; 0: 32768
@@ -228,7 +227,7 @@ func (in *Input) Size() int64 { return in.size }
 
 // SHA256 is the digest of the bytes as they lie, after Read; where Cut, that of
 // the records read: SHA-256 over each record's cells or raw line, each with its
-// length before it. With Options.NoDigest it is zero.
+// length before it. Of a report it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
 
 // Header returns the names of Columns as they are in the input, of which some may be
