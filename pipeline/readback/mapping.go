@@ -49,11 +49,20 @@ func (m *Mapping) Text(name string) string {
 // Read fills a block with the next rows, at least one. The block belongs to the caller,
 // who passes it again and again.
 func (m *Mapping) Read(b *Block) error {
-	err := m.load(b)
-	if err == nil {
-		b.copy()
+	own := b.columns
+	b.columns = nil
+	if err := m.load(b); err != nil {
+		return err
 	}
-	return err
+	for c, from := range b.columns {
+		if c == len(own) {
+			own = append(own, column{data: []byte{}})
+		}
+		to := &own[c]
+		to.data, to.ends, to.valid = append(to.data[:0], from.data...), append(to.ends[:0], from.ends...), append(to.valid[:0], from.valid...)
+	}
+	b.columns = own
+	return nil
 }
 
 // Next returns the next row, valid until the one after.
@@ -83,13 +92,10 @@ const (
 // until that is read into again.
 func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	fault := func(c int) { faults = append(faults, b.fault(i, c)) }
-	var source, noText []byte
-	texts := [...]*[]byte{&source, &noText, &r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
+	var source, row []byte
+	texts := [...]*[]byte{&source, &row, &r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
 	for c, to := range texts {
-		if c != rowColumn {
-			*to = b.text(i, c)
-		}
-		if *to == nil && c != rowColumn && to != &r.Original && to != &r.ShortURL {
+		if *to = b.cell(i, c); *to == nil && to != &row && to != &r.Original && to != &r.ShortURL {
 			fault(c)
 		}
 	}
@@ -97,8 +103,8 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	if len(r.ShortURL) == 0 {
 		r.ShortURL = nil
 	}
-	row, err := b.number(i, rowColumn, 0)
-	if r.Row.Row = row; err != nil {
+	var err error
+	if r.Row.Row, err = b.number(i, rowColumn, 0); err != nil {
 		fault(rowColumn)
 	}
 	r.Outcome = outcome.Created
@@ -116,7 +122,16 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	}
 	r.Carried = r.Carried[:0]
 	for c := saltColumn + 1; c < len(b.columns); c++ {
-		r.Carried = append(r.Carried, b.text(i, c))
+		r.Carried = append(r.Carried, b.cell(i, c))
+	}
+	if b.file.opts.ExcelSafe {
+		r.Source = string(report.Undefuse([]byte(r.Source)))
+		for _, to := range texts[2:] {
+			*to = report.Undefuse(*to)
+		}
+		for c, cell := range r.Carried {
+			r.Carried[c] = report.Undefuse(cell)
+		}
 	}
 	return faults
 }

@@ -2,7 +2,7 @@
 // source in a fixed dialect.
 //
 // Each reader reads in order, once, and is for one goroutine. It holds what source holds of
-// an input that one worker reads, in batches of at most 4,096 rows. An error of its methods
+// an input that one worker reads, in batches of at most 1,024 rows. An error of its methods
 // is
 //
 //   - io.EOF at the end,
@@ -19,19 +19,16 @@ import (
 	"io"
 	"iter"
 	"slices"
-	"strconv"
 	"syscall"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 const (
-	batchRows = 1 << 12
+	batchRows = 1 << 10
 	// mostField is the most bytes of a cell: a quote that somebody put in would otherwise
 	// make a cell of the rest of the file.
 	mostField = 256 << 20
@@ -98,7 +95,9 @@ func open(ctx context.Context, path string, own []string, opts Options) (*file, 
 		return nil, damage(path, err)
 	}
 	f := &file{name: path, in: in, columns: slices.Clone(in.Header()), opts: opts}
-	f.opts.ExcelSafe = opts.ExcelSafe && in.Format == string(report.CSV)
+	if f.opts.ExcelSafe = opts.ExcelSafe && in.Format == string(report.CSV); !f.opts.ExcelSafe {
+		f.opts.Unsafe = nil
+	}
 	for i, name := range own {
 		if i >= len(f.columns) || f.columns[i] != name {
 			err = fmt.Errorf("its column %d is not named %s", i+1, name)
@@ -113,7 +112,9 @@ func open(ctx context.Context, path string, own []string, opts Options) (*file, 
 	}
 	for i, name := range f.columns {
 		f.unsafe(0, i, []byte(name))
-		f.columns[i] = string(f.undefuse([]byte(name)))
+		if f.opts.ExcelSafe {
+			f.columns[i] = string(report.Undefuse([]byte(name)))
+		}
 	}
 	f.pull, f.stop = iter.Pull2(func(yield func(*source.Batch, error) bool) {
 		err := in.Read(ctx, 1, func(_ int, b *source.Batch) error {
@@ -151,8 +152,10 @@ func (f *file) Close() error {
 	return f.in.Close()
 }
 
-// load makes b the next batch, which is valid until the one after.
+// load makes b the next batch, which is valid until the one after; if there is none, b is
+// empty.
 func (f *file) load(b *Block) error {
+	b.rows = 0
 	if f.err != nil {
 		return f.err
 	}
@@ -163,7 +166,7 @@ func (f *file) load(b *Block) error {
 	if f.err = err; err != nil {
 		return err
 	}
-	*b = Block{file: f, first: f.rows + 1, rows: len(batch.Rows), columns: b.columns[:0], memory: b.memory}
+	*b = Block{f, f.rows + 1, len(batch.Rows), b.columns[:0]}
 	if len(batch.Errors) > 0 {
 		bad := &batch.Errors[0]
 		f.err = &DamageError{f.name, bad.Row, errors.New(bad.Detail)}
@@ -173,7 +176,7 @@ func (f *file) load(b *Block) error {
 	}
 	f.rows += int64(b.rows)
 	for _, column := range batch.Record.Columns() {
-		b.columns = append(b.columns, column.(*array.Binary))
+		b.columns = append(b.columns, columnOf(column))
 	}
 	for i := 0; f.opts.Unsafe != nil && i < b.rows; i++ {
 		for c := range b.columns {
@@ -188,7 +191,6 @@ func (f *file) next() (int, error) {
 	if f.at == f.batch.rows {
 		f.at = 0
 		if err := f.load(&f.batch); err != nil {
-			f.batch.rows = 0
 			return 0, err
 		}
 	}
@@ -211,17 +213,9 @@ func rowsOf[T any](next func() (T, error)) iter.Seq2[T, error] {
 
 // unsafe calls Options.Unsafe for a cell of column c, if it must be.
 func (f *file) unsafe(row int64, c int, cell []byte) {
-	if f.opts.ExcelSafe && f.opts.Unsafe != nil && report.IsFormula(cell) {
+	if f.opts.Unsafe != nil && report.IsFormula(cell) {
 		f.opts.Unsafe(row, f.columns[c], string(cell))
 	}
-}
-
-// undefuse undoes report.Defuse in a cell, if that was done to the report.
-func (f *file) undefuse(cell []byte) []byte {
-	if !f.opts.ExcelSafe {
-		return cell
-	}
-	return report.Undefuse(cell)
 }
 
 // A Block holds consecutive rows of a report.
@@ -229,27 +223,28 @@ type Block struct {
 	file    *file
 	first   int64 // number of its first row
 	rows    int
-	columns []*array.Binary
-	memory  [][]byte // of columns that were copied
+	columns []column
 }
 
-// copy gives the block memory of its own.
-func (b *Block) copy() {
-	for len(b.memory) < 3*len(b.columns) {
-		b.memory = append(b.memory, nil)
+// A column is one of a batch, in Arrow's layout.
+type column struct {
+	data  []byte
+	ends  []int32 // 0, then the end of each cell in data
+	valid []byte  // a bit for each cell that is not null; empty: none is
+}
+
+// columnOf returns a column of a batch, which begins with its array as a single worker has
+// read it.
+func columnOf(a arrow.Array) column {
+	b := a.Data().Buffers()
+	c := column{data: b[2].Bytes(), ends: arrow.Int32Traits.CastFromBytes(b[1].Bytes())}
+	if c.data == nil {
+		c.data = []byte{}
 	}
-	for c, column := range b.columns {
-		data := column.Data()
-		buffers := make([]*memory.Buffer, 3) // of which nulls, the ends of cells, and cells
-		for i, buffer := range data.Buffers() {
-			if buffer != nil {
-				m := &b.memory[3*c+i]
-				*m = append((*m)[:0], buffer.Bytes()...)
-				buffers[i] = memory.NewBufferBytes(*m)
-			}
-		}
-		b.columns[c] = array.NewBinaryData(array.NewData(arrow.BinaryTypes.Binary, data.Len(), buffers, nil, data.NullN(), data.Offset()))
+	if b[0] != nil {
+		c.valid = b[0].Bytes()
 	}
+	return c
 }
 
 // Len returns the number of rows.
@@ -257,18 +252,22 @@ func (b *Block) Len() int { return b.rows }
 
 // cell returns a cell, which is nil if it is null.
 func (b *Block) cell(i, c int) []byte {
-	column := b.columns[c]
-	if column.IsNull(i) {
+	column := &b.columns[c]
+	if len(column.valid) > 0 && column.valid[i/8]>>(i%8)&1 == 0 {
 		return nil
 	}
-	if cell := column.Value(i); cell != nil {
-		return cell[:len(cell):len(cell)]
-	}
-	return []byte{}
+	from, to := column.ends[i], column.ends[i+1]
+	return column.data[from:to:to]
 }
 
 // text returns a cell with what ExcelSafe undoes.
-func (b *Block) text(i, c int) []byte { return b.file.undefuse(b.cell(i, c)) }
+func (b *Block) text(i, c int) []byte {
+	cell := b.cell(i, c)
+	if b.file.opts.ExcelSafe {
+		cell = report.Undefuse(cell)
+	}
+	return cell
+}
 
 // number reads a cell as report writes numbers: in digits, without leading zeros.
 // Nothing at all is blank, if that is negative.
@@ -277,12 +276,15 @@ func (b *Block) number(i, c int, blank int64) (int64, error) {
 	if len(cell) == 0 && blank < 0 {
 		return blank, nil
 	}
-	if len(cell) > 0 && cell[0]-'0' <= 9 && (cell[0] != '0' || len(cell) == 1) {
-		if n, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
-			return n, nil
-		}
+	n, ok := int64(0), len(cell) == 1 || len(cell) > 1 && len(cell) < 20 && cell[0] != '0'
+	for _, digit := range cell {
+		digit -= '0'
+		n, ok = 10*n+int64(digit), ok && digit <= 9
 	}
-	return 0, b.fault(i, c)
+	if !ok || n < 0 { // 19 digits may be too many
+		return 0, b.fault(i, c)
+	}
+	return n, nil
 }
 
 // fault returns the error of a cell.

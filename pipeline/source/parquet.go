@@ -254,7 +254,7 @@ func (c *chunk) values(page parquet.Page) error {
 		c.data, c.offsets = values.ByteArray()
 		return nil
 	}
-	c.data, c.offsets = nil, []uint32{0}
+	c.data, c.offsets = c.data[:0], append(c.offsets[:0], 0)
 	buf := make([]parquet.Value, 1024)
 	for r := page.Values(); ; {
 		n, err := r.ReadValues(buf)

@@ -15,7 +15,7 @@ const reportColumns = 16
 // compressed. No column is taken for that of the URLs, and no digest is computed. Of the
 // options BatchRows, MaxField and FS count.
 func OpenReport(ctx context.Context, name string, opts Options) (*Input, error) {
-	return Open(ctx, name, Options{BatchRows: opts.BatchRows, MaxField: opts.MaxField, FS: opts.FS, report: true})
+	return Open(ctx, name, Options{BatchRows: opts.BatchRows, MaxField: opts.MaxField, FS: opts.FS, Block: 128 << 10, report: true})
 }
 
 // openReport finds the columns of a report in CSV by its header.
