@@ -129,7 +129,7 @@ func asRead(f report.Format, r report.Row, number int64) readback.MappingRow {
 }
 
 // A mapping of any format reads back as it was written, whatever its cells hold, row by
-// row and in blocks.
+// row and in blocks; and so has the digest of the rows that were written.
 func TestMapping(t *testing.T) {
 	n := 20_000
 	if testing.Short() {
@@ -141,12 +141,12 @@ func TestMapping(t *testing.T) {
 			t.Run(fmt.Sprintf("%s,safe=%t", format, safe), func(t *testing.T) {
 				opts := report.MappingOptions{Carried: []string{"note", "=b,\"c\r"}, BaseURL: "https://sho.rt", ExcelSafe: safe}
 				path := write(t, "mapping.txt", mapping(t, format, opts, rows, 999))
-				read := readback.Options{ExcelSafe: safe, Unsafe: func(row int64, column, cell string) {
+				opened := readback.Options{ExcelSafe: safe, Unsafe: func(row int64, column, cell string) {
 					t.Errorf("row %d: %s: %q is not safe", row, column, cell)
 				}}
 				both := [2]*readback.Mapping{}
 				for i := range both {
-					m, err := readback.OpenMapping(context.Background(), path, read)
+					m, err := readback.OpenMapping(context.Background(), path, opened)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -158,6 +158,7 @@ func TestMapping(t *testing.T) {
 				blocks := [2]readback.Block{}
 				var row readback.MappingRow
 				at, of := 0, 0
+				var written, read report.RowDigest
 				for i, r := range rows {
 					want := asRead(format, r, int64(i+1))
 					got, err := both[0].Next()
@@ -174,6 +175,11 @@ func TestMapping(t *testing.T) {
 						t.Fatalf("row %d: %+v, %v\nwant %+v", i+1, row, faults, want)
 					}
 					at++
+					written.Add(&r)
+					read.Add(&got.Row)
+				}
+				if written.Sum() != read.Sum() {
+					t.Error("another digest of the rows")
 				}
 				if _, err := both[0].Next(); err != io.EOF {
 					t.Errorf("after the last row: %v", err)

@@ -1,18 +1,12 @@
-// Package report writes what a run leaves behind, one folder renamed whole
-// ([Folder]): the mapping (CSV, Parquet or Arrow), rejects.csv, collisions.csv,
-// manifest.json and timings.json; and reads it back.
+// Package report writes the reports of a run: the mapping (CSV, Parquet or Arrow),
+// rejects.csv and collisions.csv. Package readback reads them.
 //
-// Everything but timings.json is a function of the inputs, the content of the
-// store, the options that can change a result, and as_of: no clock, no worker
-// count, no memory size reaches it. Parquet row groups and Arrow batches have a
+// They are a function of the inputs, the content of the store, the options that can
+// change a result, and as_of: no clock, no worker count, no memory size reaches them. Parquet row groups and Arrow batches have a
 // constant number of rows (fewer only where their cells reach 32 MiB).
 package report
 
-import (
-	"fmt"
-
-	"github.com/linkforge/bulk/pipeline/outcome"
-)
+import "github.com/linkforge/bulk/pipeline/outcome"
 
 // A Row is a row of the mapping. The slices belong to the caller.
 type Row struct {
@@ -59,32 +53,3 @@ type Collision struct {
 	Code      []byte
 	Owner     []byte // canonical URL; nil: nobody holds it any more
 }
-
-// A CellError is a cell of a report that no run writes, such as a row number
-// that is no number. The rows after it can be read.
-type CellError struct {
-	File   string // as it was named
-	Row    int64  // of the file, from 1, the header not counted
-	Column string
-	Found  string
-}
-
-func (e *CellError) Error() string {
-	return fmt.Sprintf("%s: row %d: column %s: %.100q is not a valid value", e.File, e.Row, e.Column, e.Found)
-}
-
-// A DamageError is a report that cannot be read on.
-type DamageError struct {
-	File string // as it was named
-	Row  int64  // the first that could not be read, from 1; 0: the header, or the file as a whole
-	Err  error
-}
-
-func (e *DamageError) Error() string {
-	if e.Row == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
-	}
-	return fmt.Sprintf("%s: row %d: %v", e.File, e.Row, e.Err)
-}
-
-func (e *DamageError) Unwrap() error { return e.Err }
