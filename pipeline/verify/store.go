@@ -148,6 +148,8 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 		if l.Outcome == outcome.Created {
 			w.want(l)
 		}
+	}); err != nil {
+		return err
 	}
 	if err := created.Finish(ctx); err != nil {
 		return err
