@@ -34,6 +34,12 @@ func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, erro
 	if err != nil {
 		return nil, err
 	}
+	if opts.LinksOnly {
+		f.in.Unread = make([]bool, len(f.columns))
+		for c := range f.in.Unread {
+			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn
+		}
+	}
 	return &Mapping{Format: report.Format(f.in.Format), Carried: f.columns[len(own):], file: f}, nil
 }
 

@@ -39,6 +39,9 @@ const (
 type Options struct {
 	// ExcelSafe undoes report.Defuse in a mapping in CSV, and in collisions.
 	ExcelSafe bool
+	// LinksOnly says that original_url, short_url, salt and carried cells of a mapping are
+	// not needed: in Parquet and Arrow they are null, whatever the file has there.
+	LinksOnly bool
 	// Unsafe is called for each cell that is a formula in spite of ExcelSafe, with its row
 	// from 1, or 0 for the name of a column, before that can be read; nil: they do not
 	// matter.
@@ -204,7 +207,10 @@ func rowsOf[T any](next func() (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
 			row, err := next()
-			if _, cell := err.(*CellError); err == io.EOF || !yield(row, err) || err != nil && !cell {
+			if err == io.EOF || !yield(row, err) {
+				return
+			}
+			if _, cell := err.(*CellError); err != nil && !cell {
 				return
 			}
 		}

@@ -192,6 +192,27 @@ func TestMapping(t *testing.T) {
 	}
 }
 
+// Of links only, no other cells are read.
+func TestLinksOnly(t *testing.T) {
+	want := exampleRows()[0]
+	for _, format := range formats() {
+		opts := report.MappingOptions{Carried: []string{"a", "b"}, BaseURL: "https://sho.rt"}
+		path := write(t, "mapping", mapping(t, format, opts, []report.Row{want}, 1))
+		m, err := readback.OpenMapping(context.Background(), path, readback.Options{LinksOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		r, err := m.Next()
+		if err != nil || string(r.Canonical) != string(want.Canonical) || string(r.Code) != string(want.Code) || r.Outcome != want.Outcome {
+			t.Errorf("%s: %+v, %v", format, r, err)
+		}
+		if format != report.CSV && (r.Original != nil || r.Salt >= 0 || r.ShortURL != nil || r.Carried[0] != nil) {
+			t.Errorf("%s: %+v", format, r)
+		}
+	}
+}
+
 const header = "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt"
 
 // Damage is named, with file and row, and never a panic. The rows before it can be read.

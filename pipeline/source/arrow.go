@@ -247,7 +247,9 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 				return nil, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
 			}
 		}
-		cols[i] = arrowCells(parts, f.uuid)
+		if cols[i] = arrowCells(parts, f.uuid); in.unread(i) {
+			cols[i] = noCells
+		}
 	}
 	return cols, nil
 }

@@ -98,8 +98,12 @@ func (in *Input) readParquet(r *reading) error {
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
-	for _, leaf := range leaves {
-		c := &chunk{pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
+	for i, leaf := range leaves {
+		if in.unread(i) {
+			t.cols = append(t.cols, noCells)
+			continue
+		}
+		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
@@ -107,9 +111,9 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 		t.cols = append(t.cols, c.next)
 	}
 	t.ended = func() error {
-		for i, c := range chunks {
+		for _, c := range chunks {
 			if err := c.ended(); err != nil {
-				return fmt.Errorf("column %q: %w", in.Columns[i], err)
+				return fmt.Errorf("column %q: %w", c.name, err)
 			}
 		}
 		return nil
@@ -141,6 +145,7 @@ type held struct{ bytes, most int64 }
 
 // A chunk is a column of a row group on its way.
 type chunk struct {
+	name  string
 	pages *parquet.FilePages
 	max   byte      // definition level of a value that is not null
 	text  valueText // nil: the values are bytes

@@ -198,6 +198,8 @@ type Input struct {
 	Limit       int64    // most records that Read yields, good and bad; 0: all. To be set before Read
 	Among       []string // columns that the rejects of the run will have; nil: Columns. To be set before Read: if they differ, RowError.Detail says so
 
+	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
+
 	opts         Options
 	header       []string             // the names of Columns as they are there
 	first        []string             // the first record of a CSV that can be split; it may be the header
@@ -233,6 +235,9 @@ func (in *Input) SHA256() [32]byte { return in.sum }
 // Header returns the names of Columns as they are in the input, of which some may be
 // equal. It belongs to the Input.
 func (in *Input) Header() []string { return in.header }
+
+// unread says that the cells of column i are not needed.
+func (in *Input) unread(i int) bool { return in.Unread != nil && in.Unread[i] }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }

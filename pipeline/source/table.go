@@ -14,6 +14,9 @@ import (
 // valid until the next call.
 type cells func() ([]byte, bool, error)
 
+// noCells yields nulls.
+func noCells() ([]byte, bool, error) { return nil, false, nil }
+
 // A table is a part of an input that has its rows in columns: a row group or a
 // record batch. One worker at a time takes the rows that follow.
 type table struct {
