@@ -3,12 +3,12 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
@@ -42,16 +42,12 @@ func ExampleRun() {
 	}
 	fmt.Printf("%+v %v\n", result.Counts, result.Reasons)
 
-	mapping, err := report.OpenMapping(filepath.Join(result.Out, report.CSV.FileName()))
+	mapping, err := readback.OpenMapping(ctx, filepath.Join(result.Out, report.CSV.FileName()), readback.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer mapping.Close()
-	for {
-		row, err := mapping.Next()
-		if err == io.EOF {
-			break
-		}
+	for row, err := range mapping.Rows() {
 		if err != nil {
 			panic(err)
 		}

@@ -1,13 +1,14 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -65,17 +66,14 @@ func TestReportOrder(t *testing.T) {
 // mappingRows reads a mapping: its rows as text, and their places.
 func mappingRows(t *testing.T, path string) (rows, places []string) {
 	t.Helper()
-	m, err := report.OpenMapping(path)
+	m, err := readback.OpenMapping(context.Background(), path, readback.Options{})
 	must(t, err)
 	defer m.Close()
-	for {
-		r, err := m.Next()
-		if err == io.EOF {
-			return rows, places
-		}
+	for r, err := range m.Rows() {
 		must(t, err)
 		places = append(places, fmt.Sprintf("%s %08d", r.Source, r.Row.Row))
 		rows = append(rows, fmt.Sprintf("%s %q %q %q %q %q %v %d %q", places[len(places)-1], r.Workspace, r.Original,
 			r.Canonical, r.Code, r.ShortURL, r.Outcome, r.Salt, r.Carried))
 	}
+	return rows, places
 }

@@ -85,7 +85,7 @@ type Difference struct {
 // checks that files are what their manifest says.
 //
 // Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a directory without a
-// manifest), source.UsageError (not a regular file), report.DamageError and report.CellError
+// manifest), source.UsageError (not a regular file), readback.DamageError and readback.CellError
 // (a file that is not as a run writes it), and the cause that ended ctx.
 func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {
 	if cfg.Workers < 1 {

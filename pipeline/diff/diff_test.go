@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"pgregory.net/rapid"
@@ -183,7 +184,7 @@ func TestDiffDigests(t *testing.T) {
 	}
 	for _, other := range []string{`{"name":"mapping.csv","sha256":"2"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"e"}`} {
 		err := Runs(context.Background(), Config{A: a, B: manifest("b", other)}, nil)
-		var damage *report.DamageError
+		var damage *readback.DamageError
 		if !errors.As(err, &damage) {
 			t.Errorf("%s: %v", other, err)
 		}
@@ -216,7 +217,7 @@ func TestDiffErrors(t *testing.T) {
 	}
 	text, _ := os.ReadFile(b)
 	os.WriteFile(b, []byte(strings.Replace(string(text), ",created,", ",made,", 1)), 0o666)
-	var cell *report.CellError
+	var cell *readback.CellError
 	if err := Runs(context.Background(), Config{A: a, B: b}, nil); !errors.As(err, &cell) {
 		t.Errorf("a wrong cell: %v", err)
 	}

@@ -6,13 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"io"
-	"iter"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/zeebo/xxh3"
 )
@@ -119,39 +118,19 @@ func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := report.OpenMapping(d.sides[side].mapping.Name)
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: true})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	safe := d.sides[side].excelSafe && m.Format == report.CSV
-	table := d.newSources(side, m.Text, safe)
-	for r, err := range rows(ctx, m.Next) {
+	table := d.newSources(side, m.Text)
+	for r, err := range m.Rows() {
 		if err != nil {
 			return nil, err
-		}
-		if safe {
-			r.Workspace, r.Code = report.Undefuse(r.Workspace), report.Undefuse(r.Code)
 		}
 		visit(xxh3.HashSeed(r.Canonical, xxh3.Hash(r.Workspace)), table.id(r.Source), &r.Row)
 	}
 	return table, nil
-}
-
-// rows yields the rows that next returns until io.EOF, each valid until the one after. It
-// ends with the first error, or when the context does, with its cause.
-func rows[T any](ctx context.Context, next func() (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for n := 0; ; n++ {
-			row, err := next()
-			if n%(1<<12) == 0 && ctx.Err() != nil {
-				err = context.Cause(ctx)
-			}
-			if err == io.EOF || !yield(row, err) || err != nil {
-				return
-			}
-		}
-	}
 }
 
 func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {

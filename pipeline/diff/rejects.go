@@ -11,7 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/zeebo/xxh3"
 )
 
@@ -39,19 +39,19 @@ func (d *differ) rejects(ctx context.Context) (err error) {
 
 // readRejects files all rejects of one side.
 func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (_ *sources, err error) {
-	r, err := report.OpenRejects(d.sides[side].rejects.Name)
+	r, err := readback.OpenRejects(ctx, d.sides[side].rejects.Name, readback.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	table := d.newSources(side, func(name string) string { return name }, false)
+	table := d.newSources(side, func(name string) string { return name })
 	columns := make([]int, len(r.Columns))
 	for i := range columns {
 		columns[i] = i
 	}
 	slices.SortStableFunc(columns, func(a, b int) int { return strings.Compare(r.Columns[a], r.Columns[b]) })
 	var identity, rec []byte
-	for rej, err := range rows(ctx, r.Next) {
+	for rej, err := range r.Rows() {
 		if err != nil {
 			return nil, err
 		}

@@ -148,7 +148,6 @@ func settings(m *manifest.Manifest) map[string]string {
 
 // sources numbers the inputs of a side: those of the manifest as it lists them.
 type sources struct {
-	safe   bool // its file was made safe for spreadsheets
 	ids    map[string]uint32
 	names  []string
 	last   string // as the file has it
@@ -157,8 +156,8 @@ type sources struct {
 
 // newSources returns the inputs of a side; text is how its file writes a name
 // that may not be UTF-8.
-func (d *differ) newSources(side int, text func(string) string, safe bool) *sources {
-	s := &sources{ids: map[string]uint32{}, safe: safe}
+func (d *differ) newSources(side int, text func(string) string) *sources {
+	s := &sources{ids: map[string]uint32{}}
 	if d.sameInputs {
 		for _, input := range d.sides[side].manifest.Inputs {
 			s.number(text(string(input.Name)))
@@ -173,11 +172,7 @@ func (s *sources) id(name string) uint32 {
 		return s.lastID
 	}
 	s.last = strings.Clone(name) // it may lie in a buffer
-	name = s.last
-	if s.safe {
-		name = string(report.Undefuse([]byte(name)))
-	}
-	s.lastID = s.number(name)
+	s.lastID = s.number(s.last)
 	return s.lastID
 }
 

@@ -29,17 +29,6 @@ func (c *cells) addNullable(cell []byte) {
 
 func (c *cells) cell(i int) []byte { return c.data[c.ends[i]:c.ends[i+1]] }
 
-// cellOrNil returns a cell that is nil if, and only if, it is null.
-func (c *cells) cellOrNil(i int) []byte {
-	if len(c.valid) > 0 && c.valid[i] == 0 {
-		return nil
-	}
-	if cell := c.data[c.ends[i]:c.ends[i+1]:c.ends[i+1]]; cell != nil {
-		return cell
-	}
-	return []byte{}
-}
-
 // appendFrom appends the cells [from, to) of another column.
 func (c *cells) appendFrom(o *cells, from, to int) {
 	shift := int32(len(c.data)) - o.ends[from]

@@ -1,17 +1,14 @@
 // Package report writes the files of a run: the mapping (CSV, Parquet or Arrow), rejects.csv
 // and collisions.csv. A [Mapping] is written by blocks, which any number of goroutines fill.
-// [RowDigest] is the digest of its rows, whatever their format and order.
+// [RowDigest] is the digest of its rows, whatever their format and order. Package readback
+// reads the files.
 //
 // The bytes depend on the rows and the options alone, not on the clock, the workers or the
 // memory. Row groups of Parquet and batches of Arrow have a constant number of rows (fewer
 // only where their cells reach 32 MiB).
 package report
 
-import (
-	"fmt"
-
-	"github.com/linkforge/bulk/pipeline/outcome"
-)
+import "github.com/linkforge/bulk/pipeline/outcome"
 
 // A Row is a row of the mapping. The slices belong to the caller.
 type Row struct {
@@ -58,32 +55,3 @@ type Collision struct {
 	Code      []byte
 	Owner     []byte // canonical URL; nil: nobody holds it any more
 }
-
-// A CellError is a cell of a report that no run writes, such as a row number
-// that is no number. The rows after it can be read.
-type CellError struct {
-	File   string // as it was named
-	Row    int64  // of the file, from 1, the header not counted
-	Column string
-	Found  string
-}
-
-func (e *CellError) Error() string {
-	return fmt.Sprintf("%s: row %d: column %s: %.100q is not a valid value", e.File, e.Row, e.Column, e.Found)
-}
-
-// A DamageError is a report that cannot be read on.
-type DamageError struct {
-	File string // as it was named
-	Row  int64  // the first that could not be read, from 1; 0: the header, or the file as a whole
-	Err  error
-}
-
-func (e *DamageError) Error() string {
-	if e.Row == 0 {
-		return fmt.Sprintf("%s: %v", e.File, e.Err)
-	}
-	return fmt.Sprintf("%s: row %d: %v", e.File, e.Row, e.Err)
-}
-
-func (e *DamageError) Unwrap() error { return e.Err }

@@ -86,25 +86,6 @@ func shuffled(rows []Row, seed uint64) []Row {
 	return out
 }
 
-// A mapping that is read back has the digest of the rows that were written.
-func TestRowDigestOfFiles(t *testing.T) {
-	rows := exampleRows()
-	want := digestOf(rows)
-	for _, format := range formats() {
-		read, _, err := readAll(t, write(t, "mapping", mapping(t, format, MappingOptions{Carried: []string{"a", "b"}, BaseURL: "http://s/"}, rows, 2)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var d RowDigest
-		for i := range read {
-			d.Add(&read[i].Row)
-		}
-		if d.Sum() != want {
-			t.Errorf("%s: %s, want %s", format, d.Sum(), want)
-		}
-	}
-}
-
 func BenchmarkRowDigest(b *testing.B) {
 	for _, dirty := range []bool{false, true} {
 		rows := digestRows(1 << 12)

@@ -47,7 +47,7 @@ func (in *Input) openArrow(file bool) error {
 	in.read = func(rd *reading) error {
 		if in.info != nil { // the file was closed
 			if err := open(); err != nil {
-				return &inputError{0, err}
+				return &ReadError{Err: err}
 			}
 		}
 		return rd.readTables(1, in.recordBatches(r, fields))
@@ -203,7 +203,9 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 				return nil, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
 			}
 		}
-		cols[i] = arrowCells(parts, f.uuid)
+		if cols[i] = arrowCells(parts, f.uuid); in.unread(i) {
+			cols[i] = noCells
+		}
 	}
 	return cols, nil
 }

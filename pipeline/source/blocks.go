@@ -20,7 +20,7 @@ func (in *Input) openLines(start int, newLines func() *lines) {
 		w := in.src
 		w.lines.Store(true)
 		if err := w.look(start); err != nil {
-			return &inputError{0, err}
+			return &ReadError{Err: err}
 		}
 		w.pos = min(w.pos+start, len(w.buf))
 		w.share(r.workers)
@@ -133,7 +133,7 @@ func (l *lines) finish(w *window, b *batcher) error {
 	}
 	w.records, w.need = b.base+b.n, 2*(len(w.buf)-w.pos)
 	if w.err != nil && !w.eof() {
-		err := &inputError{w.records, w.err}
+		err := &ReadError{After: w.records, Err: w.err}
 		b.cancel(err) // other workers may wait for the window
 		return err
 	}

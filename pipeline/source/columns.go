@@ -78,8 +78,12 @@ func escaped(name string) string { return string(canon.EscapeInvalid([]byte(name
 
 // checkWidth refuses more columns than there may be.
 func (in *Input) checkWidth(n int) error {
-	if n > MaxColumns {
-		return &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", n, MaxColumns)}
+	most := MaxColumns
+	if in.opts.report {
+		most += reportColumns
+	}
+	if n > most {
+		return &UsageError{in.Name, fmt.Sprintf("has %d columns, more than %d", n, most)}
 	}
 	return nil
 }
@@ -87,6 +91,9 @@ func (in *Input) checkWidth(n int) error {
 // settleColumns finds the URL column and the workspace column by the options, or else by the
 // names in the header.
 func (in *Input) settleColumns() (err error) {
+	if in.opts.report {
+		return nil
+	}
 	if in.opts.WorkspaceColumn != "" {
 		if in.Workspace, err = in.column(in.opts.WorkspaceColumn, "--workspace-column"); err != nil {
 			return err

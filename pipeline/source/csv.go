@@ -11,6 +11,7 @@ type lines struct {
 	ncols   int // fields that a record must have
 	w       *window
 	restore restorer // restores the input of a rejects file; nil: the text is not one
+	whole   bool     // the line of the last record must end, too
 }
 
 // read reads records into b until b is full, or else all that end in the window. The
@@ -116,6 +117,8 @@ func (l *lines) slow(b *batcher) bool {
 		l.fields = append(l.fields, make([][]byte, l.ncols-l.count)...)
 	case f == nil && l.count != l.ncols:
 		f = l.ragged(l.ncols)
+	case f == nil && l.whole && w.buf[next-1] != '\n':
+		f = malformed("the file ends within it")
 	}
 	switch {
 	case f != nil:

@@ -170,7 +170,7 @@ func testInput(data []byte, ncols int, opts Options) *Input {
 		panic(err)
 	}
 	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
-	in.src = newWindow(context.Background(), newStream(&digest{bytes.NewReader(data), sha256.New(), &in.done}, opts.Block))
+	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done, false), opts.Block))
 	return in
 }
 

@@ -3,7 +3,6 @@ package source
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -43,7 +42,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 		return in, nil
 	}
 	if _, usage := errors.AsType[*UsageError](err); !usage && ctx.Err() == nil {
-		err = fmt.Errorf("open %s: %w", name, err)
+		err = &ReadError{Input: name, After: -1, Err: err}
 	}
 	return nil, err
 }
@@ -65,7 +64,7 @@ func (in *Input) open(ctx context.Context) error {
 	if in.direct() {
 		count = new(atomic.Int64)
 	}
-	in.src = newWindow(ctx, newStream(&digest{raw, sha256.New(), count}, block))
+	in.src = newWindow(ctx, newStream(newDigest(raw, count, in.opts.report), block))
 	return nil
 }
 
@@ -164,6 +163,9 @@ func (in *Input) settle() error {
 		return err
 	}
 	in.Compression = w.compression
+	if in.opts.report && in.Compression != "" {
+		return fmt.Errorf("is %s", in.Compression)
+	}
 	start := w.buf[w.pos:]
 	if ext := strings.ToLower(filepath.Ext(in.Name)); len(start) == 0 && w.compression == "" && slices.Contains(neverEmpty, ext) {
 		return fmt.Errorf("is empty: a %s file has bytes even without rows", ext)
@@ -176,6 +178,8 @@ func (in *Input) settle() error {
 		return in.openParquet()
 	case bytes.HasPrefix(start, []byte("ARROW1")):
 		return in.openArrow(true)
+	case in.opts.report:
+		return in.openReport(w)
 	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}):
 		return in.openArrow(false)
 	}

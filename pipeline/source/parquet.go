@@ -64,7 +64,7 @@ func parquetLeaves(c *parquet.Column) (leaves []*parquet.Column, skipped []strin
 func (in *Input) readParquet(r *reading) error {
 	f, size, err := in.parquet()
 	if err != nil {
-		return &inputError{0, err}
+		return &ReadError{Err: err}
 	}
 	leaves, _ := parquetLeaves(f.Root())
 	halves := parquetHalves(f)
@@ -91,8 +91,12 @@ func (in *Input) readParquet(r *reading) error {
 func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Column, halves []bool, h *held) {
 	all := group.ColumnChunks()
 	var chunks []*chunk
-	for _, leaf := range leaves {
-		c := &chunk{pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
+	for i, leaf := range leaves {
+		if in.unread(i) {
+			t.cols = append(t.cols, noCells)
+			continue
+		}
+		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
 		if halves[leaf.Index()] {
 			c.text = halfText
 		}
@@ -100,9 +104,9 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 		t.cols = append(t.cols, c.next)
 	}
 	t.ended = func() error {
-		for i, c := range chunks {
+		for _, c := range chunks {
 			if err := c.ended(); err != nil {
-				return fmt.Errorf("column %q: %w", in.Columns[i], err)
+				return fmt.Errorf("column %q: %w", c.name, err)
 			}
 		}
 		return nil
@@ -134,6 +138,7 @@ type held struct{ bytes, most int64 }
 
 // A chunk is a column of a row group that is being read.
 type chunk struct {
+	name  string
 	pages *parquet.FilePages
 	max   byte      // definition level of a value that is not null
 	text  valueText // nil: the values are bytes
@@ -247,7 +252,7 @@ func (c *chunk) values(page parquet.Page) error {
 		c.data, c.offsets = values.ByteArray()
 		return nil
 	}
-	c.data, c.offsets = nil, []uint32{0}
+	c.data, c.offsets = c.data[:0], append(c.offsets[:0], 0)
 	buf := make([]parquet.Value, 1024)
 	for r := page.Values(); ; {
 		n, err := r.ReadValues(buf)

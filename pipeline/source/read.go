@@ -41,7 +41,7 @@ func (in *Input) Read(ctx context.Context, workers int, emit func(worker int, b 
 	}
 	in.src.ctx = ctx
 	in.drain = sync.OnceValue(in.src.drain)
-	if in.direct() {
+	if in.direct() && !in.opts.report {
 		go in.drain()
 	}
 	if in.Limit > 0 {
@@ -100,13 +100,23 @@ func (r *reading) share(work func(*batcher) error) error {
 	return context.Cause(r.ctx)
 }
 
-// An inputError is what is wrong with an input after its first records.
-type inputError struct {
-	after int64
-	err   error
+// A ReadError is what is wrong with an input that cannot be read, or not to its end.
+type ReadError struct {
+	Input string // as it was named
+	After int64  // records before the place; -1: the input could not be opened
+	Err   error
+
+	near string // says where that is in a text
 }
 
-func (e *inputError) Error() string { return e.err.Error() }
+func (e *ReadError) Error() string {
+	if e.After < 0 {
+		return fmt.Sprintf("open %s: %v", e.Input, e.Err)
+	}
+	return fmt.Sprintf("read %s after record %d%s: %v", e.Input, e.After, e.near, e.Err)
+}
+
+func (e *ReadError) Unwrap() error { return e.Err }
 
 // finish reads the rest of the stream and sets the digest.
 func (in *Input) finish() error {
@@ -114,14 +124,19 @@ func (in *Input) finish() error {
 		in.sums.Sum(in.sum[:0])
 		return nil
 	}
-	err := in.drain()
+	var err error
+	if !in.direct() || !in.opts.report {
+		err = in.drain()
+	}
 	if err == nil && in.info != nil {
 		err = in.unchanged(in.file)
 	}
 	if err != nil {
-		return &inputError{in.Records(), err}
+		return &ReadError{After: in.Records(), Err: err}
 	}
-	in.src.digest.hash.Sum(in.sum[:0])
+	if hash := in.src.digest.hash; hash != nil {
+		hash.Sum(in.sum[:0])
+	}
 	in.size = in.src.digest.n.Load()
 	in.done.Store(in.size)
 	return nil
@@ -129,20 +144,21 @@ func (in *Input) finish() error {
 
 // explain adds the input and the place to an error.
 func (in *Input) explain(ctx context.Context, err error) error {
-	e, ok := errors.AsType[*inputError](err)
+	e, ok := errors.AsType[*ReadError](err)
 	if !ok {
 		return err
 	}
-	usage, _ := errors.AsType[*UsageError](e.err)
+	usage, _ := errors.AsType[*UsageError](e.Err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case usage != nil:
 		return usage
 	case in.Format != "parquet" && in.Format != "arrow":
-		return fmt.Errorf("read %s after record %d (near byte %d): %w", in.Name, e.after, in.src.offset(), e.err)
+		e.near = fmt.Sprintf(" (near byte %d)", in.src.offset())
 	}
-	return fmt.Errorf("read %s after record %d: %w", in.Name, e.after, e.err)
+	e.Input = in.Name
+	return e
 }
 
 // direct says whether the format reads the file itself, with random access. Its stream is then

@@ -61,13 +61,9 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 // rejectsHeader returns the cells of the record at start and where it ends, or nil if it is not
 // the header of a rejects file.
 func rejectsHeader(s *splitter, w *window, start int) (header []string, end int, err error) {
-	end, fault := s.record(w.buf[w.pos:], start, w.eof())
-	for end == more {
-		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
-			return nil, 0, err
-		}
-		s.moved()
-		end, fault = s.record(w.buf[w.pos:], start, w.eof())
+	end, fault, err := s.first(w, start)
+	if err != nil {
+		return nil, 0, err
 	}
 	header = texts(s.fields)
 	if fault != nil || len(header) < rejectsLead+2 || s.count > s.keep || header[len(header)-1] != rejectsTail ||

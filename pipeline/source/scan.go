@@ -134,6 +134,19 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 	return p, nil
 }
 
+// first is record for the record at start in the window, which is filled until that ends.
+func (s *splitter) first(w *window, start int) (end int, f *fault, err error) {
+	for {
+		if end, f = s.record(w.buf[w.pos:], start, w.eof()); end != more {
+			return end, f, nil
+		}
+		if err := w.look(2 * (len(w.buf) - w.pos)); err != nil {
+			return 0, nil, err
+		}
+		s.moved()
+	}
+}
+
 // bare splits off the unquoted field at p. It returns the field, the position after its delimiter
 // or line ending (or more), whether it is the last field, and its fault. With a fault the position
 // is that of the fault, or p if the whole field is at fault.

@@ -104,6 +104,8 @@ type Options struct {
 	Stdin           io.Reader // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
 	FS              fsys.FS   // nil: the file system of the operating system
 	TempDir         string    // for copies of streams that need random access; "": the system's
+
+	report bool // see OpenReport
 }
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
@@ -187,6 +189,8 @@ type Input struct {
 	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
 	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
+	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
+
 	opts         Options
 	header       []string             // the names of Columns as they are in the input
 	first        []string             // the first record of a CSV that can be split; it may be the header
@@ -215,7 +219,15 @@ func (in *Input) Size() int64 { return in.size }
 
 // SHA256 is, after Read, the digest of the input before decompression. If Limit cut it, it is the
 // digest of the records that were read: of each the cells or the raw line, each after its length.
+// Of a report it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
+
+// Header returns the names of Columns as they are in the input, of which some may be
+// equal. It belongs to the Input.
+func (in *Input) Header() []string { return in.header }
+
+// unread says that the cells of column i are not needed.
+func (in *Input) unread(i int) bool { return in.Unread != nil && in.Unread[i] }
 
 // Records is the number of records seen, good and bad.
 func (in *Input) Records() int64 { return in.records.Load() }

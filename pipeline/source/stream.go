@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash"
@@ -224,13 +225,23 @@ func (s *stream) Close() {
 // A digest counts and hashes the bytes that are read through it.
 type digest struct {
 	r    io.Reader
-	hash hash.Hash
+	hash hash.Hash // nil: it only counts
 	n    *atomic.Int64
+}
+
+func newDigest(r io.Reader, n *atomic.Int64, countOnly bool) *digest {
+	d := &digest{r: r, n: n}
+	if !countOnly {
+		d.hash = sha256.New()
+	}
+	return d
 }
 
 func (d *digest) Read(p []byte) (int, error) {
 	n, err := d.r.Read(p)
-	d.hash.Write(p[:n])
+	if d.hash != nil {
+		d.hash.Write(p[:n])
+	}
 	d.n.Add(int64(n))
 	return n, err
 }

@@ -13,6 +13,9 @@ import (
 // call.
 type cells func() ([]byte, bool, error)
 
+// noCells yields nulls.
+func noCells() ([]byte, bool, error) { return nil, false, nil }
+
 // A table is a row group or a record batch: a part of an input whose rows lie in columns. One
 // worker at a time takes the next rows.
 type table struct {
@@ -98,7 +101,7 @@ type tables struct {
 	open []*table               // one for each tableWorkers workers; nil: none yet
 	next func() (*table, error) // opens the next table; nil: there is none
 	rows int64                  // of all tables that were opened
-	err  *inputError            // the first in the input
+	err  *ReadError             // the first in the input
 }
 
 // readTables reads the tables that next opens, until it returns nil. At most so many are open at
@@ -163,7 +166,7 @@ func (s *tables) choose(worker int) *table {
 	}
 	for i := range s.open {
 		t := s.open[(mine+i)%len(s.open)]
-		if t != nil && t.left.Load() > 0 && (s.err == nil || t.first <= s.err.after) {
+		if t != nil && t.left.Load() > 0 && (s.err == nil || t.first <= s.err.After) {
 			return t
 		}
 	}
@@ -173,8 +176,8 @@ func (s *tables) choose(worker int) *table {
 // failed notes what is wrong with a table, after so many records of the input.
 func (s *tables) failed(t *table, after int64, err error) {
 	s.next = nil
-	if s.err == nil || after < s.err.after {
-		s.err = &inputError{after, fmt.Errorf("%s: %w", t.name, err)}
+	if s.err == nil || after < s.err.After {
+		s.err = &ReadError{After: after, Err: fmt.Errorf("%s: %w", t.name, err)}
 	}
 }
 

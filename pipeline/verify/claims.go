@@ -10,7 +10,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -125,16 +125,16 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
 		return nil
 	}
-	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	m, err := openReport(ctx, v, v.run.mapping, false, readback.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
 	defer m.Close()
-	links := &linkCursor{ctx: ctx, w: v.newChecker(m, v.sorted == nil), rows: m.Next}
+	links := &linkCursor{ctx: ctx, w: v.newChecker(m), rows: m.Next}
 	if v.sorted != nil {
 		sorted := v.newSortedReader(ctx, m)
 		defer sorted.rows.Close()
-		links.rows = sorted.Next
+		links.rows = sorted.next
 	}
 	s := &slotChecker{verifier: v, links: links}
 	if v.stored != nil {
@@ -157,8 +157,8 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 type linkCursor struct {
 	ctx  context.Context
 	w    *checker
-	rows func() (*report.MappingRow, error) // the next of the mapping, in the order of the sort
-	at   *link                              // nil: before the first, or at the end
+	rows func() (*readback.MappingRow, error) // the next of the mapping, in the order of the sort
+	at   *readback.MappingRow                 // nil: before the first, or at the end
 	end  bool
 }
 
@@ -188,15 +188,13 @@ func (c *linkCursor) isOwn() bool {
 func (c *linkCursor) next() error {
 	for c.ctx.Err() == nil {
 		r, err := c.rows()
-		if err != nil {
-			if again, err := unreadable(err); !again {
-				c.at, c.end = nil, true
-				return eof(err)
-			}
-		} else if r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length() {
-			c.at = &c.w.row
-			c.at.MappingRow = *r
-			c.w.resolve(c.at, false)
+		switch {
+		case isCell(err):
+		case err != nil:
+			c.at, c.end = nil, true
+			return eof(err)
+		case r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length():
+			c.at = r
 			return nil
 		}
 	}

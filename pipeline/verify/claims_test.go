@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -15,12 +16,12 @@ import (
 func TestLinkCursorIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cause, reads := errors.New("interrupted"), 0
-	rows := func() (*report.MappingRow, error) {
+	rows := func() (*readback.MappingRow, error) {
 		if reads++; reads > 100 {
 			return nil, io.EOF
 		}
 		cancel(cause)
-		return &report.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
+		return &readback.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
 	}
 	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{}}}, rows: rows}
 	if _, err := c.seek("demo", []byte("1")); err != cause || reads > 1 {

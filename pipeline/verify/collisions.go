@@ -7,25 +7,30 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // verifyCollisions checks the order and the codes of collisions.csv, and files
 // its lines for verifyClaims.
 func (v *verifier) verifyCollisions(ctx context.Context) error {
-	r, err := openReport(v, manifest.CollisionsName, report.OpenCollisions)
+	r, err := openReport(ctx, v, manifest.CollisionsName, true, readback.OpenCollisions)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	w := &checker{verifier: v, claims: v.claims.NewWriter()}
-	damaged := func(err error) (bool, error) { return v.damaged(manifest.CollisionsName, err) }
 	var before position
-	rows, all, err := eachRow(ctx, r.Next, damaged, func(row int64, c *report.Collision) { before = w.collision(c, row, before) })
-	if all {
-		v.verifyCounts(manifest.CollisionsName, rows, nil)
+	rows := int64(0)
+	for c, err := range r.Rows() {
+		if rows++; err == nil {
+			before = w.collision(c, rows, before)
+		} else if again, err := v.damaged(manifest.CollisionsName, err); !again {
+			return err
+		}
 	}
-	return err
+	v.verifyCounts(manifest.CollisionsName, rows, nil)
+	return nil
 }
 
 // A position is where a line of collisions.csv stands in its order.
@@ -47,21 +52,14 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))
 		return before
 	}
-	workspace := c.Workspace
-	if w.run.excelSafe {
-		if report.IsFormula(workspace) {
-			here.wrong(BadFormula, "workspace_id", string(report.Defuse(workspace)), string(workspace))
-		}
-		workspace = report.Undefuse(workspace)
-	}
-	code := scheme.AppendCode(nil, w.hash(c.Canonical, workspace, c.Salt))
+	code := scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, c.Salt))
 	if !bytes.Equal(code, c.Code) {
 		here.wrong(BadCode, "code", string(code), string(c.Code))
 	}
-	at := position{bytes.Clone(workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
+	at := position{bytes.Clone(c.Workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
 	if before.code0 != nil && before.compare(&at) >= 0 {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
-	file(w.claims, w.group(workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
+	file(w.claims, w.group(c.Workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
 	return at
 }

@@ -14,8 +14,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -105,18 +104,23 @@ func (v *verifier) fileRun(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
+	r, err := openReport(ctx, v, manifest.RejectsName, false, readback.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	sources := v.run.inputNumbers(asIs)
-	_, _, err = eachRow(ctx, r.Next, unreadable, func(_ int64, r *outcome.Reject) {
+	for r, err := range r.Rows() {
+		if isCell(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
 			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
-	})
-	return err
+	}
+	return nil
 }
 
 // isRow reports whether an input can have a row of this number, which the run does not

@@ -8,25 +8,28 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // A stretch is a block of the mapping on its way to a worker, and the row before it; nil:
 // there is none.
 type stretch struct {
-	block  report.MappingBlock
-	before *report.MappingRow
+	rows interface {
+		Len() int
+		Row(i int, r *readback.MappingRow) (faults []*readback.CellError)
+	}
+	block  readback.Block // the rows of a mapping that is in the order of the sort
+	sorted sortedRows     // those of another
+	before *readback.MappingRow
 }
 
-// A rowReader reads rows of the mapping block by block; at the end the error is
-// io.EOF.
-type rowReader interface {
-	Read(b *report.MappingBlock) error
-}
+// A rowReader fills in the rows of a stretch; at the end the error is io.EOF.
+type rowReader func(s *stretch) error
 
 // verifyMapping checks every row of the mapping, in the order of the sort.
 func (v *verifier) verifyMapping(ctx context.Context) error {
-	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	m, err := openReport(ctx, v, v.run.mapping, true, readback.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
@@ -35,14 +38,17 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
 	}
 	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
-	rows := rowReader(m)
+	rows := func(s *stretch) error {
+		s.rows = &s.block
+		return m.Read(&s.block)
+	}
 	if v.run.order == report.InputOrder {
-		sorted, err := v.sortMapping(ctx, m)
+		sorted, err := v.sortMapping(ctx, m, rows)
 		if err != nil {
 			return err
 		}
 		defer sorted.rows.Close()
-		rows = sorted
+		rows = sorted.read
 	}
 	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
 	if err != nil {
@@ -53,10 +59,10 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 }
 
 // eachStretch lets workers visit all rows, each with a checker that has all writers.
-func (v *verifier) eachStretch(ctx context.Context, m *report.MappingReader, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
+func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows rowReader, visit func(*checker, *stretch)) ([]*checker, error) {
 	checkers := make([]*checker, v.cfg.Workers)
 	for i := range checkers {
-		w := v.newChecker(m, rows == rowReader(m))
+		w := v.newChecker(m)
 		w.claims = v.claims.NewWriter()
 		if v.stored != nil {
 			w.wanted = v.stored.NewWriter()
@@ -98,35 +104,28 @@ func (v *verifier) countRows(checkers []*checker) {
 
 // readRows cuts the mapping into stretches, of which the first goes into s.
 func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*stretch, error)) error {
-	var before *report.MappingRow
+	var before *readback.MappingRow
 	for {
-		err := rows.Read(&s.block)
+		err := rows(s)
 		if err == io.EOF {
 			return nil
 		}
-		damaged := err != nil
-		if damaged {
-			if _, err = v.damaged(v.run.mapping, err); err != nil || s.block.Len() == 0 {
-				return err
-			}
+		if err != nil {
+			_, err = v.damaged(v.run.mapping, err)
+			return err
 		}
-		s.before, before = before, lastOf(&s.block)
-		if s, err = send(s); err != nil || damaged {
+		last := new(readback.MappingRow)
+		s.rows.Row(s.rows.Len()-1, last)
+		keep(last)
+		s.before, before = before, last
+		if s, err = send(s); err != nil {
 			return err
 		}
 	}
 }
 
-// lastOf returns a copy of the last row of a block.
-func lastOf(b *report.MappingBlock) *report.MappingRow {
-	r := new(report.MappingRow)
-	b.Row(b.Len()-1, r)
-	keep(r)
-	return r
-}
-
 // keep copies the cells of a row, which lie in a block.
-func keep(r *report.MappingRow) {
+func keep(r *readback.MappingRow) {
 	r.Source = strings.Clone(r.Source)
 	for _, cell := range textsOf(r) {
 		*cell = bytes.Clone(*cell)
@@ -138,16 +137,13 @@ func keep(r *report.MappingRow) {
 }
 
 // carriedNames returns the names that the carried columns must have.
-func (v *verifier) carriedNames(m *report.MappingReader) []string {
+func (v *verifier) carriedNames(m *readback.Mapping) []string {
 	if !v.run.carry {
 		return nil
 	}
 	names := report.CarriedNames(report.MappingColumns(), v.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
-		if v.run.excelSafe && m.Format == report.CSV {
-			names[i] = string(report.Defuse([]byte(name)))
-		}
 	}
 	if m.Format == report.CSV {
 		return names

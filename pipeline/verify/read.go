@@ -8,16 +8,24 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"golang.org/x/sync/errgroup"
 )
 
-// openReport opens a report; nil if it cannot be read, which is a finding.
-func openReport[R any](v *verifier, name string, open func(path string) (*R, error)) (*R, error) {
+// openReport opens a report; nil if it cannot be read, which is a finding. The first time
+// cells that a spreadsheet would run are findings, too.
+func openReport[R any](ctx context.Context, v *verifier, name string, first bool, open func(context.Context, string, readback.Options) (*R, error)) (*R, error) {
 	if slices.Contains(v.unread, name) {
 		return nil, nil
 	}
-	r, err := open(filepath.Join(v.cfg.Dir, name))
+	opts := readback.Options{ExcelSafe: v.run.excelSafe}
+	if first {
+		opts.Unsafe = func(row int64, column, cell string) {
+			v.fault(name, row).wrong(BadFormula, column, string(report.Defuse([]byte(cell))), cell)
+		}
+	}
+	r, err := open(ctx, filepath.Join(v.cfg.Dir, name), opts)
 	if err != nil {
 		_, err = v.damaged(name, err)
 		return nil, err
@@ -29,46 +37,23 @@ func openReport[R any](v *verifier, name string, open func(path string) (*R, err
 // error. Again says that only a cell is damaged and reading can continue; otherwise v.broken
 // is set.
 func (v *verifier) damaged(name string, err error) (again bool, _ error) {
-	if cell, ok := errors.AsType[*report.CellError](err); ok {
+	if cell, ok := errors.AsType[*readback.CellError](err); ok {
 		v.fault(name, cell.Row).wrong(Damaged, cell.Column, "", cell.Found)
 		return true, nil
 	}
 	v.broken.Store(true)
-	if damage, ok := errors.AsType[*report.DamageError](err); ok {
+	if damage, ok := errors.AsType[*readback.DamageError](err); ok {
 		v.fault(name, damage.Row).wrong(Damaged, "", "", damage.Err.Error())
 		return false, nil
 	}
 	return false, fmt.Errorf("verify %s: %w", v.cfg.Dir, err)
 }
 
-// eachRow visits the rows that next returns, numbered from 1. It gives an error to bad, which
-// says whether to continue with the next row; the number of the bad row is used up. It
-// returns the number of rows, and whether these are all: bad may end the reading without an
-// error.
-func eachRow[T any](ctx context.Context, next func() (T, error), bad func(error) (again bool, _ error), visit func(number int64, row T)) (rows int64, all bool, _ error) {
-	for ; ; rows++ {
-		if rows%(1<<12) == 0 && ctx.Err() != nil {
-			return rows, false, context.Cause(ctx)
-		}
-		row, err := next()
-		if err == io.EOF {
-			return rows, true, nil
-		}
-		if err == nil {
-			visit(rows+1, row)
-		} else if again, err := bad(err); !again {
-			return rows, false, err
-		}
-	}
-}
-
-// unreadable is the bad of eachRow for a report that is read again. Damaged cells are
-// findings already; their rows are skipped.
-func unreadable(err error) (again bool, _ error) {
-	if _, ok := err.(*report.CellError); ok {
-		return true, nil
-	}
-	return false, err
+// isCell reports whether an error of a report that is read again is a damaged cell: that
+// is a finding already, and its row is skipped.
+func isCell(err error) bool {
+	_, ok := err.(*readback.CellError)
+	return ok
 }
 
 // eachLink visits the rows of the mapping again, in its order; of a run without one, none.
@@ -76,18 +61,23 @@ func (v *verifier) eachLink(ctx context.Context, visit func(l *link)) error {
 	if v.run.mapping == "" {
 		return nil
 	}
-	m, err := openReport(v, v.run.mapping, report.OpenMapping)
+	m, err := openReport(ctx, v, v.run.mapping, false, readback.OpenMapping)
 	if m == nil || err != nil {
 		return err
 	}
 	defer m.Close()
-	w := v.newChecker(m, true)
-	_, _, err = eachRow(ctx, m.Next, unreadable, func(_ int64, r *report.MappingRow) {
-		w.row.MappingRow = *r
-		w.resolve(&w.row, false)
-		visit(&w.row)
-	})
-	return err
+	w := v.newChecker(m)
+	for r, err := range m.Rows() {
+		switch {
+		case isCell(err):
+		case err != nil:
+			return err
+		default:
+			w.row.MappingRow, w.row.source = *r, w.inputOf(r.Source)
+			visit(&w.row)
+		}
+	}
+	return nil
 }
 
 // eof returns err; nil if it is io.EOF.

@@ -10,22 +10,26 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // verifyRejects checks every row of rejects.csv.
 func (v *verifier) verifyRejects(ctx context.Context) error {
-	r, err := openReport(v, manifest.RejectsName, report.OpenRejects)
+	r, err := openReport(ctx, v, manifest.RejectsName, true, readback.OpenRejects)
 	if r == nil || err != nil {
 		return err
 	}
 	defer r.Close()
 	w := v.newRejectChecker(r.Columns)
-	damaged := func(err error) (bool, error) { return v.damaged(manifest.RejectsName, err) }
-	rows, all, err := eachRow(ctx, r.Next, damaged, w.check)
-	if !all {
-		return err
+	rows := int64(0)
+	for reject, err := range r.Rows() {
+		if rows++; err == nil {
+			w.check(rows, reject)
+		} else if again, err := v.damaged(manifest.RejectsName, err); !again {
+			return err
+		}
 	}
 	v.result.Rejects = rows
 	if w.sums != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -17,8 +18,6 @@ type checker struct {
 	*verifier
 	file     string         // the report
 	csv      bool           // the mapping has no null: it is empty
-	defused  bool           // the cells of its rows are as Defuse made them
-	carried  []string       // names of the carried columns
 	sources  map[string]int // numbers of the inputs, by their names in the report
 	claims   *extsort.Writer
 	wanted   *extsort.Writer // nil: the store is not compared
@@ -40,35 +39,29 @@ type checker struct {
 
 // A link is a row of the mapping with what follows from it.
 type link struct {
-	report.MappingRow
+	readback.MappingRow
 	known  bool   // there is such a row
 	source int    // number of the input; -1: unknown
 	code0  []byte // at salt 0, of the run's length
 }
 
-// newChecker returns a checker without writers. AsFile says that rows come from the file of
-// the mapping, and not from a sortedReader, where Defuse is undone already.
-func (v *verifier) newChecker(m *report.MappingReader, asFile bool) *checker {
-	csv := m.Format == report.CSV
-	return &checker{verifier: v, file: v.run.mapping, csv: csv, defused: csv && v.run.excelSafe && asFile, carried: m.Carried, sources: v.run.inputNumbers(m.Text)}
+// newChecker returns a checker without writers for rows of a mapping.
+func (v *verifier) newChecker(m *readback.Mapping) *checker {
+	return &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text)}
 }
 
 // check checks the rows of a stretch.
 func (w *checker) check(s *stretch) {
 	w.begin(s)
-	faults := s.block.Faults
-	for i := range s.block.Len() {
-		s.block.Row(i, &w.row.MappingRow)
-		w.derive(&w.row, true)
+	for i := range s.rows.Len() {
+		faults := s.rows.Row(i, &w.row.MappingRow)
+		w.derive(&w.row)
 		w.outcomes[w.row.Outcome]++
 		w.digest.Add(&w.row.Row)
-		broken := false
-		for ; len(faults) > 0 && faults[0].Row == w.row.Number; faults = faults[1:] {
-			f := faults[0]
+		for _, f := range faults {
 			w.found(Damaged, f.Column, "", f.Found)
-			broken = true
 		}
-		if !broken {
+		if len(faults) == 0 {
 			w.checkRow()
 		}
 		w.row, w.old = w.old, w.row
@@ -80,36 +73,15 @@ func (w *checker) begin(s *stretch) {
 	w.old.known = false
 	if s.before != nil {
 		w.old.MappingRow = *s.before
-		w.derive(&w.old, false)
+		w.derive(&w.old)
 	}
 }
 
-// derive fills in what follows from a row. If it is the row in hand, as it stands in the
-// file, cells that Defuse did not make are findings.
-func (w *checker) derive(l *link, inHand bool) {
+// derive fills in what follows from a row.
+func (w *checker) derive(l *link) {
 	l.known = true
-	w.resolve(l, inHand)
-	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
-}
-
-// resolve finds the input of a row, and undoes what Defuse did to its cells.
-func (w *checker) resolve(l *link, inHand bool) {
-	undo := func(column string, cell []byte) []byte {
-		if inHand && report.IsFormula(cell) {
-			w.found(BadFormula, column, string(report.Defuse(cell)), string(cell))
-		}
-		return report.Undefuse(cell)
-	}
-	if w.defused {
-		l.Source = string(undo("source", []byte(l.Source)))
-		for i, cell := range textsOf(&l.MappingRow) {
-			*cell = undo([...]string{"workspace_id", "original_url", "canonical_url", "short_code", "short_url"}[i], *cell)
-		}
-		for i, cell := range l.Carried {
-			l.Carried[i] = undo(w.carried[i], cell)
-		}
-	}
 	l.source = w.inputOf(l.Source)
+	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
 }
 
 // inputOf returns the number of the input that the report names; -1: it is unknown.
@@ -121,7 +93,7 @@ func (w *checker) inputOf(name string) int {
 }
 
 // textsOf returns the columns of a row from its workspace to its short URL.
-func textsOf(r *report.MappingRow) [5]*[]byte {
+func textsOf(r *readback.MappingRow) [5]*[]byte {
 	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
 }
 

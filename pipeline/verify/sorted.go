@@ -11,7 +11,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/readback"
 )
 
 // Layout of a row of a mapping that is not in the order of the sort, on its way
@@ -25,7 +25,7 @@ import (
 //	| for each fault: text column, text found
 //
 // So the rows of a URL that are not duplicates come before its duplicates.
-func (w *checker) appendRow(dst []byte, l *link, faults []*report.CellError) []byte {
+func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
 	dst = extsort.AppendCell(dst, l.code0)
 	dst = extsort.AppendCell(dst, l.Canonical)
 	dst = append(dst, byte(l.Outcome))
@@ -62,35 +62,28 @@ func compareRows(a, b []byte) int {
 
 // sortMapping checks that the mapping is in the order of the input, and returns its rows in
 // the order of the sort, as far as their cells tell.
-func (v *verifier) sortMapping(ctx context.Context, m *report.MappingReader) (*sortedReader, error) {
+func (v *verifier) sortMapping(ctx context.Context, m *readback.Mapping, rows rowReader) (*sortedReader, error) {
 	v.sorted = v.newSorter(compareRows)
-	if _, err := v.eachStretch(ctx, m, m, (*checker).sort); err != nil {
+	if _, err := v.eachStretch(ctx, m, rows, (*checker).sort); err != nil {
 		return nil, err
 	}
 	if err := v.sorted.Finish(ctx); err != nil {
 		return nil, err
 	}
-	r := v.newSortedReader(ctx, m)
-	r.checks = true
-	return r, nil
+	return v.newSortedReader(ctx, m), nil
 }
 
 // sort puts the rows of a stretch into the sort, and checks that each comes after the one
 // before.
 func (w *checker) sort(s *stretch) {
 	w.begin(s)
-	faults := s.block.Faults
-	for i := range s.block.Len() {
+	for i := range s.rows.Len() {
 		r := &w.row
-		s.block.Row(i, &r.MappingRow)
-		w.derive(r, true)
-		n := 0
-		for n < len(faults) && faults[n].Row == r.Number {
-			n++
-		}
-		rec := w.appendRow(w.input[:0], r, faults[:n])
+		faults := s.rows.Row(i, &r.MappingRow)
+		w.derive(r)
+		rec := w.appendRow(w.input[:0], r, faults)
 		copy(w.filed.Reserve(w.group(r.Workspace), codeKey(r.code0), len(rec)), rec)
-		w.input, faults = rec, faults[n:]
+		w.input = rec
 		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
 			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
 		}
@@ -98,55 +91,73 @@ func (w *checker) sort(s *stretch) {
 	}
 }
 
-// The size of a block that a sortedReader fills: in rows and, past the row with
-// which it is reached, in bytes.
+// sortedRows are rows as appendRow wrote them, one after the other.
+type sortedRows struct {
+	file    string
+	carried int
+	data    []byte
+	ends    []int // of each row in data
+}
+
+// Len returns the number of rows.
+func (s *sortedRows) Len() int { return len(s.ends) }
+
+// Row does what that of readback.Block does.
+func (s *sortedRows) Row(i int, r *readback.MappingRow) (faults []*readback.CellError) {
+	start := 0
+	if i > 0 {
+		start = s.ends[i-1]
+	}
+	return s.decode(s.data[start:s.ends[i]], r)
+}
+
+// The size of sortedRows: in rows and, past the row with which it is reached, in bytes.
 const (
-	sortedRows  = 1 << 12
-	sortedBytes = 4 << 20
+	mostRows  = 1 << 12
+	mostBytes = 1 << 20
 )
 
-// A sortedReader reads the rows that were sorted. If checks is true, it also checks that no
-// row of a URL comes before its link in the order of the sort.
+// A sortedReader reads the rows that were sorted.
 type sortedReader struct {
 	w      *checker // its row is that in hand, its old one the first of the URL
-	checks bool
+	layout sortedRows
 	rows   *extsort.Cursor
 	group  uint32 // of the old row
 }
 
-func (v *verifier) newSortedReader(ctx context.Context, m *report.MappingReader) *sortedReader {
-	return &sortedReader{w: v.newChecker(m, false), rows: v.sorted.Cursor(ctx, 0)}
+func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
+	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
 }
 
-// Read implements rowReader.
-func (s *sortedReader) Read(b *report.MappingBlock) error {
-	b.Reset(len(s.w.carried))
-	for size := 0; b.Len() < sortedRows && size < sortedBytes; {
+// read is a rowReader. It also checks that no row of a URL comes before its link in the
+// order of the sort.
+func (s *sortedReader) read(to *stretch) error {
+	rows := &to.sorted
+	to.rows = rows
+	*rows = sortedRows{s.layout.file, s.layout.carried, rows.data[:0], rows.ends[:0]}
+	for rows.Len() < mostRows && len(rows.data) < mostBytes {
 		rec, err := s.load()
 		if err != nil {
-			if b.Len() > 0 {
+			if rows.Len() > 0 {
 				err = eof(err)
 			}
 			return err
 		}
-		faults := s.decode(rec)
-		b.Append(&s.w.row.MappingRow)
-		b.Faults = append(b.Faults, faults...)
-		if s.checks {
-			s.check(s.rows.Group())
-		}
-		size += len(rec)
+		rows.data = append(rows.data, rec...)
+		rows.ends = append(rows.ends, len(rows.data))
+		s.layout.decode(rec, &s.w.row.MappingRow)
+		s.check(s.rows.Group())
 	}
 	return nil
 }
 
-// Next returns the next row as MappingReader.Next does.
-func (s *sortedReader) Next() (*report.MappingRow, error) {
+// next returns the next row as readback.Mapping.Next does.
+func (s *sortedReader) next() (*readback.MappingRow, error) {
 	rec, err := s.load()
 	if err != nil {
 		return nil, err
 	}
-	if faults := s.decode(rec); len(faults) > 0 {
+	if faults := s.layout.decode(rec, &s.w.row.MappingRow); len(faults) > 0 {
 		return nil, faults[0]
 	}
 	return &s.w.row.MappingRow, nil
@@ -164,9 +175,8 @@ func (s *sortedReader) load() ([]byte, error) {
 	return s.rows.Record(), nil
 }
 
-// decode fills in the row in hand, as appendRow wrote it, and returns its faults.
-func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
-	r := &s.w.row.MappingRow
+// decode fills in a row, as appendRow wrote it, and returns its faults. The row lies in rec.
+func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readback.CellError) {
 	number := func() int {
 		n, size := binary.Uvarint(rec)
 		rec = rec[size:]
@@ -185,7 +195,7 @@ func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 		*cell, rec = extsort.CutNullable(rec)
 	}
 	r.Carried = r.Carried[:0]
-	for range s.w.carried {
+	for range s.carried {
 		var cell []byte
 		cell, rec = extsort.CutNullable(rec)
 		r.Carried = append(r.Carried, cell)
@@ -194,7 +204,7 @@ func (s *sortedReader) decode(rec []byte) (faults []*report.CellError) {
 		var column, found []byte
 		column, rec = extsort.CutCell(rec)
 		found, rec = extsort.CutCell(rec)
-		faults = append(faults, &report.CellError{File: s.w.run.mapping, Row: r.Number, Column: string(column), Found: string(found)})
+		faults = append(faults, &readback.CellError{File: s.file, Row: r.Number, Column: string(column), Found: string(found)})
 	}
 	return faults
 }
@@ -207,8 +217,7 @@ func (s *sortedReader) check(group uint32) {
 		w.old.known = true
 		return
 	}
-	w.resolve(&w.old, false)
-	w.resolve(&w.row, false)
+	w.old.source, w.row.source = w.inputOf(w.old.Source), w.inputOf(w.row.Source)
 	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
 		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
@@ -230,16 +231,16 @@ func TestVerifyColumnar(t *testing.T) { inOrders(t, testVerifyColumnar) }
 func testVerifyColumnar(t *testing.T, order report.Order) {
 	changes := map[string]struct {
 		want   verify.Kind
-		change func(r *report.MappingRow)
+		change func(r *readback.MappingRow)
 	}{
-		"source":        {verify.BadSource, func(r *report.MappingRow) { r.Source = "c.csv" }},
-		"row":           {verify.RowMissing, func(r *report.MappingRow) { r.Row.Row++ }},
-		"workspace_id":  {verify.BadWorkspace, func(r *report.MappingRow) { r.Workspace = []byte("a|b") }},
-		"original_url":  {verify.BadCanonical, func(r *report.MappingRow) { r.Original = append(r.Original, 'x') }},
-		"canonical_url": {verify.BadCanonical, func(r *report.MappingRow) { r.Canonical = append(r.Canonical, 'x') }},
-		"short_code":    {verify.BadCode, func(r *report.MappingRow) { r.Code = []byte("?") }},
-		"outcome":       {verify.BadCount, func(r *report.MappingRow) { r.Outcome = (r.Outcome + 1) % 3 }},
-		"salt":          {verify.BadSalt, func(r *report.MappingRow) { r.Salt += 1 }},
+		"source":        {verify.BadSource, func(r *readback.MappingRow) { r.Source = "c.csv" }},
+		"row":           {verify.RowMissing, func(r *readback.MappingRow) { r.Row.Row++ }},
+		"workspace_id":  {verify.BadWorkspace, func(r *readback.MappingRow) { r.Workspace = []byte("a|b") }},
+		"original_url":  {verify.BadCanonical, func(r *readback.MappingRow) { r.Original = append(r.Original, 'x') }},
+		"canonical_url": {verify.BadCanonical, func(r *readback.MappingRow) { r.Canonical = append(r.Canonical, 'x') }},
+		"short_code":    {verify.BadCode, func(r *readback.MappingRow) { r.Code = []byte("?") }},
+		"outcome":       {verify.BadCount, func(r *readback.MappingRow) { r.Outcome = (r.Outcome + 1) % 3 }},
+		"salt":          {verify.BadSalt, func(r *readback.MappingRow) { r.Salt += 1 }},
 		"removed":       {verify.RowMissing, nil},
 	}
 	places := []int64{1, 131}
@@ -277,9 +278,9 @@ func testVerifyColumnar(t *testing.T, order report.Order) {
 }
 
 // rewrite writes a mapping anew with one row changed, or without it.
-func rewrite(t *testing.T, path string, format report.Format, at int64, change func(*report.MappingRow)) {
+func rewrite(t *testing.T, path string, format report.Format, at int64, change func(*readback.MappingRow)) {
 	t.Helper()
-	m := must(report.OpenMapping(path))
+	m := must(readback.OpenMapping(t.Context(), path, readback.Options{}))
 	defer m.Close()
 	var out bytes.Buffer
 	w := must(report.NewMapping(&out, format, report.MappingOptions{Carried: m.Carried, BaseURL: "https://sho.rt"}))

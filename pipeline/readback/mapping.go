@@ -1,0 +1,143 @@
+package readback
+
+import (
+	"context"
+	"iter"
+	"math"
+	"unsafe"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty.
+type MappingRow struct {
+	report.Row
+	Number   int64  // in the mapping, from 1
+	ShortURL []byte // nil: null, or blank in CSV
+}
+
+// A Mapping reads a mapping of any format.
+type Mapping struct {
+	Format  report.Format
+	Carried []string // names of the carried columns
+	*file
+	row MappingRow
+}
+
+// OpenMapping opens a mapping, whose format shows in its first bytes. The caller closes
+// it.
+func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, error) {
+	own := report.MappingColumns()
+	f, err := open(ctx, path, own, opts)
+	if err != nil {
+		return nil, err
+	}
+	if opts.LinksOnly {
+		f.in.Unread = make([]bool, len(f.columns))
+		for c := range f.in.Unread {
+			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn
+		}
+	}
+	return &Mapping{Format: report.Format(f.in.Format), Carried: f.columns[len(own):], file: f}, nil
+}
+
+// Text returns how the mapping writes a name of an input or a column that may not be
+// UTF-8.
+func (m *Mapping) Text(name string) string {
+	if m.Format == report.CSV {
+		return name
+	}
+	return string(canon.EscapeInvalid([]byte(name)))
+}
+
+// Read fills a block with the next rows, at least one. The block belongs to the caller,
+// who passes it again and again.
+func (m *Mapping) Read(b *Block) error {
+	own := b.columns
+	b.columns = nil
+	if err := m.load(b); err != nil {
+		return err
+	}
+	for c, from := range b.columns {
+		if c == len(own) {
+			own = append(own, column{data: []byte{}})
+		}
+		to := &own[c]
+		to.data, to.ends, to.valid = append(to.data[:0], from.data...), append(to.ends[:0], from.ends...), append(to.valid[:0], from.valid...)
+	}
+	b.columns = own
+	return nil
+}
+
+// Next returns the next row, valid until the one after.
+func (m *Mapping) Next() (*MappingRow, error) {
+	i, err := m.next()
+	if err != nil {
+		return nil, err
+	}
+	if faults := m.batch.Row(i, &m.row); len(faults) > 0 {
+		return nil, faults[0]
+	}
+	return &m.row, nil
+}
+
+// Rows yields the rows that Next returns, until io.EOF or an error that ends the reading.
+func (m *Mapping) Rows() iter.Seq2[*MappingRow, error] { return rowsOf(m.Next) }
+
+// The columns of a mapping that are not text.
+const (
+	rowColumn     = 1
+	outcomeColumn = 7
+	saltColumn    = 8
+)
+
+// Row fills in row i, from 0, of a block of a mapping, and returns its cells that no run
+// writes, of which r has meaningless values. What r has lies in the block and is valid
+// until that is read into again.
+func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
+	fault := func(c int) { faults = append(faults, b.fault(i, c)) }
+	var source, row []byte
+	texts := [...]*[]byte{&source, &row, &r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
+	for c, to := range texts {
+		if *to = b.cell(i, c); *to == nil && to != &row && to != &r.Original && to != &r.ShortURL {
+			fault(c)
+		}
+	}
+	r.Number, r.Source = b.first+int64(i), unsafe.String(unsafe.SliceData(source), len(source))
+	if len(r.ShortURL) == 0 {
+		r.ShortURL = nil
+	}
+	var err error
+	if r.Row.Row, err = b.number(i, rowColumn, 0); err != nil {
+		fault(rowColumn)
+	}
+	r.Outcome = outcome.Created
+	for result := b.cell(i, outcomeColumn); string(result) != r.Outcome.String(); r.Outcome++ {
+		if r.Outcome == outcome.Duplicate {
+			fault(outcomeColumn)
+			r.Outcome = outcome.Created
+			break
+		}
+	}
+	salt, err := b.number(i, saltColumn, -1)
+	if r.Salt = int(salt); err != nil || salt > math.MaxInt32 {
+		fault(saltColumn)
+		r.Salt = 0
+	}
+	r.Carried = r.Carried[:0]
+	for c := saltColumn + 1; c < len(b.columns); c++ {
+		r.Carried = append(r.Carried, b.cell(i, c))
+	}
+	if b.file.opts.ExcelSafe {
+		r.Source = string(report.Undefuse([]byte(r.Source)))
+		for _, to := range texts[2:] {
+			*to = report.Undefuse(*to)
+		}
+		for c, cell := range r.Carried {
+			r.Carried[c] = report.Undefuse(cell)
+		}
+	}
+	return faults
+}
