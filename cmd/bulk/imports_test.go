@@ -15,37 +15,43 @@ import (
 
 const module = "github.com/linkforge/bulk/"
 
-// layers lists, for each package, what of this module it may import. Imports go
-// one way: cmd, pipeline, {source, assign, extsort, report, sink}, {columnar,
-// fsys, canon, codegen}.
+// layers lists, for each package, what of this module it may import, from the bottom up.
+// Values flow one way: cmd, pipeline, the stages emit, settle and intake, then what they use.
 var layers = map[string][]string{
 	"canon":                  {},
 	"codegen":                {},
 	"pipeline/assign":        {}, // also for use in a distributed runner
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
-	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
-	"pipeline/columnar":      {},                                              // what source and report both must know of hostile files
-	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
 	"pipeline/outcome":       {},
+	"pipeline/columnar":      {},                                              // what source must know of hostile files
+	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
+	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/outcome"},
-	"sink":                   {},
-	"sink/sqlite":            {"sink"},
-	"sink/postgres":          {"sink"},
-	"sink/postgres/pgtest":   {},
-	"sink/sinktest":          {"sink", "codegen"},
+	"pipeline/report":        {"canon", "pipeline/outcome"},
+	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/outcome"},
-	"pipeline/intake":        {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
-	"pipeline/settle":        {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
-	"pipeline/emit":          {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
-	"pipeline":               {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
-	"pipeline/verify":        {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/report", "pipeline/source", "sink"},
-	"pipeline/diff":          {"pipeline/extsort", "pipeline/source", "pipeline/report", "pipeline/manifest", "pipeline/outcome"},
-	"pipeline/explain":       {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
-	"pipeline/estimate":      {"codegen"},
-	"cmd/bulk":               {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/manifest", "pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+
+	"sink":                 {},
+	"sink/sqlite":          {"sink"},
+	"sink/postgres":        {"sink"},
+	"sink/postgres/pgtest": {},
+	"sink/sinktest":        {"sink", "codegen"},
+
+	"pipeline/intake": {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
+	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
+	"pipeline/emit":   {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
+	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
+		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
+
+	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/source"},
+	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
+	"pipeline/estimate": {"codegen"},
+
+	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/manifest",
+		"pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
@@ -68,7 +74,7 @@ var drivers = map[string]string{
 	"github.com/schollz":       "cmd/bulk",
 	"github.com/rogpeppe":      "",
 	"pgregory.net/rapid":       "",
-	"github.com/apache/arrow/": "pipeline/columnar pipeline/source pipeline/report pipeline/verify",
+	"github.com/apache/arrow/": "pipeline/columnar pipeline/source pipeline/report pipeline/readback",
 }
 
 func TestImports(t *testing.T) {
