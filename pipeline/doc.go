@@ -3,44 +3,52 @@
 //
 // # The way of a row
 //
-//		inputs ──► source ──► intake ──► extsort ──► settle ──► emit ──► report ──► outdir
-//		           batches    records    buckets    decisions    └─────► sink (the store)
-//		                      rejects ─────────────────────────────────► report
+//	inputs ──► source ──► intake ──► extsort ──► settle ──► emit ──► report ──► outdir
+//	           batches    records    buckets    decisions    └─────► sink (the store)
+//	                         └─────► extsort ──────────────► emit
+//	                      rejects    by place
 //
-//	 1. Package source opens each input, finds out its format and columns, and reads it in
-//	    batches of rows. A row carries its provenance: input, number, byte offset.
-//	 2. Package intake gives each row its canonical URL (canon) and hash (codegen), in
-//	    parallel, and makes a record of it (package record). A row that has none becomes a
-//	    reject, which goes into a sort of its own.
-//	 3. Package extsort sorts the records by workspace, code of salt 0, canonical URL,
-//	    original URL, carried cells, input and row. What does not fit in memory goes to a
-//	    spill file. Records come back in buckets.
-//	 4. Package settle visits the buckets. It asks the store which URLs and codes it has, and
-//	    decides the code of every URL. URLs that want one code go to package assign, which
-//	    knows the rule and nothing else. The result is a Settlement.
-//	 5. Package emit visits the buckets again. It writes the mapping and the collisions, and
-//	    hands new links to the store in the order of its index. Then it writes the rejects.
-//	 6. Package report formats these files, package outdir writes them into a hidden
-//	    directory and renames it at the end, and package manifest describes the run.
+// Each of these is a package:
+//
+//  1. Package source opens each input, finds out its format and columns, and reads it in
+//     batches of rows. A row carries its provenance: input, number, byte offset.
+//  2. Package intake gives each row its canonical URL (canon) and hash (codegen), in
+//     parallel, and makes a record of it (package record). A row that has none becomes a
+//     reject, which goes into a sort of its own.
+//  3. Package extsort sorts the records by workspace, code of salt 0, canonical URL,
+//     original URL, carried cells, input and row. What does not fit in memory goes to a
+//     spill file. Records come back in buckets.
+//  4. Package settle visits the buckets. It asks the store which URLs and codes it has, and
+//     decides the code of every URL. URLs that want one code go to package assign, which
+//     knows the rule and nothing else. The result is a Settlement.
+//  5. Package emit visits the buckets again. It writes the mapping and the collisions, and
+//     hands new links to the store in the order of its index. Then it writes the rejects.
+//  6. Package report formats these files, package outdir writes them into a hidden
+//     directory and renames it at the end, and package manifest describes the run.
 //
 // [Run] calls these stages one after the other. Values flow one way: each stage takes what
 // it needs as arguments and returns a value, and none knows the run that calls it. A test
 // (cmd/bulk/imports_test.go) holds the rule.
 //
-// A new column of the mapping is added in package report (MappingColumns and Row), filled in
-// by package emit (format.go), and read back by package readback. If it comes from the
-// input, intake/worker.go puts it into the record.
+// A new column of the mapping touches, in this order: report (Row, MappingColumns, and the
+// writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
+// readback, which reads it. If it comes from the input, intake/worker.go puts it into the
+// record and package record decodes it. If it is decided when codes are settled, it is a field
+// of settle.Decision, and of record.Placed for a mapping in the order of the input. Then
+// verify checks it (rows.go, sorted.go, and replay.go if the input tells it).
 //
 // # Files of this package
 //
-//	config.go   what a run is told (Config), and what is wrong with it
-//	run.go      the steps of a run (Run), and of one attempt to store and write
-//	retry.go    when an attempt is made again
-//	resume.go   which run the output directory belongs to, and which unfinished run is resumed
-//	output.go   the files of an attempt, the manifest, the books
-//	paths.go    inputs and stores that lie where the output goes
-//	budget.go   how Config.Memory is divided
-//	meter.go    how long it took; status.go: how far it is; room.go: whether the disk suffices
+//	config.go    what a run is told (Config), and what is wrong with it
+//	run.go       the steps of a run (Run), and of one attempt to store and write
+//	retry.go     when an attempt is made again
+//	output.go    which run the output directory belongs to, and which unfinished run is resumed
+//	reports.go   the files of an attempt, and whether the books balance
+//	describe.go  the manifest of a run, and its fingerprint
+//	paths.go     inputs and stores that lie where the output goes
+//	budget.go    how Config.Memory is divided
+//	meter.go     how long it took; status.go tells how far it is
+//	room.go      whether the disk suffices for what is spilled
 //
 // # Invariants
 //

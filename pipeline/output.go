@@ -1,130 +1,157 @@
 package pipeline
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
+	"slices"
+	"time"
 
-	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
-	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
 
-// reports are the files that are written while links are loaded.
-type reports struct {
-	mapping    report.Mapping
-	collisions *report.Collisions
-	files      [2]*outdir.File
+// output is the output directory of a run, and which run of the store it may belong to.
+type output struct {
+	dir       *outdir.Dir
+	killed    *sink.Run // the run whose output is in the directory, but which the store does not know as finished
+	committed *sink.Run // once the directory has its name: the run that the store is to be told to be finished
+
+	asked      bool  // adopt has seen the unfinished runs of the store once
+	superseded int32 // with NewRun, the highest id among those: none of them is resumed
 }
 
-// openReports makes these files in place of those of an earlier attempt.
-func openReports(dir *outdir.Dir, cfg *Config, carried []string) (out *reports, err error) {
-	out = new(reports)
-	for i, name := range cfg.reportNames() {
-		if out.files[i], err = dir.Create(name); err != nil {
-			return nil, err
+// look refuses an output directory that the run may not replace.
+func (o *output) look(ctx context.Context, cfg *Config) error {
+	return o.unlessBusy(ctx, cfg, func() error {
+		_, err := o.inspect(ctx, cfg)
+		return err
+	})
+}
+
+// claim takes the output directory.
+func (o *output) claim(ctx context.Context, cfg *Config) error {
+	return o.unlessBusy(ctx, cfg, func() error {
+		opts, err := o.inspect(ctx, cfg)
+		if err == nil {
+			o.dir, err = outdir.Claim(cfg.Out, opts)
+		}
+		return err
+	})
+}
+
+// unlessBusy does something with the output directory, and again for two seconds while
+// another run is writing it: one that was killed is, until the system has ended it.
+func (o *output) unlessBusy(ctx context.Context, cfg *Config, do func() error) (err error) {
+	for range 40 {
+		if err = do(); !errors.Is(err, outdir.ErrBusy) || cfg.NoWait {
+			break
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
-	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers}
-	if !cfg.NoCarry {
-		opts.Carried = report.CarriedNames(report.MappingColumns(), carried)
+	return err
+}
+
+// inspect refuses an output directory that the run may not replace, and returns how it is
+// claimed otherwise. One that holds the files of a run which was killed before the store
+// knew it as finished may be overwritten by the same run.
+func (o *output) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions, error) {
+	opts := outdir.ClaimOptions{FS: cfg.fs, Overwrite: cfg.Overwrite, NewRun: cfg.NewRun}
+	o.killed = nil
+	err := outdir.Look(cfg.Out, opts)
+	if !errors.Is(err, outdir.ErrExists) || cfg.Store == nil || cfg.DryRun {
+		return opts, err
 	}
-	out.mapping, err = report.NewMapping(out.files[0], cfg.ReportFormat, opts)
-	out.collisions = report.NewCollisions(out.files[1], cfg.ExcelSafe)
-	return out, err
-}
-
-func (c *Config) reportNames() []string {
-	return []string{c.ReportFormat.FileName(), manifest.CollisionsName}
-}
-
-// discardReports removes what an earlier attempt wrote of these files.
-func discardReports(dir *outdir.Dir, cfg *Config) error {
-	for _, name := range cfg.reportNames() {
-		if err := dir.Discard(name); err != nil {
-			return err
+	digest, derr := manifest.SHA256(cfg.fs, cfg.Out)
+	if derr != nil {
+		return opts, errors.Join(err, derr)
+	}
+	runs, rerr := cfg.Store.Runs(ctx)
+	if errors.Is(rerr, sink.ErrRetryable) {
+		return opts, fmt.Errorf("output directory %s holds a run, and only the store knows whether it is finished: %w", cfg.Out, rerr)
+	}
+	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
+		return opts, errors.Join(err, rerr)
+	}
+	for _, run := range runs {
+		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
+			opts.ReplaceLoaded, o.killed = true, &run
+			return opts, nil
 		}
 	}
-	return nil
+	return opts, err
 }
 
-// close ends both files and describes them.
-func (out *reports) close(w emit.Written) ([]manifest.FileSum, error) {
-	rows := w.Rows[outcome.Created] + w.Rows[outcome.Existing] + w.Rows[outcome.Duplicate]
-	mapping, err := closeReport(out.mapping, out.files[0], rows)
-	collisions, err2 := closeReport(out.collisions, out.files[1], w.Collisions)
-	mapping.RowDigest = w.Digest
-	return []manifest.FileSum{mapping, collisions}, errors.Join(err, err2)
-}
-
-// closeReport ends a report and its file.
-func closeReport(w io.Closer, file *outdir.File, rows int64) (manifest.FileSum, error) {
-	if err := errors.Join(w.Close(), file.Close()); err != nil {
-		return manifest.FileSum{}, err
+// own makes the directory that of this run, as far as that is known before the inputs are
+// read.
+func (o *output) own(cfg *Config, inputs *intake.Inputs) error {
+	m := describe(cfg, inputs)
+	for i, in := range inputs.List {
+		if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
+			m.Inputs[i].Size = size
+		}
 	}
-	return manifest.FileSum{Name: file.Name(), Rows: rows, SHA256: file.SHA256()}, nil
+	return o.dir.Own(m)
 }
 
-// balance compares the books as settled with what was read and written.
-func balance(read int64, settled sink.Counts, rows [outcome.Count]int64, rejects int64) error {
-	w := sink.Counts{Read: read, Created: rows[outcome.Created], Existing: rows[outcome.Existing],
-		Duplicate: rows[outcome.Duplicate], Rejected: rejects}
-	if w != settled || w.Read != w.Created+w.Existing+w.Duplicate+w.Rejected {
-		return fmt.Errorf("the books do not balance: settled %+v, written %+v", settled, w)
+// ownRead makes it that of this run now that the inputs are read.
+func (o *output) ownRead(cfg *Config, inputs *intake.Inputs) error {
+	if err := o.dir.Own(describe(cfg, inputs)); err != nil || o.killed == nil || cfg.NewRun {
+		return err
 	}
-	return nil
+	mine, err := fingerprint(cfg, inputs)
+	if err == nil && mine != o.killed.Fingerprint { // which as_of is part of
+		err = outdir.Differs(cfg.Out, fmt.Sprintf("as_of: another request then, which gave %s", o.killed.AsOf.Format(time.RFC3339Nano)))
+	}
+	return err
 }
 
-// reasons counts the rejects by reason.
-func reasons(rows *intake.Rows, settled *settle.Settlement) map[string]int64 {
-	reasons := maps.Clone(rows.Reasons)
-	for reason, n := range settled.Rejected {
-		reasons[reason] += n
+// adopt returns the run that this one is to the store: an unfinished one of the same
+// fingerprint, the last of several, under its id and its as_of, or else the given entry. With
+// NewRun, those that were there when it first asked are left alone. Resumed tells that
+// another process began the run.
+func (o *output) adopt(ctx context.Context, cfg *Config, inputs *intake.Inputs, session sink.Session, entry sink.Run) (_ sink.Run, resumed bool, err error) {
+	entry.Fingerprint, err = fingerprint(cfg, inputs)
+	if err != nil || session == nil {
+		return entry, false, err
 	}
-	return reasons
-}
-
-// describe returns the manifest as far as it tells what the run was given. Its as_of is
-// there only if it was asked for.
-func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
-	return &manifest.Manifest{
-		Version: cfg.Version, Profile: cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
-		Scheme:  manifest.Scheme{Name: codegen.Name, CodeLength: cfg.CodeLength, MaxRetries: cfg.MaxRetries},
-		Options: cfg.options(), AsOf: cfg.AsOf, Inputs: in.Manifest(),
+	unfinished, err := session.Unfinished(ctx)
+	if err != nil {
+		return entry, false, err
 	}
-}
-
-// options are those that can change a result.
-func (c *Config) options() manifest.Options {
-	return manifest.Options{
-		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
-		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
-		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
-		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),
-		"max_field": int64(c.Source.MaxField),
+	// Since claim its own process may have finished it, and then let go of the locks.
+	if o.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == o.killed.ID }) {
+		return entry, false, fmt.Errorf("output directory %s: it %w by now; --overwrite replaces it", cfg.Out, outdir.ErrExists)
 	}
-}
-
-// fingerprint tells runs apart that could have different results. The clock is no part of
-// it: a run that resumes an unfinished one takes over its as_of.
-func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {
-	m := describe(cfg, in)
-	m.Version = ""
-	var buf bytes.Buffer
-	if err := manifest.Write(&buf, m); err != nil {
-		return "", err
+	first := !o.asked // later this very run may be one of them
+	if n := len(unfinished); cfg.NewRun && first && n > 0 {
+		o.superseded = unfinished[n-1].ID
 	}
-	sum := sha256.Sum256(buf.Bytes())
-	return hex.EncodeToString(sum[:]), nil
+	o.asked = true
+	var others, left []int32
+	for _, u := range unfinished {
+		switch {
+		case u.Fingerprint != entry.Fingerprint:
+			others = append(others, u.ID)
+		case u.ID <= o.superseded:
+			left = append(left, u.ID)
+		default:
+			entry, resumed = u, first
+			entry.Finished = time.Time{} // one that was undone in part finishes anew
+		}
+	}
+	if first && len(others) > 0 {
+		cfg.Logger.Warn("these runs were never finished: finish each with the command that started it, or delete its links with `bulk undo N` (later runs may use some of them)",
+			"runs", others)
+	}
+	if first && len(left) > 0 {
+		cfg.Logger.Warn("starting over: links that these unfinished runs stored stay, and count as existing", "runs", left)
+	}
+	return entry, resumed, nil
 }

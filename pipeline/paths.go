@@ -57,14 +57,14 @@ func apartAsText(names []string) error {
 // apart refuses an output that has the name of a file of the store, which may be still to
 // come.
 func apart(out string, store []string) error {
-	folder, err := filepath.EvalSymlinks(filepath.Dir(out))
+	dir, err := filepath.EvalSymlinks(filepath.Dir(out))
 	if err == nil {
-		folder, err = fsys.Abs(folder)
+		dir, err = fsys.Abs(dir)
 	}
 	if err != nil {
 		return nil // claiming the output will say what is wrong
 	}
-	if slices.Contains(store, filepath.Join(folder, filepath.Base(out))) {
+	if slices.Contains(store, filepath.Join(dir, filepath.Base(out))) {
 		return &UsageError{fmt.Errorf("the output directory %s would have the name of a file of the store %s", out, store[0])}
 	}
 	return nil
@@ -73,10 +73,10 @@ func apart(out string, store []string) error {
 // outside refuses files that lie in the output directory, or in that where the output
 // is written: the run would replace it with them in it.
 func outside(out string, names []string) error {
-	var folders []fs.FileInfo
-	for _, folder := range []string{out, outdir.PartialOf(out)} {
-		if info, err := os.Stat(folder); err == nil {
-			folders = append(folders, info)
+	var dirs []fs.FileInfo
+	for _, dir := range []string{out, outdir.PartialOf(out)} {
+		if info, err := os.Stat(dir); err == nil {
+			dirs = append(dirs, info)
 		}
 	}
 	seen := map[string]bool{}
@@ -94,7 +94,7 @@ func outside(out string, names []string) error {
 		for dir := filepath.Dir(path); !seen[dir]; dir = filepath.Dir(dir) {
 			seen[dir] = true
 			info, err := os.Stat(dir)
-			if err == nil && slices.ContainsFunc(folders, func(folder fs.FileInfo) bool { return os.SameFile(info, folder) }) {
+			if err == nil && slices.ContainsFunc(dirs, func(out fs.FileInfo) bool { return os.SameFile(info, out) }) {
 				return &source.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with --out"}
 			}
 		}

@@ -67,8 +67,8 @@ type run struct {
 	rows   *intake.Rows
 }
 
-// do claims the output, reads, stores and writes. Without success the output is as it was
-// before.
+// do claims the output, reads, stores and writes. If it fails before the output directory has
+// been renamed, the output is as it was before.
 func (r *run) do(ctx context.Context) (err error) {
 	names, err := nameInputs(r.cfg)
 	if err != nil {
@@ -139,12 +139,12 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	if r.output.committed != nil {
 		return session.Finish(ctx, *r.output.committed)
 	}
-	row, resumed, err := r.output.adopt(ctx, r.cfg, r.rows.Inputs, session, sink.Run{AsOf: r.result.AsOf, Started: r.meter.started})
+	entry, resumed, err := r.output.adopt(ctx, r.cfg, r.rows.Inputs, session, sink.Run{AsOf: r.result.AsOf, Started: r.meter.started})
 	if err != nil {
 		return err
 	}
-	r.result.AsOf, r.result.Resumed = row.AsOf, r.result.Resumed || resumed
-	settled, err := r.settle(ctx, session, row.ID)
+	r.result.AsOf, r.result.Resumed = entry.AsOf, r.result.Resumed || resumed
+	settled, err := r.settle(ctx, session, entry.ID)
 	if err != nil {
 		return err
 	}
@@ -153,12 +153,12 @@ func (r *run) attempt(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	row.Counts = settled.Counts(r.rows.RecordsRead(), r.rows.Records.Len())
-	r.result.Counts = row.Counts
-	if r.cfg.MaxRejects.Exceeded(manifest.Counts(row.Counts)) {
-		return r.refuse(ctx, row, settled)
+	entry.Counts = settled.Counts(r.rows.RecordsRead(), r.rows.Records.Len())
+	r.result.Counts = entry.Counts
+	if r.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+		return r.refuse(ctx, entry, settled)
 	}
-	return r.deliver(ctx, session, row, settled)
+	return r.deliver(ctx, session, entry, settled)
 }
 
 // openSession takes the locks, or opens a session that can only look. It returns nil where
@@ -201,41 +201,41 @@ func (r *run) settle(ctx context.Context, session sink.Session, id int32) (settl
 
 // refuse ends a run with more rejects than allowed. An earlier attempt, which did not know
 // of them, may have begun a mapping.
-func (r *run) refuse(ctx context.Context, row sink.Run, settled *settle.Settlement) error {
+func (r *run) refuse(ctx context.Context, entry sink.Run, settled *settle.Settlement) error {
 	r.enterFinish()
 	if err := discardReports(r.output.dir, r.cfg); err != nil {
 		return err
 	}
-	c := row.Counts
-	if err := r.account(ctx, &row, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil); err != nil { // as if they were written
+	c := entry.Counts
+	if err := r.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil); err != nil { // as if they were written
 		return err
 	}
-	if err := r.commit(row, settled); err != nil {
+	if err := r.commit(entry, settled); err != nil {
 		return err
 	}
 	tooMany := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: r.cfg.MaxRejects}
 	if settled.Stored > 0 {
-		tooMany.Stored, tooMany.Run = settled.Stored, row.ID
-		r.result.RunID = row.ID
+		tooMany.Stored, tooMany.Run = settled.Stored, entry.ID
+		r.result.RunID = entry.ID
 	}
 	return tooMany
 }
 
-// deliver loads the links and writes the reports, then gives both their names: the run is
-// loaded in the store before its directory appears, and finished after.
-func (r *run) deliver(ctx context.Context, session sink.Session, row sink.Run, settled *settle.Settlement) error {
+// deliver loads the links and writes the reports. Then the store is told that the run is
+// loaded, the directory is renamed, and the store is told that the run is finished.
+func (r *run) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
 	stored := session != nil && !r.cfg.DryRun
 	var load emit.Load
 	if stored {
-		started, err := session.Start(ctx, row)
+		started, err := session.Start(ctx, entry)
 		if err != nil {
 			return err
 		}
-		row.ID = started.ID
-		r.result.RunID = row.ID
+		entry.ID = started.ID
+		r.result.RunID = entry.ID
 		if settled.ToLoad() > 0 {
 			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
-				return session.Load(ctx, row, chunks)
+				return session.Load(ctx, entry, chunks)
 			}
 		}
 	}
@@ -243,19 +243,19 @@ func (r *run) deliver(ctx context.Context, session sink.Session, row sink.Run, s
 	if err != nil {
 		return err
 	}
-	if err := r.account(ctx, &row, settled, written.Rows, files); err != nil {
+	if err := r.account(ctx, &entry, settled, written.Rows, files); err != nil {
 		return err
 	}
 	if stored {
-		if err := session.Loaded(ctx, row); err != nil {
+		if err := session.Loaded(ctx, entry); err != nil {
 			return err
 		}
 	}
-	if err := r.commit(row, settled); err != nil || !stored {
+	if err := r.commit(entry, settled); err != nil || !stored {
 		return err
 	}
-	r.output.committed = &row
-	return session.Finish(ctx, row)
+	r.output.committed = &entry
+	return session.Finish(ctx, entry)
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the
@@ -335,22 +335,22 @@ func (r *run) enterFinish() {
 
 // account writes the rejects and, if the books balance, the manifest, whose digest it
 // notes. Rows are those of the mapping by outcome, and files what is written before.
-func (r *run) account(ctx context.Context, row *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
+func (r *run) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
 	rejects, err := r.writeRejects(ctx, settled)
 	if err != nil {
 		return err
 	}
-	if err := balance(r.rows.RecordsRead(), row.Counts, rows, rejects.Rows); err != nil {
+	if err := balance(r.rows.RecordsRead(), entry.Counts, rows, rejects.Rows); err != nil {
 		return err
 	}
 	m := describe(r.cfg, r.rows.Inputs)
-	m.AsOf, m.Counts, m.Reasons, m.Files = r.result.AsOf, manifest.Counts(row.Counts), reasons(r.rows, settled), append(files, rejects)
+	m.AsOf, m.Counts, m.Reasons, m.Files = r.result.AsOf, manifest.Counts(entry.Counts), reasons(r.rows, settled), append(files, rejects)
 	file, err := r.output.dir.Create(manifest.Name)
 	if err != nil {
 		return err
 	}
 	err = errors.Join(manifest.Write(file, m), file.Close())
-	row.ManifestSHA256 = file.SHA256()
+	entry.ManifestSHA256 = file.SHA256()
 	return err
 }
 
@@ -371,23 +371,23 @@ func (r *run) writeRejects(ctx context.Context, settled *settle.Settlement) (_ m
 }
 
 // commit writes timings.json and gives the directory its name.
-func (r *run) commit(row sink.Run, settled *settle.Settlement) error {
-	if err := r.writeTimings(row); err != nil {
+func (r *run) commit(entry sink.Run, settled *settle.Settlement) error {
+	if err := r.writeTimings(entry); err != nil {
 		return err
 	}
 	if err := r.output.dir.Commit(); err != nil {
 		return err
 	}
-	r.result.ManifestSHA256, r.result.Reasons = row.ManifestSHA256, reasons(r.rows, settled)
+	r.result.ManifestSHA256, r.result.Reasons = entry.ManifestSHA256, reasons(r.rows, settled)
 	return nil
 }
 
 // writeTimings writes all that may differ between two equal runs.
-func (r *run) writeTimings(row sink.Run) error {
+func (r *run) writeTimings(entry sink.Run) error {
 	now := time.Now()
 	records, rejects := r.rows.Records, r.rows.Rejects
 	t := &manifest.Timings{
-		RunID: row.ID, Fingerprint: row.Fingerprint, Store: r.cfg.StoreName,
+		RunID: entry.ID, Fingerprint: entry.Fingerprint, Store: r.cfg.StoreName,
 		Started: r.meter.started, Finished: now, Seconds: now.Sub(r.meter.started).Seconds(),
 		Workers: r.cfg.Workers, Memory: r.cfg.Memory, PeakMemory: peakMemory(),
 		Sorted: records.Size() + rejects.Size() + r.meter.sorted, Spilled: records.Spilled() + rejects.Spilled() + r.meter.spilled,

@@ -1,6 +1,5 @@
-// Package emit makes of sorted records and what was settled about them the mapping, the
-// collisions, the links that the store is to load, and the rejects of rows whose URL got no
-// code.
+// Package emit makes the mapping, the collisions, the links that the store is to load, and
+// the rejects, of sorted rows and what was settled about them.
 //
 // All of it goes in the order of the sort, in pieces: workers format pieces of a bucket in
 // parallel, one goroutine writes them in order, and passes their links on to the store. For a
@@ -131,9 +130,9 @@ func (e *emitter) finished(p *piece) {
 
 // run has the workers format the records of a sorter, and writes what they make of them.
 //
-// Buckets are loaded two ahead of their use and cut into pieces. Under way are at most as
-// many pieces as there are workers and three, of which one waits to be among them, one is
-// written and one is loaded into the store.
+// Buckets are loaded two ahead of their use and cut into pieces. At most as many pieces as
+// workers and three more exist at once. Of these three, one waits for a worker, one is
+// written, and one is loaded into the store.
 func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*formatter, *piece)) (w Written, err error) {
 	e.cfg.Written.Store(0)
 	g, ctx := errgroup.WithContext(ctx)

@@ -18,7 +18,7 @@ func near(t *testing.T, name string, got, want, tolerance float64) {
 	}
 }
 
-// The facts of canonicalization.md.
+// The facts of codegen/README.md.
 func TestExpectFacts(t *testing.T) {
 	for _, tt := range []struct {
 		links  int64

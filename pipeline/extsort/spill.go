@@ -26,7 +26,7 @@ import (
 const (
 	extentHeader = 16
 	extentMagic  = "bkx1"
-	extentMax    = 1 << 20 // bytes, but for a single chunk that is larger
+	extentMax    = 1 << 20 // bytes; a single chunk may be larger
 	spillBlocks  = 4       // that are filled or written at once
 	directExtent = 1 << 18 // large enough for the disk, without the page cache
 )

@@ -262,7 +262,7 @@ func (w *Writer) spill(t *stretch, n int) {
 	}
 }
 
-// reuse takes back a chunk.
+// reuse keeps a chunk whose records are on disk.
 func (w *Writer) reuse(chunk []byte) {
 	if cap(chunk) > chunkSize {
 		w.s.held.Add(-int64(cap(chunk)))

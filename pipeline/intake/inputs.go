@@ -25,7 +25,7 @@ type Inputs struct {
 type Input struct {
 	*source.Input
 	Layout source.Layout
-	opened bool // it was read, be it in part
+	begun  bool // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
@@ -71,9 +71,9 @@ func (in *Inputs) Close() error {
 	return errors.Join(errs...)
 }
 
-// unite collects the columns of all inputs by name and finds each in each input. One
-// without a record has none, unless all are such, or the others would have another
-// column than theirs in the rejects, whose raw lines could not be split again.
+// unite collects the columns of all inputs by name and finds each in each input. If some
+// input has records, an input without any gets no columns: its made-up column would change
+// the columns of the rejects, and their raw lines could not be split again.
 func (in *Inputs) unite() {
 	if slices.ContainsFunc(in.List, func(i *Input) bool { return !i.Blank }) {
 		for _, i := range in.List {
@@ -123,7 +123,7 @@ func (in *Inputs) Manifest() []manifest.Input {
 		switch sum := i.SHA256(); {
 		case i.Cut():
 			m.RecordsSHA256 = hex.EncodeToString(sum[:])
-		case i.opened:
+		case i.begun:
 			m.SHA256 = hex.EncodeToString(sum[:])
 		}
 		list = append(list, m)

@@ -102,7 +102,7 @@ func (r *Rows) read(ctx context.Context, workers []*worker, cfg *Config) error {
 		if failed.Load() {
 			break // no error of an input that follows would be the first
 		}
-		in.opened = true
+		in.begun = true
 		reading.Go(func() {
 			if errs[i] = r.readInput(ctx, i, taken, cfg); errs[i] != nil {
 				failed.Store(true)

@@ -40,10 +40,10 @@ func (i *Input) progress(cfg *Config) {
 const roomStep = 1 << 20
 
 // checkRoom ends a run whose rows will clearly not fit where they are spilled, rather than
-// let it meet the full disk hours later. Once a row is on disk all have to go there: those
-// that are held are certain. Those still to be read are taken for half of what the others
-// let expect, so that an input whose rows get shorter is no false alarm, and for nothing
-// where it is not known how much is still to come.
+// let it meet the full disk hours later. Once a row is on disk all have to go there. Those
+// that are held are certain. The estimate for those still to be read is halved, so that an
+// input whose rows get shorter is no false alarm. It is 0 if the size of the inputs is
+// unknown.
 func (r *Rows) checkRoom(cfg *Config) error {
 	spilled := r.Records.Spilled() + r.Rejects.Spilled()
 	next := r.room.Load()

@@ -151,7 +151,7 @@ type FileSum struct {
 	Name      string `json:"name"`
 	Rows      int64  `json:"rows"`
 	SHA256    string `json:"sha256"`
-	RowDigest string `json:"row_digest,omitempty"` // of a mapping; see RowDigest
+	RowDigest string `json:"row_digest,omitempty"` // of a mapping; see report.RowDigest
 }
 
 // Options are those that can change a result, by name. A value is a string
@@ -210,7 +210,7 @@ func option(raw json.RawMessage) (any, error) {
 	return n, err
 }
 
-// WriteManifest writes m as indented JSON with a newline at the end. Equal
+// Write writes m as indented JSON with a newline at the end. Equal
 // manifests give equal bytes.
 func Write(w io.Writer, m *Manifest) error {
 	c := *m
@@ -231,7 +231,7 @@ func Write(w io.Writer, m *Manifest) error {
 	return writeJSON(w, &c)
 }
 
-// ReadManifest reads what WriteManifest wrote. Fields that it does not know, of
+// Read reads what Write wrote. Fields that it does not know, of
 // a newer version, are left out.
 func Read(data []byte) (*Manifest, error) {
 	m := new(Manifest)

@@ -2,6 +2,8 @@
 // [Outcome], any other is a [Reject], which has one of a closed list of reasons.
 package outcome
 
+import "fmt"
+
 // An Outcome says what became of an accepted row.
 type Outcome uint8
 
@@ -25,6 +27,12 @@ const (
 
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
+
+// ExhaustedDetail is the detail of each CodeSpaceExhausted, where salts up to maxRetries were
+// tried.
+func ExhaustedDetail(maxRetries int) string {
+	return fmt.Sprintf("all %d codes of this URL have other owners", maxRetries+1)
+}
 
 // A Reject is a row that has no link. The slices belong to the caller.
 type Reject struct {

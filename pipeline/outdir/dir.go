@@ -33,7 +33,8 @@ const filesName = "files" // of the directory inside the partial one
 //	.NAME.partial/files/     becomes NAME
 //
 // The lock dies with the process, so what a killed run left can be told from a run at work.
-// The same run resumes there. Another run is refused.
+// The same run may claim it again: it keeps the mark, deletes the files and writes them anew.
+// Another run is refused.
 type Dir struct {
 	fs        fsys.FS
 	out       string // as the user named it, for messages
@@ -55,10 +56,10 @@ type Dir struct {
 type ClaimOptions struct {
 	FS        fsys.FS // nil: that of the system
 	Overwrite bool    // a finished run may be replaced
-	// Unfinished: the run that lies there was killed before the store knew that it had
-	// finished. The same run may replace it.
-	Unfinished bool
-	NewRun     bool // an unfinished run is discarded, whatever its inputs and options
+	// ReplaceLoaded: the run whose output lies there was killed before the store knew that it
+	// had finished. The same run may replace it.
+	ReplaceLoaded bool
+	NewRun        bool // an unfinished run is discarded, whatever its inputs and options
 }
 
 // Claim locks the output directory out for this run. Its parent must exist. Where out
@@ -105,7 +106,7 @@ func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 		return nil, fmt.Errorf("output directory %s: %w", out, err)
 	}
 	partial := PartialOf(target)
-	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.Unfinished,
+	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.ReplaceLoaded,
 		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
 		return nil, f.named(fmt.Errorf("its parent directory: %w", err))
@@ -194,7 +195,7 @@ func (f *Dir) prepare(opts ClaimOptions) error {
 		if err := f.readMark(); err != nil {
 			return err
 		}
-		if finished && opts.Unfinished {
+		if finished && opts.ReplaceLoaded {
 			if err := f.ownedByOutput(); err != nil {
 				return err
 			}

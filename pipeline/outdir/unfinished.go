@@ -100,7 +100,7 @@ func (f *Dir) Own(m *manifest.Manifest) error {
 			then.AsOf = m.AsOf
 		}
 		if d := manifest.Difference(&then, m); d != "" {
-			return Unfinished(f.out, d)
+			return Differs(f.out, d)
 		}
 	}
 	if read := len(m.Inputs) > 0 && m.Inputs[0].Digest() != ""; !read && f.marked {
@@ -113,9 +113,9 @@ func (f *Dir) Own(m *manifest.Manifest) error {
 	return nil
 }
 
-// Unfinished is the error of an output directory that belongs to an unfinished run
+// Differs is the error of an output directory that belongs to an unfinished run
 // which differs.
-func Unfinished(out, difference string) error {
+func Differs(out, difference string) error {
 	return fmt.Errorf("output directory %s: it %w, which differs in %s. Run its command again to finish it, or add --new-run to start over",
 		out, ErrUnfinished, difference)
 }

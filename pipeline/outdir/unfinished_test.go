@@ -153,7 +153,7 @@ func TestDamagedMark(t *testing.T) {
 func TestOutputOfAnUnfinishedRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for i, length := range []int{10, 10, 11} {
-		f := claim(t, out, ClaimOptions{Unfinished: true})
+		f := claim(t, out, ClaimOptions{ReplaceLoaded: true})
 		m := exampleManifest()
 		m.AsOf, m.Scheme.CodeLength = time.Time{}, length
 		err := f.Own(m)

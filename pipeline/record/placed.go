@@ -18,7 +18,7 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 
 // A Placed is a row of a mapping in the order of the input:
 //
-//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as a carried cell | its record
+//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as of extsort.AppendNullable | its record
 type Placed struct {
 	Workspace uint32
 	Outcome   outcome.Outcome
@@ -51,7 +51,7 @@ func DecodePlaced(rec []byte) (p Placed) {
 
 // AppendReject encodes what the key of a reject does not tell:
 //
-//	byte offset + 1 uvarint | reason, detail, raw and each cell as a carried cell
+//	byte offset + 1 uvarint | reason, detail, raw and each cell as of extsort.AppendNullable
 //
 // Source, Row and Offset of the reject do not count: place tells them.
 func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {

@@ -44,7 +44,7 @@ func (s *settling) contest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: fmt.Sprintf("all %d codes of this URL have other owners", s.cfg.MaxRetries+1)}
+	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries)}
 	for i := range claims {
 		c := &claims[i]
 		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
@@ -163,11 +163,11 @@ func (s *settling) newHolder(ctx context.Context, at *loaded, slot *assign.Slot)
 			case r.known && record.Key(rec) == url:
 				r.rows++
 			case !r.known && s.isNew(b, i, j) && s.code0(rec) == slot.Code:
-				r, url = rival{head{true, i, j}, bytes.Clone(record.Canonical(rec)), 1}, record.Key(rec)
+				r, url = rival{origin{true, i, j}, bytes.Clone(record.Canonical(rec)), 1}, record.Key(rec)
 			}
 		}
 		if j < b.Len() {
-			break // the slot ends here, although buckets may go on from one to the next
+			break // the slot ends here, although the last bucket may continue in the next
 		}
 	}
 	return r, nil

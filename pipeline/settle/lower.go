@@ -12,9 +12,9 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
-// findLowerOwners finds out, for every link of the batch with a salt above 0, which URL has
-// each of the lower codes once the batch is stored: one of the store, one of the batch that
-// contested the code, or one of the batch that has it without a contest. Where codes are nearly used up, links have
+// findLowerOwners finds out, for every link of the run with a salt above 0, which URL has
+// each of the lower codes once the batch is stored: one of the store, one of the run that
+// contested the code, or one of the run that has it without a contest. Where codes are nearly used up, links have
 // very many of them in common, so the codes of each link are not kept.
 func (s *settling) findLowerOwners(ctx context.Context) error {
 	owner := s.made.lower
@@ -38,7 +38,7 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 			owner[slot] = d.URL.Canonical
 		}
 	}
-	known := func(i int) bool { // or a code that none of the batch has
+	known := func(i int) bool { // or a code that none of the run has
 		return owner[slots[i]] != nil || len(slots[i].Code) != s.cfg.Order.Length()
 	}
 	return s.newHolders(ctx, slots, known, func(i int, r rival) error {

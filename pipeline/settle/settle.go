@@ -1,6 +1,6 @@
 // Package settle decides the code of every URL of a run, as if the URLs had been handled
 // one at a time in the order of (workspace, canonical URL), after those of the store
-// (canonicalization.md, "Assignment").
+// (codegen/README.md, "Which URL gets which code").
 //
 // [Settle] visits the sorted records bucket by bucket, in parallel, and looks each URL up
 // in the store. Nearly all URLs have their code of salt 0 to themselves. Those that want a
@@ -43,14 +43,13 @@ type Decision struct {
 	URL     assign.URL      // only if the code is given
 }
 
-// A Settlement is the state of all URLs of the batch: with the store as it was when it was
+// A Settlement is the state of all URLs of the run: with the store as it was when it was
 // made, the result of handling them one at a time. It is safe for concurrent use.
 type Settlement struct {
 	Existing int64            // URLs that the store had before this run
 	Stored   int64            // links in the store from an earlier attempt of this run
 	Rejected map[string]int64 // rows, by reason
 
-	order   record.Order
 	names   *record.Workspaces
 	buckets []bucket
 	special map[sink.Key]Decision
@@ -62,7 +61,7 @@ type Settlement struct {
 
 // A bucket is what is known of the URLs of a bucket of the sort.
 type bucket struct {
-	head                   head   // where the URL of its first record begins, if in an earlier bucket
+	origin                 origin // where the URL of its first record begins, if in an earlier bucket
 	fates                  []fate // by the URL's first record; nil: all new
 	urls, existing, stored int64  // URLs that begin here; of them those that the store had before this run, and from an earlier attempt of it
 }
@@ -72,21 +71,21 @@ type bucket struct {
 type fate uint8
 
 const (
-	isNew     fate = iota // or, as long as the settling goes on, may be
+	isNew     fate = iota // during the settling: perhaps
 	isStored              // created by an earlier attempt of this run
 	isThere               // in the store before
 	isSpecial             // see Settlement.special
 )
 
-// A head is the first record of a URL; the zero value is none.
-type head struct {
+// An origin is the first record of a URL; the zero value is none.
+type origin struct {
 	known         bool
 	bucket, first int
 }
 
 // Continues reports whether the first record of a bucket belongs to a URL that begins in
 // an earlier one.
-func (s *Settlement) Continues(bucket int) bool { return s.buckets[bucket].head.known }
+func (s *Settlement) Continues(bucket int) bool { return s.buckets[bucket].origin.known }
 
 // Decide returns what becomes of a URL, given by its key and its first record in a bucket.
 func (s *Settlement) Decide(bucket, first int, key sink.Key) Decision {
@@ -103,7 +102,7 @@ func (s *Settlement) Decide(bucket, first int, key sink.Key) Decision {
 
 // fate returns that of the URL whose first record in a bucket is given.
 func (s *Settlement) fate(bucket, first int) fate {
-	if h := &s.buckets[bucket].head; first == 0 && h.known {
+	if h := &s.buckets[bucket].origin; first == 0 && h.known {
 		bucket, first = h.bucket, h.first
 	}
 	if s.buckets[bucket].fates == nil {
@@ -166,7 +165,7 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 	s := &settling{
 		cfg: cfg, records: records, names: names, session: session, run: run,
 		made: &Settlement{
-			order: cfg.Order, names: names, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
+			names: names, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
 			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
 		},
 	}

@@ -16,8 +16,8 @@ import (
 // maxProbes is the most URLs that the store is asked about at once.
 const maxProbes = 1 << 14
 
-// A visit settles one bucket, or several joined ones, where URLs and slots may go on from
-// one bucket to the next. It belongs to one goroutine at a time, and is used again for
+// A visit settles one bucket, or several joined ones, where URLs and slots may continue
+// from one bucket in the next. It belongs to one goroutine at a time, and is used again for
 // other buckets.
 type visit struct {
 	s       *settling
@@ -29,8 +29,8 @@ type visit struct {
 	codes  []byte
 	taken  map[int]bool // URLs of the bucket, by first record, whose code of salt 0 has another owner in the store
 
-	last      spot // the URL that the bucket before ends with
-	lastHead  head
+	last      spot    // the URL that the bucket before ends with
+	lastFirst origin  // of its records
 	slot      slot    // of the last URL
 	rivals    []rival // new URLs of that slot
 	slotTaken bool    // by an owner in the store, or by rivals that contest it already
@@ -52,7 +52,7 @@ type slot struct {
 
 // A rival is a new URL whose slot others may want, too.
 type rival struct {
-	head
+	origin
 	canonical []byte // nil: its bucket is at hand
 	rows      int64
 }
@@ -60,7 +60,7 @@ type rival struct {
 // do settles the URLs of the buckets [from, to) among themselves and with the store, or
 // leaves them to the contest.
 func (v *visit) do(ctx context.Context, from, to int) error {
-	v.lastHead = head{}
+	v.lastFirst = origin{}
 	for i := from; i < to; i++ {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -90,7 +90,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 
 // alone reports whether each URL of a bucket has a key of its own, and so a code of its own.
 // Where no workspace has links in the store, all of them are settled by that. Of a bucket on
-// disk only the heads are read.
+// disk only the url_keys are read.
 func (v *visit) alone(bucket int) (bool, error) {
 	b, err := v.s.records.LoadHeads(bucket)
 	if err != nil {
@@ -113,16 +113,16 @@ func (v *visit) alone(bucket int) (bool, error) {
 func (v *visit) bucket() *bucket { return &v.s.made.buckets[v.number] }
 
 // askStore finds what the store has of the URLs of the bucket. With more, its last URL may
-// go on in the next bucket.
+// continue in the next bucket.
 func (v *visit) askStore(ctx context.Context, more bool) error {
 	for first, end := range record.URLs(v.records) {
-		if first == 0 && v.lastHead.known && v.spotOf(0) == v.last {
-			v.bucket().head = v.lastHead
+		if first == 0 && v.lastFirst.known && v.spotOf(0) == v.last {
+			v.bucket().origin = v.lastFirst
 			continue
 		}
 		v.bucket().urls++
 		if more && end == v.records.Len() {
-			v.last, v.lastHead = v.spotOf(first), head{true, v.number, first}
+			v.last, v.lastFirst = v.spotOf(first), origin{true, v.number, first}
 		}
 		if !v.s.populated[v.records.Group(first)] {
 			continue
@@ -213,8 +213,8 @@ func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
 func (v *visit) findContests(more bool) {
 	for first, end := range record.URLs(v.records) {
 		rows := int64(end - first)
-		if first == 0 && v.bucket().head.known {
-			v.addRows(v.bucket().head, rows)
+		if first == 0 && v.bucket().origin.known {
+			v.addRows(v.bucket().origin, rows)
 			continue
 		}
 		if s := v.slotOf(first); s != v.slot {
@@ -222,7 +222,7 @@ func (v *visit) findContests(more bool) {
 			v.slot = s
 		}
 		if v.s.made.fate(v.number, first) == isNew {
-			v.rivals = append(v.rivals, rival{head{true, v.number, first}, nil, rows})
+			v.rivals = append(v.rivals, rival{origin{true, v.number, first}, nil, rows})
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]
 	}
@@ -246,8 +246,8 @@ func (v *visit) findContests(more bool) {
 
 // addRows adds rows of a URL that begins in an earlier bucket, if it is the rival that is
 // left over from there.
-func (v *visit) addRows(of head, rows int64) {
-	if len(v.rivals) > 0 && v.rivals[0].head == of {
+func (v *visit) addRows(of origin, rows int64) {
+	if len(v.rivals) > 0 && v.rivals[0].origin == of {
 		v.rivals[0].rows += rows
 	}
 }

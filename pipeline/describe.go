@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/settle"
+)
+
+// reasons counts the rejects by reason.
+func reasons(rows *intake.Rows, settled *settle.Settlement) map[string]int64 {
+	reasons := maps.Clone(rows.Reasons)
+	for reason, n := range settled.Rejected {
+		reasons[reason] += n
+	}
+	return reasons
+}
+
+// describe returns the manifest as far as it tells what the run was given. Its as_of is
+// there only if it was asked for.
+func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
+	return &manifest.Manifest{
+		Version: cfg.Version, Profile: cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
+		Scheme:  manifest.Scheme{Name: codegen.Name, CodeLength: cfg.CodeLength, MaxRetries: cfg.MaxRetries},
+		Options: cfg.options(), AsOf: cfg.AsOf, Inputs: in.Manifest(),
+	}
+}
+
+// options are those that can change a result.
+func (c *Config) options() manifest.Options {
+	return manifest.Options{
+		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
+		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
+		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
+		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),
+		"max_field": int64(c.Source.MaxField),
+	}
+}
+
+// fingerprint tells runs apart that could have different results. The clock is no part of
+// it: a run that resumes an unfinished one takes over its as_of.
+func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {
+	m := describe(cfg, in)
+	m.Version = ""
+	var buf bytes.Buffer
+	if err := manifest.Write(&buf, m); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(buf.Bytes())
+	return hex.EncodeToString(sum[:]), nil
+}
