@@ -42,20 +42,20 @@ func TestBalanceOfRejects(t *testing.T) {
 			t.Fatal(err)
 		}
 		inputs := new(intake.Inputs) // there are none
-		r := &run{cfg: &cfg}
-		if err := r.read(t.Context(), inputs); err != nil {
+		j := &job{cfg: &cfg}
+		if err := j.read(t.Context(), inputs); err != nil {
 			t.Fatal(err)
 		}
-		if r.output.dir, err = outdir.Claim(out, outdir.ClaimOptions{}); err != nil {
+		if j.out.dir, err = outdir.Claim(out, outdir.ClaimOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		var tooMany *TooManyRejectsError
-		err = r.refuse(t.Context(), sink.Run{Counts: sink.Counts{Rejected: counted}}, new(settle.Settlement))
+		err = j.refuse(t.Context(), sink.Run{Counts: sink.Counts{Rejected: counted}}, new(settle.Settlement))
 		_, staterr := os.Stat(out)
 		if named := staterr == nil; named != (counted == 0) || errors.As(err, &tooMany) != named || !named && !strings.Contains(err.Error(), "do not balance") {
 			t.Errorf("%d rejects: %v, %v", counted, err, staterr)
 		}
-		if err := errors.Join(r.output.dir.Abandon(), r.rows.Close()); err != nil {
+		if err := errors.Join(j.out.dir.Abandon(), j.rows.Close()); err != nil {
 			t.Error(err)
 		}
 	}

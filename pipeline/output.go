@@ -13,8 +13,8 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// output is the output directory of a run, and which run of the store it may belong to.
-type output struct {
+// outputDir is the output directory of a run, and which run of the store it may belong to.
+type outputDir struct {
 	dir       *outdir.Dir
 	killed    *sink.Run // the run whose output is in the directory, but which the store does not know as finished
 	committed *sink.Run // once the directory has its name: the run that the store is to be told to be finished
@@ -24,7 +24,7 @@ type output struct {
 }
 
 // look refuses an output directory that the run may not replace.
-func (o *output) look(ctx context.Context, cfg *Config) error {
+func (o *outputDir) look(ctx context.Context, cfg *Config) error {
 	return o.unlessBusy(ctx, cfg, func() error {
 		_, err := o.inspect(ctx, cfg)
 		return err
@@ -32,7 +32,7 @@ func (o *output) look(ctx context.Context, cfg *Config) error {
 }
 
 // claim takes the output directory.
-func (o *output) claim(ctx context.Context, cfg *Config) error {
+func (o *outputDir) claim(ctx context.Context, cfg *Config) error {
 	return o.unlessBusy(ctx, cfg, func() error {
 		opts, err := o.inspect(ctx, cfg)
 		if err == nil {
@@ -44,7 +44,7 @@ func (o *output) claim(ctx context.Context, cfg *Config) error {
 
 // unlessBusy does something with the output directory, and again for two seconds while
 // another run is writing it: one that was killed is, until the system has ended it.
-func (o *output) unlessBusy(ctx context.Context, cfg *Config, do func() error) (err error) {
+func (o *outputDir) unlessBusy(ctx context.Context, cfg *Config, do func() error) (err error) {
 	for range 40 {
 		if err = do(); !errors.Is(err, outdir.ErrBusy) || cfg.NoWait {
 			break
@@ -61,7 +61,7 @@ func (o *output) unlessBusy(ctx context.Context, cfg *Config, do func() error) (
 // inspect refuses an output directory that the run may not replace, and returns how it is
 // claimed otherwise. One that holds the files of a run which was killed before the store
 // knew it as finished may be overwritten by the same run.
-func (o *output) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions, error) {
+func (o *outputDir) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions, error) {
 	opts := outdir.ClaimOptions{FS: cfg.fs, Overwrite: cfg.Overwrite, NewRun: cfg.NewRun}
 	o.killed = nil
 	err := outdir.Look(cfg.Out, opts)
@@ -79,9 +79,9 @@ func (o *output) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions,
 	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
 		return opts, errors.Join(err, rerr)
 	}
-	for _, run := range runs {
-		if run.State == sink.Loaded && run.ManifestSHA256 == digest {
-			opts.ReplaceLoaded, o.killed = true, &run
+	for _, entry := range runs {
+		if entry.State == sink.Loaded && entry.ManifestSHA256 == digest {
+			opts.ReplaceLoaded, o.killed = true, &entry
 			return opts, nil
 		}
 	}
@@ -90,7 +90,7 @@ func (o *output) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions,
 
 // own makes the directory that of this run, as far as that is known before the inputs are
 // read.
-func (o *output) own(cfg *Config, inputs *intake.Inputs) error {
+func (o *outputDir) own(cfg *Config, inputs *intake.Inputs) error {
 	m := describe(cfg, inputs)
 	for i, in := range inputs.List {
 		if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
@@ -101,7 +101,7 @@ func (o *output) own(cfg *Config, inputs *intake.Inputs) error {
 }
 
 // ownRead makes it that of this run now that the inputs are read.
-func (o *output) ownRead(cfg *Config, inputs *intake.Inputs) error {
+func (o *outputDir) ownRead(cfg *Config, inputs *intake.Inputs) error {
 	if err := o.dir.Own(describe(cfg, inputs)); err != nil || o.killed == nil || cfg.NewRun {
 		return err
 	}
@@ -116,7 +116,7 @@ func (o *output) ownRead(cfg *Config, inputs *intake.Inputs) error {
 // fingerprint, the last of several, under its id and its as_of, or else the given entry. With
 // NewRun, those that were there when it first asked are left alone. Resumed tells that
 // another process began the run.
-func (o *output) adopt(ctx context.Context, cfg *Config, inputs *intake.Inputs, session sink.Session, entry sink.Run) (_ sink.Run, resumed bool, err error) {
+func (o *outputDir) adopt(ctx context.Context, cfg *Config, inputs *intake.Inputs, session sink.Session, entry sink.Run) (_ sink.Run, resumed bool, err error) {
 	entry.Fingerprint, err = fingerprint(cfg, inputs)
 	if err != nil || session == nil {
 		return entry, false, err

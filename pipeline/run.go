@@ -46,137 +46,137 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		cfg.Source.FS = cfg.fs
 	}
 	cfg.Status.begin()
-	r := &run{cfg: &cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
-	r.result.Out, r.result.AsOf = cfg.Out, cfg.AsOf
+	j := &job{cfg: &cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
+	j.result.Out, j.result.AsOf = cfg.Out, cfg.AsOf
 	if cfg.AsOf.IsZero() {
-		r.result.AsOf = r.meter.started
+		j.result.AsOf = j.meter.started
 	}
-	r.result.AsOf = r.result.AsOf.UTC().Truncate(time.Microsecond)
-	return &r.result, r.do(ctx)
+	j.result.AsOf = j.result.AsOf.UTC().Truncate(time.Microsecond)
+	return &j.result, j.do(ctx)
 }
 
-// A run is what its steps share: what it was told, and what is there once the rows are
+// A job is what the steps of a run share: what it was told, and what is there once the rows are
 // read. It is not known to the stages.
-type run struct {
+type job struct {
 	cfg    *Config
 	budget budget
 	room   room
 	meter  meter
 	result Result
-	output output
+	out    outputDir
 	rows   *intake.Rows
 }
 
 // do claims the output, reads, stores and writes. If it fails before the output directory has
 // been renamed, the output is as it was before.
-func (r *run) do(ctx context.Context) (err error) {
-	names, err := nameInputs(r.cfg)
+func (j *job) do(ctx context.Context) (err error) {
+	names, err := nameInputs(j.cfg)
 	if err != nil {
 		return err
 	}
-	if err := r.output.look(ctx, r.cfg); err != nil { // before an input is waited for
+	if err := j.out.look(ctx, j.cfg); err != nil { // before an input is waited for
 		return err
 	}
-	inputs, err := intake.Open(ctx, names, r.cfg.Source, r.cfg.Logger)
+	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	if err := r.output.claim(ctx, r.cfg); err != nil {
+	if err := j.out.claim(ctx, j.cfg); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.output.dir.Abandon()) }()
-	if err := r.output.own(r.cfg, inputs); err != nil {
+	defer func() { err = errors.Join(err, j.out.dir.Abandon()) }()
+	if err := j.out.own(j.cfg, inputs); err != nil {
 		return err
 	}
-	err = r.read(ctx, inputs)
-	defer func() { err = errors.Join(err, r.rows.Close()) }()
+	err = j.read(ctx, inputs)
+	defer func() { err = errors.Join(err, j.rows.Close()) }()
 	if err != nil {
 		return err
 	}
-	if err := r.output.ownRead(r.cfg, inputs); err != nil {
+	if err := j.out.ownRead(j.cfg, inputs); err != nil {
 		return err
 	}
-	return retry(ctx, r.cfg, &r.meter, r.attempt)
+	return retry(ctx, j.cfg, &j.meter, j.attempt)
 }
 
 // read makes the rows.
-func (r *run) read(ctx context.Context, inputs *intake.Inputs) error {
-	scheme, _ := codegen.New(r.cfg.CodeLength)
-	r.cfg.Status.TotalBytes.Store(inputs.Size)
-	r.cfg.Status.enter(StageRead)
-	err := r.meter.time("read", func(s *manifest.Stage) (err error) {
-		r.rows, err = intake.Read(ctx, inputs, intake.Config{
-			Profile: r.cfg.Profile, Scheme: scheme, Workspace: []byte(r.cfg.Workspace), Limit: r.cfg.Limit, Workers: r.cfg.Workers,
-			Records: r.sorter(r.budget.records, r.budget.loads), Rejects: r.sorter(r.budget.rejects, 2),
-			Room: r.room.need, Slack: int64(r.cfg.Workers) * leastRecords, // arenas and chunks that are not full
-			Bytes: &r.cfg.Status.Bytes, Read: &r.cfg.Status.Read, Rejected: &r.cfg.Status.Rejected,
+func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
+	scheme, _ := codegen.New(j.cfg.CodeLength)
+	j.cfg.Status.TotalBytes.Store(inputs.Size)
+	j.cfg.Status.enter(StageRead)
+	err := j.meter.time("read", func(s *manifest.Stage) (err error) {
+		j.rows, err = intake.Read(ctx, inputs, intake.Config{
+			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
+			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
+			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
+			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
-		s.Rows, s.Bytes = inputs.RecordsRead(), r.cfg.Status.Bytes.Load()
+		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
 		return err
 	})
-	if err == nil && r.rows.Records.Spilled() > 0 {
-		r.cfg.DiskBound()
+	if err == nil && j.rows.Records.Spilled() > 0 {
+		j.cfg.DiskBound()
 	}
 	return err
 }
 
 // sorter returns the configuration of a sorter, all but its order.
-func (r *run) sorter(memory int64, loads int) extsort.Config {
-	return extsort.Config{Memory: memory, Loads: loads, TempDir: r.cfg.TempDir, FS: r.cfg.fs, Room: r.room.need}
+func (j *job) sorter(memory int64, loads int) extsort.Config {
+	return extsort.Config{Memory: memory, Loads: loads, TempDir: j.cfg.TempDir, FS: j.cfg.fs, Room: j.room.need}
 }
 
 // attempt opens a session and does everything from there. What an earlier attempt left in
 // the store counts as done.
-func (r *run) attempt(ctx context.Context) (err error) {
-	session, err := r.openSession(ctx)
+func (j *job) attempt(ctx context.Context) (err error) {
+	session, err := j.openSession(ctx)
 	if err != nil {
 		return err
 	}
 	if session != nil {
 		defer func() { err = errors.Join(err, session.Close()) }()
 	}
-	if r.output.committed != nil {
-		return session.Finish(ctx, *r.output.committed)
+	if j.out.committed != nil {
+		return session.Finish(ctx, *j.out.committed)
 	}
-	entry, resumed, err := r.output.adopt(ctx, r.cfg, r.rows.Inputs, session, sink.Run{AsOf: r.result.AsOf, Started: r.meter.started})
+	entry, resumed, err := j.out.adopt(ctx, j.cfg, j.rows.Inputs, session, sink.Run{AsOf: j.result.AsOf, Started: j.meter.started})
 	if err != nil {
 		return err
 	}
-	r.result.AsOf, r.result.Resumed = entry.AsOf, r.result.Resumed || resumed
-	settled, err := r.settle(ctx, session, entry.ID)
+	j.result.AsOf, j.result.Resumed = entry.AsOf, j.result.Resumed || resumed
+	settled, err := j.settle(ctx, session, entry.ID)
 	if err != nil {
 		return err
 	}
-	if session != nil && r.cfg.DryRun { // what it saw may count only if it closes well
+	if session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
 		if err := session.Close(); err != nil {
 			return err
 		}
 	}
-	entry.Counts = settled.Counts(r.rows.RecordsRead(), r.rows.Records.Len())
-	r.result.Counts = entry.Counts
-	if r.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
-		return r.refuse(ctx, entry, settled)
+	entry.Counts = settled.Counts(j.rows.RecordsRead(), j.rows.Records.Len())
+	j.result.Counts = entry.Counts
+	if j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+		return j.refuse(ctx, entry, settled)
 	}
-	return r.deliver(ctx, session, entry, settled)
+	return j.deliver(ctx, session, entry, settled)
 }
 
 // openSession takes the locks, or opens a session that can only look. It returns nil where
 // there is no store, or a dry run would create it.
-func (r *run) openSession(ctx context.Context) (session sink.Session, err error) {
-	if r.cfg.Store == nil {
+func (j *job) openSession(ctx context.Context) (session sink.Session, err error) {
+	if j.cfg.Store == nil {
 		return nil, nil
 	}
-	defer r.meter.waited(time.Now())
-	if r.cfg.DryRun {
-		session, err = r.cfg.Store.Peek(ctx)
+	defer j.meter.waited(time.Now())
+	if j.cfg.DryRun {
+		session, err = j.cfg.Store.Peek(ctx)
 		if errors.Is(err, sink.ErrMissing) {
 			return nil, nil
 		}
 	} else {
-		r.cfg.Status.enter(StageWait)
-		session, err = r.cfg.Store.Lock(ctx, r.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: r.cfg.NoWait, Wait: func(holder string) {
-			r.cfg.Logger.Info("waiting for another run", "holder", holder)
+		j.cfg.Status.enter(StageWait)
+		session, err = j.cfg.Store.Lock(ctx, j.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: j.cfg.NoWait, Wait: func(holder string) {
+			j.cfg.Logger.Info("waiting for another run", "holder", holder)
 		}})
 	}
 	if err == nil && session == nil { // which would stand for no store
@@ -186,13 +186,13 @@ func (r *run) openSession(ctx context.Context) (session sink.Session, err error)
 }
 
 // settle decides the code of every URL. Links of the run with this id count as created.
-func (r *run) settle(ctx context.Context, session sink.Session, id int32) (settled *settle.Settlement, err error) {
-	r.cfg.Status.enter(StageSettle)
-	err = r.meter.time("settle", func(s *manifest.Stage) (err error) {
-		s.Rows = r.rows.Records.Len()
-		settled, err = settle.Settle(ctx, r.rows.Records, r.rows.Workspaces, session, id, settle.Config{
-			Order: r.rows.Order, MaxRetries: r.cfg.MaxRetries, Contested: r.budget.contested, Workers: r.cfg.Workers,
-			Settled: &r.cfg.Status.Settled,
+func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settled *settle.Settlement, err error) {
+	j.cfg.Status.enter(StageSettle)
+	err = j.meter.time("settle", func(s *manifest.Stage) (err error) {
+		s.Rows = j.rows.Records.Len()
+		settled, err = settle.Settle(ctx, j.rows.Records, j.rows.Workspaces, session, id, settle.Config{
+			Order: j.rows.Order, MaxRetries: j.cfg.MaxRetries, Contested: j.budget.contested, Workers: j.cfg.Workers,
+			Settled: &j.cfg.Status.Settled,
 		})
 		return err
 	})
@@ -201,30 +201,30 @@ func (r *run) settle(ctx context.Context, session sink.Session, id int32) (settl
 
 // refuse ends a run with more rejects than allowed. An earlier attempt, which did not know
 // of them, may have begun a mapping.
-func (r *run) refuse(ctx context.Context, entry sink.Run, settled *settle.Settlement) error {
-	r.enterFinish()
-	if err := discardReports(r.output.dir, r.cfg); err != nil {
+func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settlement) error {
+	j.enterFinish()
+	if err := discardReports(j.out.dir, j.cfg); err != nil {
 		return err
 	}
 	c := entry.Counts
-	if err := r.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil); err != nil { // as if they were written
+	if err := j.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil); err != nil { // as if they were written
 		return err
 	}
-	if err := r.commit(entry, settled); err != nil {
+	if err := j.commit(entry, settled); err != nil {
 		return err
 	}
-	tooMany := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: r.cfg.MaxRejects}
+	tooMany := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
 	if settled.Stored > 0 {
 		tooMany.Stored, tooMany.Run = settled.Stored, entry.ID
-		r.result.RunID = entry.ID
+		j.result.RunID = entry.ID
 	}
 	return tooMany
 }
 
 // deliver loads the links and writes the reports. Then the store is told that the run is
 // loaded, the directory is renamed, and the store is told that the run is finished.
-func (r *run) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
-	stored := session != nil && !r.cfg.DryRun
+func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
+	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
 	if stored {
 		started, err := session.Start(ctx, entry)
@@ -232,18 +232,18 @@ func (r *run) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			return err
 		}
 		entry.ID = started.ID
-		r.result.RunID = entry.ID
+		j.result.RunID = entry.ID
 		if settled.ToLoad() > 0 {
 			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
 				return session.Load(ctx, entry, chunks)
 			}
 		}
 	}
-	written, files, err := r.write(ctx, settled, load)
+	written, files, err := j.write(ctx, settled, load)
 	if err != nil {
 		return err
 	}
-	if err := r.account(ctx, &entry, settled, written.Rows, files); err != nil {
+	if err := j.account(ctx, &entry, settled, written.Rows, files); err != nil {
 		return err
 	}
 	if stored {
@@ -251,18 +251,18 @@ func (r *run) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			return err
 		}
 	}
-	if err := r.commit(entry, settled); err != nil || !stored {
+	if err := j.commit(entry, settled); err != nil || !stored {
 		return err
 	}
-	r.output.committed = &entry
+	j.out.committed = &entry
 	return session.Finish(ctx, entry)
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the
 // links are loaded.
-func (r *run) write(ctx context.Context, settled *settle.Settlement, load emit.Load) (written emit.Written, files []manifest.FileSum, err error) {
-	r.cfg.DiskBound()
-	out, err := openReports(r.output.dir, r.cfg, r.rows.Carried)
+func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.Load) (written emit.Written, files []manifest.FileSum, err error) {
+	j.cfg.DiskBound()
+	out, err := openReports(j.out.dir, j.cfg, j.rows.Carried)
 	if err != nil {
 		return written, nil, err
 	}
@@ -271,46 +271,46 @@ func (r *run) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: r.cfg.Workers, NoCarry: r.cfg.NoCarry, Written: &r.cfg.Status.Written}
-	if r.cfg.ReportOrder == report.InputOrder {
-		written, err = r.writeInInputOrder(ctx, settled, out, load, cfg)
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written}
+	if j.cfg.ReportOrder == report.InputOrder {
+		written, err = j.writeInInputOrder(ctx, settled, out, load, cfg)
 	} else {
-		err = r.timeWriting(func() (err error) {
-			written, err = emit.Sorted(ctx, r.rows, settled, out.mapping, out.collisions, load, cfg)
+		err = j.timeWriting(func() (err error) {
+			written, err = emit.Sorted(ctx, j.rows, settled, out.mapping, out.collisions, load, cfg)
 			return err
 		})
 	}
 	if err != nil {
 		return written, nil, err
 	}
-	r.enterFinish()
+	j.enterFinish()
 	files, err = out.close(written)
-	r.meter.wrote(out.files[:]...)
+	j.meter.wrote(out.files[:]...)
 	return written, files, err
 }
 
 // writeInInputOrder writes a mapping in the order of the input: its rows go through one
 // more sort while the links are loaded.
-func (r *run) writeInInputOrder(ctx context.Context, settled *settle.Settlement, out *reports, load emit.Load, cfg emit.Config) (written emit.Written, err error) {
-	if size := r.rows.Records.Size(); r.budget.placed > 0 && size > r.budget.placed {
-		if err := r.room.need(size); err != nil {
+func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement, out *reports, load emit.Load, cfg emit.Config) (written emit.Written, err error) {
+	if size := j.rows.Records.Size(); j.budget.placed > 0 && size > j.budget.placed {
+		if err := j.room.need(size); err != nil {
 			return written, err
 		}
 	}
-	placed := record.NewPlaceSorter(r.sorter(r.budget.placed, r.budget.loads))
-	defer func() { err = errors.Join(err, r.meter.close(placed)) }()
-	r.cfg.Status.enter(StageOrder)
+	placed := record.NewPlaceSorter(j.sorter(j.budget.placed, j.budget.loads))
+	defer func() { err = errors.Join(err, j.meter.close(placed)) }()
+	j.cfg.Status.enter(StageOrder)
 	var collisions int64
-	if err := r.meter.time("order", func(s *manifest.Stage) error {
-		s.Rows = r.rows.Records.Len()
-		w, err := emit.Order(ctx, r.rows, settled, placed, out.collisions, load, cfg)
+	if err := j.meter.time("order", func(s *manifest.Stage) error {
+		s.Rows = j.rows.Records.Len()
+		w, err := emit.Order(ctx, j.rows, settled, placed, out.collisions, load, cfg)
 		collisions = w.Collisions
 		return err
 	}); err != nil {
 		return written, err
 	}
-	err = r.timeWriting(func() (err error) {
-		written, err = emit.Placed(ctx, r.rows, placed, out.mapping, cfg)
+	err = j.timeWriting(func() (err error) {
+		written, err = emit.Placed(ctx, j.rows, placed, out.mapping, cfg)
 		return err
 	})
 	written.Collisions = collisions
@@ -318,34 +318,34 @@ func (r *run) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 }
 
 // timeWriting does the stage that writes the mapping.
-func (r *run) timeWriting(write func() error) error {
-	r.cfg.Status.enter(StageWrite)
-	return r.meter.time("write", func(s *manifest.Stage) error {
+func (j *job) timeWriting(write func() error) error {
+	j.cfg.Status.enter(StageWrite)
+	return j.meter.time("write", func(s *manifest.Stage) error {
 		err := write()
-		s.Rows = r.cfg.Status.Written.Load()
+		s.Rows = j.cfg.Status.Written.Load()
 		return err
 	})
 }
 
 // enterFinish begins the last stage.
-func (r *run) enterFinish() {
-	r.cfg.Status.enter(StageFinish)
-	r.meter.finishing = time.Now()
+func (j *job) enterFinish() {
+	j.cfg.Status.enter(StageFinish)
+	j.meter.finishing = time.Now()
 }
 
 // account writes the rejects and, if the books balance, the manifest, whose digest it
 // notes. Rows are those of the mapping by outcome, and files what is written before.
-func (r *run) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
-	rejects, err := r.writeRejects(ctx, settled)
+func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
+	rejects, err := j.writeRejects(ctx, settled)
 	if err != nil {
 		return err
 	}
-	if err := balance(r.rows.RecordsRead(), entry.Counts, rows, rejects.Rows); err != nil {
+	if err := balance(j.rows.RecordsRead(), entry.Counts, rows, rejects.Rows); err != nil {
 		return err
 	}
-	m := describe(r.cfg, r.rows.Inputs)
-	m.AsOf, m.Counts, m.Reasons, m.Files = r.result.AsOf, manifest.Counts(entry.Counts), reasons(r.rows, settled), append(files, rejects)
-	file, err := r.output.dir.Create(manifest.Name)
+	m := describe(j.cfg, j.rows.Inputs)
+	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
+	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
 		return err
 	}
@@ -355,15 +355,15 @@ func (r *run) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 }
 
 // writeRejects writes all rejects.
-func (r *run) writeRejects(ctx context.Context, settled *settle.Settlement) (_ manifest.FileSum, err error) {
-	file, err := r.output.dir.Create(manifest.RejectsName)
+func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (_ manifest.FileSum, err error) {
+	file, err := j.out.dir.Create(manifest.RejectsName)
 	if err != nil {
 		return manifest.FileSum{}, err
 	}
-	w := report.NewRejects(file, r.rows.Names)
-	late := record.NewPlaceSorter(r.sorter(r.budget.rejects, 2))
-	defer func() { err = errors.Join(err, r.meter.close(late)) }()
-	n, err := emit.Rejects(ctx, r.rows, settled, late, w)
+	w := report.NewRejects(file, j.rows.Names)
+	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
+	defer func() { err = errors.Join(err, j.meter.close(late)) }()
+	n, err := emit.Rejects(ctx, j.rows, settled, late, w)
 	if err != nil {
 		return manifest.FileSum{}, err
 	}
@@ -371,32 +371,32 @@ func (r *run) writeRejects(ctx context.Context, settled *settle.Settlement) (_ m
 }
 
 // commit writes timings.json and gives the directory its name.
-func (r *run) commit(entry sink.Run, settled *settle.Settlement) error {
-	if err := r.writeTimings(entry); err != nil {
+func (j *job) commit(entry sink.Run, settled *settle.Settlement) error {
+	if err := j.writeTimings(entry); err != nil {
 		return err
 	}
-	if err := r.output.dir.Commit(); err != nil {
+	if err := j.out.dir.Commit(); err != nil {
 		return err
 	}
-	r.result.ManifestSHA256, r.result.Reasons = entry.ManifestSHA256, reasons(r.rows, settled)
+	j.result.ManifestSHA256, j.result.Reasons = entry.ManifestSHA256, reasons(j.rows, settled)
 	return nil
 }
 
 // writeTimings writes all that may differ between two equal runs.
-func (r *run) writeTimings(entry sink.Run) error {
+func (j *job) writeTimings(entry sink.Run) error {
 	now := time.Now()
-	records, rejects := r.rows.Records, r.rows.Rejects
+	records, rejects := j.rows.Records, j.rows.Rejects
 	t := &manifest.Timings{
-		RunID: entry.ID, Fingerprint: entry.Fingerprint, Store: r.cfg.StoreName,
-		Started: r.meter.started, Finished: now, Seconds: now.Sub(r.meter.started).Seconds(),
-		Workers: r.cfg.Workers, Memory: r.cfg.Memory, PeakMemory: peakMemory(),
-		Sorted: records.Size() + rejects.Size() + r.meter.sorted, Spilled: records.Spilled() + rejects.Spilled() + r.meter.spilled,
-		GC: collected(), Stages: append(r.meter.stages, r.meter.finished(now, r.output.dir.Files())...),
+		RunID: entry.ID, Fingerprint: entry.Fingerprint, Store: j.cfg.StoreName,
+		Started: j.meter.started, Finished: now, Seconds: now.Sub(j.meter.started).Seconds(),
+		Workers: j.cfg.Workers, Memory: j.cfg.Memory, PeakMemory: peakMemory(),
+		Sorted: records.Size() + rejects.Size() + j.meter.sorted, Spilled: records.Spilled() + rejects.Spilled() + j.meter.spilled,
+		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
-	if r.cfg.Store != nil {
-		t.Details = r.cfg.Store.Stats()
+	if j.cfg.Store != nil {
+		t.Details = j.cfg.Store.Stats()
 	}
-	file, err := r.output.dir.Create(manifest.TimingsName)
+	file, err := j.out.dir.Create(manifest.TimingsName)
 	if err != nil {
 		return err
 	}
