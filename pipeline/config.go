@@ -242,7 +242,7 @@ type TooManyRejectsError struct {
 func (e *TooManyRejectsError) Error() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
 	if e.Stored > 0 {
-		text += fmt.Sprintf("; links had been stored by then (%d): to delete them, run `bulk undo %d`", e.Stored, e.Run)
+		return text + fmt.Sprintf("; links had been stored by then (%d): to delete them, run `bulk undo %d`", e.Stored, e.Run)
 	}
-	return text
+	return text + "; no links were stored"
 }

@@ -30,8 +30,11 @@ func diffCommand(ui *ui) *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two runs or two mappings",
 		Long: `A and B are output directories of runs, or mapping files, of any format and
-order. If they agree, nothing is printed. Otherwise each difference is a line
-with what A and B have, and stderr says how many there are:
+order. Files with the same SHA-256 in both manifests are not read: to find
+changed files, run bulk verify.
+
+If A and B agree, nothing is printed. Otherwise each difference is a line with
+what A and B have, and stderr says how many there are:
 
   added, removed  only B, or only A, has the link
   remapped        the link (workspace and URL) has another code
@@ -47,10 +50,9 @@ rejects than --max-rejects allows has no mapping: only manifest and rejects are
 compared.
 
 original_url, short_url and your own columns are not compared: to see whether
-two files are identical, compare their SHA-256. Files with the same SHA-256 in
-both manifests are not read; bulk verify checks that a file is what its manifest
-says. A mapping file does not say whether it was written with --excel-safe: to
-compare such runs, give their directories.`,
+two files are identical, compare their SHA-256. A mapping file does not say
+whether it was written with --excel-safe: to compare such runs, give their
+directories.`,
 		Example: `  bulk diff monday.bulk tuesday.bulk
   bulk diff old/mapping.csv new/mapping.parquet --json`,
 		Args: usageArgs(cobra.ExactArgs(2), "give two runs or mappings, A and B"),

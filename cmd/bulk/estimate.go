@@ -18,9 +18,10 @@ func estimateCommand(ui *ui) *cobra.Command {
 		Short: "Estimate how many links will collide before any is made",
 		Long: `The estimate is for N new links, each with a URL of its own, in one workspace.
 
-A link collides if its first code has an owner; it then tries its next code. A
-link is exhausted if all its codes have owners; a run would reject it. Some
-first characters of codes are rarer than others: the estimate allows for that.`,
+A link collides if its first code is taken; it then tries its next code.
+  exhausted        all codes of the link are taken: a run would reject it
+  effective codes  so many equally likely codes would collide as often: some
+                   codes are less likely, as their first character is rarer`,
 		Example: `  bulk estimate --links 10000000
   bulk estimate --links 100000 --existing 2000000 --code-length 6 --json`,
 		ValidArgsFunction: cobra.NoFileCompletions,

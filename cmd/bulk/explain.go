@@ -41,8 +41,8 @@ decimal and in Base58 (digits). The code is the first 10 characters of the
 number in Base58 (--code-length), with 1s in front if it has fewer.
 
 A URL has a first-choice code (salt 0). If that is taken it gets the next one
-that is free (salt 1, 2 and so on). With --db explain also shows who owns each
-of these codes, and what a run would do now.
+that is free (salt 1, 2 and so on). With --db explain also shows which URL has
+each of these codes, and what a run would do now.
 
 A URL may be - for standard input, with one URL on each line. A URL that a run
 would reject is shown with the reason (exit code 3). Text that is not printable

@@ -260,7 +260,7 @@ func TestHostileReports(t *testing.T) {
 		{"cut", "arrow", file("mapping.arrow", "cut.arrow"), exitDiffers, "it is not whole"},
 		{"row", "csv", text("mapping.csv", head+"good.csv,99999999999999999999,w,a,a,a,,created,0\n"), exitDiffers, "damaged,mapping.csv,1,row"},
 		{"salt", "csv", text("mapping.csv", head+"good.csv,1,w,a,a,a,,created,2147483648\n"), exitDiffers, "damaged,mapping.csv,1,salt"},
-		{"quote", "csv", text("mapping.csv", head+"\""+strings.Repeat("a", 1<<20)), exitDiffers, "the file ends within it"},
+		{"quote", "csv", text("mapping.csv", head+"\""+strings.Repeat("a", 1<<20)), exitDiffers, "the quote of field 1 is never closed"},
 		{"rejects", "csv", text("rejects.csv", "source,row,byte_offset,reason,detail,url,raw\ngood.csv,-1,,x,,,\n"), exitDiffers, "damaged,rejects.csv,1,row"},
 		{"collisions", "csv", text("collisions.csv", "workspace_id,canonical_url,salt,code,owner\nw,a,99999999999,a,\n"), exitDiffers, "collisions.csv"},
 		{"another format", "csv", file("mapping.csv", "page-values.parquet"), exitDiffers, "mapping.csv"},

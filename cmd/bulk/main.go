@@ -81,7 +81,7 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	refuseHelp(root)
+	ownHelp(root)
 	err := root.ExecuteContext(ctx)
 	return ui.end(err)
 }
@@ -106,8 +106,9 @@ func rootCommand(ui *ui) *cobra.Command {
 		Use:   "bulk",
 		Short: "Turn lists of URLs into short links",
 		Long: `bulk reads URLs from CSV, Parquet, Arrow or text files. It gives each URL its
-canonical form and a short code, stores the links in SQLite or PostgreSQL, and
-writes a mapping that has every row with its link.
+canonical form and a short code, and stores the links in SQLite or PostgreSQL.
+It writes a mapping with the link of each accepted row, and a file with the
+rejected rows.
 
 The same URL always gets the same code. If two URLs want the same code, the one
 that sorts first gets it; the other gets its next code. The order of your rows
@@ -140,10 +141,15 @@ never matters.`,
 	return root
 }
 
-// refuseHelp makes bulk help VERB an error if there is no such verb.
-func refuseHelp(root *cobra.Command) {
+// ownHelp words the verbs that cobra adds, and makes bulk help VERB an error if there is no
+// such verb.
+func ownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Short, completion.Long = "Print a script that completes commands in a shell", ""
 	help, _, _ := root.Find([]string{"help"})
+	help.Use, help.Short, help.Long = "help [COMMAND]", "Show the help of a command or topic", ""
 	help.Args = func(_ *cobra.Command, args []string) error {
 		_, rest, _ := root.Find(args)
 		return noVerb(root, rest)

@@ -20,14 +20,14 @@ func parseMemory(s string, least int64) (int64, error) {
 	shift, ok := map[string]int{"": 0, "B": 0, "KiB": 10, "K": 10, "k": 10, "MiB": 20, "M": 20, "GiB": 30, "G": 30, "TiB": 40, "T": 40}[s[len(digits):]]
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if !ok || err != nil || n <= 0 || n > 1<<62>>shift {
-		return 0, fmt.Errorf("--memory %q is not a size such as 512MiB or 4GiB", s)
+		return 0, fmt.Errorf("--memory %q: sizes are like 512MiB or 4GiB", s)
 	}
 	if n <<= shift; n < least {
 		problem := "is too little"
 		if digits == s {
 			problem = "means " + count(n, "byte")
 		}
-		return 0, fmt.Errorf("--memory %s %s: the least is %dMiB", s, problem, (least+1<<20-1)>>20)
+		return 0, fmt.Errorf("--memory %s %s; the least is %dMiB", s, problem, (least+1<<20-1)>>20)
 	}
 	return n, nil
 }

@@ -43,10 +43,10 @@ rejects.csv of an earlier run, a quoted pattern such as 'links-*.csv', or - for
 standard input. gzip and zstd are recognised. The output directory gets the
 mapping, rejects.csv, collisions.csv, manifest.json and timings.json.
 
-If a run is interrupted, run the same command again, as the same user, to finish
-it. Until then other runs cannot use its output directory. --new-run gives up
-the unfinished run and starts over. Links that it already stored stay; to delete
-them, run "bulk undo N" first.`,
+If a run does not finish, run the same command again, as the same user and with
+the same --db. After a kill or crash no other run can use the output directory
+until then. --new-run gives up the unfinished run and starts over. Links that it
+already stored stay; to delete them, run "bulk undo N" before.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -72,7 +72,7 @@ them, run "bulk undo N" first.`,
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
-	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: yes, no or auto")
+	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
 	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
 	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
 	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text that have a field of more than `N` bytes, at most 1073741824 (1GiB)")

@@ -254,12 +254,13 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	u.tell(slog.LevelInfo, say, "run finished", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
 		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
 		"manifest_sha256", r.ManifestSHA256)
+	rejects := filepath.Join(r.Out, manifest.RejectsName)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		n := r.Reasons[reason]
-		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n)
+		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n, "file", rejects)
 	}
 	if c.Rejected > 0 && !u.lines {
-		u.print(fmt.Sprintf("bulk: rejected rows are in %s: correct them there and run that file", filepath.Join(r.Out, manifest.RejectsName)))
+		u.print(fmt.Sprintf("bulk: rejected rows are in %s: copy that file, correct the copy, run the copy", rejects))
 	}
 	if c.Read == 0 {
 		u.log.Warn("the inputs have no rows")

@@ -99,9 +99,13 @@ func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) er
 		}
 	}
 	if len(later) > 0 {
-		const advice = "some may just have been deleted; run the same inputs again to recreate them"
-		ui.tell(slog.LevelWarn, fmt.Sprintf("warning: later runs (%s) used %s: %s", strings.Join(later, ", "), count(existing, "existing link"), advice),
-			"later runs used existing links: "+advice, "runs", strings.Join(later, ","), "existing", existing)
+		noun, its := "run", "its"
+		if len(later) > 1 {
+			noun, its = "runs", "their"
+		}
+		ui.tell(slog.LevelWarn, fmt.Sprintf("warning: %s %s used %s. Some may be deleted now. Run %s inputs again to create them",
+			noun, strings.Join(later, ", "), count(existing, "existing link"), its),
+			"later runs used existing links: some may be deleted now; run the inputs again to create them", "runs", strings.Join(later, ","), "existing", existing)
 	}
 	return err
 }

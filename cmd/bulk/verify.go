@@ -48,8 +48,8 @@ follow from its URL.
 
 First a summary line is printed (in CSV, below the header), then one line per
 problem. Two kinds of lines are no problems:
-  unexplained    the link has its second or a later code, and we cannot see who
-                 had the earlier one
+  unexplained    the link has its second or a later code, and we cannot see
+                 which link had the earlier one
   file_unlisted  DIR has a file that the manifest does not list`,
 		Example: `  bulk verify links.bulk
   bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,

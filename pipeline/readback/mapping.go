@@ -30,7 +30,7 @@ type Mapping struct {
 // it.
 func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, error) {
 	own := report.MappingColumns()
-	f, err := open(ctx, path, own, opts)
+	f, err := open(ctx, path, "mapping", own, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -91,8 +91,8 @@ type file struct {
 	at      int   // the row of it that is next
 }
 
-// open opens a report whose first columns are to be own.
-func open(ctx context.Context, path string, own []string, opts Options) (*file, error) {
+// open opens a report of a kind, whose first columns are to be own.
+func open(ctx context.Context, path, kind string, own []string, opts Options) (*file, error) {
 	in, err := source.OpenReport(ctx, path, source.Options{BatchRows: batchRows, MaxField: mostField, FS: opts.FS})
 	if err != nil {
 		return nil, damage(path, err)
@@ -103,7 +103,7 @@ func open(ctx context.Context, path string, own []string, opts Options) (*file, 
 	}
 	for i, name := range own {
 		if i >= len(f.columns) || f.columns[i] != name {
-			err = fmt.Errorf("its column %d is not named %s", i+1, name)
+			err = fmt.Errorf("not a %s written by bulk: its column %d is not named %s", kind, i+1, name)
 			break
 		}
 	}

@@ -21,7 +21,7 @@ func OpenRejects(ctx context.Context, path string, opts Options) (*Rejects, erro
 	opts.ExcelSafe = false // rejects never are
 	own := report.RejectColumns()
 	lead := len(own) - 1
-	f, err := open(ctx, path, own[:lead], opts)
+	f, err := open(ctx, path, "rejects file", own[:lead], opts)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ type Collisions struct {
 
 // OpenCollisions opens a collisions file. The caller closes it.
 func OpenCollisions(ctx context.Context, path string, opts Options) (*Collisions, error) {
-	f, err := open(ctx, path, report.CollisionColumns(), opts)
+	f, err := open(ctx, path, "collisions file", report.CollisionColumns(), opts)
 	if err != nil {
 		return nil, err
 	}

@@ -113,14 +113,14 @@ func (in *Input) settleColumns() (err error) {
 	case len(in.URLs) == 1 || len(in.URLs) > 1 && in.Format == "rejects":
 		return nil
 	case len(in.URLs) > 1:
-		return in.usage("which column has the URLs? More than one has a known name. Use --url-column NAME, or its number")
+		return in.usage("more than one column has a known URL name. Give the right one with --url-column, by name or number")
 	case len(in.Columns) == 1:
 		in.URLs = []int{0}
 		return nil
 	case in.Dialect != nil && !in.Dialect.Header:
 		return in.usage(in.unnamed())
 	}
-	return in.usage("which column has the URLs? None has a known name. Use --url-column NAME, or its number")
+	return in.usage("no column has a known URL name. Give the URL column with --url-column, by name or number")
 }
 
 // unnamed says how to choose the URL column if no header names it. It looks for URLs in the
@@ -138,9 +138,9 @@ func (in *Input) unnamed() string {
 	case urls == 1:
 		return fmt.Sprintf("column %d looks like the URL: use --url-column %[1]d", url)
 	case urls > 1 || in.opts.Header == HeaderNo:
-		return "which column has the URLs? Use --url-column N with its number"
+		return "there is no header. Give the number of the URL column with --url-column"
 	}
-	return "which column has the URLs? None has a known name. Use --url-column NAME, or its number if the file has no header"
+	return "no column has a known URL name. Give the URL column with --url-column, by name (by number, if the file has no header)"
 }
 
 // column finds the column that an option asks for: by its name in the header, by its unique

@@ -87,7 +87,7 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
-		return nil, fmt.Errorf("open %s: is a directory", in.Name)
+		return nil, fmt.Errorf("open %s: is a directory; give its files: '%s'", in.Name, filepath.Join(in.Name, "*.csv"))
 	}
 	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {

@@ -142,7 +142,7 @@ func TestOpenErrors(t *testing.T) {
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
 		"empty.parquet":     "open NAME: is empty: a .parquet file has bytes even without rows",
 		"empty.csv.gz":      "open NAME: is empty: a .gz file has bytes even without rows",
-		".":                 "open NAME: is a directory",
+		".":                 "open NAME: is a directory; give its files: '",
 		"missing":           "open NAME: no such file or directory",
 		"unreadable":        "open NAME: permission denied",
 	} {
