@@ -127,7 +127,7 @@ func (o *outputDir) adopt(ctx context.Context, cfg *Config, inputs *intake.Input
 	}
 	// Since claim its own process may have finished it, and then let go of the locks.
 	if o.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == o.killed.ID }) {
-		return entry, false, fmt.Errorf("output directory %s: it %w by now; --overwrite replaces it", cfg.Out, outdir.ErrExists)
+		return entry, false, fmt.Errorf("output directory %s: it %w by now; give another with --out, or replace it with --overwrite", cfg.Out, outdir.ErrExists)
 	}
 	first := !o.asked // later this very run may be one of them
 	if n := len(unfinished); cfg.NewRun && first && n > 0 {
