@@ -93,7 +93,7 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 	var chunks []*chunk
 	for i, leaf := range leaves {
 		if in.unread(i) {
-			t.cols = append(t.cols, noCells)
+			t.cols = append(t.cols, nil)
 			continue
 		}
 		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
