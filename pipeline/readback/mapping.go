@@ -54,22 +54,7 @@ func (m *Mapping) Text(name string) string {
 
 // Read fills a block with the next rows, at least one. The block belongs to the caller,
 // who passes it again and again.
-func (m *Mapping) Read(b *Block) error {
-	own := b.columns
-	b.columns = nil
-	if err := m.load(b); err != nil {
-		return err
-	}
-	for c, from := range b.columns {
-		if c == len(own) {
-			own = append(own, column{data: []byte{}})
-		}
-		to := &own[c]
-		to.data, to.ends, to.valid = append(to.data[:0], from.data...), append(to.ends[:0], from.ends...), append(to.valid[:0], from.valid...)
-	}
-	b.columns = own
-	return nil
-}
+func (m *Mapping) Read(b *Block) error { return m.load(b) }
 
 // Next returns the next row, valid until the one after.
 func (m *Mapping) Next() (*MappingRow, error) {

@@ -152,7 +152,7 @@ func (b *batcher) flush() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
-	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs}
+	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs, from: b}
 	if n := len(batch.Rows) + len(batch.Errors); n > 0 {
 		b.in.records.Add(int64(n))
 		for i := range batch.Rows {
