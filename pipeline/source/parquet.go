@@ -257,8 +257,10 @@ func (c *chunk) values(page parquet.Page) error {
 	}
 	c.data, c.offsets = c.data[:0], append(c.offsets[:0], 0)
 	if page.Type().Kind() == parquet.Int64 { // faster than by ReadValues
-		values := page.Data()
-		for part := range slices.Chunk(values.Int64(), 1024) {
+		data := page.Data()
+		values := data.Int64()
+		c.data, c.offsets = slices.Grow(c.data, 8*len(values)), slices.Grow(c.offsets, len(values))
+		for part := range slices.Chunk(values, 1024) {
 			for _, v := range part {
 				c.data = c.text(c.data, parquet.Int64Value(v))
 				c.offsets = append(c.offsets, uint32(len(c.data)))
