@@ -54,22 +54,7 @@ func (m *Mapping) Text(name string) string {
 
 // Read fills a block with the next rows, at least one. The block belongs to the caller,
 // who passes it again and again.
-func (m *Mapping) Read(b *Block) error {
-	own := b.columns
-	b.columns = nil
-	if err := m.load(b); err != nil {
-		return err
-	}
-	for c, from := range b.columns {
-		if c == len(own) {
-			own = append(own, column{data: []byte{}})
-		}
-		to := &own[c]
-		to.data, to.ends, to.valid = append(to.data[:0], from.data...), append(to.ends[:0], from.ends...), append(to.valid[:0], from.valid...)
-	}
-	b.columns = own
-	return nil
-}
+func (m *Mapping) Read(b *Block) error { return m.load(b) }
 
 // Next returns the next row, valid until the one after.
 func (m *Mapping) Next() (*MappingRow, error) {
@@ -98,14 +83,17 @@ const (
 // until that is read into again.
 func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	fault := func(c int) { faults = append(faults, b.fault(i, c)) }
-	var source, row []byte
-	texts := [...]*[]byte{&source, &row, &r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
-	for c, to := range texts {
-		if *to = b.cell(i, c); *to == nil && to != &row && to != &r.Original && to != &r.ShortURL {
-			fault(c)
+	source := b.cell(i, 0)
+	r.Number, r.Source = b.first+int64(i), unsafe.String(unsafe.SliceData(source), len(source))
+	r.Workspace, r.Original, r.Canonical = b.cell(i, 2), b.cell(i, 3), b.cell(i, 4)
+	r.Code, r.ShortURL = b.cell(i, 5), b.cell(i, 6)
+	if source == nil || r.Workspace == nil || r.Canonical == nil || r.Code == nil {
+		for _, c := range []int{0, 2, 4, 5} {
+			if b.cell(i, c) == nil {
+				fault(c)
+			}
 		}
 	}
-	r.Number, r.Source = b.first+int64(i), unsafe.String(unsafe.SliceData(source), len(source))
 	if len(r.ShortURL) == 0 {
 		r.ShortURL = nil
 	}
@@ -132,7 +120,7 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	}
 	if b.file.opts.ExcelSafe {
 		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range texts[2:] {
+		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
 			*to = report.Undefuse(*to)
 		}
 		for c, cell := range r.Carried {

@@ -155,8 +155,8 @@ func (f *file) Close() error {
 	return f.in.Close()
 }
 
-// load makes b the next batch, which is valid until the one after; if there is none, b is
-// empty.
+// load makes b the next batch, which is valid until b is loaded again; if there is none, b
+// is empty.
 func (f *file) load(b *Block) error {
 	b.rows = 0
 	if f.err != nil {
@@ -169,7 +169,8 @@ func (f *file) load(b *Block) error {
 	if f.err = err; err != nil {
 		return err
 	}
-	*b = Block{f, f.rows + 1, len(batch.Rows), b.columns[:0]}
+	*b = Block{f, f.rows + 1, len(batch.Rows), b.columns[:0], b.memory}
+	batch.Keep(&b.memory)
 	if len(batch.Errors) > 0 {
 		bad := &batch.Errors[0]
 		f.err = &DamageError{f.name, bad.Row, errors.New(bad.Detail)}
@@ -230,6 +231,7 @@ type Block struct {
 	first   int64 // number of its first row
 	rows    int
 	columns []column
+	memory  source.Memory // that columns lie in
 }
 
 // A column is one of a batch, in Arrow's layout.

@@ -203,8 +203,8 @@ func (in *Input) arrowColumns(rec arrow.Record, fields []field) ([]cells, error)
 				return nil, fmt.Errorf("column %q has %d values for %d rows", f.name, part.Len(), rec.NumRows())
 			}
 		}
-		if cols[i] = arrowCells(parts, f.uuid); in.unread(i) {
-			cols[i] = noCells
+		if !in.unread(i) {
+			cols[i] = arrowCells(parts, f.uuid)
 		}
 	}
 	return cols, nil
@@ -218,6 +218,7 @@ func arrowCells(parts []arrow.Array, uuid bool) cells {
 	if ids, ok := last.(*array.FixedSizeBinary); ok && uuid {
 		value = uuidValue(ids)
 	}
+	parts = slices.DeleteFunc(parts, func(part arrow.Array) bool { return part.NullN() == 0 })
 	row := 0
 	return func() ([]byte, bool, error) {
 		i := row

@@ -152,7 +152,7 @@ func (b *batcher) flush() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
 	}
-	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs}
+	batch := &Batch{Rows: b.rows[b.skipped:], Offsets: b.offs[b.skipped:], Errors: b.errs, from: b}
 	if n := len(batch.Rows) + len(batch.Errors); n > 0 {
 		b.in.records.Add(int64(n))
 		for i := range batch.Rows {
@@ -183,12 +183,16 @@ func (b *batcher) record() arrow.Record {
 	for i := range b.cols {
 		c := &b.cols[i]
 		var valid *memory.Buffer
-		if len(c.nulls) > 0 {
+		nulls := len(c.nulls)
+		if nulls > 0 {
 			valid = memory.NewBufferBytes(validity(len(b.rows), c.nulls))
+		} else if nulls = len(b.rows) + 1 - len(c.ends); nulls > 0 { // the column is unread
+			c.ends = append(c.ends, make([]int32, nulls)...)
+			valid = memory.NewBufferBytes(make([]byte, (nulls+7)/8))
 		}
 		arrays[i] = array.NewBinaryData(array.NewData(arrow.BinaryTypes.Binary, n, []*memory.Buffer{
 			valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(c.ends)), memory.NewBufferBytes(c.data),
-		}, nil, len(c.nulls), b.skipped))
+		}, nil, nulls, b.skipped))
 	}
 	return array.NewRecord(b.schema, arrays, int64(n))
 }

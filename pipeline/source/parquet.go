@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/columnar"
@@ -93,7 +94,7 @@ func (in *Input) columns(t *table, group parquet.RowGroup, leaves []*parquet.Col
 	var chunks []*chunk
 	for i, leaf := range leaves {
 		if in.unread(i) {
-			t.cols = append(t.cols, noCells)
+			t.cols = append(t.cols, nil)
 			continue
 		}
 		c := &chunk{name: in.Columns[i], pages: all[leaf.Index()].Pages().(*parquet.FilePages), max: byte(leaf.MaxDefinitionLevel()), text: parquetText(leaf.Type()), held: h}
@@ -245,6 +246,8 @@ func (c *chunk) hold() error {
 	return nil
 }
 
+var errTextPage = fmt.Errorf("it has a page of over %d bytes, as text", mostRecord)
+
 // values sets data and offsets to the values of a page or of a dictionary.
 func (c *chunk) values(page parquet.Page) error {
 	if c.text == nil {
@@ -253,6 +256,21 @@ func (c *chunk) values(page parquet.Page) error {
 		return nil
 	}
 	c.data, c.offsets = c.data[:0], append(c.offsets[:0], 0)
+	if page.Type().Kind() == parquet.Int64 { // faster than by ReadValues
+		data := page.Data()
+		values := data.Int64()
+		c.data, c.offsets = slices.Grow(c.data, 8*len(values)), slices.Grow(c.offsets, len(values))
+		for part := range slices.Chunk(values, 1024) {
+			for _, v := range part {
+				c.data = c.text(c.data, parquet.Int64Value(v))
+				c.offsets = append(c.offsets, uint32(len(c.data)))
+			}
+			if len(c.data) > mostRecord {
+				return errTextPage
+			}
+		}
+		return nil
+	}
 	buf := make([]parquet.Value, 1024)
 	for r := page.Values(); ; {
 		n, err := r.ReadValues(buf)
@@ -263,7 +281,7 @@ func (c *chunk) values(page parquet.Page) error {
 			}
 		}
 		if len(c.data) > mostRecord {
-			return fmt.Errorf("it has a page of over %d bytes, as text", mostRecord)
+			return errTextPage
 		}
 		if err == io.EOF {
 			return nil

@@ -86,6 +86,20 @@ type Batch struct {
 	Rows, Offsets []int64
 	// Errors are the records among these that could not be split, by row.
 	Errors []RowError
+
+	from *batcher
+}
+
+// Memory is that of a batch's columns. The zero value is none yet.
+type Memory struct{ cols []column }
+
+// Keep gives the receiver the memory of Record, which stays valid for as long. What m had
+// before is used for further batches.
+func (b *Batch) Keep(m *Memory) {
+	if m.cols == nil {
+		m.cols = make([]column, len(b.from.cols))
+	}
+	b.from.cols, m.cols = m.cols, b.from.cols
 }
 
 // Options say how inputs are read. The zero value detects everything.

@@ -13,16 +13,13 @@ import (
 // call.
 type cells func() ([]byte, bool, error)
 
-// noCells yields nulls.
-func noCells() ([]byte, bool, error) { return nil, false, nil }
-
 // A table is a row group or a record batch: a part of an input whose rows lie in columns. One
 // worker at a time takes the next rows.
 type table struct {
 	mu    sync.Mutex
 	name  string
 	rows  int64
-	cols  []cells
+	cols  []cells      // nil: the column is unread
 	ended func() error // checks that its columns have no more rows
 	close func()
 	first int64        // records before it
@@ -71,7 +68,9 @@ func (t *table) take(b *batcher, n int64) error {
 	for ; n > 0 && !b.full(); n-- {
 		size := 0
 		for i, next := range t.cols {
-			at = i
+			if at = i; next == nil {
+				continue
+			}
 			cell, ok, err := next()
 			switch {
 			case err != nil:
