@@ -93,7 +93,7 @@ func eof(err error) error {
 // for each worker.
 func inBlocks[B any](ctx context.Context, workers int, read func(block *B, send func(*B) (*B, error)) error, visit func(worker int, block *B)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	queue, free := make(chan *B), make(chan *B, 2*workers)
+	queue, free := make(chan *B, workers), make(chan *B, 2*workers)
 	for range cap(free) {
 		free <- new(B)
 	}
