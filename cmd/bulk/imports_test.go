@@ -45,8 +45,8 @@ var layers = map[string][]string{
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/source", "sink"},
-	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/report", "pipeline/source"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"pipeline/estimate": {"codegen"},
 

@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/zeebo/xxh3"
 )
 
@@ -57,7 +58,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 		}
 		place := appendPlace(nil, table.id(rej.Source), rej.Row)
 		identity = append(identity[:0], place...)
-		key := uint64(binary.BigEndian.Uint32(place))<<43 | uint64(rej.Row) // in the order of the file
+		key := record.Place{Source: int(binary.BigEndian.Uint32(place)), Row: rej.Row}.Key() // in the order of the file
 		if !d.sameInputs {
 			identity = appendContent(identity[:0], r.Columns, columns, rej)
 			key = xxh3.Hash(identity)

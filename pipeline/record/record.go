@@ -104,18 +104,22 @@ func placeOf(rec []byte) Place {
 // A Place is the provenance of a row.
 type Place struct {
 	Source int   // index of the input in the order of names, below 2^20
-	Row    int64 // its record, from 1, below 2^43
+	Row    int64 // its record, from 1, below MaxRow
 	Offset int64 // byte offset of the record; -1: the format has none
 }
 
-const rowBits = 43 // of a key
+const (
+	rowBits = 43 // of a key
+	// MaxRow is more than the number of any row.
+	MaxRow = 1 << rowBits
+)
 
 // Key orders rows by source and row.
 func (p Place) Key() uint64 { return uint64(p.Source)<<rowBits | uint64(p.Row) }
 
 // PlaceOf returns the place that has this key.
 func PlaceOf(key uint64, offset int64) Place {
-	return Place{int(key >> rowBits), int64(key & (1<<rowBits - 1)), offset}
+	return Place{int(key >> rowBits), int64(key & (MaxRow - 1)), offset}
 }
 
 // Key returns the url_key of a record's URL.

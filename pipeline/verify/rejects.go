@@ -136,7 +136,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, d
 	if r.Reason == outcome.CodeSpaceExhausted {
 		w.exhausted(workspace)
 	}
-	return outcome.CodeSpaceExhausted, fmt.Sprintf("all %d codes of this URL have other owners", w.run.retries+1)
+	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries)
 }
 
 // exhausted files the codes that the URL in w.canon could not have.

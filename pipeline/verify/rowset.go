@@ -3,6 +3,8 @@ package verify
 import (
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/record"
 )
 
 // A rowSet is a set of row numbers from 1 to records, with a bit for each. The bits lie in
@@ -19,7 +21,7 @@ const (
 	pageRows = 1 << pageBits
 	// mostRecords is the most records of all inputs: the sort of a run has no room for
 	// more.
-	mostRecords = 1 << rowBits
+	mostRecords = record.MaxRow
 )
 
 type rowPage []atomic.Uint64

@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -27,9 +28,6 @@ type rowSums struct {
 	link     parts
 	rejected parts
 }
-
-// rowBits are the bits of the row in a key; those above are the number of its input.
-const rowBits = 43
 
 // A rowHasher sums rows for one goroutine.
 type rowHasher struct {
@@ -103,7 +101,7 @@ func (s *rowHasher) row(l *link) {
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
 // link or reject.
 func (s *rowHasher) file(source int, row int64, sum rowSums) {
-	key := uint64(source+1)<<rowBits | uint64(row)
+	key := record.Place{Source: source + 1, Row: row}.Key()
 	if s.writer == nil {
 		all := sum.rejected
 		if sum.linked {
@@ -182,8 +180,8 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 // compareSums compares the sums of a row on both sides. If there is no mapping, only rejects
 // can be compared.
 func (v *verifier) compareSums(key uint64, run, input *rowSums) {
-	number := int(key>>rowBits) - 1
-	row := int64(key & (1<<rowBits - 1))
+	place := record.PlaceOf(key, -1)
+	number, row := place.Source-1, place.Row
 	if key == 0 || v.other[number] || v.books.repeated[number].has(row) || v.run.mapping == "" && input.linked && !run.filed {
 		return
 	}

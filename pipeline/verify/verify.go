@@ -167,7 +167,7 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	if err := v.findInputs(); err != nil {
 		return err
 	}
-	if v.unread, err = checkFolder(v.cfg.Dir, run.manifest.Files, v.findings); err != nil {
+	if v.unread, err = checkDir(v.cfg.Dir, run.manifest.Files, v.findings); err != nil {
 		return err
 	}
 	v.broken.Store(len(v.unread) > 0)

@@ -14,9 +14,9 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
-// checkFolder compares an output directory with the list of its files in the manifest, and
+// checkDir compares an output directory with the list of its files in the manifest, and
 // returns those that cannot be read. Links to files are followed.
-func checkFolder(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
+func checkDir(dir string, files []manifest.FileSum, found *findings) (unread []string, err error) {
 	known := []string{manifest.Name, manifest.TimingsName}
 	for _, file := range files {
 		known = append(known, file.Name)
