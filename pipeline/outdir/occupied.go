@@ -62,7 +62,7 @@ func (f *Dir) occupied() (bool, error) {
 func (f *Dir) ours(entries []fs.DirEntry) error {
 	data, err := manifest.ReadFile(f.fs, filepath.Join(f.target, manifest.Name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: it has no %s; give another with --out", manifest.ErrNotOurs, manifest.Name)
+		return fmt.Errorf("%w: it has no %s", manifest.ErrNotOurs, manifest.Name)
 	}
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
-			return fmt.Errorf("%w: it also holds %s; give another with --out", manifest.ErrNotOurs, e.Name())
+			return fmt.Errorf("%w: it also holds %s", manifest.ErrNotOurs, e.Name())
 		}
 	}
 	return nil
