@@ -107,6 +107,8 @@ const outsideHeap = 56 << 20
 
 // run runs bulk run; its options are resolved.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
+	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
+	ui.begin(o)
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
 		return err
@@ -119,7 +121,6 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
-	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
 	stopWatching := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
