@@ -43,8 +43,9 @@ type ui struct {
 	result *slog.Logger  // how it ended: shown with --quiet, too
 	every  time.Duration // between log lines of a long run
 	began  time.Time     // when the run began; zero: none did
-	mu     sync.Mutex    // guards stderr against the progress line
+	mu     sync.Mutex    // guards stderr against the progress line, and all below
 	bar    *progressbar.ProgressBar
+	down   outage
 }
 
 func newUI(stdout, stderr io.Writer) *ui {

@@ -34,6 +34,7 @@ type Options struct {
 	Table    string        // "": links
 	RetryFor time.Duration // how long to keep trying one step when the database does not answer; pipeline.Config.RetryFor is another limit; 0: 2 minutes, negative: do not retry
 	Logger   *slog.Logger  // nil: silent
+	Outage   sink.Outage   // nil: sink.LogOutage of Logger
 }
 
 // Validate returns all problems with the options, joined.
@@ -51,6 +52,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Outage == nil {
+		o.Outage = sink.LogOutage(o.Logger)
+	}
 	return o
 }
 
@@ -62,6 +66,7 @@ type Store struct {
 	lookups    *semaphore.Weighted
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
+	failing    atomic.Int32  // calls of retry that have not succeeded since they failed
 
 	mu    sync.Mutex // guards all below
 	idle  []idleConn
