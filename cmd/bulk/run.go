@@ -50,9 +50,14 @@ already stored stay; to delete them, run "bulk undo N" before.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
-		Args: usageArgs(cobra.MinimumNArgs(1), "give at least one INPUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
+			if len(args) == 0 {
+				o.Inputs = ui.settings.inputs
+			}
+			if len(o.Inputs) == 0 {
+				return usage(errors.New("give at least one INPUT"))
+			}
 			o.Source.Stdin = cmd.InOrStdin()
 			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
 				return usage(err)
