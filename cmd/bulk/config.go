@@ -248,7 +248,8 @@ are hidden. It does not read inputs: bulk run --dry-run does.`,
 			if err := of.ParseFlags(args); err != nil {
 				return flagError(of, err)
 			}
-			if err := ui.prepare(of, of.Flags().Args()); err != nil {
+			err = ui.prepare(of, of.Flags().Args())
+			if ui.metrics = nil; err != nil { // it is no run
 				return err
 			}
 			return ui.printSettings(of)

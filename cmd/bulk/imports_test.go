@@ -68,6 +68,7 @@ var drivers = map[string]string{
 	"github.com/parquet-go":    "pipeline/columnar pipeline/source pipeline/report",
 	"github.com/spf13":         "cmd/bulk",
 	"go.yaml.in/":              "cmd/bulk",
+	"github.com/prometheus/":   "cmd/bulk",
 	"golang.org/x/net":         "canon",
 	"github.com/klauspost":     "pipeline/columnar pipeline/source",
 	"github.com/andybalholm":   "pipeline/columnar",

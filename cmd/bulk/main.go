@@ -99,6 +99,12 @@ func (u *ui) end(err error) int {
 		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
 		u.fail(err, hint)
 	}
+	if err := u.metrics.write(code); err != nil {
+		u.fail(fmt.Errorf("the run ended, but its metrics were not written: %w", err), "")
+		if code == exitDone || code == exitRejected {
+			code = exitFailed
+		}
+	}
 	if u.lines && !u.began.IsZero() {
 		u.result.Info("run ended", "duration", time.Since(u.began).Round(time.Millisecond), "exit_code", code)
 	}
@@ -167,6 +173,13 @@ func (u *ui) prepare(cmd *cobra.Command, args []string) error {
 	wrong := u.settle(cmd)
 	if len(args) == 0 {
 		args = u.settings.inputs
+	}
+	if f := cmd.Flag("metrics-file"); f != nil && f.Value.String() != "" {
+		m, err := openMetrics(f.Value.String())
+		wrong = errors.Join(wrong, err, m.apart(cmd.Flag("out").Value.String()))
+		if cmd.Flag("dry-run").Value.String() == "false" {
+			u.metrics = m
+		}
 	}
 	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
 	if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {

@@ -59,7 +59,7 @@ already stored stay; to delete them, run "bulk undo N" before.`,
 				return usage(errors.New("give at least one INPUT"))
 			}
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve(), ui.metrics.apart(o.Out)); err != nil {
 				return usage(err)
 			}
 			return run(cmd.Context(), ui, &o)
@@ -74,6 +74,7 @@ already stored stay; to delete them, run "bulk undo N" before.`,
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory and delete its files, even if the new run has too many rejects")
 	f.BoolVar(&o.NewRun, "new-run", false, "give up an unfinished run and start over")
+	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
@@ -131,6 +132,9 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	}
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
+	if ui.metrics != nil {
+		ui.metrics.status, ui.metrics.result = o.Status, result
+	}
 	err = errors.Join(err, stop(), store.Close())
 	ui.summary(o, result, err)
 	if err == nil && result.Counts.Rejected > 0 {

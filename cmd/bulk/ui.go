@@ -43,6 +43,7 @@ type ui struct {
 	log      *slog.Logger  // what happens meanwhile
 	result   *slog.Logger  // how it ended: shown with --quiet, too
 	every    time.Duration // between log lines of a long run
+	metrics  *metrics      // of the run; nil: none are to be written
 	began    time.Time     // when the run began; zero: none did
 	mu       sync.Mutex    // guards stderr against the progress line, and all below
 	bar      *progressbar.ProgressBar
