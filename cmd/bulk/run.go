@@ -31,6 +31,8 @@ type runOptions struct {
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
+
+	rejectsOK bool
 }
 
 func runCommand(ui *ui) *cobra.Command {
@@ -72,6 +74,7 @@ already stored stay; to delete them, run "bulk undo N" before.`,
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but store nothing")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
+	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory and delete its files, even if the new run has too many rejects")
 	f.BoolVar(&o.NewRun, "new-run", false, "give up an unfinished run and start over")
 	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
@@ -137,7 +140,7 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	}
 	err = errors.Join(err, stop(), store.Close())
 	ui.summary(o, result, err)
-	if err == nil && result.Counts.Rejected > 0 {
+	if err == nil && result.Counts.Rejected > 0 && !o.rejectsOK {
 		return errRejected
 	}
 	return err
