@@ -12,7 +12,7 @@ import (
 // called at each try, by several goroutines, and may be told the same again.
 type Outage func(problem string, until time.Time)
 
-// LogOutage returns an Outage that logs one warning when the store stops to answer and one
+// LogOutage returns an Outage that logs one warning when the store stops answering and one
 // message when it answers again, however many tries there are.
 func LogOutage(log *slog.Logger) Outage {
 	var mu sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -33,11 +34,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(served{m}, map[string]func(){"bulk": main})
 }
 
-// served runs the tests with the server, and without the store of whoever runs them.
+// served runs the tests with the server, and without the settings of whoever runs them.
 type served struct{ *testing.M }
 
 func (s served) Run() int {
-	os.Unsetenv("BULK_DB")
+	for _, flag := range append(knownKeys(rootCommand(newUI(io.Discard, io.Discard))), "config") {
+		os.Unsetenv(variable(flag))
+	}
 	return server.Main(s.M)
 }
 

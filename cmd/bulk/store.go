@@ -78,10 +78,7 @@ func (o *storeOptions) resolve() error {
 
 // name is what people may see of the store after resolve: no password.
 func (o *storeOptions) name() string {
-	if isPostgres(o.db) {
-		return postgres.Redact(o.db)
-	}
-	return o.db
+	return hideAddresses(o.db, []string{o.db})
 }
 
 // open opens the store. The caller closes it.
