@@ -30,6 +30,9 @@ type run struct {
 	columns   source.Union // of all inputs, as the run united them
 }
 
+// stores reports whether the run stored links, and with them the digest of its manifest.
+func (r *run) stores() bool { return r.mapping != "" && !r.dryRun }
+
 // understand reads from a manifest how rows were made. If ok is false, they cannot be made
 // again.
 func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
