@@ -93,7 +93,7 @@ func (r *Run) CheckOpen() error {
 }
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
-// database); before that, Peek, Runs, Scan and Undo return ErrMissing and create nothing.
+// database); before that, Peek, Runs, Scan, Find and Undo return ErrMissing and create nothing.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
 // its cause (context.Cause); a Session can be used again after such a failure.
@@ -116,6 +116,9 @@ type Store interface {
 	// of workspace and code. The slices of a link are valid only during the call. An
 	// error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
+	// Find visits the link that has the code in the workspace, if there is one, as Scan
+	// does.
+	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
 	// Undo deletes the links of a run. It waits until no bulk run is at work, deletes in
 	// transactions of bounded size, calls kept for each link of the run that stays, in
 	// the order of Scan, and marks the run as Undone.
