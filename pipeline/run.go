@@ -33,6 +33,14 @@ type Result struct {
 	Resumed        bool             // resumed a run that another process did not finish
 	Repeated       bool             // the run was finished before: nothing was written or stored
 	AsOf           time.Time
+
+	Workspaces []string // of the accepted rows, in byte order; nil until all rows are read
+	Fresh      []string // of these, the ones in which the store had no link
+	NewStore   bool     // there was no store before
+
+	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
+	Changes       map[string]int64        // of these, by how their URLs were changed
+	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -98,6 +106,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
 	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
 	}
@@ -160,16 +169,18 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	j.result.Fresh = settled.Fresh
 	entry.Counts = settled.Counts(j.rows.RecordsRead(), j.rows.Records.Len())
 	j.result.Counts = entry.Counts
-	switch c := entry.Counts; {
-	case j.out.finished() && c.Created == 0:
-		return j.repeat(settled)
-	case j.out.finished():
+	if j.out.finished() {
+		if entry.Counts.Created == 0 {
+			return j.repeat(settled)
+		}
 		if err := j.out.mayReplace(j.cfg); err != nil {
 			return err
 		}
-	case allRejected(c), j.cfg.MaxRejects.Exceeded(manifest.Counts(c)):
+	}
+	if allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
@@ -182,12 +193,21 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 		return nil, nil
 	}
 	defer j.meter.waited(time.Now())
-	if j.cfg.DryRun {
-		session, err = j.cfg.Store.Peek(ctx)
-		if errors.Is(err, sink.ErrMissing) {
-			return nil, nil
+	session, err = j.cfg.Store.Peek(ctx)
+	missing := errors.Is(err, sink.ErrMissing)
+	if missing {
+		j.result.NewStore, err = true, nil
+	}
+	if err != nil || missing && j.cfg.DryRun {
+		return nil, err
+	}
+	if !j.cfg.DryRun {
+		if session != nil {
+			err = session.Close()
 		}
-	} else {
+		if err != nil {
+			return nil, err
+		}
 		j.cfg.Status.enter(StageWait)
 		session, err = j.cfg.Store.Lock(ctx, j.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: j.cfg.NoWait, Wait: func(holder string) {
 			j.cfg.Logger.Info("waiting for another run", "holder", holder)
@@ -287,6 +307,7 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	if err != nil {
 		return err
 	}
+	j.result.MergedDiffers = written.Merged
 	if _, err := j.account(ctx, &entry, settled, written.Rows, files); err != nil {
 		return err
 	}
@@ -344,11 +365,10 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 	placed := record.NewPlaceSorter(j.sorter(j.budget.placed, j.budget.loads))
 	defer func() { err = errors.Join(err, j.meter.close(placed)) }()
 	j.cfg.Status.enter(StageOrder)
-	var collisions int64
-	if err := j.meter.time("order", func(s *manifest.Stage) error {
+	var ordered emit.Written
+	if err := j.meter.time("order", func(s *manifest.Stage) (err error) {
 		s.Rows = j.rows.Records.Len()
-		w, err := emit.Order(ctx, j.rows, settled, placed, out.collisions, load, cfg)
-		collisions = w.Collisions
+		ordered, err = emit.Order(ctx, j.rows, settled, placed, out.collisions, load, cfg)
 		return err
 	}); err != nil {
 		return written, err
@@ -357,7 +377,7 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 		written, err = emit.Placed(ctx, j.rows, placed, out.mapping, cfg)
 		return err
 	})
-	written.Collisions = collisions
+	written.Collisions, written.Merged = ordered.Collisions, ordered.Merged
 	return written, err
 }
 
@@ -389,6 +409,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 		return first, err
 	}
 	m := describe(j.cfg, j.rows.Inputs)
+	m.MergedDiffers = j.result.MergedDiffers
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
