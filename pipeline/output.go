@@ -198,6 +198,18 @@ func (o *outputDir) mayReplace(cfg *Config) error {
 // finished reports whether the run that is there is this one, and finished.
 func (o *outputDir) finished() bool { return o.there != nil && o.there.State == sink.Finished }
 
+// giveUp marks the runs that NewRun gives up as abandoned.
+func (o *outputDir) giveUp(ctx context.Context, session sink.Session) error {
+	if len(o.givenUp) == 0 {
+		return nil
+	}
+	err := session.Abandon(ctx, o.givenUp)
+	if err == nil {
+		o.givenUp = nil
+	}
+	return err
+}
+
 // adopt returns the run that this one is to the store: an unfinished one of the same
 // fingerprint, the last of several, under its id and its as_of, or else the given entry. It
 // leaves alone runs older than a finished one that is there, and with NewRun those that were

@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -36,7 +37,6 @@ type Result struct {
 
 	Workspaces []string // of the accepted rows, in byte order; nil until all rows are read
 	Fresh      []string // of these, the ones in which the store had no link
-	NewStore   bool     // there was no store before
 
 	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
 	Changes       map[string]int64        // of these, by how their URLs were changed
@@ -155,7 +155,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if j.out.committed != nil {
 		return session.Finish(ctx, *j.out.committed)
 	}
-	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, sink.Run{AsOf: j.result.AsOf, Started: j.meter.started})
+	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, j.entry())
 	if err != nil {
 		return err
 	}
@@ -186,6 +186,28 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	return j.deliver(ctx, session, entry, settled)
 }
 
+// entry returns the run as the store is to have it if it is a new one.
+func (j *job) entry() sink.Run {
+	out, err := fsys.Abs(j.cfg.Out)
+	if err != nil {
+		out = j.cfg.Out
+	}
+	inputs := make([]string, len(j.rows.List))
+	for i, in := range j.rows.List {
+		inputs[i] = in.Name
+	}
+	return sink.Run{AsOf: j.result.AsOf, Started: j.meter.started, Out: out, Inputs: few(inputs), Workspaces: few(j.result.Workspaces)}
+}
+
+// few returns at most 100 names; if there are more, the last says how many.
+func few(names []string) []string {
+	const most = 100
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
+}
+
 // openSession takes the locks, or opens a session that can only look. It returns nil where
 // there is no store, or a dry run would create it.
 func (j *job) openSession(ctx context.Context) (session sink.Session, err error) {
@@ -193,21 +215,12 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 		return nil, nil
 	}
 	defer j.meter.waited(time.Now())
-	session, err = j.cfg.Store.Peek(ctx)
-	missing := errors.Is(err, sink.ErrMissing)
-	if missing {
-		j.result.NewStore, err = true, nil
-	}
-	if err != nil || missing && j.cfg.DryRun {
-		return nil, err
-	}
-	if !j.cfg.DryRun {
-		if session != nil {
-			err = session.Close()
+	if j.cfg.DryRun {
+		session, err = j.cfg.Store.Peek(ctx)
+		if errors.Is(err, sink.ErrMissing) {
+			return nil, nil
 		}
-		if err != nil {
-			return nil, err
-		}
+	} else {
 		j.cfg.Status.enter(StageWait)
 		session, err = j.cfg.Store.Lock(ctx, j.rows.Workspaces.Sorted(), sink.LockOptions{NoWait: j.cfg.NoWait, Wait: func(holder string) {
 			j.cfg.Logger.Info("waiting for another run", "holder", holder)
@@ -291,6 +304,9 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
 	if stored {
+		if err := j.out.giveUp(ctx, session); err != nil {
+			return err
+		}
 		started, err := session.Start(ctx, entry)
 		if err != nil {
 			return err
