@@ -68,6 +68,7 @@ type Config struct {
 	freeRoom func(dir string) (bytes int64, err error) // nil: as the system tells
 
 	Logger *slog.Logger // nil: silent
+	Outage sink.Outage  // told when a store does not answer, unless that tries again by itself (postgres.Options.Outage); nil: sink.LogOutage of Logger
 	Status *Status      // nil: nobody watches
 }
 
@@ -104,6 +105,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.ReportFormat = cmp.Or(c.ReportFormat, report.CSV)
 	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Outage == nil {
+		c.Outage = sink.LogOutage(c.Logger)
+	}
 	c.Status = cmp.Or(c.Status, new(Status))
 	if c.DiskBound == nil {
 		c.DiskBound = func() {}

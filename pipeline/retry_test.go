@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +84,43 @@ func TestRetryFor(t *testing.T) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
 			})
+		})
+	}
+}
+
+// A store that fails is one warning, however often it is tried. A lost connection is not
+// taken for another writer.
+func TestWarnings(t *testing.T) {
+	dir := t.TempDir()
+	input := filepath.Join(dir, "a.txt")
+	write(t, input, "http://example.com/1\n")
+	for name, test := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"down":     {sink.ErrRetryable, []string{"the database does not answer (" + sink.ErrRetryable.Error() + "); trying for up to 60 minutes", "the database answers again"}},
+		"lost":     {fmt.Errorf("load: %w", sink.ErrLost), slices.Repeat([]string{"the connection was lost; checking what was stored and going on"}, 3)},
+		"conflict": {sink.ErrConflict, slices.Repeat([]string{"another writer took a code or a URL in the meantime; looking again"}, 3)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			store := &lockFails{Store: openStore(t, t.TempDir()), with: func(try int) error {
+				if try <= 3 {
+					return test.err
+				}
+				return nil
+			}}
+			_, err := pipeline.Run(t.Context(), pipeline.Config{
+				Inputs: []string{input}, Out: filepath.Join(dir, name), Workspace: "ws", Store: store, RetryFor: time.Hour,
+				Logger: slog.New(slog.NewTextHandler(&said, nil)),
+			})
+			var got []string
+			for _, m := range regexp.MustCompile(`msg="(the (?:data|conn).*?|another.*?)"`).FindAllStringSubmatch(said.String(), -1) {
+				got = append(got, m[1])
+			}
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("%s: %q, want %q; %v", name, got, test.want, err)
+			}
 		})
 	}
 }

@@ -229,6 +229,9 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 	if err == nil && session == nil { // which would stand for no store
 		err = fmt.Errorf("%w: no session, and no error", settle.ErrBroken)
 	}
+	if err == nil {
+		j.cfg.Outage("", time.Time{})
+	}
 	return session, err
 }
 

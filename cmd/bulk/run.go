@@ -112,20 +112,23 @@ const outsideHeap = 56 << 20
 
 // run runs bulk run; its options are resolved.
 func run(ctx context.Context, ui *ui, o *runOptions) error {
+	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
+	ui.begin(o)
+	o.Logger, o.Status, o.Outage = ui.log, new(pipeline.Status), ui.outages()
+	stopWatching := ui.watch(o.Status)
+	defer stopWatching()
+	o.store.postgres.Outage = o.Outage
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
 		return err
 	}
 	o.Store, o.StoreName, o.Version, o.RetryFor = store, o.store.name(), toolVersion(), o.store.postgres.RetryFor
-	o.Logger, o.Status = ui.log, new(pipeline.Status)
 	o.DiskBound = sync.OnceFunc(spareThreads)
 	debug.SetMemoryLimit(o.Memory - outsideHeap)
 	stop, err := o.profiles.start()
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
-	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
-	stopWatching := ui.watch(o.Status)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
 	err = errors.Join(err, stop(), store.Close())
