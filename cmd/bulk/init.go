@@ -63,9 +63,12 @@ func initStore(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.(*postgres.Store).Init(ctx); err != nil {
-		return err
+	did, err := store.(*postgres.Store).Init(ctx)
+	if err == nil && did == nil {
+		did = []string{"the tables exist and fit"}
 	}
-	ui.tell(slog.LevelInfo, "the tables exist and fit: "+o.name(), "the tables exist and fit", "db", o.name())
-	return nil
+	for _, what := range did {
+		ui.tell(slog.LevelInfo, what+": "+o.name(), what, "db", o.name())
+	}
+	return err
 }

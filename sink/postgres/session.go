@@ -51,7 +51,7 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 		if err != nil {
 			return err
 		}
-		if err = s.ensure(ctx, conn); err == nil {
+		if _, err = s.ensure(ctx, conn); err == nil {
 			err = take(ctx, conn, session.locks, s.lockTurn, opts)
 		}
 		if err != nil {
@@ -157,7 +157,7 @@ func (s *session) hold(ctx context.Context) error {
 // what a lookup found.
 func (s *session) relocked() error {
 	if s.stale.Swap(false) {
-		return fmt.Errorf("%w, perhaps: the connection with the locks was lost", sink.ErrConflict)
+		return sink.ErrLost
 	}
 	return nil
 }

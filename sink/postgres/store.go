@@ -1,7 +1,9 @@
 // Package postgres is the store in PostgreSQL (version 12 or newer, UTF-8). It implements
 // the contract of package sink. Nothing else in bulk imports the driver.
 //
-// A store named links has three tables: links, links_runs and links_ledger (see [SQL]).
+// A store named links has five tables: links, links_runs, links_ledger, links_workspaces and
+// links_counter (see [SQL]). One of version 1, which has the first three with fewer columns,
+// works as well, until Init upgrades it.
 // A [Store] opens few connections. One holds the locks of a session, writes the row of its
 // run and does a first load; two do other loads; each lookup that runs has one.
 //
@@ -34,6 +36,7 @@ type Options struct {
 	Table    string        // "": links
 	RetryFor time.Duration // how long to keep trying one step when the database does not answer; pipeline.Config.RetryFor is another limit; 0: 2 minutes, negative: do not retry
 	Logger   *slog.Logger  // nil: silent
+	Outage   sink.Outage   // nil: sink.LogOutage of Logger
 }
 
 // Validate returns all problems with the options, joined.
@@ -51,6 +54,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Outage == nil {
+		o.Outage = sink.LogOutage(o.Logger)
+	}
 	return o
 }
 
@@ -62,6 +68,8 @@ type Store struct {
 	lookups    *semaphore.Weighted
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
+	version    atomic.Int32  // of the tables, when they were last checked
+	failing    atomic.Int32  // calls of retry that have not succeeded since they failed
 
 	mu    sync.Mutex // guards all below
 	idle  []idleConn
