@@ -68,7 +68,8 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
 	exceeded := err == nil && limit.Exceeded(m.Counts)
-	if known := r.mapping != "" || r.noMapping; known && exceeded != r.noMapping {
+	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
+	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return r, ok

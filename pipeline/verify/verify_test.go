@@ -111,7 +111,19 @@ func job(t testing.TB, cfg pipeline.Config, inputs map[string]string) *pipeline.
 	if err != nil {
 		t.Fatal(err)
 	}
+	asOut(t, result.Out)
 	return result
+}
+
+// asOut names the output directory of a dry run, or of one that failed, as that of any other.
+func asOut(t testing.TB, dir string) {
+	t.Helper()
+	if dir == "out" {
+		return
+	}
+	if err := os.Rename(dir, "out"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func base(codeLength int) pipeline.Config {
@@ -229,6 +241,7 @@ func refuse(t *testing.T, cfg pipeline.Config, text string, others ...string) {
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.As(err, &refused) {
 		t.Fatalf("not refused: %v", err)
 	}
+	asOut(t, "out.failed")
 }
 
 // A run that refused its input has rejects alone.
