@@ -105,6 +105,10 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
 		return usage(err)
 	}
+	if errors.Is(err, diff.ErrChanged) {
+		ui.log.Warn(err.Error())
+		err = nil
+	}
 	if err != nil {
 		return err
 	}

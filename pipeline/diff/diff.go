@@ -6,10 +6,13 @@ package diff
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -97,7 +100,8 @@ type Difference struct {
 //
 // Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a directory without a
 // manifest), source.UsageError (not a regular file), readback.DamageError and readback.CellError
-// (a file that is not as a run writes it), and the cause that ended ctx.
+// (a file that is not as a run writes it; with ErrChanged, if a FileChanged has told why), and
+// the cause that ended ctx.
 func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -118,6 +122,20 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	if err := d.digests(ctx); err != nil {
 		return err
 	}
+	err = d.compare(ctx)
+	damage, cell := errors.As(err, new(*readback.DamageError)), errors.As(err, new(*readback.CellError))
+	if (damage || cell) && (a.isChanged() || b.isChanged()) {
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// ErrChanged is the error if a file that was changed after its run cannot be read.
+var ErrChanged = errors.New("a changed file cannot be read, and the rest was not compared")
+
+// compare compares manifests, mappings and rejects.
+func (d *differ) compare(ctx context.Context) error {
+	a, b := d.sides[0], d.sides[1]
 	if err := d.manifests(); err != nil {
 		return err
 	}

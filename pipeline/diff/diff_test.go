@@ -198,7 +198,7 @@ func TestDiffDigests(t *testing.T) {
 			return nil
 		})
 		var damage *readback.DamageError
-		if !slices.Equal(got, []Difference{c.want}) || !errors.As(err, &damage) {
+		if !slices.Equal(got, []Difference{c.want}) || !errors.As(err, &damage) || !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: %+v, %v", c.mapping, got, err)
 		}
 	}

@@ -116,6 +116,11 @@ func (d *differ) digests(ctx context.Context) error {
 	return nil
 }
 
+// isChanged reports whether any report was changed.
+func (s *operand) isChanged() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.changed)), true)
+}
+
 // state says whether a report was changed; "": the side does not have it.
 func (s *operand) state(name string) manifest.Text {
 	switch changed, ok := s.changed[name]; {
