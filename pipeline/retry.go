@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -32,7 +33,11 @@ func retry(ctx context.Context, cfg *Config, m *meter, attempt func(context.Cont
 		case errors.Is(err, sink.ErrConflict) && resettled < maxResettled:
 			resettled++
 			failing = time.Time{}
-			cfg.Logger.Warn("another writer took a code or a URL in the meantime; looking again", "attempt", resettled+1, "error", err)
+			if errors.Is(err, sink.ErrLost) {
+				cfg.Logger.Warn("the connection was lost; checking what was stored and going on", "attempt", resettled+1)
+			} else {
+				cfg.Logger.Warn("another writer took a code or a URL in the meantime; looking again", "attempt", resettled+1, "error", err)
+			}
 			continue
 		case !errors.Is(err, sink.ErrRetryable) || errors.Is(err, sink.ErrGaveUp):
 			return err
@@ -49,7 +54,7 @@ func retry(ctx context.Context, cfg *Config, m *meter, attempt func(context.Cont
 			return err
 		}
 		wait := min(pause/2+rand.N(pause/2), left)
-		cfg.Logger.Warn("the database does not answer; trying again", "pause", wait, "error", err)
+		cfg.Outage(fmt.Sprintf("the database does not answer (%v)", err), failing.Add(cfg.RetryFor))
 		paused := time.Now()
 		select {
 		case <-time.After(wait):

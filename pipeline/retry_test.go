@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +88,43 @@ func TestRetryFor(t *testing.T) {
 	}
 }
 
+// A store that fails is one warning, however often it is tried. A lost connection is not
+// taken for another writer.
+func TestWarnings(t *testing.T) {
+	dir := t.TempDir()
+	input := filepath.Join(dir, "a.txt")
+	write(t, input, "http://example.com/1\n")
+	for name, test := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"down":     {sink.ErrRetryable, []string{"the database does not answer (" + sink.ErrRetryable.Error() + "); trying for up to 60 minutes", "the database answers again"}},
+		"lost":     {fmt.Errorf("load: %w", sink.ErrLost), slices.Repeat([]string{"the connection was lost; checking what was stored and going on"}, 3)},
+		"conflict": {sink.ErrConflict, slices.Repeat([]string{"another writer took a code or a URL in the meantime; looking again"}, 3)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			store := &lockFails{Store: openStore(t, t.TempDir()), with: func(try int) error {
+				if try <= 3 {
+					return test.err
+				}
+				return nil
+			}}
+			_, err := pipeline.Run(t.Context(), pipeline.Config{
+				Inputs: []string{input}, Out: filepath.Join(dir, name), Workspace: "ws", Store: store, RetryFor: time.Hour,
+				Logger: slog.New(slog.NewTextHandler(&said, nil)),
+			})
+			var got []string
+			for _, m := range regexp.MustCompile(`msg="(the (?:data|conn).*?|another.*?)"`).FindAllStringSubmatch(said.String(), -1) {
+				got = append(got, m[1])
+			}
+			if err != nil || !slices.Equal(got, test.want) {
+				t.Errorf("%s: %q, want %q; %v", name, got, test.want, err)
+			}
+		})
+	}
+}
+
 // What a run waits for the store, for a lock and between attempts, is a stage of its own.
 func TestWaitIsTimed(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -158,7 +198,7 @@ func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "`bulk undo 1`") {
 		t.Fatalf("run %d: %v: %+v", result.RunID, err, tooMany)
 	}
-	if entries, err := os.ReadDir("out"); err != nil || len(entries) != 3 { // manifest, rejects and timings
+	if entries, err := os.ReadDir("out.failed"); err != nil || len(entries) != 3 { // manifest, rejects and timings
 		t.Errorf("the output holds %v, %v", entries, err)
 	}
 	if undone, err := store.Undo(t.Context(), tooMany.Run, sink.LockOptions{}, nil); err != nil || undone.Deleted != tooMany.Stored {

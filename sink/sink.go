@@ -247,8 +247,7 @@ type Session interface {
 	// If a code or URL is already taken, Load adds the other links that it can and returns
 	// ErrConflict: each retry makes progress, even if another writer takes something
 	// before every Load. ErrConflict also means, here and in Start, that the run is over,
-	// and, here and in Loaded, that the locks were lost for a while, because an undo may have
-	// deleted links meanwhile.
+	// and, here and in Loaded, as ErrLost, that the locks were lost for a while.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
 	// Loaded commits the state Loaded with the counts and the digest of the manifest. By
 	// that digest a later run recognises the files of a run that was killed before
@@ -271,6 +270,9 @@ var (
 	// ErrConflict: another writer took a code or a URL, or an undo deleted links. Look up
 	// the links again, and give codes again.
 	ErrConflict = errors.New("another writer took a code or a URL")
+	// ErrLost is an ErrConflict: the connection with the locks was lost for a while, and an
+	// undo may have deleted links meanwhile.
+	ErrLost error = lost{}
 	// ErrRetryable: the store did not answer, or asks for another try.
 	ErrRetryable = errors.New("the database is not available")
 	// ErrGaveUp is wrapped together with ErrRetryable by a store that has already tried
@@ -284,3 +286,8 @@ var (
 	// table in it.
 	ErrNotOurs = errors.New("not a database of this version of bulk")
 )
+
+type lost struct{}
+
+func (lost) Error() string { return "the connection with the locks was lost" }
+func (lost) Unwrap() error { return ErrConflict }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -77,6 +78,7 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ui := newUI(stdout, stderr)
 	ui.named = append(slices.Clone(args), os.Getenv("BULK_DB"))
 	root := rootCommand(ui)
+	ui.format = namedFormat(args)
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -97,7 +99,21 @@ func (u *ui) end(err error) int {
 		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
 		u.fail(err, hint)
 	}
+	if u.lines && !u.began.IsZero() {
+		u.result.Info("run ended", "duration", time.Since(u.began).Round(time.Millisecond), "exit_code", code)
+	}
 	return code
+}
+
+// namedFormat returns the --log-format of arguments in which another flag or the command may
+// be wrong.
+func namedFormat(args []string) string {
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.ParseErrorsAllowlist.UnknownFlags = true
+	format := f.String("log-format", os.Getenv("BULK_LOG_FORMAT"), "")
+	f.BoolP("help", "h", false, "") // which pflag takes for an error
+	_ = f.Parse(args)               // cobra reports what is wrong
+	return *format
 }
 
 // rootCommand returns the command with its verbs.
@@ -302,7 +318,7 @@ func exitCode(err error) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
-		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs), errors.Is(err, outdir.ErrUnfinished),
+		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs),
 		errors.Is(err, postgres.ErrAddress):
 		return exitUsage
 	case errors.Is(err, errRejected):

@@ -42,8 +42,10 @@ type ui struct {
 	log    *slog.Logger  // what happens meanwhile
 	result *slog.Logger  // how it ended: shown with --quiet, too
 	every  time.Duration // between log lines of a long run
-	mu     sync.Mutex    // guards stderr against the progress line
+	began  time.Time     // when the run began; zero: none did
+	mu     sync.Mutex    // guards stderr against the progress line, and all below
 	bar    *progressbar.ProgressBar
+	down   outage
 }
 
 func newUI(stdout, stderr io.Writer) *ui {
@@ -221,6 +223,15 @@ func (u *ui) fail(err error, hint string) {
 		attrs = []any{"hint", hint}
 	}
 	u.tell(slog.LevelError, strings.TrimSpace(text+"\n"+hint), text, attrs...)
+}
+
+// begin notes that a run begins. A log line says of what; people see it in their command.
+func (u *ui) begin(o *runOptions) {
+	u.began = time.Now()
+	if u.lines {
+		u.log.Info("run begins", "version", toolVersion(), "inputs", o.Inputs, "store", o.store.name(),
+			"workspace", o.Workspace, "workspace_column", o.Source.WorkspaceColumn, "out", o.Out)
+	}
 }
 
 // summary reports how a run went that ended with err.

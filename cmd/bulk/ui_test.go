@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
@@ -167,8 +168,8 @@ func TestBar(t *testing.T) {
 		for _, narrow := range []bool{false, true} {
 			var said strings.Builder
 			u := newUI(nil, &said)
-			u.bar = newBar(&said, status, stage, narrow)
-			u.moveBar(status, stage)
+			u.bar = newBar(&said, status, stage, stage.String(), narrow)
+			u.moveBar(status, stage, stage.String())
 			text, moved := strings.CutSuffix(said.String(), "\r")
 			shown := strings.Contains(text, "B/s") || strings.Contains(text, "rows/")
 			if !strings.Contains(text, stage.String()) || !moved || !narrow && !strings.Contains(text, rate) || shown != (rate != "" && !narrow) {
@@ -176,6 +177,41 @@ func TestBar(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A store that does not answer is one line on a terminal, in place of the stage, and one
+// message when it answers again. Elsewhere a warning comes before.
+func TestOutage(t *testing.T) {
+	const problem = "PostgreSQL at db does not answer (connection refused)"
+	synctest.Test(t, func(t *testing.T) {
+		for _, lines := range []bool{false, true} {
+			var said strings.Builder
+			u := newUI(nil, &said)
+			u.lines = lines
+			must(t, u.logAs(""))
+			down, until := u.outages(), time.Now().Add(2*time.Minute)
+			down("", time.Time{})
+			for range 8 {
+				down(problem, until)
+				time.Sleep(time.Second)
+			}
+			if !lines {
+				for width, want := range map[int]string{80: problem + ": trying for 1m52s more", 40: problem[:17] + ": trying for 1m52s more"} {
+					if got := u.outageLine(width); got != want {
+						t.Errorf("%d columns: %q, want %q", width, got, want)
+					}
+				}
+			}
+			down("", time.Time{})
+			want := "bulk: the database answers again (after: 8s)\n"
+			if lines {
+				want = `level=WARN msg="` + problem + `; trying for up to 2 minutes"` + "\n" + `level=INFO msg="the database answers again" after=8s` + "\n"
+			}
+			if got := regexp.MustCompile(`time=\S+ `).ReplaceAllString(said.String(), ""); got != want || u.outageLine(80) != "" {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+	})
 }
 
 // With --quiet nothing is said but warnings and the result.

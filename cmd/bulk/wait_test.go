@@ -59,8 +59,9 @@ func TestWaitsForAKilledRun(t *testing.T) {
 
 	second, said := run("second")
 	defer time.AfterFunc(2*time.Minute, func() { second.Process.Kill() }).Stop()
+	_, begins := said.ReadString('\n')
 	line, err := said.ReadString('\n')
-	if err != nil || !strings.Contains(line, "waiting for another run") || !strings.Contains(line, `bulk run\" (backend `) {
+	if err = errors.Join(begins, err); err != nil || !strings.Contains(line, "waiting for another run") || !strings.Contains(line, `bulk run\" (backend `) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	first.Process.Kill()

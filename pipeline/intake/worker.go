@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -66,9 +67,11 @@ type worker struct {
 	workspaces *record.WorkspaceCache
 	hasher     *codegen.Hasher
 	reasons    map[string]int64 // rejects by reason
-	cells      [][]byte         // of a reject
-	buf        []byte           // of a record or a reject
-	batch      source.Cells     // of the batch in hand
+	rewritten  int64
+	changes    canon.ChangeCounts
+	cells      [][]byte     // of a reject
+	buf        []byte       // of a record or a reject
+	batch      source.Cells // of the batch in hand
 }
 
 func newWorker(rows *Rows, cfg *Config) *worker {
@@ -121,7 +124,12 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
-	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
+	canonical := record.StartedCanonical(rec)
+	if !bytes.Equal(canonical, original) {
+		w.rewritten++
+		w.changes.Add(canon.Changed(original, canonical))
+	}
+	h := w.hasher.Sum(canonical, workspace, 0)
 	rec = record.Finish(rec, h, original, flags)
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))

@@ -41,8 +41,8 @@ func TestLostLocksAreAConflict(t *testing.T) {
 				if got, err := other.Undo(ctx, old.ID, sink.LockOptions{}, nil); err != nil || got.Deleted != 100 {
 					t.Fatalf("%+v, %v", got, err)
 				}
-				if err := step(); !errors.Is(err, sink.ErrConflict) {
-					t.Errorf("error %v, want a conflict", err)
+				if err := step(); !errors.Is(err, sink.ErrConflict) || !errors.Is(err, sink.ErrLost) {
+					t.Errorf("error %v, want a conflict by a lost connection", err)
 				}
 				if state := value[string](t, dsn, "SELECT state FROM links_runs WHERE run_id = $1", run.ID); state != string(sink.Loading) {
 					t.Errorf("the run is %s", state)

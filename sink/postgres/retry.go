@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
+	"net"
 	"syscall"
 	"time"
 
@@ -38,13 +38,19 @@ const maxBegun = 3
 //
 // The pauses double from 50 ms to 5 s. A random part of up to a half is left out, so that
 // the clients of a server that restarts do not all come at once. The last try is at the
-// end of RetryFor. The error is classified. The first failure is a warning.
-func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) error {
+// end of RetryFor. The error is classified. Options.Outage is told of each failure, and
+// when no call fails any more.
+func (s *Store) retry(ctx context.Context, op string, f func(context.Context) error) (err error) {
 	const first = 50 * time.Millisecond
-	var failing, warned time.Time // since when f only fails; what failing was at the last warning
+	var failing time.Time // since when f only fails
+	defer func() {
+		if !failing.IsZero() && s.failing.Add(-1) == 0 && !errors.Is(err, sink.ErrRetryable) && ctx.Err() == nil {
+			s.opts.Outage("", time.Time{})
+		}
+	}()
 	for wait, counted := first, 0; ; wait = min(2*wait, 5*time.Second) {
 		begun := time.Now()
-		err := ctx.Err() // asked first, since to begin a transaction late would cost the connection
+		err = ctx.Err() // asked first, since to begin a transaction late would cost the connection
 		if err == nil {
 			err = f(ctx)
 		}
@@ -54,6 +60,9 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 		}
 		now := time.Now()
 		_, unconnected := errors.AsType[*pgconn.ConnectError](err)
+		if failing.IsZero() {
+			s.failing.Add(1)
+		}
 		switch {
 		case unconnected:
 			if failing.IsZero() {
@@ -72,12 +81,8 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 		}
 		s.count("retries", 1)
 		pause := min(wait/2+rand.N(wait/2), s.opts.RetryFor-elapsed)
-		level, message := slog.LevelDebug, "trying again"
-		if warned != failing {
-			level, message = slog.LevelWarn, s.trouble(err, unconnected)
-		}
-		warned = failing
-		s.opts.Logger.Log(ctx, level, message, "in", pause, "error", err)
+		s.opts.Outage(s.problem(err, unconnected), failing.Add(s.opts.RetryFor))
+		s.opts.Logger.Debug("trying again", "in", pause, "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", op, context.Cause(ctx))
@@ -86,21 +91,22 @@ func (s *Store) retry(ctx context.Context, op string, f func(context.Context) er
 	}
 }
 
-// trouble is the warning before the first retry, such as "PostgreSQL at HOST does not
-// answer (connection refused); trying for up to 2 minutes".
-func (s *Store) trouble(err error, unconnected bool) string {
-	what := "failed"
-	if unconnected {
-		what = "does not answer"
+// problem says for people why a try failed, such as "PostgreSQL at HOST does not answer
+// (connection refused)".
+func (s *Store) problem(err error, unconnected bool) string {
+	what, why := "does not answer", ""
+	if !unconnected {
+		what, why = "failed", "the connection was lost"
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		what += " (" + e.Message + ")"
+		why = e.Message
 	} else if e, ok := errors.AsType[syscall.Errno](err); ok {
-		what += " (" + e.Error() + ")"
+		why = e.Error()
+	} else if e, ok := errors.AsType[*net.DNSError](err); ok {
+		why = e.Err
 	}
-	patience := s.opts.RetryFor.String()
-	if m := s.opts.RetryFor / time.Minute; m > 1 && s.opts.RetryFor%time.Minute == 0 {
-		patience = fmt.Sprint(int(m), " minutes")
+	if why != "" {
+		why = " (" + why + ")"
 	}
-	return fmt.Sprintf("PostgreSQL at %s %s; trying for up to %s", s.config.Host, what, patience)
+	return "PostgreSQL at " + s.config.Host + " " + what + why
 }

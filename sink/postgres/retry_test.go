@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -195,5 +196,33 @@ func TestGivesUpLongTries(t *testing.T) {
 				t.Errorf("pauses of %v", pauses)
 			}
 		})
+	}
+}
+
+// The server answers again once no call fails any more.
+func TestOutageOfSeveralCalls(t *testing.T) {
+	told := ""
+	s := &Store{config: &pgx.ConnConfig{}, stats: map[string]any{}, opts: Options{Outage: func(problem string, until time.Time) {
+		if until.IsZero() {
+			problem = "over"
+		}
+		told += problem + "\n"
+	}}.withDefaults()}
+	s.config.Host = "db"
+	failsOnce := func(err error, then func() error) error {
+		tries := 0
+		return s.retry(context.Background(), "try", func(context.Context) error {
+			if tries++; tries == 1 {
+				return err
+			}
+			return then()
+		})
+	}
+	noError(t, failsOnce(io.ErrUnexpectedEOF, func() error {
+		defer func() { told += "first\n" }()
+		return failsOnce(&pgconn.PgError{Code: "57P01", Message: "shutting down"}, func() error { return nil })
+	}))
+	if want := "PostgreSQL at db failed (the connection was lost)\nPostgreSQL at db failed (shutting down)\nfirst\nover\n"; told != want {
+		t.Errorf("told:\n%swant:\n%s", told, want)
 	}
 }

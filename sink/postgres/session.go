@@ -157,7 +157,7 @@ func (s *session) hold(ctx context.Context) error {
 // what a lookup found.
 func (s *session) relocked() error {
 	if s.stale.Swap(false) {
-		return fmt.Errorf("%w, perhaps: the connection with the locks was lost", sink.ErrConflict)
+		return sink.ErrLost
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ type Options struct {
 	Table    string        // "": links
 	RetryFor time.Duration // how long to keep trying one step when the database does not answer; pipeline.Config.RetryFor is another limit; 0: 2 minutes, negative: do not retry
 	Logger   *slog.Logger  // nil: silent
+	Outage   sink.Outage   // nil: sink.LogOutage of Logger
 }
 
 // Validate returns all problems with the options, joined.
@@ -53,6 +54,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Outage == nil {
+		o.Outage = sink.LogOutage(o.Logger)
+	}
 	return o
 }
 
@@ -65,6 +69,7 @@ type Store struct {
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
 	version    atomic.Int32  // of the tables, when they were last checked
+	failing    atomic.Int32  // calls of retry that have not succeeded since they failed
 
 	mu    sync.Mutex // guards all below
 	idle  []idleConn
