@@ -13,7 +13,7 @@ type Changes uint16
 const (
 	WhiteSpace Changes = 1 << iota // at the ends
 	Scheme                         // upper case, or backslashes after it
-	User                           // an empty user name and password
+	User                           // empty, or with escapes
 	Host
 	Port
 	EmptyPath   // rather than "/"
@@ -60,60 +60,11 @@ func (n *ChangeCounts) ByName() map[string]int64 {
 	return named
 }
 
-// Changed returns how raw differs from canonical, which is its canonical form.
-func Changed(raw, canonical []byte) (c Changes) {
-	s := Trim(raw)
-	if len(s) < len(raw) {
-		c |= WhiteSpace
+// set adds a change if it is one.
+func (c *Changes) set(change Changes, changed bool) {
+	if changed {
+		*c |= change
 	}
-	if rest, ok := bytes.CutPrefix(s, canonical); ok { // most changes cut off its end
-		if len(rest) > 0 && rest[0] == '/' && canonical[len(canonical)-1] != '/' {
-			c, rest = c|TrailingSlash, rest[1:]
-		}
-		if len(rest) == 0 {
-			return c
-		}
-		if rest[0] == '#' {
-			return c | Fragment
-		}
-		c &= WhiteSpace
-	}
-	u, err := split(s)
-	if err != nil {
-		return c // not the canonical form of raw
-	}
-	v, _ := split(canonical)
-	set := func(change Changes, changed bool) {
-		if changed {
-			c |= change
-		}
-	}
-	set(Scheme, !bytes.Equal(u.scheme, v.scheme) || !bytes.Equal(u.slashes, v.slashes))
-	set(User, !bytes.Equal(u.userinfo, v.userinfo))
-	set(Host, !bytes.Equal(u.host, v.host))
-	set(Port, !bytes.Equal(u.port, v.port))
-	path, query, fragment := splitRest(u.rest)
-	canonicalPath, canonicalQuery, _ := splitRest(v.rest)
-	set(Fragment, len(fragment) > 0)
-	var buf [512]byte
-	if !bytes.Equal(path, canonicalPath) {
-		p := appendSegments(buf[:0], path)
-		set(Escapes, !bytes.Equal(p, path))
-		n := len(p)
-		p = removeDotSegments(p)
-		set(DotSegments, len(p) < n)
-		n = len(p)
-		p = collapseSlashes(p)
-		set(Slashes, len(p) < n)
-		set(TrailingSlash, len(dropTrailingSlash(p)) < len(p))
-		set(EmptyPath, len(p) == 0)
-	}
-	if !bytes.Equal(query, canonicalQuery) {
-		q := appendNormal(buf[:0], query, inQuery)
-		set(Escapes, !bytes.Equal(q, query))
-		c |= queryChanges(q, canonicalQuery)
-	}
-	return c
 }
 
 // Elsewhere returns in which ways raw and other, which have the same canonical form, may
@@ -150,18 +101,23 @@ func Elsewhere(raw, other []byte) (c Changes) {
 	return c
 }
 
-// queryChanges tells normalised queries apart. Each is empty or begins with '?'.
+// queryChanges tells normalised queries apart, whose pieces are the same in some order. Each is
+// empty or begins with '?'.
 func queryChanges(q, other []byte) (c Changes) {
 	if bytes.Equal(q, other) {
 		return 0
 	}
-	if len(q) != len(other) {
-		c |= EmptyParts
+	if len(q) == len(other) && !hasEmpty(q) && !hasEmpty(other) {
+		return QueryOrder
 	}
-	if !bytes.Equal(withoutEmpty(q), withoutEmpty(other)) {
-		c |= QueryOrder
-	}
+	c.set(EmptyParts, len(q) != len(other))
+	c.set(QueryOrder, !bytes.Equal(withoutEmpty(q), withoutEmpty(other)))
 	return c
+}
+
+// hasEmpty reports whether a piece of a query is empty.
+func hasEmpty(query []byte) bool {
+	return len(query) < 2 || query[1] == '&' || query[len(query)-1] == '&' || bytes.Contains(query, []byte("&&"))
 }
 
 // withoutEmpty returns the pieces of a query that are not empty.

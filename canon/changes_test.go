@@ -43,12 +43,9 @@ func TestChanged(t *testing.T) {
 		"http://b\u00fccher.example/":       "host",
 		" HTTP://Example.com:80/?b=%7e&a#x": "escapes, fragment, host, port, query order, scheme, white space",
 	} {
-		form, err := Profile{}.Append(nil, []byte(raw))
-		if err != nil {
-			t.Errorf("%q: %v", raw, err)
-		}
-		if got := Changed([]byte(raw), form).named(); got != want {
-			t.Errorf("%q: %s, want %s", raw, got, want)
+		var c Changes
+		if _, err := (Profile{}).AppendChanged(nil, []byte(raw), &c); err != nil || c.named() != want {
+			t.Errorf("%q: %s, %v, want %s", raw, c.named(), err, want)
 		}
 	}
 }
@@ -84,22 +81,22 @@ func FuzzChanged(f *testing.F) {
 		f.Add([]byte(tt[0]), []byte(tt[1]))
 	}
 	f.Fuzz(func(t *testing.T, raw, other []byte) {
-		form, err := Profile{}.Append(nil, raw)
+		var changed, otherChanged Changes
+		form, err := Profile{}.AppendChanged(nil, raw, &changed)
 		if err != nil {
 			return
 		}
-		changed := Changed(raw, form)
 		if same := string(raw) == string(form); same != (changed == 0) {
 			t.Errorf("%q becomes %q by %q", raw, form, changed.named())
 		}
 		if where := Elsewhere(raw, form); where&^changed != 0 {
 			t.Errorf("%q leads elsewhere by %q, and was changed by %q", raw, where.named(), changed.named())
 		}
-		otherForm, err := Profile{}.Append(nil, other)
+		otherForm, err := Profile{}.AppendChanged(nil, other, &otherChanged)
 		if err != nil || string(otherForm) != string(form) {
 			return
 		}
-		if where := Elsewhere(raw, other); where&^(changed|Changed(other, form)) != 0 || where != Elsewhere(other, raw) {
+		if where := Elsewhere(raw, other); where&^(changed|otherChanged) != 0 || where != Elsewhere(other, raw) {
 			t.Errorf("%q and %q lead elsewhere by %q", raw, other, where.named())
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
@@ -129,10 +130,11 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
+	_, missing := store.Runs(ctx)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
 	err = errors.Join(err, stop(), store.Close())
-	ui.summary(o, result, err)
+	ui.summary(o, result, errors.Is(missing, sink.ErrMissing), err)
 	if err == nil && result.Counts.Rejected > 0 {
 		return errRejected
 	}

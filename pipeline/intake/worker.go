@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -113,7 +112,8 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
 	}
-	rec, err := w.cfg.Profile.Append(record.Start(w.buf), original)
+	var changes canon.Changes
+	rec, err := w.cfg.Profile.AppendChanged(record.Start(w.buf), original, &changes)
 	w.buf = rec
 	if err != nil {
 		reason := err.(canon.Reason)
@@ -124,12 +124,11 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
-	canonical := record.StartedCanonical(rec)
-	if !bytes.Equal(canonical, original) {
+	if changes != 0 {
 		w.rewritten++
-		w.changes.Add(canon.Changed(original, canonical))
+		w.changes.Add(changes)
 	}
-	h := w.hasher.Sum(canonical, workspace, 0)
+	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
 	rec = record.Finish(rec, h, original, flags)
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
