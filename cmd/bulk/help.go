@@ -44,11 +44,14 @@ func help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintf(w, "%s.\n", cmd.Short)
 	section("Examples:\n", cmd.Example)
-	if cmd.HasSubCommands() {
-		section("Usage:\n  ", cmd.CommandPath()+" COMMAND")
-	} else if cmd.Runnable() {
-		section("Usage:\n  ", cmd.UseLine())
+	var use []string
+	if cmd.Runnable() && cmd.HasParent() {
+		use = append(use, cmd.UseLine())
 	}
+	if cmd.HasSubCommands() {
+		use = append(use, cmd.CommandPath()+" COMMAND")
+	}
+	section("Usage:\n  ", strings.Join(use, "\n  "))
 	section("", cmd.Long)
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return

@@ -88,6 +88,7 @@ func TestScriptsOfStores(t *testing.T) {
 		scripts(t, "testdata/store", func(env *testscript.Env) error {
 			env.Setenv("DB", "sqlite:"+filepath.Join(env.WorkDir, "links.db"))
 			env.Setenv("RUNS", "runs")
+			env.Setenv("AT", "_at")
 			return nil
 		})
 	})
@@ -96,6 +97,7 @@ func TestScriptsOfStores(t *testing.T) {
 		scripts(t, "testdata/store", func(env *testscript.Env) error {
 			env.Setenv("DB", postgresURL(server.Database(env.T().(testing.TB))))
 			env.Setenv("RUNS", "links_runs")
+			env.Setenv("AT", "")
 			return nil
 		})
 	})

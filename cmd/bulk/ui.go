@@ -53,8 +53,9 @@ func newUI(stdout, stderr io.Writer) *ui {
 	return u
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// isTerminal reports whether a reader or writer is a terminal.
+func isTerminal(rw any) bool {
+	file, ok := rw.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
