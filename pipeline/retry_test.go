@@ -74,7 +74,7 @@ func TestRetryFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &lockFails{takes: test.takes, with: test.with}
 				begun := time.Now()
-				_, err := pipeline.Run(t.Context(), pipeline.Config{
+				result, err := pipeline.Run(t.Context(), pipeline.Config{
 					Inputs: []string{input}, Out: filepath.Join(dir, "out"), Workspace: "ws", Store: store, RetryFor: retryFor,
 				})
 				if took := time.Since(begun); took < test.least || took > test.most || test.tries > 0 && store.tries != test.tries {
@@ -82,6 +82,9 @@ func TestRetryFor(t *testing.T) {
 				}
 				if !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v", err, test.want)
+				}
+				if got := result.Timings.Stages; len(got) < 2 || got[0].Name != "read" || got[1].Name != "wait" {
+					t.Errorf("stages %v", got)
 				}
 			})
 		})
@@ -129,6 +132,7 @@ func TestWarnings(t *testing.T) {
 func TestWaitIsTimed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "a.txt", "http://example.com/1\n")
+	var result *pipeline.Result
 	synctest.Test(t, func(t *testing.T) {
 		store := &lockFails{Store: openStore(t, "."), takes: time.Minute, with: func(try int) error {
 			if try < 3 {
@@ -137,12 +141,16 @@ func TestWaitIsTimed(t *testing.T) {
 			return nil
 		}}
 		cfg := pipeline.Config{Inputs: []string{"a.txt"}, Out: "out", Workspace: "ws", Store: store, RetryFor: time.Hour}
-		if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+		var err error
+		if result, err = pipeline.Run(t.Context(), cfg); err != nil {
 			t.Fatal(err)
 		}
 	})
 	var got manifest.Timings
 	must(t, json.Unmarshal([]byte(read(t, "out/timings.json")), &got))
+	if !slices.Equal(result.Timings.Stages, got.Stages) {
+		t.Errorf("the result has %v", result.Timings.Stages)
+	}
 	var names []string
 	waited := 0.0
 	for _, s := range got.Stages {

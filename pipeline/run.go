@@ -34,6 +34,7 @@ type Result struct {
 	Resumed        bool             // resumed a run that another process did not finish
 	Repeated       bool             // the run was finished before: nothing was written or stored
 	AsOf           time.Time
+	Timings        *manifest.Timings // with an error perhaps only Started, PeakMemory and Stages; nil: nothing was done
 
 	Workspaces []string // of the accepted rows, in byte order; nil until all rows are read
 	Fresh      []string // of these, the ones in which the store had no link
@@ -67,7 +68,11 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		j.result.AsOf = j.meter.started
 	}
 	j.result.AsOf = j.result.AsOf.UTC().Truncate(time.Microsecond)
-	return &j.result, j.do(ctx)
+	err = j.do(ctx)
+	if j.result.Timings == nil {
+		j.result.Timings = &manifest.Timings{Started: j.meter.started, PeakMemory: peakMemory(), Stages: j.meter.stages}
+	}
+	return &j.result, err
 }
 
 // A job is what the steps of a run share: what it was told, and what is there once the rows are
@@ -481,6 +486,7 @@ func (j *job) writeTimings(entry sink.Run) error {
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}
+	j.result.Timings = t
 	file, err := j.out.dir.Create(manifest.TimingsName)
 	if err != nil {
 		return err

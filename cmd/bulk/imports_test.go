@@ -67,6 +67,8 @@ var drivers = map[string]string{
 	"github.com/jackc/pgx":     "sink/postgres sink/postgres/pgtest",
 	"github.com/parquet-go":    "pipeline/columnar pipeline/source pipeline/report",
 	"github.com/spf13":         "cmd/bulk",
+	"go.yaml.in/":              "cmd/bulk",
+	"github.com/prometheus/":   "cmd/bulk",
 	"golang.org/x/net":         "canon",
 	"github.com/klauspost":     "pipeline/columnar pipeline/source",
 	"github.com/andybalholm":   "pipeline/columnar",

@@ -99,6 +99,12 @@ func (u *ui) end(err error) int {
 		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
 		u.fail(err, hint)
 	}
+	if err := u.metrics.write(code); err != nil {
+		u.fail(fmt.Errorf("the run ended, but its metrics were not written: %w", err), "")
+		if code == exitDone || code == exitRejected {
+			code = exitFailed
+		}
+	}
 	if u.lines && !u.began.IsZero() {
 		u.result.Info("run ended", "duration", time.Since(u.began).Round(time.Millisecond), "exit_code", code)
 	}
@@ -111,8 +117,17 @@ func namedFormat(args []string) string {
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.ParseErrorsAllowlist.UnknownFlags = true
 	format := f.String("log-format", os.Getenv("BULK_LOG_FORMAT"), "")
+	file := f.String("config", os.Getenv("BULK_CONFIG"), "")
 	f.BoolP("help", "h", false, "") // which pflag takes for an error
-	_ = f.Parse(args)               // cobra reports what is wrong
+	_ = f.Parse(args)               // others report what is wrong
+	if *format == "" && *file != "" {
+		list, _ := readConfig(*file)
+		for _, s := range list {
+			if s.key == "log-format" {
+				return strings.Join(s.values, "")
+			}
+		}
+	}
 	return *format
 }
 
@@ -140,21 +155,37 @@ never matters.`,
 	f := root.PersistentFlags()
 	f.BoolVarP(&ui.quiet, "quiet", "q", false, "show only errors, warnings and the result")
 	f.StringVar(&ui.format, "log-format", "", "`FORMAT` of log lines: text or json (default: text, except on a terminal)")
+	f.String("config", "", "take flags that are not given from this YAML `FILE`; see bulk config --help")
 	group(f, "General flags")
 	offer(root, "log-format", "text", "json")
-	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
-		wrong := errors.Join(noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), ui.logAs(ui.format))
-		if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
-			return nil // these two call inRange themselves, to report all problems at once
-		}
-		return usage(errors.Join(wrong, inRange(cmd.Flags())))
-	}
+	root.PersistentPreRunE = ui.prepare
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
-	root.AddCommand(runCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), initCommand(ui))
+	root.AddCommand(runCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), initCommand(ui), configCommand(ui))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodes}) // a help topic
 	return root
+}
+
+// prepare gives the flags of a command their values and checks what all commands have in
+// common.
+func (u *ui) prepare(cmd *cobra.Command, args []string) error {
+	wrong := u.settle(cmd)
+	if len(args) == 0 {
+		args = u.settings.inputs
+	}
+	if f := cmd.Flag("metrics-file"); f != nil && f.Value.String() != "" {
+		m, err := openMetrics(f.Value.String())
+		wrong = errors.Join(wrong, err, m.apart(cmd.Flag("out").Value.String()))
+		if cmd.Flag("dry-run").Value.String() == "false" {
+			u.metrics = m
+		}
+	}
+	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
+	if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
+		return nil // these two call inRange themselves, to report all problems at once
+	}
+	return usage(errors.Join(wrong, inRange(cmd.Flags())))
 }
 
 // ownHelp words the verbs that cobra adds, and makes bulk help VERB an error if there is no

@@ -33,6 +33,8 @@ type runOptions struct {
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
+
+	rejectsOK bool
 }
 
 func runCommand(ui *ui) *cobra.Command {
@@ -56,11 +58,16 @@ finished already, the same command says so and changes nothing.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
-		Args: usageArgs(cobra.MinimumNArgs(1), "give at least one INPUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs = args
+			if len(args) == 0 {
+				o.Inputs = ui.settings.inputs
+			}
+			if len(o.Inputs) == 0 {
+				return usage(errors.New("give at least one INPUT"))
+			}
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve(), ui.metrics.apart(o.Out)); err != nil {
 				return usage(err)
 			}
 			return run(cmd.Context(), ui, &o)
@@ -73,9 +80,11 @@ finished already, the same command says so and changes nothing.`,
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
 	f.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
+	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
 	f.BoolVar(&o.NewRun, "new-run", false, "give up unfinished runs of this command and start over; links that they stored stay")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
+	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
@@ -135,9 +144,12 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	o.newStore = errors.Is(missing, sink.ErrMissing)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
+	if ui.metrics != nil {
+		ui.metrics.status, ui.metrics.result = o.Status, result
+	}
 	err = errors.Join(err, stop(), store.Close())
 	ui.summary(o, result, err)
-	if err == nil && result.Counts.Rejected > 0 {
+	if err == nil && result.Counts.Rejected > 0 && !o.rejectsOK {
 		return errRejected
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
@@ -51,10 +50,6 @@ func isPostgres(db string) bool {
 
 // resolve fills in the default and checks the form.
 func (o *storeOptions) resolve() error {
-	from := "--db"
-	if o.db == "" {
-		from, o.db = "BULK_DB", os.Getenv("BULK_DB")
-	}
 	if o.db == "" {
 		o.db, o.unnamed = "sqlite:bulk.db", true
 	}
@@ -65,15 +60,15 @@ func (o *storeOptions) resolve() error {
 		return o.postgres.Validate()
 	}
 	if !strings.ContainsAny(o.db, ":=@ ") { // a file name rather than an address with a password
-		return fmt.Errorf("%s: for an SQLite file write sqlite:%s", from, o.db)
+		return fmt.Errorf("--db: for an SQLite file write sqlite:%s", o.db)
 	}
 	switch file, ok := strings.CutPrefix(o.db, "sqlite:"); {
 	case !ok:
-		return fmt.Errorf("%s: %q is neither sqlite:FILE nor postgres://…", from, postgres.Redact(o.db))
+		return fmt.Errorf("--db: %q is neither sqlite:FILE nor postgres://…", postgres.Redact(o.db))
 	case file == ":memory:":
-		return fmt.Errorf("%s: %s would be lost; to store nothing use --dry-run", from, o.db)
+		return fmt.Errorf("--db: %s would be lost; to store nothing use --dry-run", o.db)
 	case file == "":
-		return fmt.Errorf("%s: %s has no file name", from, o.db)
+		return fmt.Errorf("--db: %s has no file name", o.db)
 	}
 	if o.postgres.Schema != "" || o.postgres.Table != "" {
 		return errors.New("--schema and --table are for PostgreSQL")

@@ -28,19 +28,21 @@ import (
 
 // ui is what the user sees.
 type ui struct {
-	stdout io.Writer
-	stderr io.Writer
-	named  []string      // arguments and BULK_DB: an error shows none of their passwords
-	format string        // of log lines; "": by the terminal
-	lines  bool          // log lines rather than messages
-	quiet  bool          // only errors, warnings and the result
-	log    *slog.Logger  // what happens meanwhile
-	result *slog.Logger  // how it ended: shown with --quiet, too
-	every  time.Duration // between log lines of a long run
-	began  time.Time     // when the run began; zero: none did
-	mu     sync.Mutex    // guards stderr against the progress line, and all below
-	bar    *progressbar.ProgressBar
-	down   outage
+	stdout   io.Writer
+	stderr   io.Writer
+	named    []string // arguments, BULK_DB and settings: an error shows none of their passwords
+	settings settings
+	format   string        // of log lines; "": by the terminal
+	lines    bool          // log lines rather than messages
+	quiet    bool          // only errors, warnings and the result
+	log      *slog.Logger  // what happens meanwhile
+	result   *slog.Logger  // how it ended: shown with --quiet, too
+	every    time.Duration // between log lines of a long run
+	metrics  *metrics      // of the run; nil: none are to be written
+	began    time.Time     // when the run began; zero: none did
+	mu       sync.Mutex    // guards stderr against the progress line, and all below
+	bar      *progressbar.ProgressBar
+	down     outage
 }
 
 func newUI(stdout, stderr io.Writer) *ui {
@@ -214,6 +216,9 @@ func newJSON(w io.Writer) *json.Encoder {
 // fail reports the error that ends the command, and a hint what to do; "": none.
 func (u *ui) fail(err error, hint string) {
 	text := hideAddresses(err.Error(), u.named)
+	if exitCode(err) == exitUsage {
+		text = u.settings.sourced(text)
+	}
 	var attrs []any
 	if hint != "" {
 		attrs = []any{"hint", hint}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -96,6 +98,26 @@ func TestSummary(t *testing.T) {
 		}, c.err)
 		if !strings.HasPrefix(said.String(), c.want) {
 			t.Errorf("it said:\n%swant:\n%s", &said, c.want)
+		}
+	}
+}
+
+// A run whose metrics cannot be written any more fails, unless it has failed anyway.
+func TestMetricsNotWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	must(t, os.Mkdir(dir, 0o777))
+	m, err := openMetrics(filepath.Join(dir, "a.prom"))
+	must(t, err)
+	must(t, os.Remove(dir))
+	for _, c := range []struct {
+		err  error
+		want int
+	}{{nil, exitFailed}, {errRejected, exitFailed}, {sink.ErrLocked, exitStore}} {
+		var said strings.Builder
+		u := newUI(nil, &said)
+		u.metrics = m
+		if code := u.end(c.err); code != c.want || !strings.Contains(said.String(), "the run ended, but its metrics were not written: open ") {
+			t.Errorf("%v: exit code %d, want %d: %s", c.err, code, c.want, &said)
 		}
 	}
 }
