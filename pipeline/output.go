@@ -6,14 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
@@ -156,7 +154,7 @@ func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.R
 		if entry.ManifestSHA256 != hex.EncodeToString(sum[:]) {
 			continue
 		}
-		if entry.State == sink.Loaded || entry.State == sink.Finished && !cfg.NewRun && (inputs == nil || intact(cfg, then)) {
+		if entry.State == sink.Loaded || entry.State == sink.Finished && !cfg.NewRun && (inputs == nil || intact(ctx, cfg, then)) {
 			return &entry, nil
 		}
 	}
@@ -164,16 +162,10 @@ func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.R
 }
 
 // intact reports whether the files in the output directory are as the manifest lists them.
-func intact(cfg *Config, m *manifest.Manifest) bool {
-	return !slices.ContainsFunc(m.Files, func(want manifest.FileSum) bool {
-		f, err := fsys.Or(cfg.fs).Open(filepath.Join(cfg.Out, want.Name))
-		if err != nil {
-			return true
-		}
-		defer f.Close()
-		sum := sha256.New()
-		_, err = io.Copy(sum, f)
-		return err != nil || hex.EncodeToString(sum.Sum(nil)) != want.SHA256
+func intact(ctx context.Context, cfg *Config, m *manifest.Manifest) bool {
+	return !slices.ContainsFunc(m.Files, func(file manifest.FileSum) bool {
+		sum, err := manifest.FileSHA256(ctx, filepath.Join(cfg.Out, file.Name))
+		return err != nil || sum != file.SHA256
 	})
 }
 
