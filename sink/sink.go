@@ -130,7 +130,7 @@ func Abandoning(runs []Run, ids []int32) ([]Run, error) {
 }
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
-// database); before that, Peek, Runs, Scan, Abandon, PreviewUndo and Undo return ErrMissing
+// database); before that, Peek, Runs, Scan, Find, Abandon, PreviewUndo and Undo return ErrMissing
 // and create nothing.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
@@ -154,6 +154,9 @@ type Store interface {
 	// of workspace and code. The slices of a link are valid only during the call. An
 	// error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
+	// Find visits the link that has the code in the workspace, if there is one, as Scan
+	// does.
+	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
 	// Abandon marks unfinished runs as Abandoned and returns them. It waits until no bulk run
 	// is at work. Runs that are Abandoned already are returned, too. If there is no such run,
 	// or one is Finished or Undone, Abandon changes nothing; that error wraps no class.

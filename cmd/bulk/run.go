@@ -29,6 +29,7 @@ type runOptions struct {
 	pipeline.Config
 
 	store    storeOptions
+	newStore bool // nothing is stored there yet
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
@@ -130,11 +131,12 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
-	_, missing := store.Runs(ctx)
+	_, missing := store.Runs(ctx) // any other error the run will meet
+	o.newStore = errors.Is(missing, sink.ErrMissing)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
 	err = errors.Join(err, stop(), store.Close())
-	ui.summary(o, result, errors.Is(missing, sink.ErrMissing), err)
+	ui.summary(o, result, err)
 	if err == nil && result.Counts.Rejected > 0 {
 		return errRejected
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // summary reports how a run went that ended with err.
-func (u *ui) summary(o *runOptions, r *pipeline.Result, newStore bool, err error) {
+func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if r.ManifestSHA256 == "" {
 		return
 	}
@@ -50,7 +50,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, newStore bool, err error
 	case !stored:
 		say = append(say, "no links were stored")
 	}
-	say = append(say, where(o.StoreName, newStore && stored, stored, r))
+	if len(r.Workspaces) > 0 {
+		say = append(say, where(o.StoreName, o.newStore && stored, stored, r))
+	}
 	if r.Rewritten > 0 {
 		say = append(say, fmt.Sprintf("%s rewritten: %s", countVerb(r.Rewritten, "URL", "was", "were"), ways(r.Changes)))
 	}
@@ -65,7 +67,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, newStore bool, err error
 	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
 	attrs := []any{"out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
 		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
-		"manifest_sha256", r.ManifestSHA256, "store", o.StoreName, "new_store", newStore && stored, "workspaces", short(r.Workspaces), "new_workspaces", short(r.Fresh),
+		"manifest_sha256", r.ManifestSHA256, "store", o.StoreName, "new_store", o.newStore && stored, "workspaces", short(r.Workspaces), "new_workspaces", short(r.Fresh),
 		"rewritten", r.Rewritten, "rewritten_by", ways(r.Changes)}
 	if m := r.MergedDiffers; m != nil {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
@@ -136,7 +138,10 @@ func ways(counts map[string]int64) string {
 
 // took writes how long something lasted, for people.
 func took(d time.Duration) string {
-	if d < time.Minute {
+	switch {
+	case d < 100*time.Millisecond:
+		return "under 0.1 s"
+	case d < time.Minute:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return d.Round(time.Second).String()
