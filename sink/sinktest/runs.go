@@ -2,6 +2,7 @@ package sinktest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strings"
 	"sync"
@@ -251,6 +252,16 @@ func testRunAbandoned(t *testing.T, db *database) {
 	}, "w")
 	states(sink.Finished, sink.Abandoned, sink.Abandoned)
 	db.expect(rows(ls[:10], 1), rows(ls[10:20], 2), rows(ls[20:], 3))
+	db.Change(t, "w", string(ls[20].Code), asOf.Add(time.Hour))
+	store := db.Open(t)
+	defer closed(t, store)
+	because := errors.New("because")
+	cut, err := store.Undo(ctx, 3, sink.LockOptions{}, func(sink.Kept) error { return because })
+	wantIs(t, err, because)
+	if cut.Deleted != 9 {
+		t.Errorf("%+v", cut)
+	}
+	states(sink.Finished, sink.Abandoned, sink.Abandoned) // also if an undo was interrupted
 	out, _, err := db.undo(2)
 	noError(t, err)
 	if out.Was != sink.Abandoned || out.Run.State != sink.Undone || out.Deleted != 10 {
