@@ -248,8 +248,7 @@ are hidden. It does not read inputs: bulk run --dry-run does.`,
 			if err := of.ParseFlags(args); err != nil {
 				return flagError(of, err)
 			}
-			err = ui.prepare(of, of.Flags().Args())
-			if ui.metrics = nil; err != nil { // it is no run
+			if err := ui.prepare(of, of.Flags().Args()); err != nil {
 				return err
 			}
 			return ui.printSettings(of)

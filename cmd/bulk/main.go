@@ -158,7 +158,9 @@ never matters.`,
 	f.String("config", "", "take flags that are not given from this YAML `FILE`; see bulk config --help")
 	group(f, "General flags")
 	offer(root, "log-format", "text", "json")
-	root.PersistentPreRunE = ui.prepare
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		return usage(errors.Join(ui.prepare(cmd, args), ui.openMetrics(cmd)))
+	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
@@ -173,13 +175,6 @@ func (u *ui) prepare(cmd *cobra.Command, args []string) error {
 	wrong := u.settle(cmd)
 	if len(args) == 0 {
 		args = u.settings.inputs
-	}
-	if f := cmd.Flag("metrics-file"); f != nil && f.Value.String() != "" {
-		m, err := openMetrics(f.Value.String())
-		wrong = errors.Join(wrong, err, m.apart(cmd.Flag("out").Value.String()))
-		if cmd.Flag("dry-run").Value.String() == "false" {
-			u.metrics = m
-		}
 	}
 	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
 	if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {

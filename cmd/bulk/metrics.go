@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
 )
 
 // metrics are what --metrics-file tells of a run, for the textfile collector of
@@ -63,6 +64,19 @@ func openMetrics(file string) (*metrics, error) {
 		return nil, fmt.Errorf("--metrics-file %s: create a file in its directory: %w", file, err)
 	}
 	return m, nil
+}
+
+// openMetrics opens those of a command that has --metrics-file. A dry run only checks it.
+func (u *ui) openMetrics(cmd *cobra.Command) error {
+	f := cmd.Flag("metrics-file")
+	if f == nil || f.Value.String() == "" {
+		return nil
+	}
+	m, err := openMetrics(f.Value.String())
+	if cmd.Flag("dry-run").Value.String() == "false" {
+		u.metrics = m
+	}
+	return errors.Join(err, m.apart(cmd.Flag("out").Value.String()))
 }
 
 // lastSuccess returns the time of the last success that a file has; 0: none.
