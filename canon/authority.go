@@ -7,22 +7,31 @@ import (
 
 // appendAuthority appends scheme and authority in canonical form. It checks
 // userinfo, port and host, in this order.
-func (p Profile) appendAuthority(dst []byte, u splitURL) ([]byte, error) {
+func (p Profile) appendAuthority(dst []byte, u splitURL, c *Changes) ([]byte, error) {
+	start := len(dst)
 	dst = appendScheme(dst, u.scheme)
 	dst = append(dst, "://"...)
+	c.set(Scheme, !bytes.Equal(dst[start:start+len(u.scheme)], u.scheme) || string(u.slashes) != "://")
 	secure := len(u.scheme) == len("https")
+	start = len(dst)
 	dst, err := p.appendUserinfo(dst, u.userinfo)
 	if err != nil {
 		return dst, err
 	}
+	c.set(User, !bytes.Equal(dst[start:], u.userinfo))
 	port, err := parsePort(u.port, secure)
 	if err != nil {
 		return dst, err
 	}
+	start = len(dst)
 	if dst, err = appendHost(dst, u.host); err != nil {
 		return dst, err
 	}
-	return appendPort(dst, port), nil
+	c.set(Host, !bytes.Equal(dst[start:], u.host))
+	start = len(dst)
+	dst = appendPort(dst, port)
+	c.set(Port, !bytes.Equal(dst[start:], u.port))
+	return dst, nil
 }
 
 // appendScheme appends a scheme in lower case, RFC 3986 §6.2.2.1.

@@ -123,19 +123,30 @@ func (p Profile) limit() int {
 // of dst, only internationalized names, IPv6 literals and queries of more than 32
 // pieces allocate.
 func (p Profile) Append(dst, raw []byte) ([]byte, error) {
+	var c Changes
+	return p.AppendChanged(dst, raw, &c)
+}
+
+// AppendChanged is Append, and adds to c how raw differs from its canonical form.
+func (p Profile) AppendChanged(dst, raw []byte, c *Changes) ([]byte, error) {
 	s := Trim(raw)
+	c.set(WhiteSpace, len(s) < len(raw))
 	n, at := scan(s)
 	if at != atEnd {
-		return p.appendFrom(dst, s, n, at)
+		return p.appendFrom(dst, s, n, at, c)
 	}
 	if len(s) > maxInput || n > p.limit() {
 		return dst, TooLong
+	}
+	if rest := s[n:]; len(rest) > 0 {
+		c.set(TrailingSlash, rest[0] == '/')
+		c.set(Fragment, rest[len(rest)-1] != '/' || len(rest) > 1)
 	}
 	return append(dst, s[:n]...), nil
 }
 
 // appendFrom does the rest, where scan has found that s[:n] is canonical.
-func (p Profile) appendFrom(dst, s []byte, n int, at stage) ([]byte, error) {
+func (p Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte, error) {
 	if len(s) == 0 {
 		return dst, Empty
 	}
@@ -148,7 +159,7 @@ func (p Profile) appendFrom(dst, s []byte, n int, at stage) ([]byte, error) {
 		if err != nil {
 			return dst, err
 		}
-		if out, err = p.appendAuthority(out, u); err != nil {
+		if out, err = p.appendAuthority(out, u, c); err != nil {
 			return dst, err
 		}
 		rest = u.rest
@@ -156,11 +167,12 @@ func (p Profile) appendFrom(dst, s []byte, n int, at stage) ([]byte, error) {
 	if len(s) > maxInput {
 		return dst, TooLong
 	}
-	path, query, _ := splitRest(rest)
+	path, query, fragment := splitRest(rest)
+	c.set(Fragment, len(fragment) > 0)
 	if at != atQuery {
-		out = appendPath(out, path)
+		out = appendPath(out, path, c)
 	}
-	out = appendQuery(out, query)
+	out = appendQuery(out, query, c)
 	if len(out)-len(dst) > p.limit() {
 		return dst, TooLong
 	}

@@ -5,11 +5,22 @@ import "bytes"
 // appendPath appends the canonical form of a path, which is empty or starts
 // with a slash or backslash. Each rule after the first changes, in place, what
 // the rule before it has written.
-func appendPath(dst, path []byte) []byte {
+func appendPath(dst, path []byte, c *Changes) []byte {
 	start := len(dst)
 	dst = appendSegments(dst, path)
-	p := dropTrailingSlash(collapseSlashes(removeDotSegments(dst[start:])))
+	p := dst[start:]
+	c.set(Escapes, !bytes.Equal(p, path))
+	n := len(p)
+	p = removeDotSegments(p)
+	c.set(DotSegments, len(p) < n)
+	n = len(p)
+	p = collapseSlashes(p)
+	c.set(Slashes, len(p) < n)
+	n = len(p)
+	p = dropTrailingSlash(p)
+	c.set(TrailingSlash, len(p) < n)
 	if len(p) == 0 {
+		c.set(EmptyPath, true)
 		return append(dst[:start], '/')
 	}
 	return dst[:start+len(p)]

@@ -18,7 +18,7 @@ import (
 func checkIdempotent(t *testing.T, p Profile, raw []byte) {
 	t.Helper()
 	form, err := p.Append(nil, raw)
-	slow, slowErr := p.appendFrom(nil, Trim(raw), 0, atScheme)
+	slow, slowErr := p.appendFrom(nil, Trim(raw), 0, atScheme, new(Changes))
 	if err != slowErr || !bytes.Equal(form, slow) {
 		t.Fatalf("%q: form %q, %v; without the fast path %q, %v", raw, form, err, slow, slowErr)
 	}

@@ -15,22 +15,26 @@ type piece struct {
 // appendQuery appends the canonical form of a query, which is empty or starts
 // with '?': its pieces that are not empty, in the order of their keys. Pieces are
 // cut after normalising, which never makes an '&' or '='.
-func appendQuery(dst, query []byte) []byte {
+func appendQuery(dst, query []byte, c *Changes) []byte {
 	if len(query) <= len("?") {
+		c.set(EmptyParts, len(query) > 0)
 		return dst
 	}
 	start := len(dst)
 	dst = appendNormal(append(dst, '?'), query[1:], inQuery)
 	q := dst[start+1:]
+	c.set(Escapes, !bytes.Equal(q, query[1:]))
 	var few [32]piece
 	pieces, ordered := cutPieces(few[:0], q)
 	if len(pieces) == 0 {
+		c.set(EmptyParts, true)
 		return dst[:start]
 	}
 	if ordered {
 		return dst
 	}
-	sortPieces(pieces, q)
+	c.set(EmptyParts, len(pieces) <= bytes.Count(q, []byte("&")))
+	c.set(QueryOrder, sortPieces(pieces, q))
 	dst = appendPieces(dst, q, pieces)
 	n := copy(dst[start+1:], dst[start+1+len(q):])
 	return dst[:start+1+n]
@@ -60,11 +64,13 @@ func cutPieces(pieces []piece, q []byte) (_ []piece, ordered bool) {
 	return pieces, ordered
 }
 
-// sortPieces sorts by key. Pieces of one key keep their order.
-func sortPieces(pieces []piece, q []byte) {
+// sortPieces sorts by key. Pieces of one key keep their order. It reports whether that
+// changed the order.
+func sortPieces(pieces []piece, q []byte) bool {
 	slices.SortFunc(pieces, func(a, b piece) int {
 		return cmp.Or(bytes.Compare(q[a.start:a.key], q[b.start:b.key]), cmp.Compare(a.start, b.start))
 	})
+	return !slices.IsSortedFunc(pieces, func(a, b piece) int { return cmp.Compare(a.start, b.start) })
 }
 
 // appendPieces appends pieces of q, with '&' between them. There must be one at least.

@@ -27,6 +27,8 @@ type Config struct {
 	Source source.Options
 	Limit  int64 // read only so many records; 0: all
 
+	AllowEmpty bool // inputs without a single record are no error
+
 	Workspace string // of all rows, or of those whose cell of the workspace column is blank
 
 	Profile    canon.Profile
@@ -39,9 +41,9 @@ type Config struct {
 	NoWait    bool          // fail with sink.ErrLocked or outdir.ErrBusy rather than wait for another run
 	RetryFor  time.Duration // how long to retry when the store does not answer, unless it did so by itself (postgres.Options.RetryFor); 0: 2 minutes, negative: no retry
 
-	Out          string // output directory
+	Out          string // output directory; a dry run adds .dry, and one that may store no links .failed
 	Overwrite    bool
-	NewRun       bool          // start over rather than resume an unfinished run
+	NewRun       bool          // give up unfinished runs of the same fingerprint rather than resume one
 	ReportFormat report.Format // "": CSV
 	ReportOrder  report.Order  // "": SortOrder
 	BaseURL      string        // of short_url; "": blank
@@ -233,18 +235,27 @@ func checkBaseURL(base string) error {
 	return fmt.Errorf("base URL %q "+form, base)
 }
 
-// A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows. The
-// rejects and the manifest are written. The store is unchanged, unless an earlier attempt
-// had stored links before another writer took a code.
+// A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows, or all of
+// them. The rejects and the manifest are written to Result.Out. The store is unchanged, unless
+// an earlier attempt had stored links before another writer took a code.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          manifest.MaxRejects
-	Stored         int64 // links of that attempt; mostly 0
-	Run            int32 // their run
+	First          string // if every row was rejected: where and why the first was
+	Column         string // and what was taken for the column of the URLs, if these are at fault
+	Out            string // the directory that has the rejects
+	Stored         int64  // links of that attempt; mostly 0
+	Run            int32  // their run
 }
 
 func (e *TooManyRejectsError) Error() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
+	switch {
+	case e.Column != "":
+		text = fmt.Sprintf("every row was rejected; is %q the column of the URLs? For example %s", e.Column, e.First)
+	case e.First != "":
+		text = "every row was rejected, for example " + e.First
+	}
 	if e.Stored > 0 {
 		return text + fmt.Sprintf("; links had been stored by then (%d): to delete them, run `bulk undo %d`", e.Stored, e.Run)
 	}

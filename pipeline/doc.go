@@ -42,7 +42,7 @@
 //	config.go    what a run is told (Config), and what is wrong with it
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
-//	output.go    which run the output directory belongs to, and which unfinished run is resumed
+//	output.go    where the files go, whether the run was finished before, and which one is resumed
 //	reports.go   the files of an attempt, and whether the books balance
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes
@@ -62,8 +62,11 @@
 //     that resumes the run counts those links as created. So a conflict with another writer,
 //     a store that fails for a while and a process that was killed are all handled alike:
 //     settle again, load what is missing, write the reports anew.
-//   - An output directory belongs to its run from before the inputs are read until it is
-//     renamed (outdir.Dir.Own). A run of something else is refused.
+//   - The output directory changes only when a run ends well, and then as a whole. A run that
+//     may store no links writes to a directory of its own beside it (outdir.FailedOf), and
+//     a dry run too (outdir.DryOf).
+//   - A run that died hinders no other. What it left beside the output is discarded by the next
+//     claim. What it left in the store counts as existing, and only its own command resumes it.
 //   - read = created + existing + duplicate + rejected, and the numbers as settled are the
 //     numbers as written, or the run fails.
 //

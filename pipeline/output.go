@@ -2,9 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/intake"
@@ -13,33 +18,65 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// outputDir is the output directory of a run, and which run of the store it may belong to.
+// outputDir is where the files of a run go.
 type outputDir struct {
-	dir       *outdir.Dir
-	killed    *sink.Run // the run whose output is in the directory, but which the store does not know as finished
-	committed *sink.Run // once the directory has its name: the run that the store is to be told to be finished
+	dir    *outdir.Dir // the output directory
+	failed *outdir.Dir // takes the files of a run that may store no links; nil: dir does
 
-	asked      bool  // adopt has seen the unfinished runs of the store once
-	superseded int32 // with NewRun, the highest id among those: none of them is resumed
+	// there is the run of the store whose files are in the output directory, if it may be this
+	// very run: it is finished, so that there may be nothing to do, or was killed just before
+	// the store knew that.
+	there       *sink.Run
+	fingerprint string    // of this run
+	committed   *sink.Run // once the directory has its name: the run that the store is to be told to be finished
+
+	asked      bool    // adopt has seen the unfinished runs of the store once
+	superseded int32   // the highest id of the runs before this one: none of them is resumed
+	givenUp    []int32 // unfinished runs of the fingerprint that NewRun gives up
 }
 
 // look refuses an output directory that the run may not replace.
 func (o *outputDir) look(ctx context.Context, cfg *Config) error {
 	return o.unlessBusy(ctx, cfg, func() error {
-		_, err := o.inspect(ctx, cfg)
+		_, err := o.inspect(ctx, cfg, nil)
 		return err
 	})
 }
 
-// claim takes the output directory.
-func (o *outputDir) claim(ctx context.Context, cfg *Config) error {
+// claim takes the output directory, and that for a run that may store no links, which a dry
+// run does not have.
+func (o *outputDir) claim(ctx context.Context, cfg *Config, inputs *intake.Inputs) error {
 	return o.unlessBusy(ctx, cfg, func() error {
-		opts, err := o.inspect(ctx, cfg)
+		opts, err := o.inspect(ctx, cfg, inputs)
 		if err == nil {
 			o.dir, err = outdir.Claim(cfg.Out, opts)
 		}
+		if err == nil && !cfg.DryRun {
+			if o.failed, err = outdir.Claim(outdir.FailedOf(cfg.Out), outdir.ClaimOptions{FS: cfg.fs, Overwrite: true}); err != nil {
+				err = errors.Join(err, o.dir.Abandon())
+			}
+		}
 		return err
 	})
+}
+
+// abandon gives up what is claimed and not committed.
+func (o *outputDir) abandon() error {
+	err := o.dir.Abandon()
+	if o.failed != nil {
+		err = errors.Join(err, o.failed.Abandon())
+	}
+	return err
+}
+
+// fail has the files go to the directory for a run that may store no links.
+func (o *outputDir) fail() error {
+	if o.failed == nil {
+		return nil
+	}
+	err := o.dir.Abandon()
+	o.dir, o.failed = o.failed, nil
+	return err
 }
 
 // unlessBusy does something with the output directory, and again for two seconds while
@@ -59,99 +96,155 @@ func (o *outputDir) unlessBusy(ctx context.Context, cfg *Config, do func() error
 }
 
 // inspect refuses an output directory that the run may not replace, and returns how it is
-// claimed otherwise. One that holds the files of a run which was killed before the store
-// knew it as finished may be overwritten by the same run.
-func (o *outputDir) inspect(ctx context.Context, cfg *Config) (outdir.ClaimOptions, error) {
-	opts := outdir.ClaimOptions{FS: cfg.fs, Overwrite: cfg.Overwrite, NewRun: cfg.NewRun}
-	o.killed = nil
+// claimed otherwise. The inputs are nil if they are not open yet.
+func (o *outputDir) inspect(ctx context.Context, cfg *Config, inputs *intake.Inputs) (outdir.ClaimOptions, error) {
+	opts := outdir.ClaimOptions{FS: cfg.fs}
+	o.there = nil
 	err := outdir.Look(cfg.Out, opts)
-	if !errors.Is(err, outdir.ErrExists) || cfg.Store == nil || cfg.DryRun {
+	if !errors.Is(err, outdir.ErrExists) {
 		return opts, err
 	}
-	digest, derr := manifest.SHA256(cfg.fs, cfg.Out)
-	if derr != nil {
-		return opts, errors.Join(err, derr)
-	}
-	runs, rerr := cfg.Store.Runs(ctx)
-	if errors.Is(rerr, sink.ErrRetryable) {
-		return opts, fmt.Errorf("output directory %s holds a run, and only the store knows whether it is finished: %w", cfg.Out, rerr)
-	}
-	if rerr != nil && !errors.Is(rerr, sink.ErrMissing) {
-		return opts, errors.Join(err, rerr)
-	}
-	for _, entry := range runs {
-		if entry.State == sink.Loaded && entry.ManifestSHA256 == digest {
-			opts.ReplaceLoaded, o.killed = true, &entry
-			return opts, nil
+	if !cfg.DryRun {
+		var rerr error
+		if o.there, rerr = recognize(ctx, cfg, inputs); errors.Is(rerr, sink.ErrRetryable) {
+			return opts, fmt.Errorf("output directory %s holds a run, and only the store knows whether it is finished: %w", cfg.Out, rerr)
+		} else if rerr != nil {
+			return opts, errors.Join(err, rerr)
 		}
+	}
+	if opts.Overwrite = cfg.Overwrite || cfg.DryRun || o.there != nil; opts.Overwrite {
+		err = nil
 	}
 	return opts, err
 }
 
-// own makes the directory that of this run, as far as that is known before the inputs are
-// read.
-func (o *outputDir) own(cfg *Config, inputs *intake.Inputs) error {
-	m := describe(cfg, inputs)
-	for i, in := range inputs.List {
-		if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
-			m.Inputs[i].Size = size
+// recognize returns the run of the store whose files are in the output directory, as that run
+// left them, if nothing that is known yet tells it from this one; otherwise nil.
+func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.Run, error) {
+	if cfg.Store == nil {
+		return nil, nil
+	}
+	data, err := manifest.ReadFile(cfg.fs, filepath.Join(cfg.Out, manifest.Name))
+	if err != nil {
+		return nil, err
+	}
+	then, err := manifest.Read(data)
+	if err != nil {
+		return nil, err
+	}
+	if inputs != nil {
+		now := describe(cfg, inputs)
+		for i, in := range inputs.List {
+			if _, size := in.Progress(); size > 0 && cfg.Limit == 0 && in.Name != "-" {
+				now.Inputs[i].Size = size
+			}
+		}
+		before := *then
+		before.AsOf = now.AsOf // whether it was asked for is not known; the fingerprint tells
+		if manifest.Difference(&before, now) != "" {
+			return nil, nil
 		}
 	}
-	return o.dir.Own(m)
+	runs, err := cfg.Store.Runs(ctx)
+	if errors.Is(err, sink.ErrMissing) {
+		return nil, nil
+	}
+	sum := sha256.Sum256(data)
+	for _, entry := range slices.Backward(runs) {
+		if entry.ManifestSHA256 != hex.EncodeToString(sum[:]) {
+			continue
+		}
+		if entry.State == sink.Loaded || entry.State == sink.Finished && !cfg.NewRun && (inputs == nil || intact(ctx, cfg, then)) {
+			return &entry, nil
+		}
+	}
+	return nil, err
 }
 
-// ownRead makes it that of this run now that the inputs are read.
-func (o *outputDir) ownRead(cfg *Config, inputs *intake.Inputs) error {
-	if err := o.dir.Own(describe(cfg, inputs)); err != nil || o.killed == nil || cfg.NewRun {
+// intact reports whether the files in the output directory are as the manifest lists them.
+func intact(ctx context.Context, cfg *Config, m *manifest.Manifest) bool {
+	return !slices.ContainsFunc(m.Files, func(file manifest.FileSum) bool {
+		sum, err := manifest.FileSHA256(ctx, filepath.Join(cfg.Out, file.Name))
+		return err != nil || sum != file.SHA256
+	})
+}
+
+// identify notes the fingerprint of this run, now that the inputs are read. By it the run that
+// is there is this one, or another that may not be replaced.
+func (o *outputDir) identify(cfg *Config, inputs *intake.Inputs) (err error) {
+	if o.fingerprint, err = fingerprint(cfg, inputs); err != nil || o.there == nil || o.there.Fingerprint == o.fingerprint {
 		return err
 	}
-	mine, err := fingerprint(cfg, inputs)
-	if err == nil && mine != o.killed.Fingerprint { // which as_of is part of
-		err = outdir.Differs(cfg.Out, fmt.Sprintf("as_of: another request then, which gave %s", o.killed.AsOf.Format(time.RFC3339Nano)))
+	o.there = nil
+	return o.mayReplace(cfg)
+}
+
+// mayReplace returns the error of a finished run that is there, unless it may be replaced.
+func (o *outputDir) mayReplace(cfg *Config) error {
+	if cfg.Overwrite {
+		return nil
+	}
+	return fmt.Errorf("output directory %s: it %w; give another with --out, or replace it with --overwrite", cfg.Out, outdir.ErrExists)
+}
+
+// finished reports whether the run that is there is this one, and finished.
+func (o *outputDir) finished() bool { return o.there != nil && o.there.State == sink.Finished }
+
+// giveUp marks the runs that NewRun gives up as abandoned.
+func (o *outputDir) giveUp(ctx context.Context, session sink.Session) error {
+	if len(o.givenUp) == 0 {
+		return nil
+	}
+	err := session.Abandon(ctx, o.givenUp)
+	if err == nil {
+		o.givenUp = nil
 	}
 	return err
 }
 
 // adopt returns the run that this one is to the store: an unfinished one of the same
-// fingerprint, the last of several, under its id and its as_of, or else the given entry. With
-// NewRun, those that were there when it first asked are left alone. Resumed tells that
-// another process began the run.
-func (o *outputDir) adopt(ctx context.Context, cfg *Config, inputs *intake.Inputs, session sink.Session, entry sink.Run) (_ sink.Run, resumed bool, err error) {
-	entry.Fingerprint, err = fingerprint(cfg, inputs)
-	if err != nil || session == nil {
-		return entry, false, err
+// fingerprint, the last of several, under its id and its as_of, or else the given entry. It
+// leaves alone runs older than a finished one that is there, and with NewRun those that were
+// there when it first asked. Resumed tells that another process began the run.
+func (o *outputDir) adopt(ctx context.Context, cfg *Config, session sink.Session, entry sink.Run) (_ sink.Run, resumed bool, err error) {
+	entry.Fingerprint = o.fingerprint
+	if session == nil {
+		return entry, false, nil
 	}
 	unfinished, err := session.Unfinished(ctx)
 	if err != nil {
 		return entry, false, err
 	}
-	// Since claim its own process may have finished it, and then let go of the locks.
-	if o.killed != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == o.killed.ID }) {
-		return entry, false, fmt.Errorf("output directory %s: it %w by now; give another with --out, or replace it with --overwrite", cfg.Out, outdir.ErrExists)
-	}
 	first := !o.asked // later this very run may be one of them
+	o.asked = true
+	if t := o.there; t != nil && !slices.ContainsFunc(unfinished, func(u sink.Run) bool { return u.ID == t.ID }) {
+		t.State = sink.Finished // if not before, then since claim, by its own process
+		o.superseded = t.ID
+	}
 	if n := len(unfinished); cfg.NewRun && first && n > 0 {
 		o.superseded = unfinished[n-1].ID
 	}
-	o.asked = true
-	var others, left []int32
+	var others []string
 	for _, u := range unfinished {
 		switch {
 		case u.Fingerprint != entry.Fingerprint:
-			others = append(others, u.ID)
-		case u.ID <= o.superseded:
-			left = append(left, u.ID)
-		default:
+			others = append(others, strconv.Itoa(int(u.ID)))
+		case u.ID > o.superseded:
 			entry, resumed = u, first
 			entry.Finished = time.Time{} // one that was undone in part finishes anew
+		case first && cfg.NewRun:
+			o.givenUp = append(o.givenUp, u.ID)
 		}
 	}
 	if first && len(others) > 0 {
-		cfg.Logger.Warn("these runs were never finished: finish each with the command that started it, or delete its links with `bulk undo N` (later runs may use some of them)",
-			"runs", others)
+		cfg.Logger.Warn("runs in the store are not finished: each is at work, or died; its command resumes it, and `bulk runs abandon` gives it up",
+			"runs", strings.Join(others, ", "))
 	}
-	if first && len(left) > 0 {
-		cfg.Logger.Warn("starting over: links that these unfinished runs stored stay, and count as existing", "runs", left)
+	if first && len(o.givenUp) > 0 {
+		cfg.Logger.Warn("starting over: links that unfinished runs stored stay, and count as existing", "runs", o.givenUp)
+	}
+	if first && o.dir.Discarded() && !resumed {
+		cfg.Logger.Warn("the files of a run that died were discarded; links that it stored count as existing", "out", cfg.Out)
 	}
 	return entry, resumed, nil
 }

@@ -30,14 +30,24 @@ func nameInputs(cfg *Config) ([]string, error) {
 			return nil, err
 		}
 	}
-	files := names
+	outs, files := []string{cfg.Out}, names
+	if !cfg.DryRun {
+		outs = append(outs, outdir.FailedOf(cfg.Out))
+	}
 	if s, ok := cfg.Store.(interface{ Files() []string }); ok {
-		if err := apart(cfg.Out, s.Files()); err != nil {
-			return nil, err
+		for _, out := range outs {
+			if err := apart(out, s.Files()); err != nil {
+				return nil, err
+			}
 		}
 		files = slices.Concat(names, s.Files())
 	}
-	return names, outside(cfg.Out, files)
+	for _, out := range outs {
+		if err := outside(out, files); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }
 
 // apartAsText refuses names that differ, but not as text, which the columns of a

@@ -57,7 +57,8 @@ func testOnlineWriter(t *testing.T, length int) {
 	store, err := postgres.Open(ctx, dsn, postgres.Options{})
 	must(t, err)
 	defer store.Close()
-	must(t, store.Init(ctx))
+	_, err = store.Init(ctx)
+	must(t, err)
 	var urls []string
 	for i := range 5_000 {
 		urls = append(urls, fmt.Sprintf("http://example.com/%d", i))

@@ -41,16 +41,6 @@ func (c *Config) reportNames() []string {
 	return []string{c.ReportFormat.FileName(), manifest.CollisionsName}
 }
 
-// discardReports removes what an earlier attempt wrote of these files.
-func discardReports(dir *outdir.Dir, cfg *Config) error {
-	for _, name := range cfg.reportNames() {
-		if err := dir.Discard(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // close ends both files and describes them.
 func (out *reports) close(w emit.Written) ([]manifest.FileSum, error) {
 	rows := w.Rows[outcome.Created] + w.Rows[outcome.Existing] + w.Rows[outcome.Duplicate]

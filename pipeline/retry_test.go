@@ -206,7 +206,7 @@ func TestTooManyRejectsOnceLoaded(t *testing.T) {
 	if !errors.As(err, &tooMany) || tooMany.Stored != 1 || tooMany.Run != 1 || result.RunID != 1 || !strings.Contains(err.Error(), "`bulk undo 1`") {
 		t.Fatalf("run %d: %v: %+v", result.RunID, err, tooMany)
 	}
-	if entries, err := os.ReadDir("out"); err != nil || len(entries) != 3 { // manifest, rejects and timings
+	if entries, err := os.ReadDir("out.failed"); err != nil || len(entries) != 3 { // manifest, rejects and timings
 		t.Errorf("the output holds %v, %v", entries, err)
 	}
 	if undone, err := store.Undo(t.Context(), tooMany.Run, sink.LockOptions{}, nil); err != nil || undone.Deleted != tooMany.Stored {

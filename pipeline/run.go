@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -24,17 +28,25 @@ import (
 type Result struct {
 	Counts         sink.Counts      // zero until all rows are settled
 	Reasons        map[string]int64 // rejects by reason; nil until the output has its name
-	Out            string           // the output directory
+	Out            string           // where the files are: Config.Out, or its .dry or .failed
 	ManifestSHA256 string           // of manifest.json, hexadecimal; "" until the output has its name
 	RunID          int32            // 0: nothing was to be stored
 	Resumed        bool             // resumed a run that another process did not finish
+	Repeated       bool             // the run was finished before: nothing was written or stored
 	AsOf           time.Time
 	Timings        *manifest.Timings // with an error perhaps only Started, PeakMemory and Stages; nil: nothing was done
+
+	Workspaces []string // of the accepted rows, in byte order; nil until all rows are read
+	Fresh      []string // of these, the ones in which the store had no link
+
+	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
+	Changes       map[string]int64        // of these, by how their URLs were changed
+	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
-// Errors to tell apart: UsageError and source.UsageError, outdir.ErrExists, ErrUnfinished
-// and ErrBusy, manifest.ErrNotOurs (nothing was done); TooManyRejectsError (rejects and
+// Errors to tell apart: UsageError and source.UsageError, outdir.ErrExists and ErrBusy,
+// manifest.ErrNotOurs (nothing was done); TooManyRejectsError (rejects and
 // manifest are written); sink.ErrRetryable, sink.ErrLocked and the cause of ctx (the same
 // run again finishes the job). Rows that were rejected are no error.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
@@ -43,6 +55,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return &Result{}, err
 	}
 	cfg.Out = filepath.Clean(cfg.Out) // so that all read it alike
+	if cfg.DryRun {
+		cfg.Out = outdir.DryOf(cfg.Out)
+	}
 	if cfg.fs != nil {
 		cfg.Source.FS = cfg.fs
 	}
@@ -87,19 +102,20 @@ func (j *job) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	if err := j.out.claim(ctx, j.cfg); err != nil {
+	if err := j.out.claim(ctx, j.cfg, inputs); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.out.dir.Abandon()) }()
-	if err := j.out.own(j.cfg, inputs); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, j.out.abandon()) }()
 	err = j.read(ctx, inputs)
 	defer func() { err = errors.Join(err, j.rows.Close()) }()
 	if err != nil {
 		return err
 	}
-	if err := j.out.ownRead(j.cfg, inputs); err != nil {
+	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
+	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
+		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
+	}
+	if err := j.out.identify(j.cfg, inputs); err != nil {
 		return err
 	}
 	return retry(ctx, j.cfg, &j.meter, j.attempt)
@@ -144,7 +160,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if j.out.committed != nil {
 		return session.Finish(ctx, *j.out.committed)
 	}
-	entry, resumed, err := j.out.adopt(ctx, j.cfg, j.rows.Inputs, session, sink.Run{AsOf: j.result.AsOf, Started: j.meter.started})
+	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, j.entry())
 	if err != nil {
 		return err
 	}
@@ -158,12 +174,43 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	j.result.Fresh = settled.Fresh
 	entry.Counts = settled.Counts(j.rows.RecordsRead(), j.rows.Records.Len())
 	j.result.Counts = entry.Counts
-	if j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+	if j.out.finished() {
+		if entry.Counts.Created == 0 {
+			return j.repeat(settled)
+		}
+		if err := j.out.mayReplace(j.cfg); err != nil {
+			return err
+		}
+	}
+	if allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
+}
+
+// entry returns the run as the store is to have it if it is a new one.
+func (j *job) entry() sink.Run {
+	out, err := fsys.Abs(j.cfg.Out)
+	if err != nil {
+		out = j.cfg.Out
+	}
+	inputs := make([]string, len(j.rows.List))
+	for i, in := range j.rows.List {
+		inputs[i] = in.Name
+	}
+	return sink.Run{AsOf: j.result.AsOf, Started: j.meter.started, Out: out, Inputs: few(inputs), Workspaces: few(j.result.Workspaces)}
+}
+
+// few returns at most 100 names; if there are more, the last says how many.
+func few(names []string) []string {
+	const most = 100
+	if len(names) <= most {
+		return names
+	}
+	return append(slices.Clone(names[:most-1]), fmt.Sprintf("and %d more", len(names)-most+1))
 }
 
 // openSession takes the locks, or opens a session that can only look. It returns nil where
@@ -207,26 +254,56 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settl
 	return settled, err
 }
 
-// refuse ends a run with more rejects than allowed. An earlier attempt, which did not know
-// of them, may have begun a mapping.
+// repeat ends a run that was finished before.
+func (j *job) repeat(settled *settle.Settlement) error {
+	then := j.out.there
+	j.result.Repeated, j.result.RunID, j.result.AsOf = true, then.ID, then.AsOf
+	j.result.Counts, j.result.Reasons, j.result.ManifestSHA256 = then.Counts, reasons(j.rows, settled), then.ManifestSHA256
+	return nil
+}
+
+// refuse ends a run that may store no links: it has more rejects than allowed, or nothing but
+// rejects. They and the manifest go to a directory of their own.
 func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settlement) error {
 	j.enterFinish()
-	if err := discardReports(j.out.dir, j.cfg); err != nil {
+	if err := j.out.fail(); err != nil {
 		return err
 	}
 	c := entry.Counts
-	if err := j.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil); err != nil { // as if they were written
+	first, err := j.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil) // as if they were written
+	if err != nil {
 		return err
 	}
 	if err := j.commit(entry, settled); err != nil {
 		return err
 	}
-	tooMany := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
+	refused := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects, Out: j.result.Out}
+	if allRejected(c) {
+		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
+		refused.Column = j.suspect(first.Source)
+	}
 	if settled.Stored > 0 {
-		tooMany.Stored, tooMany.Run = settled.Stored, entry.ID
+		refused.Stored, refused.Run = settled.Stored, entry.ID
 		j.result.RunID = entry.ID
 	}
-	return tooMany
+	return refused
+}
+
+func allRejected(c sink.Counts) bool { return c.Rejected == c.Read && c.Read > 0 }
+
+// suspect returns the name of the column of an input that was taken for the URLs, if the URLs
+// are at fault for all rejects; otherwise "".
+func (j *job) suspect(input string) string {
+	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted} {
+		if j.result.Reasons[other] > 0 {
+			return ""
+		}
+	}
+	i := slices.IndexFunc(j.rows.List, func(in *intake.Input) bool { return in.Name == input })
+	if in := j.rows.List[i]; in.Format != "text" && len(in.URLs) > 0 {
+		return in.Columns[in.URLs[0]]
+	}
+	return ""
 }
 
 // deliver loads the links and writes the reports. Then the store is told that the run is
@@ -235,6 +312,9 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
 	if stored {
+		if err := j.out.giveUp(ctx, session); err != nil {
+			return err
+		}
 		started, err := session.Start(ctx, entry)
 		if err != nil {
 			return err
@@ -251,7 +331,8 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	if err != nil {
 		return err
 	}
-	if err := j.account(ctx, &entry, settled, written.Rows, files); err != nil {
+	j.result.MergedDiffers = written.Merged
+	if _, err := j.account(ctx, &entry, settled, written.Rows, files); err != nil {
 		return err
 	}
 	if stored {
@@ -308,11 +389,10 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 	placed := record.NewPlaceSorter(j.sorter(j.budget.placed, j.budget.loads))
 	defer func() { err = errors.Join(err, j.meter.close(placed)) }()
 	j.cfg.Status.enter(StageOrder)
-	var collisions int64
-	if err := j.meter.time("order", func(s *manifest.Stage) error {
+	var ordered emit.Written
+	if err := j.meter.time("order", func(s *manifest.Stage) (err error) {
 		s.Rows = j.rows.Records.Len()
-		w, err := emit.Order(ctx, j.rows, settled, placed, out.collisions, load, cfg)
-		collisions = w.Collisions
+		ordered, err = emit.Order(ctx, j.rows, settled, placed, out.collisions, load, cfg)
 		return err
 	}); err != nil {
 		return written, err
@@ -321,7 +401,7 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 		written, err = emit.Placed(ctx, j.rows, placed, out.mapping, cfg)
 		return err
 	})
-	written.Collisions = collisions
+	written.Collisions, written.Merged = ordered.Collisions, ordered.Merged
 	return written, err
 }
 
@@ -342,40 +422,42 @@ func (j *job) enterFinish() {
 }
 
 // account writes the rejects and, if the books balance, the manifest, whose digest it
-// notes. Rows are those of the mapping by outcome, and files what is written before.
-func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) error {
-	rejects, err := j.writeRejects(ctx, settled)
+// notes. Rows are those of the mapping by outcome, and files what is written before. It returns
+// the first reject.
+func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) (first outcome.Reject, err error) {
+	rejects, first, err := j.writeRejects(ctx, settled)
 	if err != nil {
-		return err
+		return first, err
 	}
 	if err := balance(j.rows.RecordsRead(), entry.Counts, rows, rejects.Rows); err != nil {
-		return err
+		return first, err
 	}
 	m := describe(j.cfg, j.rows.Inputs)
+	m.MergedDiffers = j.result.MergedDiffers
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
-		return err
+		return first, err
 	}
 	err = errors.Join(manifest.Write(file, m), file.Close())
 	entry.ManifestSHA256 = file.SHA256()
-	return err
+	return first, err
 }
 
-// writeRejects writes all rejects.
-func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (_ manifest.FileSum, err error) {
+// writeRejects writes all rejects, and returns the first.
+func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum manifest.FileSum, first outcome.Reject, err error) {
 	file, err := j.out.dir.Create(manifest.RejectsName)
 	if err != nil {
-		return manifest.FileSum{}, err
+		return sum, first, err
 	}
 	w := report.NewRejects(file, j.rows.Names)
 	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
 	defer func() { err = errors.Join(err, j.meter.close(late)) }()
-	n, err := emit.Rejects(ctx, j.rows, settled, late, w)
-	if err != nil {
-		return manifest.FileSum{}, err
+	n, first, err := emit.Rejects(ctx, j.rows, settled, late, w)
+	if err == nil {
+		sum, err = closeReport(w, file, n)
 	}
-	return closeReport(w, file, n)
+	return sum, first, err
 }
 
 // commit writes timings.json and gives the directory its name.
@@ -386,7 +468,7 @@ func (j *job) commit(entry sink.Run, settled *settle.Settlement) error {
 	if err := j.out.dir.Commit(); err != nil {
 		return err
 	}
-	j.result.ManifestSHA256, j.result.Reasons = entry.ManifestSHA256, reasons(j.rows, settled)
+	j.result.Out, j.result.ManifestSHA256, j.result.Reasons = j.out.dir.Name(), entry.ManifestSHA256, reasons(j.rows, settled)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -60,7 +61,14 @@ const (
 	Loaded   State = "loaded"   // all links are stored, the output directory is not yet in place
 	Finished State = "finished" // the output directory is in place
 	Undone   State = "undone"   // the links of the run were deleted; the run is over, as a finished one is
+
+	// Abandoned: somebody gave up an unfinished run. It is over: its links stay, and no run
+	// resumes it or warns of it.
+	Abandoned State = "abandoned"
 )
+
+// Unfinished reports whether a run in this state may still continue.
+func (s State) Unfinished() bool { return s == Loading || s == Loaded }
 
 // Counts are the numbers of rows of a run: Read = Created + Existing + Duplicate + Rejected.
 type Counts struct {
@@ -77,14 +85,21 @@ type Run struct {
 	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
+
+	// For people, to recognise a run. They are empty if the tables are of version 1, or
+	// were when the run began. A list has at most 100 names; if there are more, its last
+	// entry says how many. A store replaces bytes that are not UTF-8 by U+FFFD.
+	Inputs     []string // names of the inputs as given, sorted
+	Workspaces []string // in byte order
+	Out        string   // absolute path of the output directory
 }
 
 // CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
-// process has finished or undone the run. A run without a valid AsOf, because somebody
+// process has finished, undone or abandoned the run. A run without a valid AsOf, because somebody
 // changed the table, cannot continue either.
 func (r *Run) CheckOpen() error {
 	switch {
-	case r.State != Loading && r.State != Loaded:
+	case !r.State.Unfinished():
 		return fmt.Errorf("%w, or ended run %d, which is %s", ErrConflict, r.ID, r.State)
 	case r.AsOf.IsZero():
 		return fmt.Errorf("run %d cannot continue, because its as_of is not a valid time; start a new run with --new-run", r.ID)
@@ -92,8 +107,31 @@ func (r *Run) CheckOpen() error {
 	return nil
 }
 
+// Abandoning returns those of the runs that have one of these IDs, in the order of the IDs,
+// as Abandon leaves them. It fails if there is no run with an ID, or if the run is Finished
+// or Undone.
+func Abandoning(runs []Run, ids []int32) ([]Run, error) {
+	var out []Run
+	var errs []error
+	for _, id := range ids {
+		i := slices.IndexFunc(runs, func(r Run) bool { return r.ID == id })
+		switch {
+		case i < 0:
+			errs = append(errs, fmt.Errorf("there is no run %d in the store", id))
+		case !runs[i].State.Unfinished() && runs[i].State != Abandoned:
+			errs = append(errs, fmt.Errorf("run %d is %s, and only an unfinished run can be abandoned", id, runs[i].State))
+		default:
+			run := runs[i]
+			run.State = Abandoned
+			out = append(out, run)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
-// database); before that, Peek, Runs, Scan and Undo return ErrMissing and create nothing.
+// database); before that, Peek, Runs, Scan, Find, Abandon, PreviewUndo and Undo return ErrMissing
+// and create nothing.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
 // its cause (context.Cause); a Session can be used again after such a failure.
@@ -108,7 +146,7 @@ type Store interface {
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start, Load,
-	// Loaded and Finish fail.
+	// Loaded, Finish and Abandon fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
@@ -116,6 +154,16 @@ type Store interface {
 	// of workspace and code. The slices of a link are valid only during the call. An
 	// error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
+	// Find visits the link that has the code in the workspace, if there is one, as Scan
+	// does.
+	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
+	// Abandon marks unfinished runs as Abandoned and returns them. It waits until no bulk run
+	// is at work. Runs that are Abandoned already are returned, too. If there is no such run,
+	// or one is Finished or Undone, Abandon changes nothing; that error wraps no class.
+	Abandon(ctx context.Context, runs []int32, opts LockOptions) ([]Run, error)
+	// PreviewUndo says what Undo would do, and fails as it would. It takes no lock and
+	// changes nothing. It reads all links.
+	PreviewUndo(ctx context.Context, run int32) (Undoing, error)
 	// Undo deletes the links of a run. It waits until no bulk run is at work, deletes in
 	// transactions of bounded size, calls kept for each link of the run that stays, in
 	// the order of Scan, and marks the run as Undone.
@@ -125,8 +173,8 @@ type Store interface {
 	// database would delete or change such rows together with the links, or would leave them
 	// without their link, Undo fails before it deletes anything.
 	//
-	// If Undo is interrupted after its first deletion, the run is Loading, and Undo can
-	// be called again. The error for a run that does not exist wraps no class.
+	// If Undo is interrupted after its first deletion, the run is Loading (or Abandoned, if it
+	// was), and Undo can be called again. The error for a run that does not exist wraps no class.
 	Undo(ctx context.Context, run int32, opts LockOptions, kept func(Kept) error) (Undoing, error)
 	// Stats describes the last load, for people who read timings.json: names, and
 	// values that JSON can hold.
@@ -146,6 +194,7 @@ type Stored struct {
 // Undoing is the result of Undo, also if it was interrupted.
 type Undoing struct {
 	Run     Run   // after the Undo
+	Was     State // before the Undo
 	Deleted int64 // links
 	Kept    int64 // links that stay
 }
@@ -188,7 +237,7 @@ type Session interface {
 	// A new run gets the highest ID + 1; if there are no runs, the highest run of a link
 	// counts. Its row is committed before the first link, or together with all links. If its
 	// Started is zero it becomes the current time. A run that continues keeps its
-	// fingerprint, AsOf and Started.
+	// fingerprint, AsOf, Started, Inputs, Workspaces and Out.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links. They come in chunks, in ascending order of (workspace, code) with
 	// a few exceptions. Each chunk is valid until the next one is asked for. An error in
@@ -205,11 +254,14 @@ type Session interface {
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
 	// Loaded commits the state Loaded with the counts and the digest of the manifest. By
 	// that digest a later run recognises the files of a run that was killed before
-	// Finish. It fails if the run was undone.
+	// Finish. It fails if the run was undone or abandoned.
 	Loaded(ctx context.Context, run Run) error
 	// Finish commits the state Finished of a run that is Loaded, with the digest of the
 	// manifest. If Finished is zero it becomes the current time.
 	Finish(ctx context.Context, run Run) error
+	// Abandon marks those of these runs as Abandoned that are Loading or Loaded, all at once.
+	// The session holds the locks of their workspaces.
+	Abandon(ctx context.Context, runs []int32) error
 	// Close rolls back what is not committed and releases the locks. Only Close may be
 	// called after it: a second Close does nothing.
 	Close() error

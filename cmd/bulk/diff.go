@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +18,8 @@ import (
 
 type diffOptions struct {
 	diff.Config
-	json   bool
-	memory string
+	json, outcomes bool
+	memory         string
 }
 
 func diffCommand(ui *ui) *cobra.Command {
@@ -30,29 +28,36 @@ func diffCommand(ui *ui) *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two runs or two mappings",
 		Long: `A and B are output directories of runs, or mapping files, of any format and
-order. Files with the same SHA-256 in both manifests are not read: to find
-changed files, run bulk verify.
-
-If A and B agree, nothing is printed. Otherwise each difference is a line with
-what A and B have, and stderr says how many there are:
+order. Each difference is a line with what A and B have. The last message says
+how many there are, or that there are none:
 
   added, removed  only B, or only A, has the link
   remapped        the link (workspace and URL) has another code
   moved           the code belongs to another URL of its workspace
-  outcome         the outcome changed (for example created -> existing)
+  row_added       B has more rows of the link (row_removed: A has more)
+  row_remapped    the row has another link
   reject          a row was rejected for another reason, or in one run only
   manifest        the two runs were made with different settings, or one has no
                   mapping
+  file            a file was changed after its run: it does not have the SHA-256
+                  that its manifest says
+  outcome         the outcome changed (for example created -> existing); only
+                  with --outcomes
 
-Rows are matched by source and row number if the inputs are the same; otherwise
-links are matched by workspace and URL, and rejects by content. A run with more
-rejects than --max-rejects allows has no mapping: only manifest and rejects are
-compared.
+What one run created exists in the next. So changed outcomes alone are counted,
+but are no difference (exit code 0), except with --outcomes.
 
-original_url, short_url and your own columns are not compared: to see whether
-two files are identical, compare their SHA-256. A mapping file does not say
-whether it was written with --excel-safe: to compare such runs, give their
-directories.`,
+Rows are matched by source and row number if the inputs are the same (then
+there is no row_added or row_removed: such a row is a reject in one run).
+Otherwise links are matched by workspace and URL, and rejects by content. A run
+with more rejects than --max-rejects allows has no mapping: only manifest and
+rejects are compared.
+
+original_url, short_url and your own columns are not compared. To prove that two
+runs agree in everything, use --outcomes, and compare the SHA-256 of their files
+in manifest.json: diff has checked that the files have them. A mapping file
+alone has no manifest, and does not say whether it was written with
+--excel-safe: give directories instead.`,
 		Example: `  bulk diff monday.bulk tuesday.bulk
   bulk diff old/mapping.csv new/mapping.parquet --json`,
 		Args: usageArgs(cobra.ExactArgs(2), "give two runs or mappings, A and B"),
@@ -63,6 +68,7 @@ directories.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
+	f.BoolVar(&o.outcomes, "outcomes", false, "also list outcomes that changed, as differences")
 	group(f, "Common flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
 	f.StringVar(&o.memory, "memory", "", fmt.Sprintf("memory `SIZE` to use, %dMiB or more (default: half of the machine's)", diff.LeastMemory>>20))
@@ -90,27 +96,55 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	found := map[diff.Change]int{}
 	err = diff.Runs(ctx, o.Config, func(d *diff.Difference) error {
 		found[d.Change]++
+		if d.Change == diff.OutcomeChanged && !o.outcomes {
+			return nil
+		}
 		return print(d)
 	})
 	c.Flush() // w keeps its error
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
 		return usage(err)
 	}
-	if err != nil || len(found) == 0 {
+	if errors.Is(err, diff.ErrChanged) {
+		ui.log.Warn(err.Error())
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
-	words := map[diff.Change][2]string{
-		"added": {"link", "added"}, "removed": {"link", "removed"}, "remapped": {"link", "remapped"}, "moved": {"code", "moved"},
-		"outcome": {"outcome", "changed"}, "reject": {"reject", "changed"}, "manifest": {"setting", "changed"},
-	}
+	return o.tellVerdict(ui, found)
+}
+
+// tellVerdict says on stderr how many differences there are, and returns errDiffers if any
+// counts.
+func (o *diffOptions) tellVerdict(ui *ui, found map[diff.Change]int) error {
 	var attrs []any
 	var counts []string
-	for _, change := range slices.Sorted(maps.Keys(found)) {
-		attrs = append(attrs, string(change), found[change])
-		counts = append(counts, count(int64(found[change]), words[change][0])+" "+words[change][1])
+	for _, c := range []struct {
+		change     diff.Change
+		noun, what string
+	}{
+		{diff.FileChanged, "file", "changed after the run"}, {diff.ManifestChanged, "setting", "changed"},
+		{diff.Added, "link", "added"}, {diff.Removed, "link", "removed"}, {diff.Remapped, "link", "with another code"}, {diff.Moved, "code", "moved"},
+		{diff.RowAdded, "link", "with more rows"}, {diff.RowRemoved, "link", "with fewer rows"}, {diff.RowRemapped, "row", "with another link"},
+		{diff.RejectChanged, "reject", "changed"}, {diff.OutcomeChanged, "outcome", "changed"},
+	} {
+		if n := found[c.change]; n > 0 {
+			attrs = append(attrs, string(c.change), n)
+			counts = append(counts, count(int64(n), c.noun)+" "+c.what)
+		}
 	}
-	ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", "), "there are differences", attrs...)
-	return errDiffers
+	outcomes := found[diff.OutcomeChanged] > 0
+	switch {
+	case len(found) == 0:
+		ui.tell(slog.LevelInfo, "no differences", "there are no differences")
+	case len(found) == 1 && outcomes && !o.outcomes:
+		ui.tell(slog.LevelInfo, "no differences; "+counts[0]+" (--outcomes lists them)", "there are no differences except in outcomes", attrs...)
+	default:
+		ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", "), "there are differences", attrs...)
+		return errDiffers
+	}
+	return nil
 }
 
 // printCSV returns a function that writes a difference as a line, after the header.

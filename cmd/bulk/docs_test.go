@@ -9,8 +9,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -103,9 +105,19 @@ func TestWorkedExample(t *testing.T) {
 	var said strings.Builder
 	u := newUI(nil, &said)
 	u.lines = false
-	u.summary(new(runOptions), &pipeline.Result{
+	u.began = time.Now()
+	var o runOptions
+	o.newStore, o.Out, o.StoreName, o.BaseURL = true, "links.bulk", "sqlite:bulk.db", "https://sho.rt"
+	u.summary(&o, &pipeline.Result{
 		RunID: 1, Counts: sink.Counts{Read: 4, Created: 2, Duplicate: 1, Rejected: 1}, Reasons: map[string]int64{"unsupported_scheme": 1},
 		Out: "links.bulk", ManifestSHA256: regexp.MustCompile(`[0-9a-f]{64}`).FindString(messages),
+		Workspaces: []string{"demo"}, Fresh: []string{"demo"}, Rewritten: 3, Changes: map[string]int64{"escapes": 1, "fragment": 1, "host": 1,
+			"port": 1, "query order": 1, "scheme": 1, "trailing slash": 1},
+		MergedDiffers: &manifest.MergedDiffers{Rows: 1, By: map[string]int64{"fragment": 1, "query order": 1, "trailing slash": 1},
+			Example: [2]manifest.Spelling{
+				{Source: "links.csv", Row: 2, URL: "HTTPS://Example.COM:443/spring/?utm_medium=news&utm_source=mail#top"},
+				{Source: "links.csv", Row: 1, URL: "https://example.com/spring?utm_source=mail&utm_medium=news"},
+			}},
 	}, nil)
 	if said.String() != messages {
 		t.Errorf("a terminal shows\n%swant\n%s", &said, messages)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -28,44 +30,51 @@ type explainOptions struct {
 	from   string
 	json   bool
 	stdin  io.Reader
+
+	opened  sink.Store   // nil: not asked
+	session sink.Session // of that store
 }
 
 func explainCommand(ui *ui) *cobra.Command {
 	var o explainOptions
 	cmd := &cobra.Command{
-		Use:   "explain URL… --workspace ID",
-		Short: "Show step by step how a URL gets its code",
+		Use:   "explain URL|CODE… --workspace ID",
+		Short: "Show how a URL gets its code, or which URL a code leads to",
 		Long: `explain shows each rule that changes the URL, the canonical form, the text that
 is hashed and its SHA-256. The first 16 bytes of that are a number, shown in
 decimal and in Base58 (digits). The code is the first 10 characters of the
 number in Base58 (--code-length), with 1s in front if it has fewer.
 
 A URL has a first-choice code (salt 0). If that is taken it gets the next one
-that is free (salt 1, 2 and so on). With --db explain also shows which URL has
-each of these codes, and what a run would do now.
+that is free (salt 1, 2 and so on). With --db explain also shows which URLs have
+the codes up to the one that the URL has or would get, and what a run would do
+now.
+
+For a CODE, explain shows the link that has it in the store (--db): the URL as
+it was given, the canonical URL, when it was created and by which run. If no
+link has the code, the exit code is 1. An argument is a CODE if it can be one
+(1 to 24 letters and digits, without 0, O, I and l), or if the store has a link
+with this code. Otherwise it is a URL.
 
 A URL may be - for standard input, with one URL on each line. A URL that a run
 would reject is shown with the reason (exit code 3). Text that is not printable
 is shown in quotes, with escapes.`,
 		Example: `  bulk explain -w demo 'HTTP://Example.com:80/api/users?name=john&id=123'
-  bulk explain -w demo --from urls.txt --json --db sqlite:bulk.db`,
+  bulk explain -w demo --from urls.txt --json --db sqlite:bulk.db
+  bulk explain -w demo --db sqlite:bulk.db HzMEjeWL2e`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := unasked(cmd.Flags()); err != nil {
 				return usage(err)
 			}
 			o.ask, o.stdin = cmd.Flags().Changed("db"), cmd.InOrStdin()
-			rejected, err := runExplain(cmd.Context(), ui, &o, args)
-			if err == nil && rejected {
-				err = errRejected
-			}
-			return err
+			return runExplain(cmd.Context(), ui, &o, args)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of the URLs (required)")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of the URLs or codes (required)")
 	f.StringVar(&o.from, "from", "", "also explain the URLs in this `FILE`, one on each line; - is standard input")
-	f.BoolVar(&o.json, "json", false, "print one JSON object for each URL")
+	f.BoolVar(&o.json, "json", false, "print one JSON object for each URL or code")
 	o.store.flags(cmd)
 	f.Lookup("db").Usage = "also ask this `STORE`: sqlite:FILE or postgres://…"
 	group(f, "Store flags")
@@ -79,9 +88,12 @@ is shown in quotes, with escapes.`,
 }
 
 // resolve checks the options.
-func (o *explainOptions) resolve(urls []string) (err error) {
-	if len(urls) == 0 && o.from == "" {
+func (o *explainOptions) resolve(args []string) (err error) {
+	if len(args) == 0 && o.from == "" {
 		return errors.New("no URL: give one, or a file with --from")
+	}
+	if i := slices.IndexFunc(args, isCode); i >= 0 && !o.ask {
+		return fmt.Errorf("%s looks like a code: name its store with --db (as a URL it would be rejected: %s)", args[i], canon.MissingScheme)
 	}
 	if o.Workspace == "" {
 		return errors.New("no workspace: give one with --workspace")
@@ -97,11 +109,24 @@ func (o *explainOptions) resolve(urls []string) (err error) {
 	return o.Validate()
 }
 
-// runExplain writes a block of lines for each URL, with an empty line between, or
-// one line of JSON. It reports whether a run would reject one of them.
-func runExplain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (rejected bool, err error) {
-	if err := o.resolve(urls); err != nil {
-		return false, usage(err)
+// isCode reports whether an argument can be a code that bulk computes. It is no URL then: it
+// has no scheme.
+func isCode(arg string) bool {
+	return arg != "" && len(arg) <= codegen.MaxLength && strings.Trim(arg, codegen.Alphabet) == ""
+}
+
+// mayBeCode reports whether an argument can be the code of some link, also of one that bulk
+// did not compute. Such an argument may be a URL without a scheme.
+func mayBeCode(arg string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	return arg != "" && len(arg) <= 64 && strings.Trim(arg, letters+"0123456789._~-") == ""
+}
+
+// runExplain writes a block of lines for each URL or code, with an empty line between, or
+// one line of JSON. The error is errRejected if a run would reject one of the URLs.
+func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (err error) {
+	if err := o.resolve(args); err != nil {
+		return usage(err)
 	}
 	// It changes nothing, so an interrupt may end it at once, also while it waits for input.
 	stop := context.AfterFunc(ctx, func() { os.Exit(ui.end(context.Cause(ctx))) })
@@ -110,39 +135,71 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, urls []string) (
 			select {} // the process is about to end
 		}
 	}()
-	var session sink.Session
 	if o.ask {
-		var store sink.Store
-		if store, err = o.store.open(ctx, ui.log); err != nil {
-			return false, err
+		if o.opened, err = o.store.open(ctx, ui.log); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, store.Close()) }()
-		if session, err = store.Peek(ctx); err != nil {
-			return false, err
+		defer func() { err = errors.Join(err, o.opened.Close()) }()
+		if o.session, err = o.opened.Peek(ctx); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, session.Close()) }()
+		defer func() { err = errors.Join(err, o.session.Close()) }()
 	}
 	w := bufio.NewWriter(ui.stdout)
-	defer func() { err = errors.Join(w.Flush(), err) }()
-	count := 0
-	err = o.each(urls, func(url []byte) error {
-		e := explain.URL(&o.Rules, url, o.salts)
-		if session != nil && e.Reason == "" {
-			var err error
-			if e.Store, err = explain.Ask(ctx, &o.Rules, session, e.Canonical); err != nil {
-				return err
+	first, rejected := true, false
+	var missing []string
+	err = o.each(args, func(text []byte, argument bool) error {
+		answer, err := o.explain(ctx, text, argument)
+		if err != nil {
+			return err
+		}
+		switch a := answer.(type) {
+		case *explain.Explanation:
+			rejected = rejected || a.Reason != "" || a.Store != nil && a.Store.Code == ""
+		case *explain.Link:
+			if !a.Found {
+				missing = append(missing, a.Code)
 			}
 		}
-		count++
-		rejected = rejected || e.Reason != "" || e.Store != nil && e.Store.Code == ""
-		return o.print(w, e, count == 1)
+		if !first && !o.json {
+			w.WriteByte('\n')
+		}
+		first = false
+		return o.print(w, answer)
 	})
-	return rejected, err
+	err = errors.Join(w.Flush(), err)
+	switch {
+	case err != nil:
+		return err
+	case len(missing) > 0:
+		return fmt.Errorf("no link of workspace %q has the code %s", o.Workspace, strings.Join(missing, ", "))
+	case rejected:
+		return errRejected
+	}
+	return nil
 }
 
-// each calls f with each URL of the arguments and of --from. That file is opened first, so
+// explain returns an *explain.Link for a code, and an *explain.Explanation for a URL. Only an
+// argument can be a code: the lines of a file are URLs.
+func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool) (any, error) {
+	if argument && o.ask && mayBeCode(string(text)) {
+		link, err := explain.Code(ctx, o.opened, o.Workspace, string(text))
+		if err != nil || link.Found || isCode(string(text)) {
+			return link, err
+		}
+	}
+	e := explain.URL(&o.Rules, text, o.salts)
+	if !o.ask || e.Reason != "" {
+		return e, nil
+	}
+	var err error
+	e.Store, err = explain.Ask(ctx, &o.Rules, o.session, e.Canonical)
+	return e, err
+}
+
+// each calls f with each argument and with each URL of --from. That file is opened first, so
 // that nothing is printed if it cannot be opened, which is wrong usage.
-func (o *explainOptions) each(urls []string, f func(url []byte) error) error {
+func (o *explainOptions) each(args []string, f func(text []byte, argument bool) error) error {
 	from := o.stdin
 	if o.from != "" && o.from != "-" {
 		file, err := os.Open(o.from)
@@ -152,12 +209,13 @@ func (o *explainOptions) each(urls []string, f func(url []byte) error) error {
 		defer file.Close()
 		from = file
 	}
-	for _, url := range urls {
+	line := func(url []byte) error { return f(url, false) }
+	for _, arg := range args {
 		var err error
-		if url == "-" {
-			err = eachLine("-", o.stdin, f)
+		if arg == "-" {
+			err = eachLine("-", o.stdin, line)
 		} else {
-			err = f([]byte(url))
+			err = f([]byte(arg), true)
 		}
 		if err != nil {
 			return err
@@ -166,7 +224,7 @@ func (o *explainOptions) each(urls []string, f func(url []byte) error) error {
 	if o.from == "" {
 		return nil
 	}
-	return eachLine(o.from, from, f)
+	return eachLine(o.from, from, line)
 }
 
 // eachLine calls f with each line that is not empty.
@@ -194,21 +252,42 @@ func eachLine(name string, r io.Reader, f func(line []byte) error) error {
 	return nil
 }
 
-func (o *explainOptions) print(w *bufio.Writer, e *explain.Explanation, first bool) error {
+func (o *explainOptions) print(w *bufio.Writer, answer any) error {
 	if o.json {
-		return newJSON(w).Encode(e)
-	}
-	if !first {
-		w.WriteByte('\n')
+		return newJSON(w).Encode(answer)
 	}
 	width := 18
-	for _, s := range e.Steps {
-		width = max(width, len(s.Rule))
-	}
-	printExplanation(func(name, format string, args ...any) {
+	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-*s "+format+"\n", append([]any{width, name}, args...)...)
-	}, e)
+	}
+	switch a := answer.(type) {
+	case *explain.Explanation:
+		for _, s := range a.Steps {
+			width = max(width, len(s.Rule))
+		}
+		printExplanation(line, a)
+	case *explain.Link:
+		printLink(line, a)
+	}
 	return nil // Flush has the error
+}
+
+func printLink(line func(name, format string, args ...any), l *explain.Link) {
+	line("code", "%s", l.Code)
+	if !l.Found {
+		line("link", "none in workspace %s", printable(l.Workspace))
+		return
+	}
+	line("original", "%s", printable(l.Original))
+	line("canonical", "%s", printable(l.Canonical))
+	created, by := "at an unknown time", "another program"
+	if l.Created != nil {
+		created = l.Created.Format(time.RFC3339Nano)
+	}
+	if l.RunID != nil {
+		by = fmt.Sprintf("run %d", *l.RunID)
+	}
+	line("created", "%s by %s", created, by)
 }
 
 func printExplanation(line func(name, format string, args ...any), e *explain.Explanation) {

@@ -13,8 +13,8 @@ const exitCodes = `  0    done
   1    failed
   2    wrong usage; nothing was done
   3    done, but some rows were rejected
-  4    more rejects than --max-rejects allows; usually no links were stored (if
-       some were, the message says so)
+  4    more rejects than --max-rejects allows, or no row was accepted; usually
+       no links were stored (if some were, the message says so)
   5    verify or diff found a difference
   6    the database did not answer, or another run is in the way; run it again
   130  interrupted (SIGINT, SIGTERM); run it again
@@ -44,11 +44,14 @@ func help(cmd *cobra.Command, _ []string) {
 	}
 	fmt.Fprintf(w, "%s.\n", cmd.Short)
 	section("Examples:\n", cmd.Example)
-	if cmd.HasSubCommands() {
-		section("Usage:\n  ", cmd.CommandPath()+" COMMAND")
-	} else if cmd.Runnable() {
-		section("Usage:\n  ", cmd.UseLine())
+	var use []string
+	if cmd.Runnable() && cmd.HasParent() {
+		use = append(use, cmd.UseLine())
 	}
+	if cmd.HasSubCommands() {
+		use = append(use, cmd.CommandPath()+" COMMAND")
+	}
+	section("Usage:\n  ", strings.Join(use, "\n  "))
 	section("", cmd.Long)
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return

@@ -216,10 +216,10 @@ func TestHostileFullDisk(t *testing.T) {
 		args    []string
 		message string
 	}{
-		"output":            {[]string{"run", "big.csv", "--out", "disk/new", "--db", "sqlite:links.db"}, "write disk/new/mapping.csv: "},
-		"output in Parquet": {[]string{"run", "big.csv", "--out", "disk/new", "--db", "sqlite:links.db", "--report-format", "parquet"}, "write disk/new/mapping.parquet: "},
-		"overwritten":       {[]string{"run", "big.csv", "--out", "disk/out", "--db", "sqlite:links.db", "--overwrite"}, "write disk/out/mapping.csv: "},
-		"rejects":           {[]string{"run", "bad.csv", "--out", "disk/new", "--db", "sqlite:links.db"}, "write disk/new/rejects.csv: "},
+		"output":            {[]string{"run", "big.csv", "--out", "disk/new", "--db", "sqlite:links.db"}, "/mapping.csv: "},
+		"output in Parquet": {[]string{"run", "big.csv", "--out", "disk/new", "--db", "sqlite:links.db", "--report-format", "parquet"}, "/mapping.parquet: "},
+		"overwritten":       {[]string{"run", "big.csv", "--out", "disk/out", "--db", "sqlite:links.db", "--overwrite"}, "/mapping.csv: "},
+		"rejects":           {[]string{"run", "bad.csv", "--out", "disk/new", "--db", "sqlite:links.db"}, "/rejects.csv: "},
 		"store":             {[]string{"run", "big.csv", "--out", "out", "--db", "sqlite:disk/links.db"}, "disk/links.db"},
 		"temporary files":   {[]string{"run", "links.parquet.gz", "--out", "out", "--db", "sqlite:links.db", "--tmp", "disk"}, "open links.parquet.gz: copy to a temporary file: "},
 	} {

@@ -41,7 +41,7 @@ var layers = map[string][]string{
 
 	"pipeline/intake": {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
-	"pipeline/emit":   {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
+	"pipeline/emit":   {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
@@ -56,7 +56,7 @@ var layers = map[string][]string{
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
 var pure = map[string]string{
-	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math net/netip slices strconv strings unicode unicode/utf8",
+	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":         "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign": "bytes context errors",
 }

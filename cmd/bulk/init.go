@@ -15,16 +15,20 @@ func initCommand(ui *ui) *cobra.Command {
 	var print bool
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Create the tables in PostgreSQL, or print their SQL",
+		Short: "Create or upgrade the tables in PostgreSQL, or print their SQL",
 		Long: `init creates the tables, or checks that existing ones fit. A run creates missing
 tables, too. init is for a role that may do so once, and for a DBA who wants to
 read the SQL first (--print).
+
+init upgrades tables that an older version of bulk made. It changes no row, and
+runs and other programs can work meanwhile. Runs also work with older tables.
 
 A role needs these rights:
   to look               USAGE on the schema, SELECT on the tables
   to store and undo     also INSERT, UPDATE and DELETE on the tables
   to create the tables  CREATE on the schema (or on the database, if the schema
                         does not exist)
+  to upgrade them       to own them, and CREATE on the schema
 The first load is fastest if the role has all of these and owns the tables.`,
 		Example: `  bulk init --db postgres://me@host/links
   bulk init --print --schema shortener`,
@@ -63,9 +67,12 @@ func initStore(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.(*postgres.Store).Init(ctx); err != nil {
-		return err
+	did, err := store.(*postgres.Store).Init(ctx)
+	if err == nil && did == nil {
+		did = []string{"the tables exist and fit"}
 	}
-	ui.tell(slog.LevelInfo, "the tables exist and fit: "+o.name(), "the tables exist and fit", "db", o.name())
-	return nil
+	for _, what := range did {
+		ui.tell(slog.LevelInfo, what+": "+o.name(), what, "db", o.name())
+	}
+	return err
 }

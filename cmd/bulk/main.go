@@ -344,7 +344,7 @@ func exitCode(err error) int {
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
-		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs), errors.Is(err, outdir.ErrUnfinished),
+		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs),
 		errors.Is(err, postgres.ErrAddress):
 		return exitUsage
 	case errors.Is(err, errRejected):

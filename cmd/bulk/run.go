@@ -19,6 +19,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
@@ -28,6 +29,7 @@ type runOptions struct {
 	pipeline.Config
 
 	store    storeOptions
+	newStore bool // nothing is stored there yet
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
@@ -45,10 +47,14 @@ rejects.csv of an earlier run, a quoted pattern such as 'links-*.csv', or - for
 standard input. gzip and zstd are recognised. The output directory gets the
 mapping, rejects.csv, collisions.csv, manifest.json and timings.json.
 
+DIR always holds the last good run. A run that may store no links, because it
+has too many rejects or nothing else, writes them to DIR.failed. A dry run
+writes to DIR.dry.
+
 If a run does not finish, run the same command again, as the same user and with
-the same --db. After a kill or crash no other run can use the output directory
-until then. --new-run gives up the unfinished run and starts over. Links that it
-already stored stay; to delete them, run "bulk undo N" before.`,
+the same --db: it resumes the run. So does no other command; it starts a run of
+its own, in which links of the unfinished run count as existing. If the run is
+finished already, the same command says so and changes nothing.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -72,11 +78,12 @@ already stored stay; to delete them, run "bulk undo N" before.`,
 	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
-	f.BoolVar(&o.DryRun, "dry-run", false, "write the reports, but store nothing")
+	f.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory and delete its files, even if the new run has too many rejects")
-	f.BoolVar(&o.NewRun, "new-run", false, "give up an unfinished run and start over")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
+	f.BoolVar(&o.NewRun, "new-run", false, "give up unfinished runs of this command and start over; links that they stored stay")
+	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
 	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
@@ -133,6 +140,8 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return usage(errors.Join(err, store.Close()))
 	}
+	_, missing := store.Runs(ctx) // any other error the run will meet
+	o.newStore = errors.Is(missing, sink.ErrMissing)
 	result, err := pipeline.Run(ctx, o.Config)
 	stopWatching()
 	if ui.metrics != nil {
@@ -218,7 +227,8 @@ func parseTime(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2006-01-02T15:04:05Z or 2006-01-02", s)
 }
 
-// defaultOut returns the output directory for a first input: links.csv gives links.bulk.
+// defaultOut returns the output directory for a first input: links.csv gives links.bulk, and
+// links.parquet links.parquet.bulk, so that no two inputs share one.
 func defaultOut(input string) (string, error) {
 	if input == "-" {
 		return "stdin.bulk", nil
@@ -227,6 +237,5 @@ func defaultOut(input string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := source.TrimCompression(filepath.Base(names[0]))
-	return strings.TrimSuffix(name, filepath.Ext(name)) + ".bulk", nil
+	return strings.TrimSuffix(filepath.Base(names[0]), ".csv") + ".bulk", nil
 }

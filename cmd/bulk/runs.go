@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -13,25 +17,31 @@ import (
 
 func runsCommand(ui *ui) *cobra.Command {
 	var o storeOptions
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "runs",
-		Short: "List the runs of a store as CSV",
-		Long: `The oldest run comes first. The states of a run are:
-  loading   links are being stored
-  loaded    all links are stored, the reports are not yet in place
-  finished  done
-  undone    its links were deleted by bulk undo`,
-		Example:           `  bulk runs --db sqlite:links.db`,
+		Short: "List the runs of a store, or abandon unfinished ones",
+		Long: `The oldest run comes first. On a terminal the list is a table, which leaves out
+what has no room; elsewhere it is CSV. The states of a run are:
+  loading    links are being stored
+  loaded     all links are stored, the reports are not yet in place
+  finished   done
+  undone     its links were deleted by bulk undo
+  abandoned  somebody gave up the unfinished run; its links stay`,
+		Example: `  bulk runs --db sqlite:links.db
+  bulk runs abandon 3 --db sqlite:links.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		Args:              usageArgs(cobra.NoArgs, "runs takes flags only"),
-		RunE:              func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o) },
+		Args:              usageArgs(cobra.NoArgs, "runs takes flags only, or abandon"),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return listRuns(cmd.Context(), ui, &o, asJSON) },
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON lines instead of a table or CSV")
 	o.flags(cmd)
 	group(cmd.Flags(), "Store flags")
+	cmd.AddCommand(abandonCommand(ui))
 	return cmd
 }
 
-func listRuns(ctx context.Context, ui *ui, o *storeOptions) (err error) {
+func listRuns(ctx context.Context, ui *ui, o *storeOptions, asJSON bool) (err error) {
 	store, err := o.open(ctx, ui.log)
 	if err != nil {
 		return err
@@ -41,17 +51,107 @@ func listRuns(ctx context.Context, ui *ui, o *storeOptions) (err error) {
 	if err != nil && !(errors.Is(err, sink.ErrMissing) && o.unnamed) {
 		return err
 	}
-	w := csv.NewWriter(ui.stdout)
-	w.Write([]string{"run_id", "state", "as_of", "started", "finished", "read", "created", "existing", "duplicate", "rejected", "manifest_sha256", "fingerprint"})
+	if asJSON {
+		return jsonRuns(ui.stdout, runs)
+	}
+	if to, ok := ui.stdout.(*shown); ok { // a terminal
+		return writeTable(to, columns(to.Writer), tableOfRuns(runs))
+	}
+	return csvRuns(ui.stdout, runs)
+}
+
+func csvRuns(out io.Writer, runs []sink.Run) error {
+	w := csv.NewWriter(out)
+	w.Write([]string{"run_id", "state", "as_of", "started", "finished", "read", "created", "existing", "duplicate", "rejected",
+		"manifest_sha256", "fingerprint", "inputs", "workspaces", "out"})
 	for _, r := range runs {
 		line := []string{strconv.Itoa(int(r.ID)), string(r.State), stamp(r.AsOf), stamp(r.Started), stamp(r.Finished)}
 		for _, n := range []int64{r.Counts.Read, r.Counts.Created, r.Counts.Existing, r.Counts.Duplicate, r.Counts.Rejected} {
 			line = append(line, strconv.FormatInt(n, 10))
 		}
-		w.Write(append(line, r.ManifestSHA256, r.Fingerprint))
+		w.Write(append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out))
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// jsonList is a JSON array for a cell of CSV; blank if nothing is known.
+func jsonList(names []string) string {
+	if names == nil {
+		return ""
+	}
+	var b strings.Builder
+	_ = newJSON(&b).Encode(names)
+	return strings.TrimSpace(b.String())
+}
+
+func jsonRuns(out io.Writer, runs []sink.Run) error {
+	j := newJSON(out)
+	for _, r := range runs {
+		c := r.Counts
+		if err := j.Encode(struct {
+			ID             int32      `json:"run_id"`
+			State          sink.State `json:"state"`
+			AsOf           string     `json:"as_of"`
+			Started        string     `json:"started"`
+			Finished       string     `json:"finished"`
+			Read           int64      `json:"read"`
+			Created        int64      `json:"created"`
+			Existing       int64      `json:"existing"`
+			Duplicate      int64      `json:"duplicate"`
+			Rejected       int64      `json:"rejected"`
+			ManifestSHA256 string     `json:"manifest_sha256"`
+			Fingerprint    string     `json:"fingerprint"`
+			Inputs         []string   `json:"inputs"`
+			Workspaces     []string   `json:"workspaces"`
+			Out            string     `json:"out"`
+		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected,
+			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tableOfRuns(runs []sink.Run) []column {
+	table := []column{
+		{title: "RUN", number: true}, {title: "STARTED"}, {title: "STATE"},
+		{title: "WORKSPACES", text: true}, {title: "INPUTS", text: true}, {title: "OUTPUT DIRECTORY", text: true, drop: 3},
+		{title: "READ", number: true}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 1},
+		{title: "DUPLICATE", number: true, drop: 2}, {title: "REJECTED", number: true},
+	}
+	for _, r := range runs {
+		c := r.Counts
+		for i, cell := range []string{
+			strconv.Itoa(int(r.ID)), minute(r.Started), string(r.State),
+			brief(r.Workspaces), brief(r.Inputs), r.Out,
+			thousands(c.Read), thousands(c.Created), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected),
+		} {
+			table[i].cells = append(table[i].cells, cell)
+		}
+	}
+	return table
+}
+
+// brief is the first of some names, and how many more there are. The last name of a long list
+// says how many it leaves out.
+func brief(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	more, rest := int64(len(names)-1), int64(0)
+	if _, err := fmt.Sscanf(names[more], "and %d more", &rest); err == nil {
+		more += rest - 1
+	}
+	return names[0] + " + " + thousands(more) + " more"
+}
+
+// minute writes a time for people, by their clock; blank if it is zero.
+func minute(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format("2006-01-02 15:04")
 }
 
 // stamp writes a time for CSV; blank if it is zero.
@@ -60,4 +160,101 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000000Z")
+}
+
+func abandonCommand(ui *ui) *cobra.Command {
+	var o storeOptions
+	var lock sink.LockOptions
+	var olderThan string
+	cmd := &cobra.Command{
+		Use:   "abandon RUN_ID… | --older-than TIME",
+		Short: "Give up unfinished runs",
+		Long: `A run that was killed stays unfinished until its command runs again. abandon
+gives it up: its links stay, no run warns of it, and its command starts anew.
+To delete its links, use bulk undo.`,
+		Example: `  bulk runs abandon 3 --db sqlite:links.db
+  bulk runs abandon --older-than 7d --db sqlite:links.db`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			old := cmd.Flags().Changed("older-than")
+			if old == (len(args) > 0) {
+				return usage(errors.New("give either RUN_IDs or --older-than; bulk runs lists the runs"))
+			}
+			var ids []int32
+			for _, arg := range args {
+				id, err := runID(arg)
+				if err != nil {
+					return err
+				}
+				ids = append(ids, id)
+			}
+			var age time.Duration
+			if old {
+				var err error
+				if age, err = parseAge(olderThan); err != nil {
+					return usage(fmt.Errorf("--older-than: %w", err))
+				}
+			}
+			return abandon(cmd.Context(), ui, &o, lock, ids, age)
+		},
+	}
+	cmd.Flags().StringVar(&olderThan, "older-than", "", "give up unfinished runs that started this `TIME` ago or before, such as 7d or 12h")
+	o.flags(cmd)
+	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail, instead of waiting, if another run is at work")
+	group(cmd.Flags(), "Store flags")
+	return cmd
+}
+
+// parseAge reads a number of days, such as 7d, or a duration of Go.
+func parseAge(text string) (time.Duration, error) {
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		age = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || age < 0 {
+		return 0, fmt.Errorf("%q is not a time such as 7d or 12h", text)
+	}
+	return age, nil
+}
+
+// runID reads the number of a run.
+func runID(arg string) (int32, error) {
+	id, err := strconv.ParseInt(arg, 10, 32)
+	if err != nil || id < 1 {
+		return 0, usage(fmt.Errorf("%q is not the number of a run; bulk runs lists them", arg))
+	}
+	return int32(id), nil
+}
+
+// abandon abandons the runs with these IDs; if there are none, the unfinished runs that are
+// older than age.
+func abandon(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, ids []int32, age time.Duration) (err error) {
+	store, err := o.open(ctx, ui.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if ids == nil {
+		runs, err := store.Runs(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			if r.State.Unfinished() && !r.Started.IsZero() && time.Since(r.Started) >= age {
+				ids = append(ids, r.ID)
+			}
+		}
+		if ids == nil {
+			ui.tell(slog.LevelInfo, "no unfinished run is that old", "no unfinished run is that old", "older_than", age)
+			return nil
+		}
+	}
+	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
+	runs, err := store.Abandon(ctx, ids, lock)
+	for _, r := range runs {
+		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d abandoned: its links stay, its command starts anew", r.ID), "run abandoned", "run", r.ID)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -64,7 +65,8 @@ func TestStoreOfTheEnvironment(t *testing.T) {
 // TestScripts runs the command as users do. Beside the usual commands, scripts
 // have "exits CODE COMMAND…", which runs a command that must end so, "interrupt
 // SIGNAL COMMAND…", which sends it that after a while, "killed COMMAND…", which sends
-// it SIGKILL when it has read its inputs, and "sql STATEMENT", which changes the
+// it SIGKILL when it has read its inputs, "halted COMMAND…" when it has stored its links,
+// and "sql STATEMENT", which changes the
 // store $DB behind its back.
 func TestScripts(t *testing.T) {
 	scripts(t, "testdata/script", func(env *testscript.Env) error {
@@ -89,6 +91,7 @@ func TestScriptsOfStores(t *testing.T) {
 		scripts(t, "testdata/store", func(env *testscript.Env) error {
 			env.Setenv("DB", "sqlite:"+filepath.Join(env.WorkDir, "links.db"))
 			env.Setenv("RUNS", "runs")
+			env.Setenv("AT", "_at")
 			return nil
 		})
 	})
@@ -97,6 +100,7 @@ func TestScriptsOfStores(t *testing.T) {
 		scripts(t, "testdata/store", func(env *testscript.Env) error {
 			env.Setenv("DB", postgresURL(server.Database(env.T().(testing.TB))))
 			env.Setenv("RUNS", "links_runs")
+			env.Setenv("AT", "")
 			return nil
 		})
 	})
@@ -116,6 +120,7 @@ func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"interrupt": interrupt,
 			"sql":       tamper,
 			"killed":    killed,
+			"halted":    halted,
 		},
 	})
 }
@@ -255,4 +260,32 @@ func killed(ts *testscript.TestScript, neg bool, args []string) {
 	if cmd.Wait(); !waits {
 		ts.Fatalf("the command did not wait: %s", said)
 	}
+}
+
+// halted runs a command on bulk.db, which hangs once its links are stored and its reports
+// written into the partial directory of --out, and then kills it.
+func halted(ts *testscript.TestScript, neg bool, args []string) {
+	db, err := sql.Open("sqlite", ts.MkAbs("bulk.db"))
+	ts.Check(err)
+	defer db.Close()
+	_, err = db.Exec(`CREATE TRIGGER halt BEFORE UPDATE ON runs BEGIN
+		SELECT count(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n); END`)
+	ts.Check(err)
+	path, err := exec.LookPath(args[0])
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir, cmd.SysProcAttr = ts.MkAbs("."), mortal()
+	ts.Check(cmd.Start())
+	manifest := ts.MkAbs("." + args[slices.Index(args, "--out")+1] + ".partial/files/manifest.json")
+	there := func() bool { _, err := os.Stat(manifest); return err == nil }
+	for late := time.Now().Add(time.Minute); !there() && time.Now().Before(late); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	hangs := there()
+	cmd.Process.Kill()
+	if cmd.Wait(); !hangs {
+		ts.Fatalf("the command has not come to its end")
+	}
+	_, err = db.Exec("DROP TRIGGER halt")
+	ts.Check(err)
 }

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,8 +16,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -60,8 +55,9 @@ func newUI(stdout, stderr io.Writer) *ui {
 	return u
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// isTerminal reports whether a reader or writer is a terminal.
+func isTerminal(rw any) bool {
+	file, ok := rw.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
@@ -236,50 +232,6 @@ func (u *ui) begin(o *runOptions) {
 	if u.lines {
 		u.log.Info("run begins", "version", toolVersion(), "inputs", o.Inputs, "store", o.store.name(),
 			"workspace", o.Workspace, "workspace_column", o.Source.WorkspaceColumn, "out", o.Out)
-	}
-}
-
-// summary reports how a run went that ended with err.
-func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
-	if r.ManifestSHA256 == "" {
-		return
-	}
-	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
-	created, stored := "created", !o.DryRun && !refused
-	if !stored {
-		created = "would be created"
-	}
-	stored = stored || refused && tooMany.Stored > 0
-	run := ""
-	switch {
-	case r.Resumed && r.RunID != 0:
-		run = fmt.Sprintf("run %d, resumed: ", r.RunID)
-	case r.RunID != 0:
-		run = fmt.Sprintf("run %d: ", r.RunID)
-	}
-	c := r.Counts
-	say := fmt.Sprintf("%s%s: %s %s, %s existing, %s duplicate, %s rejected", run, count(c.Read, "row"), thousands(c.Created), created,
-		thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected))
-	switch {
-	case o.DryRun:
-		say += "\nthis was a dry run: no links were stored"
-	case !stored:
-		say += "\nno links were stored"
-	}
-	say += fmt.Sprintf("\nwrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256)
-	u.tell(slog.LevelInfo, say, "run finished", "out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
-		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
-		"manifest_sha256", r.ManifestSHA256)
-	rejects := filepath.Join(r.Out, manifest.RejectsName)
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		n := r.Reasons[reason]
-		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n, "file", rejects)
-	}
-	if c.Rejected > 0 && !u.lines {
-		u.print(fmt.Sprintf("bulk: rejected rows are in %s: copy that file, correct the copy, run the copy", rejects))
-	}
-	if c.Read == 0 {
-		u.log.Warn("the inputs have no rows")
 	}
 }
 

@@ -84,16 +84,16 @@ func TestSummary(t *testing.T) {
 		err     error
 		want    string
 	}{
-		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
-		{3, true, 4000, false, nil, "bulk: run 3, resumed: 4,000 rows: 2 created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
-		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: this was a dry run: no links were stored\nbulk: wrote out, "},
-		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: no links were stored\nbulk: wrote out, "},
-		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected\nbulk: wrote out, "},
+		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
+		{3, true, 4000, false, nil, "bulk: run 3, resumed: 4,000 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
+		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: this was a dry run: no links were stored\nbulk: wrote out, "},
+		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: no links were stored\nbulk: wrote out, "},
+		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
 	} {
 		var said strings.Builder
 		u := newUI(nil, &said)
-		u.lines = false
-		u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry}}, &pipeline.Result{
+		u.lines, u.began = false, time.Now()
+		u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry, BaseURL: "https://sho.rt"}}, &pipeline.Result{
 			RunID: c.run, Resumed: c.resumed, Counts: sink.Counts{Read: c.read, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
 		}, c.err)
 		if !strings.HasPrefix(said.String(), c.want) {

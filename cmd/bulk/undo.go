@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/signal"
 	"strconv"
@@ -16,9 +18,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// undoOptions are the flags of undo.
+type undoOptions struct {
+	store       storeOptions
+	lock        sink.LockOptions
+	yes, dryRun bool
+}
+
 func undoCommand(ui *ui) *cobra.Command {
-	var o storeOptions
-	var lock sink.LockOptions
+	var o undoOptions
 	cmd := &cobra.Command{
 		Use:   "undo RUN_ID",
 		Short: "Delete the links that a run created",
@@ -34,36 +42,56 @@ Later runs may have used links of this run, and their mappings then list links
 that no longer exist. A warning says which runs these may be. Run their inputs
 again to recreate the links.
 
+On a terminal, undo shows the run and asks first. Elsewhere it does not ask.
 If undo is interrupted, run it again.`,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.ExactArgs(1), "give one RUN_ID; bulk runs lists them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 32)
-			if err != nil || id < 1 {
-				return usage(fmt.Errorf("%q is not the number of a run; bulk runs lists them", args[0]))
+			id, err := runID(args[0])
+			if err != nil {
+				return err
 			}
-			return undo(cmd.Context(), ui, &o, lock, int32(id))
+			return undo(cmd.Context(), ui, &o, id, cmd.InOrStdin())
 		},
 	}
-	o.flags(cmd)
-	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail, instead of waiting, if another run is at work")
-	group(cmd.Flags(), "Store flags")
+	f := cmd.Flags()
+	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	o.store.flags(cmd)
+	f.BoolVar(&o.lock.NoWait, "no-wait", false, "fail, instead of waiting, if another run is at work")
+	group(f, "Store flags")
 	return cmd
 }
 
-func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, id int32) (err error) {
-	store, err := o.open(ctx, ui.log)
+func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader) (err error) {
+	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
+	if asks := !o.yes && isTerminal(stdin) && isTerminal(ui.stderr); asks || o.dryRun {
+		preview, err := previewUndo(ctx, ui, store, id)
+		if err != nil || o.dryRun {
+			return err
+		}
+		if preview.Was != sink.Undone || preview.Deleted > 0 {
+			yes, err := ui.ask(ctx, stdin, fmt.Sprintf("Delete %s of run %d?", count(preview.Deleted, "link"), id))
+			if err != nil {
+				return err
+			}
+			if !yes {
+				ui.tell(slog.LevelInfo, "nothing was deleted", "nothing was deleted", "run", id)
+				return nil
+			}
+		}
+	}
+	o.lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
 	signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
 	w := csv.NewWriter(ui.stdout)
 	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
-	done, err := store.Undo(ctx, id, lock, func(k sink.Kept) error {
+	done, err := store.Undo(ctx, id, o.lock, func(k sink.Kept) error {
 		header()
 		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // an error is reported below: the links are deleted already
 		return nil
@@ -76,6 +104,9 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	err = errors.Join(err, w.Error())
 	counts := fmt.Sprintf("%s deleted, %s kept", count(done.Deleted, "link"), thousands(done.Kept))
 	switch {
+	case undone && done.Was == sink.Undone && done.Deleted == 0:
+		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d was undone before; nothing was left to delete, %s kept", id, count(done.Kept, "link")),
+			"the run was undone before; nothing was left to delete", "run", id, "kept", done.Kept)
 	case undone: // even if its output was lost
 		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d undone: %s", id, counts), "run undone", "run", id, "deleted", done.Deleted, "kept", done.Kept)
 		if done.Deleted > 0 {
@@ -87,17 +118,72 @@ func undo(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, i
 	return err
 }
 
-// warnOfLater warns of runs that may have used links of an undone run.
-func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) error {
+// previewUndo shows a run and what an undo would do.
+func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.Undoing, error) {
+	preview, err := store.PreviewUndo(ctx, id)
+	if err != nil {
+		return preview, err
+	}
 	runs, err := store.Runs(ctx)
-	var later []string
-	existing := int64(0)
+	if err != nil {
+		return preview, err
+	}
+	r := preview.Run
+	say := fmt.Sprintf("run %d is %s; it started at %s", id, r.State, minute(r.Started))
+	for _, fact := range [][2]string{{"workspaces", brief(r.Workspaces)}, {"inputs", brief(r.Inputs)}, {"output directory", r.Out}} {
+		if fact[1] != "" {
+			say += "\n" + fact[0] + ": " + fact[1]
+		}
+	}
+	say += "\nlinks to delete: " + thousands(preview.Deleted)
+	if preview.Kept > 0 {
+		say += fmt.Sprintf("; %s would stay: somebody changed them, or something refers to them", count(preview.Kept, "link"))
+	}
+	later, existing := laterRuns(runs, id)
+	if len(later) > 0 {
+		say += fmt.Sprintf("\nlater runs that used %s, perhaps of these: %s", count(existing, "existing link"), strings.Join(later, ", "))
+	}
+	ui.tell(slog.LevelInfo, say, "undo would delete links", "run", id, "state", r.State, "started", r.Started, "workspaces", jsonList(r.Workspaces),
+		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing)
+	return preview, nil
+}
+
+// ask asks a question on the terminal. Only y and yes are a yes.
+func (u *ui) ask(ctx context.Context, stdin io.Reader, question string) (bool, error) {
+	fmt.Fprintf(u.stderr, "%s [y/N] ", question)
+	answer := make(chan string, 1)
+	go func() {
+		line, err := bufio.NewReader(stdin).ReadString('\n')
+		if err != nil { // such as ^D: the cursor is still behind the question
+			fmt.Fprintln(u.stderr)
+		}
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		return a == "y" || a == "yes", nil
+	case <-ctx.Done():
+		fmt.Fprintln(u.stderr)
+		return false, context.Cause(ctx)
+	}
+}
+
+// laterRuns are the numbers of later runs that may have used links of a run, and how many
+// existing links they used together.
+func laterRuns(runs []sink.Run, id int32) (later []string, existing int64) {
 	for _, r := range runs {
-		if r.ID > undone && (r.State == sink.Loaded || r.State == sink.Finished) && r.Counts.Existing > 0 {
+		if r.ID > id && (r.State == sink.Loaded || r.State == sink.Finished) && r.Counts.Existing > 0 {
 			later = append(later, strconv.Itoa(int(r.ID)))
 			existing += r.Counts.Existing
 		}
 	}
+	return later, existing
+}
+
+// warnOfLater warns of runs that may have used links of an undone run.
+func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) error {
+	runs, err := store.Runs(ctx)
+	later, existing := laterRuns(runs, undone)
 	if len(later) > 0 {
 		noun, its := "run", "its"
 		if len(later) > 1 {

@@ -11,9 +11,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -50,7 +53,10 @@ First a summary line is printed (in CSV, below the header), then one line per
 problem. Two kinds of lines are no problems:
   unexplained    the link has its second or a later code, and we cannot see
                  which link had the earlier one
-  file_unlisted  DIR has a file that the manifest does not list`,
+  file_unlisted  DIR has a file that the manifest does not list
+
+The verdict, OK or FAILED, comes last, on stderr. It also says what was not
+compared. (With --json, the summary has it as well.)`,
 		Example: `  bulk verify links.bulk
   bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,
 		Args: usageArgs(cobra.MinimumNArgs(1), "give DIR, the output directory of a run"),
@@ -99,14 +105,12 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 		}
 		defer func() { err = errors.Join(err, o.Store.Close()) }()
 	}
-	against := "files"
-	switch {
-	case len(o.Inputs) > 0 && withStore:
-		against = "files, inputs and store"
-	case len(o.Inputs) > 0:
-		against = "files and inputs"
-	case withStore:
-		against = "files and store"
+	against := []string{"files"}
+	if len(o.Inputs) > 0 {
+		against = append(against, "inputs")
+	}
+	if withStore {
+		against = append(against, "store")
 	}
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := verify.Run(ctx, o.Config)
@@ -117,9 +121,10 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 	if err != nil {
 		return err
 	}
-	if err := printVerified(ui.stdout, v, against, o.json); err != nil {
+	if err := printVerified(ui.stdout, v, enumerate(against), o.json); err != nil {
 		return err
 	}
+	o.tellVerdict(ui, v)
 	if v.Failed() > 0 {
 		return errDiffers
 	}
@@ -147,7 +152,9 @@ func (o *verifyOptions) resolve() (err error) {
 
 // verifySummary is the first line.
 type verifySummary struct {
-	Kind           string                `json:"kind"` // "summary"
+	Kind           string                `json:"kind"`    // "summary"
+	Verdict        string                `json:"verdict"` // "OK" or "FAILED"
+	NotCompared    []verify.Part         `json:"not_compared"`
 	ManifestSHA256 string                `json:"manifest_sha256"`
 	Rows           int64                 `json:"rows"`
 	Rejects        int64                 `json:"rejects"`
@@ -160,9 +167,107 @@ type verifySummary struct {
 	Kinds          map[verify.Kind]int64 `json:"kinds,omitempty"`
 }
 
+// verdict is the result in one word.
+func verdict(v *verify.Result) string {
+	if v.Failed() > 0 {
+		return "FAILED"
+	}
+	return "OK"
+}
+
+// tellVerdict says on stderr how the check ended, and what was not compared.
+func (o *verifyOptions) tellVerdict(ui *ui, v *verify.Result) {
+	var kinds, parts, gaps []string
+	for _, kind := range slices.Sorted(maps.Keys(v.Kinds)) {
+		kinds = append(kinds, fmt.Sprintf("%s %s", kind, thousands(v.Kinds[kind])))
+	}
+	for _, part := range v.NotCompared {
+		parts, gaps = append(parts, string(part)), append(gaps, o.gap(part))
+	}
+	level, message := slog.LevelInfo, "the run agrees with what it was compared with"
+	say := fmt.Sprintf("%s: %s agree with %s", verdict(v), rowsOf(v), enumerate(o.compared(v)))
+	if v.Failed() > 0 {
+		level, message = slog.LevelError, "the run has problems"
+		say = fmt.Sprintf("%s: %s (%s)", verdict(v), count(v.Failed(), "problem"), strings.Join(kinds, ", "))
+	}
+	lines := int64(len(v.Unexplained)) + v.MoreUnexplained
+	if lines > 0 {
+		say += fmt.Sprintf("\nno problems, but worth a look: %s (%s, %s)", count(lines, "line"), verify.Unexplained, verify.FileUnlisted)
+	}
+	if len(gaps) > 0 {
+		say += "\nnot compared: " + strings.Join(gaps, ", ")
+	}
+	if v.Undone {
+		say += "\nthe run was undone"
+	}
+	ui.tell(level, say, message, "verdict", verdict(v), "rows", v.Rows, "rejects", v.Rejects, "inputs", v.Inputs, "problems", v.Failed(),
+		"kinds", strings.Join(kinds, ", "), "no_problems", lines, "not_compared", strings.Join(parts, ", "), "undone", v.Undone)
+}
+
+// rowsOf counts for people the rows of the reports.
+func rowsOf(v *verify.Result) string {
+	if v.Rejects == 0 {
+		return count(v.Rows, "row")
+	}
+	return count(v.Rows, "row") + " and " + count(v.Rejects, "reject")
+}
+
+// compared lists for people what the rows were compared with.
+func (o *verifyOptions) compared(v *verify.Result) []string {
+	list := []string{"the files"}
+	if v.Inputs > 0 {
+		list = append(list, count(int64(v.Inputs), "input"))
+	}
+	if o.Store != nil {
+		list = append(list, "the store")
+	}
+	if o.ManifestSHA256 != "" {
+		list = append(list, "the manifest's SHA-256")
+	}
+	return list
+}
+
+// enumerate joins words for people: a, b and c.
+func enumerate(list []string) string {
+	last := len(list) - 1
+	if last == 0 {
+		return list[0]
+	}
+	return strings.Join(list[:last], ", ") + " and " + list[last]
+}
+
+// gap says to people what was not compared, and why, or which flag compares it.
+func (o *verifyOptions) gap(part verify.Part) string {
+	switch part {
+	case verify.Files:
+		return "all but the manifest, which no run wrote like this"
+	case verify.Links:
+		return "the links (the run had too many rejects and has no mapping)"
+	case verify.Details:
+		return "the details of rejects (another version of bulk wrote them)"
+	case verify.Inputs:
+		if len(o.Inputs) > 0 {
+			return "all rows of the inputs (see the problems)"
+		}
+		return "the inputs (give them with --inputs)"
+	case verify.BeyondLimit:
+		return "records of the inputs after those that --limit let the run read"
+	case verify.Store:
+		if o.Store != nil {
+			return "the store (see the problems)"
+		}
+		return "the store (--db)"
+	case verify.LinksInStore:
+		return "the links in the store (this was a dry run)"
+	case verify.ManifestDigest:
+		return "the manifest's SHA-256 (--manifest-sha256)"
+	}
+	return string(part)
+}
+
 func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) error {
 	b := bufio.NewWriter(w)
-	s := verifySummary{"summary", v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
+	s := verifySummary{"summary", verdict(v), append([]verify.Part{}, v.NotCompared...), v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
 	list := slices.Concat(v.Findings, v.Unexplained)
 	if asJSON {
 		j := newJSON(b)
@@ -174,14 +279,14 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
-	verdict, problems := "OK", "no problems"
+	problems := "no problems"
 	if s.Findings > 0 {
-		verdict, problems = "FAILED", count(s.Findings, "problem")
+		problems = count(s.Findings, "problem")
 	}
 	if s.Unlisted > 0 {
 		problems += fmt.Sprintf(" (%s not listed)", thousands(s.Unlisted))
 	}
-	summary := fmt.Sprintf("%s: %s and %s checked against %s; %s; manifest sha256 %s", verdict, count(s.Rows, "row"), count(s.Rejects, "reject"), against, problems, s.ManifestSHA256)
+	summary := fmt.Sprintf("%s: %s and %s checked against %s; %s; manifest sha256 %s", s.Verdict, count(s.Rows, "row"), count(s.Rejects, "reject"), against, problems, s.ManifestSHA256)
 	switch {
 	case s.NoMapping:
 		summary += "; the run had too many rejects and has no mapping"

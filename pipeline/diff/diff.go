@@ -6,10 +6,13 @@ package diff
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -38,13 +41,24 @@ type Change string
 
 // The kinds of differences.
 const (
-	Added           Change = "added"    // only B has the link
-	Removed         Change = "removed"  // only A has the link
-	Remapped        Change = "remapped" // the same workspace and URL, another code
-	Moved           Change = "moved"    // the same workspace and code, another URL
-	OutcomeChanged  Change = "outcome"  // of a row, if both runs had the same inputs, otherwise of a link
-	RejectChanged   Change = "reject"   // a row rejected for another reason, or on one side only
-	ManifestChanged Change = "manifest" // an option, the profile or the scheme; or only one run has a mapping
+	Added           Change = "added"        // only B has the link
+	Removed         Change = "removed"      // only A has the link
+	Remapped        Change = "remapped"     // the same workspace and URL, another code
+	Moved           Change = "moved"        // the same workspace and code, another URL
+	RowAdded        Change = "row_added"    // B has more rows of a link of both; only if the inputs differ
+	RowRemoved      Change = "row_removed"  // A has more rows of a link of both; only if the inputs differ
+	RowRemapped     Change = "row_remapped" // the row has another link; only if both runs had the same inputs
+	OutcomeChanged  Change = "outcome"      // of a row, if both runs had the same inputs, otherwise of a link
+	RejectChanged   Change = "reject"       // a row rejected for another reason, or on one side only
+	ManifestChanged Change = "manifest"     // an option, the profile or the scheme; or only one run has a mapping
+	FileChanged     Change = "file"         // a report does not have the SHA-256 that its manifest says
+)
+
+// Changed and Unchanged stand in a FileChanged for what happened to the file of a side since
+// its run.
+const (
+	Changed   = "changed"
+	Unchanged = "unchanged"
 )
 
 // Accepted stands in a RejectChanged for the side that did not reject the row, if both runs
@@ -65,14 +79,14 @@ type Difference struct {
 }
 
 // Runs calls emit with each difference between two runs or mappings, from one goroutine:
-// first those of the manifests, then of the links, then moved codes, then rejects. Emit may
-// keep what it is given. Its error ends the comparison and is returned. The rows of the files
+// first those of the files and of the manifests, then of the links, then moved codes and
+// remapped rows, then rejects. Emit may keep what it is given. Its error ends the comparison and is returned. The rows of the files
 // may be in any order; mappings that differ are mostly read twice. Runs compares
 //
 //   - links, once for each workspace and canonical URL, by the code of the row that is
 //     created, or else existing; the salt follows from the code;
 //   - rows, by source and record, if both are runs whose inputs have the same digests, one
-//     by one, whatever their names;
+//     by one, whatever their names; otherwise the number of rows of each link;
 //   - rejects, if both are runs: by source and record if the inputs are the same, and
 //     otherwise by the content of their cells.
 //
@@ -80,13 +94,14 @@ type Difference struct {
 // and the missing mapping is a difference of the manifests.
 //
 // Runs does not compare how a mapping is written (format, short_url, cells made safe for
-// spreadsheets), how URLs were spelled (original_url), and the columns that were copied. Files
-// whose digests agree in both manifests must be there, but are not read: package verify
-// checks that files are what their manifest says.
+// spreadsheets), how URLs were spelled (original_url), and the columns that were copied. But
+// every file of a run must have the digest that its manifest says. Mappings whose digests
+// agree are not read row by row. Package verify checks that a manifest is right.
 //
 // Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a directory without a
 // manifest), source.UsageError (not a regular file), readback.DamageError and readback.CellError
-// (a file that is not as a run writes it), and the cause that ended ctx.
+// (a file that is not as a run writes it; with ErrChanged, if a FileChanged has told why), and
+// the cause that ended ctx.
 func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -104,6 +119,23 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 			side.excelSafe = d.sides[1-i].excelSafe
 		}
 	}
+	if err := d.digests(ctx); err != nil {
+		return err
+	}
+	err = d.compare(ctx)
+	damage, cell := errors.As(err, new(*readback.DamageError)), errors.As(err, new(*readback.CellError))
+	if (damage || cell) && (a.isChanged() || b.isChanged()) {
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// ErrChanged is the error if a file that was changed after its run cannot be read.
+var ErrChanged = errors.New("a changed file cannot be read, and the rest was not compared")
+
+// compare compares manifests, mappings and rejects.
+func (d *differ) compare(ctx context.Context) error {
+	a, b := d.sides[0], d.sides[1]
 	if err := d.manifests(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,7 +118,7 @@ func TestDiffPlanted(t *testing.T) {
 	a.writeMapping(t, filepath.Join(dir, "a"), report.Arrow, false, 1)
 	b.writeMapping(t, filepath.Join(dir, "b"), report.Parquet, false, 2)
 	want := expected(a, b, false)
-	if len(want) != 8 {
+	if len(want) != 9 {
 		t.Fatalf("planted %d", len(want))
 	}
 	for _, spillAt := range []int64{0, 1 << 20} {
@@ -159,38 +160,56 @@ func TestDiffRejectsByContent(t *testing.T) {
 	}
 }
 
-// Where the digests agree, no file but the manifests is read, though all must be
-// there.
+// Where the digests agree, mappings and rejects are not read row by row, though each file must
+// be there and have its digest. A file that was changed is named, with its side, and is read.
 func TestDiffDigests(t *testing.T) {
 	dir := t.TempDir()
-	manifest := func(name, mapping string) string {
+	write := func(name, mapping, content string) string {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(path, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		text := fmt.Sprintf(`{"profile":"p","files":[%s,{"name":"rejects.csv","sha256":"r"}]}`, mapping)
-		for name, text := range map[string]string{manifest.Name: text, "mapping.csv": "none", "mapping.arrow": "none", "rejects.csv": ""} {
+		sum := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+		text := fmt.Sprintf(`{"profile":"p","files":[{"name":%q,"sha256":%q,"row_digest":"d"},{"name":"collisions.csv","sha256":%q},{"name":"rejects.csv","sha256":%[3]q}]}`,
+			mapping, sum(mapping), sum(""))
+		for name, text := range map[string]string{manifest.Name: text, mapping: content, "collisions.csv": "", "rejects.csv": ""} {
 			if err := os.WriteFile(filepath.Join(path, name), []byte(text), 0o666); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return path
 	}
-	a := manifest("a", `{"name":"mapping.csv","sha256":"1","row_digest":"d"}`)
-	for _, same := range []string{`{"name":"mapping.csv","sha256":"1"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"d"}`} {
-		if got := differences(t, Config{A: a, B: manifest("b", same)}); got != nil {
+	a := write("a", "mapping.csv", "mapping.csv")
+	for _, same := range []string{"mapping.csv", "mapping.arrow"} {
+		if got := differences(t, Config{A: a, B: write(same, same, same)}); got != nil {
 			t.Errorf("%s: %s", same, got)
 		}
 	}
-	for _, other := range []string{`{"name":"mapping.csv","sha256":"2"}`, `{"name":"mapping.arrow","sha256":"2","row_digest":"e"}`} {
-		err := Runs(context.Background(), Config{A: a, B: manifest("b", other)}, nil)
+	for _, c := range []struct {
+		mapping string
+		want    Difference
+	}{
+		{"mapping.csv", Difference{Change: FileChanged, Field: "mapping.csv", A: Unchanged, B: Changed}},
+		{"mapping.parquet", Difference{Change: FileChanged, Field: "mapping.parquet", B: Changed}},
+	} {
+		var got []Difference
+		err := Runs(t.Context(), Config{A: a, B: write("other "+c.mapping, c.mapping, "changed")}, func(d *Difference) error {
+			got = append(got, *d)
+			return nil
+		})
 		var damage *readback.DamageError
-		if !errors.As(err, &damage) {
-			t.Errorf("%s: %v", other, err)
+		if !slices.Equal(got, []Difference{c.want}) || !errors.As(err, &damage) || !errors.Is(err, ErrChanged) {
+			t.Errorf("%s: %+v, %v", c.mapping, got, err)
 		}
 	}
-	for _, lost := range []string{"mapping.csv", "rejects.csv"} {
-		b := manifest("b", `{"name":"mapping.csv","sha256":"1"}`)
+	b := write("b", "mapping.csv", "mapping.csv")
+	os.WriteFile(filepath.Join(b, "collisions.csv"), []byte("more"), 0o666)
+	want := fmt.Sprintf("%+v", Difference{Change: FileChanged, Field: "collisions.csv", A: Changed, B: Unchanged})
+	if got := differences(t, Config{A: b, B: a}); !slices.Equal(got, []string{want}) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, lost := range []string{"mapping.csv", "collisions.csv", "rejects.csv"} {
+		b := write("b", "mapping.csv", "mapping.csv")
 		os.Remove(filepath.Join(b, lost))
 		if err := Runs(context.Background(), Config{A: a, B: b}, nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), lost) {
 			t.Errorf("without %s: %v", lost, err)

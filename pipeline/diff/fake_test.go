@@ -87,10 +87,20 @@ func (f *fake) writeRun(t testing.TB, dir string, format report.Format, excelSaf
 	}
 	if err := manifest.Write(file, &manifest.Manifest{
 		Profile: f.profile, Counts: counts, Inputs: f.inputs, Options: manifest.Options{"excel_safe": excelSafe, "report_format": string(format)},
-		Files: []manifest.FileSum{{Name: name}, {Name: "rejects.csv"}},
+		Files: []manifest.FileSum{sumOf(t, dir, name), sumOf(t, dir, "rejects.csv")},
 	}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sumOf returns what a manifest says of a file; the mapping may have another digest with the
+// same rows.
+func sumOf(t testing.TB, dir, name string) manifest.FileSum {
+	sum, err := manifest.FileSHA256(t.Context(), filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest.FileSum{Name: name, SHA256: sum}
 }
 
 // drawMapping makes up a mapping in which codes of a workspace are distinct. The
@@ -130,10 +140,11 @@ type table struct {
 	link, outcome map[[2]string]string // code and outcome, by workspace and URL
 	slot          map[[2]string]string // URL, by workspace and code
 	row           map[int64]report.Row
+	rows          map[[2]string]int // number of them, by workspace and URL
 }
 
 func tableOf(f *fake) table {
-	t := table{map[[2]string]string{}, map[[2]string]string{}, map[[2]string]string{}, map[int64]report.Row{}}
+	t := table{map[[2]string]string{}, map[[2]string]string{}, map[[2]string]string{}, map[int64]report.Row{}, map[[2]string]int{}}
 	for _, r := range f.rows {
 		w := string(r.Workspace)
 		t.link[[2]string{w, string(r.Canonical)}] = string(r.Code)
@@ -142,6 +153,7 @@ func tableOf(f *fake) table {
 			t.outcome[[2]string{w, string(r.Canonical)}] = r.Outcome.String()
 		}
 		t.row[r.Row] = r
+		t.rows[[2]string{w, string(r.Canonical)}]++
 	}
 	return t
 }
@@ -153,6 +165,13 @@ func expected(a, b *fake, same bool) (want []string) {
 	all := maps.Clone(x.link)
 	maps.Copy(all, y.link)
 	for k := range all {
+		if n, m := x.rows[k], y.rows[k]; !same && n > 0 && m > 0 && n != m {
+			change := RowAdded
+			if m < n {
+				change = RowRemoved
+			}
+			add(Difference{change, manifest.Text(k[0]), manifest.Text(k[1]), manifest.Text(y.link[k]), "", 0, "rows", manifest.Text(fmt.Sprint(n)), manifest.Text(fmt.Sprint(m))})
+		}
 		d := Difference{Workspace: manifest.Text(k[0]), Canonical: manifest.Text(k[1]), Field: "short_code", A: manifest.Text(x.link[k]), B: manifest.Text(y.link[k])}
 		switch {
 		case d.A == "":
@@ -174,7 +193,19 @@ func expected(a, b *fake, same bool) (want []string) {
 		}
 	}
 	for n, r := range x.row {
-		if o, ok := y.row[n]; same && ok && string(o.Workspace) == string(r.Workspace) && string(o.Canonical) == string(r.Canonical) && o.Outcome != r.Outcome {
+		o, ok := y.row[n]
+		if !same || !ok {
+			continue
+		}
+		d := Difference{Change: RowRemapped, Workspace: manifest.Text(o.Workspace), Canonical: manifest.Text(o.Canonical), Source: manifest.Text(r.Source), Row: n}
+		if string(o.Canonical) != string(r.Canonical) {
+			d.Field, d.A, d.B = "canonical_url", manifest.Text(r.Canonical), manifest.Text(o.Canonical)
+			add(d)
+		} else if string(o.Workspace) != string(r.Workspace) {
+			d.Field, d.A, d.B = "workspace_id", manifest.Text(r.Workspace), manifest.Text(o.Workspace)
+			add(d)
+		}
+		if string(o.Workspace) == string(r.Workspace) && string(o.Canonical) == string(r.Canonical) && o.Outcome != r.Outcome {
 			add(Difference{OutcomeChanged, manifest.Text(r.Workspace), manifest.Text(r.Canonical), manifest.Text(o.Code), manifest.Text(r.Source), n,
 				"outcome", manifest.Text(r.Outcome.String()), manifest.Text(o.Outcome.String())})
 		}

@@ -3,15 +3,16 @@ package diff
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/zeebo/xxh3"
 )
@@ -28,8 +29,9 @@ const (
 	tailSize  = placeSize + 2 // before the code
 )
 
-// mappings compares the mappings: rows and links, then codes that moved. If a code moved, the
-// links of both its URLs differ. So only codes of links that differ are looked at.
+// mappings compares the mappings: rows and links, then codes that moved, then rows that have
+// another link. If a code moved, the links of both its URLs differ. So only codes of links
+// that differ are looked at; and only rows that have no counterpart at their link.
 //
 // Each link falls into a cell by a hash. A adds to the cell and B subtracts, so that the cell
 // is 0 if their rows agree, with a chance of 2^-64 to be wrong. A first reading finds the
@@ -44,8 +46,8 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	rows, codes := d.newSorter(6), d.newSorter(2)
-	defer func() { err = errors.Join(err, rows.Close(), codes.Close()) }()
+	rows, codes, places := d.newSorter(5), d.newSorter(2), d.newSorter(1)
+	defer func() { err = errors.Join(err, rows.Close(), codes.Close(), places.Close()) }()
 	var tables [2]*sources
 	if err := d.both(ctx, rows, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
 		tables[side], err = d.readMapping(ctx, side, func(key uint64, source uint32, r *report.Row) {
@@ -57,15 +59,19 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter()}
+	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter(), places: places.NewWriter()}
 	if err := d.inGroups(ctx, rows, 2, l.row, l.finish); err != nil {
 		return err
 	}
-	if err := codes.Finish(ctx); err != nil {
+	if err := errors.Join(codes.Finish(ctx), places.Finish(ctx)); err != nil {
 		return err
 	}
 	m := &moves{differ: d}
-	return d.inGroups(ctx, codes, 2, m.code, m.finish)
+	if err := d.inGroups(ctx, codes, 2, m.code, m.finish); err != nil {
+		return err
+	}
+	r := &remaps{differ: d, sources: tables[0]}
+	return d.inGroups(ctx, places, 1, r.row, r.finish)
 }
 
 const cellBits = 20 // bits of their number
@@ -145,34 +151,45 @@ type linkDiff struct {
 	*differ
 	sources *sources        // of A
 	codes   *extsort.Writer // of links that differ
+	places  *extsort.Writer // of rows that only one side has with the link
 
 	held [2]struct { // of the link in hand
-		known   bool
+		rows    int
 		outcome outcome.Outcome // the least of its rows
 		code    []byte
 	}
-	place    [placeSize]byte // of the last row of A
-	outcome  outcome.Outcome // of that row
-	rowKnown bool
+	place   [placeSize]byte // of the last row of A
+	outcome outcome.Outcome // of that row
+	alone   bool            // it has met no row of B
 }
 
 // row takes the next row of a link, as records begin with it.
 func (l *linkDiff) row(link, rest []byte) error {
 	side, outcome, code := rest[placeSize], outcome.Outcome(rest[placeSize+1]), rest[tailSize:]
-	if h := &l.held[side]; !h.known || outcome < h.outcome {
-		h.known, h.outcome, h.code = true, outcome, append(h.code[:0], code...)
+	h := &l.held[side]
+	if h.rows == 0 || outcome < h.outcome {
+		h.outcome, h.code = outcome, append(h.code[:0], code...)
 	}
+	h.rows++
 	if !l.sameInputs {
 		return nil
 	}
-	if side == 0 {
-		l.place, l.outcome, l.rowKnown = [placeSize]byte(rest), outcome, true
-		return nil
+	place := [placeSize]byte(rest)
+	met := side == 1 && l.alone && l.place == place
+	if l.alone && !met {
+		filePlace(l.places, 0, l.place, link)
 	}
-	if l.rowKnown && l.place == [placeSize]byte(rest) && l.outcome != outcome {
+	l.alone = false
+	switch {
+	case side == 0:
+		l.place, l.outcome, l.alone = place, outcome, true
+	case !met:
+		filePlace(l.places, 1, place, link)
+	case l.outcome != outcome:
 		d := difference(link, OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
 		d.Code = manifest.Text(code)
-		d.Source, d.Row = manifest.Text(l.sources.names[binary.BigEndian.Uint32(rest)]), int64(binary.BigEndian.Uint64(rest[4:]))
+		source, row := cutPlace(rest)
+		d.Source, d.Row = manifest.Text(l.sources.names[source]), row
 		return l.emit(d)
 	}
 	return nil
@@ -180,12 +197,17 @@ func (l *linkDiff) row(link, rest []byte) error {
 
 // finish compares the link in hand.
 func (l *linkDiff) finish(link []byte) error {
+	if l.alone {
+		filePlace(l.places, 0, l.place, link)
+	}
 	a, b := &l.held[0], &l.held[1]
+	inA, inB := a.rows, b.rows
+	l.alone, a.rows, b.rows = false, 0, 0
 	var d *Difference
 	switch {
-	case !a.known:
+	case inA == 0:
 		d = difference(link, Added, "short_code", "", string(b.code))
-	case !b.known:
+	case inB == 0:
 		d = difference(link, Removed, "short_code", string(a.code), "")
 	case !bytes.Equal(a.code, b.code):
 		d = difference(link, Remapped, "short_code", string(a.code), string(b.code))
@@ -194,15 +216,23 @@ func (l *linkDiff) finish(link []byte) error {
 		d.Code = manifest.Text(b.code)
 	}
 	if d != nil && d.Change != OutcomeChanged {
-		for side := range l.held {
-			if h := &l.held[side]; h.known {
-				fileCode(l.codes, side, d, h.code)
+		for side, rows := range []int{inA, inB} {
+			if rows > 0 {
+				fileCode(l.codes, side, d, l.held[side].code)
 			}
 		}
 	}
-	l.held[0].known, l.held[1].known, l.rowKnown = false, false, false
-	if d == nil {
+	if d != nil {
+		if err := l.emit(d); err != nil {
+			return err
+		}
+	}
+	if l.sameInputs || inA == 0 || inB == 0 || inA == inB {
 		return nil
+	}
+	d = difference(link, RowAdded, "rows", strconv.Itoa(inA), strconv.Itoa(inB))
+	if d.Code = manifest.Text(b.code); inB < inA {
+		d.Change = RowRemoved
 	}
 	return l.emit(d)
 }
@@ -250,4 +280,46 @@ func (m *moves) finish(slot []byte) error {
 	workspace, _ := extsort.CutCell(rest)
 	return m.emit(&Difference{Change: Moved, Workspace: manifest.Text(workspace), Code: manifest.Text(code),
 		Field: "canonical_url", A: manifest.Text(a), B: manifest.Text(b)})
+}
+
+// filePlace files a row that only one side has with its link:
+//
+//	place length uvarint, place | side, 1 byte | canonical and workspace, as they begin a row
+func filePlace(w *extsort.Writer, side int, place [placeSize]byte, link []byte) {
+	rec := append(append(extsort.AppendCell(nil, place[:]), byte(side)), link...)
+	source, row := cutPlace(place[:])
+	copy(w.Reserve(0, record.Place{Source: int(source), Row: row}.Key(), len(rec)), rec)
+}
+
+// remaps looks for rows that have a link on both sides: it is another one.
+type remaps struct {
+	*differ
+	sources *sources  // of A
+	link    [2][]byte // of the row in hand, as filePlace writes it
+}
+
+// row takes the next record of filePlace.
+func (r *remaps) row(_, rest []byte) error {
+	if link := &r.link[rest[0]]; *link == nil {
+		*link = bytes.Clone(rest[1:])
+	}
+	return nil
+}
+
+// finish reports the row in hand if it was remapped. If only one side has it, the other one
+// has rejected it.
+func (r *remaps) finish(row []byte) error {
+	a, b := r.link[0], r.link[1]
+	r.link = [2][]byte{}
+	if a == nil || b == nil {
+		return nil
+	}
+	was, is := difference(a, RowRemapped, "", "", ""), difference(b, RowRemapped, "canonical_url", "", "")
+	if is.A, is.B = was.Canonical, is.Canonical; is.A == is.B {
+		is.Field, is.A, is.B = "workspace_id", was.Workspace, is.Workspace
+	}
+	place, _ := extsort.CutCell(row)
+	source, number := cutPlace(place)
+	is.Source, is.Row = manifest.Text(r.sources.names[source]), number
+	return r.emit(is)
 }

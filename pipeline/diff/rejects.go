@@ -74,6 +74,11 @@ func appendPlace(dst []byte, source uint32, row int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(dst, source), uint64(row))
 }
 
+// cutPlace returns what appendPlace appended.
+func cutPlace(b []byte) (source uint32, row int64) {
+	return binary.BigEndian.Uint32(b), int64(binary.BigEndian.Uint64(b[4:]))
+}
+
 // appendContent appends what a reject holds, whatever the order of the columns.
 func appendContent(dst []byte, names []string, columns []int, rej *outcome.Reject) []byte {
 	for _, i := range columns {
@@ -97,8 +102,8 @@ type rejectDiff struct {
 func (r *rejectDiff) reject(_, rest []byte) error {
 	side, reason := rest[placeSize], string(rest[placeSize+1:])
 	if first := &r.first[side]; first.Row == 0 {
-		source := r.sources[side].names[binary.BigEndian.Uint32(rest)]
-		*first = Difference{Change: RejectChanged, Field: "reason", Source: manifest.Text(source), Row: int64(binary.BigEndian.Uint64(rest[4:]))}
+		source, row := cutPlace(rest)
+		*first = Difference{Change: RejectChanged, Field: "reason", Source: manifest.Text(r.sources[side].names[source]), Row: row}
 	}
 	r.counts[reason] += 1 - 2*int(side)
 	return nil

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,10 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"golang.org/x/sync/errgroup"
 )
 
 // An operand is one of the two that are compared.
@@ -21,6 +23,8 @@ type operand struct {
 	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
+	files     []manifest.FileSum // all reports, with their paths
+	changed   map[string]bool    // names of the reports: whether a file has another digest than its manifest says
 }
 
 // openSide finds out what is at a path.
@@ -32,21 +36,24 @@ func openSide(path string) (*operand, error) {
 	if !info.IsDir() {
 		return &operand{mapping: manifest.FileSum{Name: path}}, isFile(path, info)
 	}
-	s := &operand{}
+	s := &operand{changed: map[string]bool{}}
 	if s.manifest, _, err = manifest.ReadDir(path); err != nil {
 		return nil, err
 	}
 	s.excelSafe = manifest.Option[bool](s.manifest.Options, "excel_safe")
 	for _, file := range s.manifest.Files {
 		name := file.Name
+		if !manifest.IsReport(name) {
+			continue
+		}
 		file.Name = filepath.Join(path, name)
+		s.files = append(s.files, file)
 		switch name {
-		case report.CSV.FileName(), report.Parquet.FileName(), report.Arrow.FileName():
-			s.mapping = file
 		case manifest.RejectsName:
 			s.rejects = file
+		case manifest.CollisionsName:
 		default:
-			continue
+			s.mapping = file
 		}
 		info, err := os.Stat(file.Name)
 		if err == nil {
@@ -65,6 +72,64 @@ func isFile(path string, info fs.FileInfo) error {
 		return &source.UsageError{Input: path, Msg: "is not a regular file: it may have to be read twice"}
 	}
 	return nil
+}
+
+// digests compares the files with their digests in the manifests. What the manifest says of a
+// file that was changed does not count any more: it is read.
+func (d *differ) digests(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(d.cfg.Workers)
+	var mu sync.Mutex
+	for _, side := range d.sides {
+		for _, file := range side.files {
+			g.Go(func() error {
+				sum, err := manifest.FileSHA256(gctx, file.Name)
+				mu.Lock()
+				defer mu.Unlock()
+				side.changed[filepath.Base(file.Name)] = sum != file.SHA256
+				return err
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, side := range d.sides {
+		for name, changed := range side.changed {
+			names[name] = names[name] || changed
+		}
+		for _, file := range []*manifest.FileSum{&side.mapping, &side.rejects} {
+			if side.changed[filepath.Base(file.Name)] {
+				file.SHA256, file.RowDigest = "", ""
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !names[name] {
+			continue
+		}
+		if err := d.emit(&Difference{Change: FileChanged, Field: name, A: d.sides[0].state(name), B: d.sides[1].state(name)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isChanged reports whether any report was changed.
+func (s *operand) isChanged() bool {
+	return slices.Contains(slices.Collect(maps.Values(s.changed)), true)
+}
+
+// state says whether a report was changed; "": the side does not have it.
+func (s *operand) state(name string) manifest.Text {
+	switch changed, ok := s.changed[name]; {
+	case changed:
+		return Changed
+	case ok:
+		return Unchanged
+	}
+	return ""
 }
 
 // sameMapping reports whether the manifests show that the mappings have the

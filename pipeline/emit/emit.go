@@ -8,6 +8,7 @@
 package emit
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"sync"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
@@ -38,6 +41,7 @@ type Written struct {
 	Rows       [outcome.Count]int64 // of the mapping, by outcome
 	Collisions int64
 	Digest     string // row digest of the mapping
+	Merged     *manifest.MergedDiffers
 }
 
 // Sorted writes mapping and collisions in the order of the sort, and loads the links if
@@ -108,7 +112,18 @@ type piece struct {
 type sharedBucket struct {
 	*extsort.Bucket
 	number int
+	origin *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
 	pieces atomic.Int32
+}
+
+// last returns a copy of the first record of the last URL.
+func (b *sharedBucket) last() *record.Record {
+	first := record.FirstOf(b.Bucket, b.Len()-1)
+	if first == 0 && b.origin != nil {
+		return b.origin
+	}
+	r := record.Decode(b.Record(first))
+	return &record.Record{Original: bytes.Clone(r.Original), Place: r.Place}
 }
 
 // A chunk is the memory of a piece's links.
@@ -139,8 +154,19 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	tasks, order, loads := make(chan *piece, e.cfg.Workers), make(chan *piece, e.cfg.Workers), make(chan *piece)
 	g.Go(func() error {
 		defer close(tasks)
+		var origin *record.Record
 		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
-			return cut(ctx, &sharedBucket{Bucket: b, number: i}, tasks, order)
+			shared := &sharedBucket{Bucket: b, number: i}
+			if s := e.settled; s != nil {
+				if !s.Continues(i) {
+					origin = nil
+				}
+				shared.origin = origin
+				if i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0 {
+					origin = shared.last()
+				}
+			}
+			return cut(ctx, shared, tasks, order)
 		}))
 	})
 	formatters := make([]*formatter, e.cfg.Workers)
@@ -175,6 +201,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 			w.Rows[as] += n
 		}
 	}
+	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()
 	return w, nil
 }

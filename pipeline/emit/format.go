@@ -21,6 +21,7 @@ type formatter struct {
 
 	digest report.RowDigest
 	counts [outcome.Count]int64
+	merged merging
 }
 
 func newFormatter(e *emitter) *formatter {
@@ -88,11 +89,17 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	if first == 0 && f.e.settled.Continues(b.number) {
 		first = -1
 	}
+	var origin *record.Record // the row that is the link, for the duplicates of it
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
 		r := record.Decode(rec)
 		f.row.Outcome = outcome.Duplicate
-		if i == first {
+		if i != first {
+			if origin == nil {
+				origin = b.first(first)
+			}
+			f.merged.add(p, i, origin, f.e.rows, &r)
+		} else {
 			f.row.Outcome = d.Outcome
 			if f.e.load != nil && !d.Stored {
 				p.chunk.links = append(p.chunk.links, f.link(&r, key))

@@ -12,12 +12,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
-// Rejects writes all rejects in the order of their places, and returns how many they are:
-// those of the intake, and rows whose URL was rejected when it was settled, which go through
-// the given sorter by place.
-func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter, to *report.Rejects) (n int64, err error) {
+// Rejects writes all rejects in the order of their places, and returns how many they are, and
+// the first, without its cells: those of the intake, and rows whose URL was rejected when it
+// was settled, which go through the given sorter by place.
+func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter, to *report.Rejects) (n int64, first outcome.Reject, err error) {
 	if err := fileLate(ctx, rows, s, late); err != nil {
-		return 0, err
+		return 0, first, err
 	}
 	a, b := rows.Rejects.Cursor(ctx, 1), late.Cursor(ctx, 1)
 	defer a.Close()
@@ -28,16 +28,19 @@ func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late 
 			c, more = b, &moreB
 		}
 		if err := cmp.Or(a.Err(), b.Err()); err != nil { // or the rest of the other would be written
-			return n, err
+			return n, first, err
 		}
 		place, rej := record.DecodeReject(c.Key(), c.Record())
 		rej.Source = rows.List[place.Source].Name
+		if n == 0 {
+			first = outcome.Reject{Source: rej.Source, Row: rej.Row, Reason: rej.Reason, Detail: rej.Detail}
+		}
 		if err := to.Append(rej); err != nil {
-			return n, err
+			return n, first, err
 		}
 		*more = c.Next()
 	}
-	return n, cmp.Or(a.Err(), b.Err())
+	return n, first, cmp.Or(a.Err(), b.Err())
 }
 
 // fileLate makes rejects of all rows whose URL was rejected when it was settled, with the

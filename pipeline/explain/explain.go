@@ -1,9 +1,10 @@
-// Package explain shows the way from a URL to its code.
+// Package explain shows the way from a URL to its code, and back.
 //
 //   - [URL] shows each step: the rules that changed the URL, its canonical form, what is
 //     hashed, the hash, and the code for each salt that is asked for.
 //   - [Ask] looks up who has the codes of a canonical URL in a store, and says what a run
 //     would do with the URL now.
+//   - [Code] looks up which URL a code leads to.
 //
 // An [Explanation] has all that is needed to compute the same in another language. Steps,
 // reasons and codes come from the packages that a run uses.
@@ -18,6 +19,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -122,7 +124,9 @@ func coding(r *Rules, canonical []byte, salt int) Coding {
 
 // A Standing is how a URL stands in a store.
 type Standing struct {
-	Owners []Owner `json:"owners"` // of the codes of salt 0 to Rules.MaxRetries
+	// Owners of the codes of salt 0 to Salt; if all are taken, to Rules.MaxRetries; none if no
+	// salt gives the code of the existing link.
+	Owners []Owner `json:"owners"`
 	// What a run would do now: "existing", "created" or, if all codes are taken,
 	// "code_space_exhausted".
 	Outcome string `json:"outcome"`
@@ -181,7 +185,44 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 		return nil, err
 	}
 	decide(r, s, []byte(canonical))
+	switch {
+	case s.Salt != nil:
+		s.Owners = s.Owners[:min(*s.Salt+1, len(s.Owners))]
+	case s.Code != "":
+		s.Owners = s.Owners[:0]
+	}
 	return s, nil
+}
+
+// A Link is what a store has behind a code.
+type Link struct {
+	Code      string     `json:"code"`
+	Workspace string     `json:"workspace"`
+	Found     bool       `json:"found"`                  // otherwise no link has the code
+	Original  string     `json:"original_url,omitempty"` // as it was given, without spaces around it; bytes that are not UTF-8 as %XX
+	Canonical string     `json:"canonical_url,omitempty"`
+	RunID     *int32     `json:"run_id,omitempty"`     // that made the link; nil if Found: another program made it
+	Created   *time.Time `json:"created_at,omitempty"` // UTC; nil if Found: the stored value is not a time
+}
+
+// Code looks up the link that has a code in a workspace. Nothing is locked: the answer is true
+// at one moment. The error is that of the store.
+func Code(ctx context.Context, store sink.Store, workspace, code string) (*Link, error) {
+	link := &Link{Code: code, Workspace: workspace}
+	err := store.Find(ctx, workspace, code, func(l *sink.Stored) error {
+		link.Found, link.Canonical, link.Original = true, string(l.Canonical), string(l.Original)
+		if l.Original == nil {
+			link.Original = link.Canonical
+		}
+		if run := l.Run; run > 0 {
+			link.RunID = &run
+		}
+		if created := l.Created; !created.IsZero() {
+			link.Created = &created
+		}
+		return nil
+	})
+	return link, err
 }
 
 // decide fills in what a run would do.

@@ -158,6 +158,15 @@ func TestAsk(t *testing.T) {
 		if got.Outcome != want.Outcome || got.Code != want.Code {
 			t.Errorf("%s: %+v, want %+v", url, got, want)
 		}
+		shown := rules.MaxRetries + 1
+		if got.Salt != nil {
+			shown = *got.Salt + 1
+		} else if got.Code != "" {
+			shown = 0
+		}
+		if len(got.Owners) != shown {
+			t.Errorf("%s: %+v has %d owners, want %d", url, got, len(got.Owners), shown)
+		}
 		for salt, o := range got.Owners {
 			if o.Salt != salt || o.Owner != held.owners[o.Code] || (o.Owner == "") != (o.RunID == nil) {
 				t.Errorf("%s: %+v, the owner is %q", url, o, held.owners[o.Code])

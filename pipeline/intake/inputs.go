@@ -99,6 +99,11 @@ func (in *Inputs) RecordsRead() (n int64) {
 	return n
 }
 
+// Rejects reports whether all inputs are rejects of an earlier run.
+func (in *Inputs) Rejects() bool {
+	return !slices.ContainsFunc(in.List, func(i *Input) bool { return i.Format != "rejects" })
+}
+
 // Manifest describes the inputs as far as they are read.
 func (in *Inputs) Manifest() []manifest.Input {
 	var list []manifest.Input

@@ -43,6 +43,8 @@ type Rows struct {
 	Order      record.Order
 	Workspaces *record.Workspaces
 	Reasons    map[string]int64 // rejects by reason
+	Rewritten  int64            // accepted rows whose URL is not as its canonical form
+	Changes    canon.ChangeCounts
 
 	room atomic.Int64 // spilled bytes past which the room is looked at
 }
@@ -70,6 +72,8 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		for reason, n := range w.reasons {
 			rows.Reasons[reason] += n
 		}
+		rows.Rewritten += w.rewritten
+		rows.Changes.Merge(&w.changes)
 	}
 	rows.Workspaces.Freeze()
 	if err := rows.Records.Finish(ctx); err != nil {

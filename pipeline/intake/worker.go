@@ -66,9 +66,11 @@ type worker struct {
 	workspaces *record.WorkspaceCache
 	hasher     *codegen.Hasher
 	reasons    map[string]int64 // rejects by reason
-	cells      [][]byte         // of a reject
-	buf        []byte           // of a record or a reject
-	batch      source.Cells     // of the batch in hand
+	rewritten  int64
+	changes    canon.ChangeCounts
+	cells      [][]byte     // of a reject
+	buf        []byte       // of a record or a reject
+	batch      source.Cells // of the batch in hand
 }
 
 func newWorker(rows *Rows, cfg *Config) *worker {
@@ -110,7 +112,8 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
 	}
-	rec, err := w.cfg.Profile.Append(record.Start(w.buf), original)
+	var changes canon.Changes
+	rec, err := w.cfg.Profile.AppendChanged(record.Start(w.buf), original, &changes)
 	w.buf = rec
 	if err != nil {
 		reason := err.(canon.Reason)
@@ -120,6 +123,10 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	group, err := w.workspaces.ID(workspace)
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
+	}
+	if changes != 0 {
+		w.rewritten++
+		w.changes.Add(changes)
 	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
 	rec = record.Finish(rec, h, original, flags)

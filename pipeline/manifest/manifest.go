@@ -63,6 +63,7 @@ type Manifest struct {
 	Inputs         Inputs           `json:"inputs"`
 	Counts         Counts           `json:"counts"`
 	Reasons        map[string]int64 `json:"reasons"` // rejects by reason
+	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
 	Files          Files            `json:"files"`
 }
 
@@ -144,6 +145,21 @@ type Counts struct {
 	Existing  int64 `json:"existing"`
 	Duplicate int64 `json:"duplicate"`
 	Rejected  int64 `json:"rejected"`
+}
+
+// MergedDiffers tells of rows whose URL may lead elsewhere than that of the first row of its
+// link, which a redirect service serves (canon.Elsewhere). It is missing if there are none.
+type MergedDiffers struct {
+	Rows    int64            `json:"rows"`
+	By      map[string]int64 `json:"by"`      // rows by what is different; there may be more than one
+	Example [2]Spelling      `json:"example"` // the first in the order of the sort: the first row of a link, and the other
+}
+
+// A Spelling is the URL of a row.
+type Spelling struct {
+	Source Text  `json:"source"`
+	Row    int64 `json:"row"`
+	URL    Text  `json:"url"`
 }
 
 // FileSum is a file of the directory.

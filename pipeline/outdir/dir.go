@@ -18,9 +18,8 @@ import (
 
 // Why a directory could not be claimed. The errors that wrap them name the directory.
 var (
-	ErrBusy       = errors.New("another run is writing it")
-	ErrExists     = errors.New("holds a finished run")
-	ErrUnfinished = errors.New("belongs to an unfinished run")
+	ErrBusy   = errors.New("another run is writing it")
+	ErrExists = errors.New("holds a finished run")
 )
 
 const filesName = "files" // of the directory inside the partial one
@@ -28,13 +27,11 @@ const filesName = "files" // of the directory inside the partial one
 // A Dir is the output of one run. As long as the run is at work it is written beside its
 // name:
 //
-//	.NAME.partial/           locked by the process
-//	.NAME.partial/run.json   the mark: which run it belongs to (see Own); at the end last-N.json
-//	.NAME.partial/files/     becomes NAME
+//	.NAME.partial/         locked by the process
+//	.NAME.partial/files/   becomes NAME
 //
 // The lock dies with the process, so what a killed run left can be told from a run at work.
-// The same run may claim it again: it keeps the mark, deletes the files and writes them anew.
-// Another run is refused.
+// The next claim, of whatever run, deletes it: every run writes its files anew.
 type Dir struct {
 	fs        fsys.FS
 	out       string // as the user named it, for messages
@@ -43,23 +40,18 @@ type Dir struct {
 	inner     string // that becomes target
 	overwrite bool
 
-	around fsys.File // the directory that target lies in
-	held   fsys.File // the locked partial directory; nil once it is renamed or removed
-	mine   bool      // it belongs to this run, which may remove it
-	marked bool      // it has a mark
-	made   bool      // inner is there, made by this claim
-	owners []owner   // unfinished runs that the directory belongs to
-	files  []*File
+	around    fsys.File // the directory that target lies in
+	held      fsys.File // the locked partial directory; nil once it is renamed or removed
+	mine      bool      // nothing of another run is in it: this run may remove it
+	made      bool      // inner is there, made by this claim
+	discarded bool      // files of a killed run were there
+	files     []*File
 }
 
 // ClaimOptions say how a directory is claimed.
 type ClaimOptions struct {
 	FS        fsys.FS // nil: that of the system
 	Overwrite bool    // a finished run may be replaced
-	// ReplaceLoaded: the run whose output lies there was killed before the store knew that it
-	// had finished. The same run may replace it.
-	ReplaceLoaded bool
-	NewRun        bool // an unfinished run is discarded, whatever its inputs and options
 }
 
 // Claim locks the output directory out for this run. Its parent must exist. Where out
@@ -75,7 +67,7 @@ func Claim(out string, opts ClaimOptions) (*Dir, error) {
 	if f.held, err = f.lock(); err != nil {
 		return nil, f.named(errors.Join(err, f.around.Close()))
 	}
-	if err := f.prepare(opts); err != nil {
+	if err := f.prepare(); err != nil {
 		return nil, errors.Join(f.named(err), f.Abandon())
 	}
 	return f, nil
@@ -106,7 +98,7 @@ func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 		return nil, fmt.Errorf("output directory %s: %w", out, err)
 	}
 	partial := PartialOf(target)
-	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite || opts.ReplaceLoaded,
+	f := &Dir{fs: fsys.Or(opts.FS), out: filepath.Clean(out), target: target, overwrite: opts.Overwrite,
 		partial: partial, inner: filepath.Join(partial, filesName)}
 	if f.around, err = f.fs.Open(filepath.Dir(target)); err != nil { // for the sync at the end
 		return nil, f.named(fmt.Errorf("its parent directory: %w", err))
@@ -118,6 +110,24 @@ func unclaimed(out string, opts ClaimOptions) (*Dir, error) {
 func PartialOf(out string) string {
 	dir, name := filepath.Split(filepath.Clean(out))
 	return filepath.Join(dir, "."+name+".partial")
+}
+
+// FailedOf names the output directory of a run with the output directory out that may store
+// no links, such as one with too many rejects.
+func FailedOf(out string) string { return named(out) + ".failed" }
+
+// DryOf names the output directory of a dry run.
+func DryOf(out string) string { return named(out) + ".dry" }
+
+// named returns a path whose last element is the name of a directory, neither "." nor "..".
+func named(out string) string {
+	out = filepath.Clean(out)
+	if base := filepath.Base(out); base == "." || base == ".." {
+		if abs, err := fsys.Abs(out); err == nil {
+			return abs
+		}
+	}
+	return out
 }
 
 // named says which directory an error is about.
@@ -178,55 +188,43 @@ func (f *Dir) openLocked() (_ fsys.File, err error) {
 	return h, nil
 }
 
-// prepare checks what lies under the final name, and finds out which run the partial
-// directory belongs to.
-func (f *Dir) prepare(opts ClaimOptions) error {
+// prepare deletes what a killed run left, and checks what lies under the final name.
+func (f *Dir) prepare() error {
 	if err := f.owned(); err != nil {
 		return err
 	}
-	if err := f.lookLast(); err != nil {
+	if err := f.clear(); err != nil {
 		return err
 	}
 	finished, err := f.inspect()
-	if err != nil {
-		return err
+	if err == nil && finished {
+		err = f.tryExchange()
 	}
-	if !opts.NewRun {
-		if err := f.readMark(); err != nil {
-			return err
-		}
-		if finished && opts.ReplaceLoaded {
-			if err := f.ownedByOutput(); err != nil {
-				return err
-			}
-		}
-	}
-	if !f.marked {
-		if err := f.clear(); err != nil {
-			return err
-		}
-		f.mine = true
-	}
-	if finished {
-		return f.tryExchange()
-	}
-	return nil
+	return err
 }
 
-// clear removes what a killed run left, except a mark that counts. The partial directory
-// itself stays: its lock keeps other runs away.
+// clear deletes what a killed run left. The partial directory itself stays: its lock keeps
+// other runs away.
 func (f *Dir) clear() error {
 	entries, err := f.entries()
 	for _, e := range entries {
-		if err == nil && (e.Name() != markName || !f.marked) {
+		f.discarded = f.discarded || e.Name() == filesName
+		if err == nil {
 			err = f.held.RemoveAll(e.Name())
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("remove what a killed run left: %w", err)
+		return fmt.Errorf("delete what a killed run left: %w", err)
 	}
+	f.mine = true
 	return nil
 }
+
+// Name is the directory as it was named.
+func (f *Dir) Name() string { return f.out }
+
+// Discarded reports whether the claim deleted files of a run that was killed.
+func (f *Dir) Discarded() bool { return f.discarded }
 
 // tryExchange finds out before the work whether the file system can exchange
 // two directories, and whether the one that is there may be moved.
@@ -316,9 +314,6 @@ func (f *Dir) commit() error {
 	if err != nil {
 		return err
 	}
-	if err := f.markLast(); err != nil {
-		return fmt.Errorf("mark %s: %w", filepath.Base(f.partial), fsys.Cause(err))
-	}
 	if finished {
 		if err := f.fs.Exchange(f.inner, f.target); err != nil {
 			return fmt.Errorf("overwrite it: %w; move it away and run again", err)
@@ -335,18 +330,6 @@ func (f *Dir) commit() error {
 	return f.unlock()
 }
 
-// markLast gives the mark its last name.
-func (f *Dir) markLast() error {
-	if !f.marked {
-		return nil
-	}
-	files, err := f.fs.Lstat(f.inner)
-	if err != nil {
-		return err
-	}
-	return f.fs.Rename(filepath.Join(f.partial, markName), filepath.Join(f.partial, lastName(files)))
-}
-
 // syncInner brings the names of the files to the disk.
 func (f *Dir) syncInner() error {
 	h, err := f.fs.OpenDir(f.inner)
@@ -356,9 +339,8 @@ func (f *Dir) syncInner() error {
 	return errors.Join(h.Sync(), h.Close())
 }
 
-// Abandon removes the partial directory and everything in it, unless that still belongs to
-// an unfinished run, and gives up the lock. After an error it has given it up too, and the
-// next claim removes what is left. It does nothing after Commit, and may be called again.
+// Abandon removes the partial directory and everything in it, and gives up the lock. After
+// an error it has given it up too, and the next claim removes what is left. It does nothing after Commit, and may be called again.
 // Nobody may be writing a file.
 func (f *Dir) Abandon() error {
 	if f.held == nil {

@@ -1,7 +1,6 @@
 package outdir
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,11 +22,10 @@ func TestFaults(t *testing.T) {
 	if testing.Short() {
 		step = 3
 	}
-	scenes := map[string]struct{ old, leftover, marked bool }{
+	scenes := map[string]struct{ old, leftover bool }{
 		"nothing there":                     {},
-		"leftovers of a killed run":         {leftover: true, marked: true},
-		"leftovers without a mark":          {leftover: true},
-		"a finished run, to be overwritten": {old: true, leftover: true, marked: true},
+		"leftovers of a killed run":         {leftover: true},
+		"a finished run, to be overwritten": {old: true, leftover: true},
 	}
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
@@ -37,10 +35,10 @@ func TestFaults(t *testing.T) {
 					run(t, out, false, "old")
 				}
 				if scene.leftover {
-					leaveBehind(t, out, scene.marked)
+					leaveBehind(t, out)
 				}
 				operation := faultyRun(t, out, n)
-				checkPartial(t, out, scene.leftover, scene.marked, operation)
+				checkPartial(t, out, scene.leftover, operation)
 				checkOutput(t, out, scene.old, operation)
 				if operation == "" {
 					t.Logf("%d calls", n-1)
@@ -60,8 +58,8 @@ func TestAnotherFolderInItsPlace(t *testing.T) {
 		dir := t.TempDir()
 		out, other := filepath.Join(dir, "out"), filepath.Join(dir, "other")
 		run(t, out, false, "old")
-		leaveBehind(t, out, false)
-		for _, name := range []string{"a", "b", lastPrefix + "1.json"} {
+		leaveBehind(t, out)
+		for _, name := range []string{"a", "b"} {
 			if err := os.MkdirAll(filepath.Join(other, name, "x"), 0o777); err != nil {
 				t.Fatal(err)
 			}
@@ -86,20 +84,15 @@ func TestAnotherFolderInItsPlace(t *testing.T) {
 	}
 }
 
-// What somebody puts into the partial directory once it is claimed is not removed as a
-// killed run's.
-func TestPutIntoAClaimedFolder(t *testing.T) {
+// What somebody else puts into the partial directory is not deleted with what a killed run left.
+func TestPutIntoAPartialFolder(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	leaveBehind(t, out, true)
-	f := claim(t, out, ClaimOptions{})
-	notes := filepath.Join(f.partial, "notes.txt")
+	leaveBehind(t, out)
+	notes := filepath.Join(PartialOf(out), "notes.txt")
 	if err := os.WriteFile(notes, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Own(unread(exampleManifest())); !errors.Is(err, manifest.ErrNotOurs) {
-		t.Error(err)
-	}
-	if err := f.Abandon(); err != nil {
+	if _, err := Claim(out, ClaimOptions{}); !errors.Is(err, manifest.ErrNotOurs) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(notes); err != nil {
@@ -113,7 +106,7 @@ func TestFailedClaim(t *testing.T) {
 	for n, failed := 1, true; failed; n++ {
 		out := filepath.Join(t.TempDir(), "out")
 		run(t, out, false, "old")
-		leaveBehind(t, out, false)
+		leaveBehind(t, out)
 		left, opened := n, new(atomic.Int64)
 		f, err := Claim(out, ClaimOptions{Overwrite: true, FS: fsystest.FS{Opened: opened, Before: func(string) error {
 			if left--; left <= 0 {
@@ -131,26 +124,15 @@ func TestFailedClaim(t *testing.T) {
 }
 
 // leaveBehind leaves what a killed run does.
-func leaveBehind(t *testing.T, out string, marked bool) {
+func leaveBehind(t *testing.T, out string) {
 	t.Helper()
 	f, err := Claim(out, ClaimOptions{Overwrite: true})
-	if err == nil && marked {
-		err = f.Own(exampleManifest())
-	}
 	if err == nil {
 		err = errors.Join(os.MkdirAll(f.inner, 0o777), os.WriteFile(filepath.Join(f.inner, "left"), nil, 0o666), f.held.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// unread is a manifest before the inputs are read.
-func unread(m *manifest.Manifest) *manifest.Manifest {
-	for i := range m.Inputs {
-		m.Inputs[i].SHA256, m.Inputs[i].RecordsSHA256 = "", ""
-	}
-	return m
 }
 
 // faultyRun runs with a fault at call n and returns what failed, "" if nothing.
@@ -176,8 +158,8 @@ func faultyRun(t *testing.T, out string, n int) (operation string) {
 	return operation
 }
 
-// checkPartial wants no partial directory, or that of the killed run with its mark.
-func checkPartial(t *testing.T, out string, leftover, marked bool, operation string) {
+// checkPartial wants no partial directory, unless a killed run left one.
+func checkPartial(t *testing.T, out string, leftover bool, operation string) {
 	t.Helper()
 	partial := PartialOf(out)
 	if _, err := os.Stat(partial); errors.Is(err, os.ErrNotExist) {
@@ -185,14 +167,6 @@ func checkPartial(t *testing.T, out string, leftover, marked bool, operation str
 	}
 	if !leftover {
 		t.Fatalf("fault at %q: the partial directory is left", operation)
-	}
-	var want bytes.Buffer
-	if err := manifest.Write(&want, exampleManifest()); err != nil {
-		t.Fatal(err)
-	}
-	mark, err := os.ReadFile(filepath.Join(partial, markName))
-	if marked && (err != nil || !bytes.Equal(mark, want.Bytes())) {
-		t.Fatalf("fault at %q: mark %q, %v", operation, mark, err)
 	}
 	if err := os.RemoveAll(partial); err != nil {
 		t.Fatal(err)
@@ -295,17 +269,13 @@ func (f syncFile) Sync() error {
 	return f.File.Sync()
 }
 
-// Files and their names are on the disk before they become the output, its own name is
-// when the run ends, and the mark before there is a file.
+// Files and their names are on the disk before they become the output, and its own name is
+// when the run ends.
 func TestSynced(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for range 2 { // new, then overwritten
 		files := &syncFS{t: t, dirty: map[string]bool{}}
 		f, err := Claim(out, ClaimOptions{FS: files, Overwrite: true})
-		if err == nil {
-			err = f.Own(exampleManifest())
-			files.all(f.partial, "the directory has its mark")
-		}
 		if err == nil {
 			err = writeRun(f, "x")
 		}

@@ -125,12 +125,8 @@ func (f *Dir) entries() ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		switch name := e.Name(); name {
-		case filesName, markName, markName + ".new", "a", "b":
-		default:
-			if !strings.HasPrefix(name, lastPrefix) {
-				return nil, fmt.Errorf("%w: %s, in which it is written, also holds %s", manifest.ErrNotOurs, filepath.Base(f.partial), name)
-			}
+		if name := e.Name(); name != filesName && name != "a" && name != "b" {
+			return nil, fmt.Errorf("%w: %s, in which it is written, also holds %s", manifest.ErrNotOurs, filepath.Base(f.partial), name)
 		}
 	}
 	return entries, nil

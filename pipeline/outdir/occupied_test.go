@@ -108,9 +108,9 @@ func TestDirOfAnotherUser(t *testing.T) {
 		for _, leftover := range []bool{false, true} {
 			out := filepath.Join(t.TempDir(), "out")
 			if leftover {
-				leaveBehind(t, out, true)
+				leaveBehind(t, out)
 			}
-			f, err := Claim(out, ClaimOptions{FS: users, NewRun: true})
+			f, err := Claim(out, ClaimOptions{FS: users})
 			if ours && err == nil {
 				err = f.Abandon()
 			}

@@ -49,6 +49,7 @@ type Settlement struct {
 	Existing int64            // URLs that the store had before this run
 	Stored   int64            // links in the store from an earlier attempt of this run
 	Rejected map[string]int64 // rows, by reason
+	Fresh    []string         // workspaces in which the store had no link, in byte order
 
 	names   *record.Workspaces
 	buckets []bucket
@@ -217,10 +218,12 @@ func (s *settling) visitAll(ctx context.Context) error {
 func (s *settling) askPopulated(ctx context.Context) error {
 	order := s.names.Order()
 	s.populated = make([]bool, len(order))
+	sorted := s.names.Sorted()
 	if s.session == nil || len(order) == 0 {
+		s.made.Fresh = sorted
 		return nil
 	}
-	populated, err := s.session.Populated(ctx, s.names.Sorted())
+	populated, err := s.session.Populated(ctx, sorted)
 	if err == nil && len(populated) != len(order) {
 		err = fmt.Errorf("%w: of %d workspaces it told of %d whether they have links", ErrBroken, len(order), len(populated))
 	}
@@ -230,6 +233,9 @@ func (s *settling) askPopulated(ctx context.Context) error {
 	for i, id := range order {
 		s.populated[id] = populated[i]
 		s.anywhere = s.anywhere || populated[i]
+		if !populated[i] {
+			s.made.Fresh = append(s.made.Fresh, sorted[i])
+		}
 	}
 	return nil
 }

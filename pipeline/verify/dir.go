@@ -2,10 +2,7 @@ package verify
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +45,7 @@ func (v *verifier) checkDigests(ctx context.Context) error {
 		if slices.Contains(v.unread, file.Name) {
 			continue
 		}
-		switch sum, err := digest(ctx, filepath.Join(v.cfg.Dir, file.Name)); {
+		switch sum, err := manifest.FileSHA256(ctx, filepath.Join(v.cfg.Dir, file.Name)); {
 		case err != nil:
 			return err
 		case sum != file.SHA256:
@@ -56,25 +53,4 @@ func (v *verifier) checkDigests(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func digest(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum, buf := sha256.New(), make([]byte, 1<<20)
-	for {
-		n, err := f.Read(buf)
-		sum.Write(buf[:n])
-		switch {
-		case err == io.EOF:
-			return hex.EncodeToString(sum.Sum(nil)), nil
-		case err != nil:
-			return "", err
-		case ctx.Err() != nil:
-			return "", context.Cause(ctx)
-		}
-	}
 }

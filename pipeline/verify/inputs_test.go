@@ -80,7 +80,7 @@ func TestVerifyAgainstInputs(t *testing.T) {
 func TestVerifyRejectsOfOtherColumns(t *testing.T) {
 	cfg := base(10)
 	cfg.Source.WorkspaceColumn = ""
-	job(t, cfg, map[string]string{"a.csv": "url,team\nftp://a/,red\n", "b.csv": "note,link\nx,ftp://b/\ny,ftp://c/\n"})
+	job(t, cfg, map[string]string{"a.csv": "url,team\nftp://a/,red\nhttp://x/,red\n", "b.csv": "note,link\nx,ftp://b/\ny,ftp://c/\n"})
 	text := strings.Join(lines(t, "rejects.csv"), "")
 	job(t, cfg, map[string]string{"rejects.csv": strings.NewReplacer("ftp://a/", "http://a/", "ftp://b/", "http://b/").Replace(text)})
 	clean(t, verify.Config{Inputs: []string{"rejects.csv"}})
@@ -97,6 +97,7 @@ func TestVerifyEmptyInput(t *testing.T) {
 	cfg := base(10)
 	job(t, cfg, map[string]string{"a.csv": "", "b.csv": "url,team\nftp://a/,red\nhttp://b/,red\nhttp://c/,x,y\n"})
 	clean(t, verify.Config{Inputs: []string{"a.csv", "b.csv"}})
+	cfg.AllowEmpty = true
 	job(t, cfg, map[string]string{"a.csv": "", "b.csv": ""})
 	if v := verified(t, verify.Config{Inputs: []string{"a.csv", "b.csv"}}); len(v.Findings) > 0 {
 		t.Errorf("found %v", v.Findings)

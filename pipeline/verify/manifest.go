@@ -30,6 +30,9 @@ type run struct {
 	columns   source.Union // of all inputs, as the run united them
 }
 
+// stores reports whether the run stored links, and with them the digest of its manifest.
+func (r *run) stores() bool { return r.mapping != "" && !r.dryRun }
+
 // understand reads from a manifest how rows were made. If ok is false, they cannot be made
 // again.
 func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
@@ -65,7 +68,8 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
 	exceeded := err == nil && limit.Exceeded(m.Counts)
-	if known := r.mapping != "" || r.noMapping; known && exceeded != r.noMapping {
+	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
+	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return r, ok

@@ -27,7 +27,7 @@ func TestVerifyManyInputs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(pipeline.Run(context.Background(), pipeline.Config{Inputs: []string{"*.csv"}, Workspace: "w", Out: "out", DryRun: true}))
+	asOut(t, must(pipeline.Run(context.Background(), pipeline.Config{Inputs: []string{"*.csv"}, Workspace: "w", Out: "out", DryRun: true})).Out)
 	allocated := func(found int64) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

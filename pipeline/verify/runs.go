@@ -31,7 +31,7 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 			at = i
 		}
 	}
-	switch stored := v.run.mapping != "" && !v.run.dryRun; {
+	switch stored := v.run.stores(); {
 	case at >= 0 && stored:
 		if known.ours = runs[at].ID; known.ours < 1 {
 			v.wrongRun(StoreRun, known.ours, "run_id", "1 or more", fmt.Sprint(known.ours))

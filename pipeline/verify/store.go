@@ -55,7 +55,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
 			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
 	}
-	if (runs.ours == 0 || created != v.created.Load()) && v.run.mapping != "" && !v.run.dryRun && !v.broken.Load() {
+	if (runs.ours == 0 || created != v.created.Load()) && v.run.stores() && !v.broken.Load() {
 		if err := v.compareCreated(ctx, runs); err != nil {
 			return err
 		}

@@ -41,9 +41,9 @@ func TestVerifyStore(t *testing.T) {
 		"UPDATE links SET run_id = 2 WHERE %s":                                verify.StoreDiffers,
 		"UPDATE links SET created_at = '2000-01-01 00:00:00.000000' WHERE %s": verify.StoreDiffers,
 		"DELETE FROM links WHERE %s":                                          verify.StoreMissing,
-		"INSERT INTO links SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, created_at, updated_at FROM links WHERE %s": verify.StoreExtra,
+		"INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at) SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, created_at, updated_at FROM links WHERE %s": verify.StoreExtra,
 		// Of the run by its number, not by its time.
-		"INSERT INTO links SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, '2000-01-01 00:00:00.000000', updated_at FROM links WHERE %s": verify.StoreExtra,
+		"INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at) SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, '2000-01-01 00:00:00.000000', updated_at FROM links WHERE %s": verify.StoreExtra,
 		"UPDATE runs SET manifest_sha256 = 'x'": verify.ManifestSum,
 		"UPDATE runs SET created = created + 1": verify.BadCount,
 	} {
@@ -301,12 +301,12 @@ func TestVerifyLaterOwners(t *testing.T) {
 		}
 	}
 	check("second", 1)
-	check("dry", 1)
+	check("dry.dry", 1)
 	check("third", 1)
 	check("fourth", 0)
 	alter(t, db, "UPDATE links SET run_id = 0, created_at = 'just now' WHERE run_id = 4")
 	check("second", 1)
-	check("dry", 1)
+	check("dry.dry", 1)
 	check("third", 1)
 	// A run that was undone in part and goes on has links from before it finished, and others.
 	alter(t, db, "UPDATE links SET run_id = 1, created_at = (SELECT as_of FROM runs WHERE run_id = 1) WHERE run_id = 0")

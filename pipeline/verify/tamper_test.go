@@ -428,7 +428,7 @@ func testVerifyStretches(t *testing.T, order report.Order) {
 
 // Reasons and their numbers are listed by name.
 func TestVerifyReasons(t *testing.T) {
-	job(t, base(10), map[string]string{"a.csv": "url,team,note\nhttp://me@a.example/,x,\nftp://a.example/,x,\nftp://b.example/,x,\n"})
+	job(t, base(10), map[string]string{"a.csv": "url,team,note\nhttp://me@a.example/,x,\nftp://a.example/,x,\nftp://b.example/,x,\nhttp://a.example/,x,\n"})
 	m := readManifest(t)
 	m.Reasons["userinfo"]++
 	writeManifest(t, m)

@@ -54,6 +54,8 @@ type Result struct {
 	ManifestSHA256 string // of the manifest as it is
 	Rows           int64  // of the mapping
 	Rejects        int64
+	Inputs         int            // number of inputs that the rows were compared with
+	NotCompared    []Part         // in the order of the constants; the problems may say why
 	DryRun         bool           // it was a dry run: the links that it would have created are not in the store
 	NoMapping      bool           // the run had too many rejects, so that there is no mapping
 	Undone         bool           // the store says that the run was undone
@@ -132,6 +134,7 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 			return nil, err
 		}
 	}
+	v.sayParts(run, ok)
 	v.result.DryRun, v.result.NoMapping = run.dryRun, run.noMapping
 	v.result.Findings, v.result.Unlisted = v.faults.all()
 	v.result.Unexplained, v.result.MoreUnexplained = v.doubts.all()

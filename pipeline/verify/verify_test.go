@@ -111,7 +111,19 @@ func job(t testing.TB, cfg pipeline.Config, inputs map[string]string) *pipeline.
 	if err != nil {
 		t.Fatal(err)
 	}
+	asOut(t, result.Out)
 	return result
+}
+
+// asOut names the output directory of a dry run, or of one that failed, as that of any other.
+func asOut(t testing.TB, dir string) {
+	t.Helper()
+	if dir == "out" {
+		return
+	}
+	if err := os.Rename(dir, "out"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func base(codeLength int) pipeline.Config {
@@ -229,6 +241,7 @@ func refuse(t *testing.T, cfg pipeline.Config, text string, others ...string) {
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.As(err, &refused) {
 		t.Fatalf("not refused: %v", err)
 	}
+	asOut(t, "out.failed")
 }
 
 // A run that refused its input has rejects alone.
@@ -318,4 +331,44 @@ func digestOf(t *testing.T, path string) string {
 	data := must(os.ReadFile(path))
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
+}
+
+// What was not compared is said, whatever the reason.
+func TestVerifyParts(t *testing.T) {
+	cfg := base(10)
+	cfg.Store = openStore(t, t.TempDir())
+	result := job(t, cfg, twoInputs())
+	inputs := []string{"?.csv"}
+	parts := func(cfg verify.Config) string {
+		t.Helper()
+		v := verified(t, cfg)
+		if slices.Contains(v.NotCompared, verify.Inputs) != (v.Inputs == 0) {
+			t.Errorf("%d inputs, not compared %s", v.Inputs, v.NotCompared)
+		}
+		return fmt.Sprint(v.NotCompared)
+	}
+	expect := func(what string, cfg verify.Config, want string) {
+		t.Helper()
+		if got := parts(cfg); got != want {
+			t.Errorf("%s: not compared %s, want %s", what, got, want)
+		}
+	}
+	all := verify.Config{Inputs: inputs, Store: cfg.Store}
+	expect("the files", verify.Config{}, "[inputs store manifest_sha256]")
+	expect("with the digest", verify.Config{ManifestSHA256: result.ManifestSHA256}, "[inputs store]")
+	expect("all", all, "[]")
+	os.Remove("out/rejects.csv")
+	expect("a report is lost", all, "[inputs]")
+
+	cfg.Limit, cfg.Version = 811, "older"
+	job(t, cfg, twoInputs())
+	expect("a limit, another version", all, "[reject_details beyond_limit]")
+	cfg.Limit, cfg.DryRun = 0, true
+	job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://a/,x\n"})
+	expect("a dry run", all, "[links_in_store manifest_sha256]")
+	refuse(t, base(10), "url,team\nftp://a/,x\nftp://b/,x\n")
+	expect("too many rejects", all, "[links manifest_sha256]")
+	text, _ := os.ReadFile("out/manifest.json")
+	os.WriteFile("out/manifest.json", []byte(strings.Replace(string(text), "sha256-base58", "other", 1)), 0o666)
+	expect("an unknown scheme", all, "[files links inputs store manifest_sha256]")
 }

@@ -58,7 +58,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			s := openStore(t, c.dsn, Options{RetryFor: -1})
-			if err := s.Init(context.Background()); err != nil {
+			if _, err := s.Init(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})

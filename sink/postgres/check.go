@@ -75,23 +75,28 @@ func backend(ctx context.Context, conn *pgx.Conn) (uint32, error) {
 
 // check looks for the tables. The error is sink.ErrMissing if there are none, and
 // sink.ErrNotOurs, with every problem, if they do not fit. Columns are not checked: the
-// version in the comment on the table links stands for them.
+// version in the comment on the table links, which is kept, stands for them.
 func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
-	tables := []string{s.names.table, s.names.table + "_runs", s.names.table + "_ledger"}
-	unique := [][]string{{"workspace_id,short_code", "url_key"}, {"run_id"}, {"run_id,session,batch"}}
+	tables := s.names.tables(version)
+	unique := [][]string{{"workspace_id,short_code", "url_key"}, {"run_id"}, {"run_id,session,batch"}, {"workspace_id"}, {}}
 	found, err := readFacts(ctx, conn, s.names.schema, tables)
 	if err != nil {
 		return err
 	}
 	var wrong []string
+	made := int32(version) // version of the tables
 	absent := 0
 	for i, f := range found {
 		if f.Kind == "" {
 			absent++
 		}
+		if i == len(s.names.tables(made)) {
+			break
+		}
 		problems := f.misfits(unique[i])
 		if i == 0 && f.Kind != "" {
-			problems = append(f.versionMisfits(), problems...)
+			n, misfits := f.version()
+			made, problems = n, append(misfits, problems...)
 		}
 		for _, p := range problems {
 			wrong = append(wrong, "table "+tables[i]+": "+p)
@@ -103,6 +108,7 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: schema %s: %s", sink.ErrNotOurs, s.names.schema, strings.Join(wrong, "; "))
 	}
+	s.version.Store(made)
 	return nil
 }
 
@@ -129,19 +135,19 @@ func readFacts(ctx context.Context, conn *pgx.Conn, schema string, tables []stri
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[facts])
 }
 
-// versionMisfits says what is wrong with the version in the comment.
-func (f *facts) versionMisfits() []string {
+// version reads the version in the comment, and says what is wrong with it.
+func (f *facts) version() (int32, []string) {
 	number, ok := strings.CutPrefix(f.Comment, marker)
-	n, err := strconv.Atoi(number)
+	n, err := strconv.ParseInt(number, 10, 32)
 	switch {
 	case !ok || err != nil:
-		return []string{"bulk did not make it: its comment is not '" + marker + strconv.Itoa(version) + "'"}
+		return oldest, []string{"bulk did not make it: its comment is not '" + marker + strconv.Itoa(version) + "'"}
 	case n > version:
-		return []string{fmt.Sprintf("a newer version of bulk made it (schema %d; this version knows %d)", n, version)}
-	case n < version:
-		return []string{fmt.Sprintf("an older version of bulk made it (schema %d; this version needs %d)", n, version)}
+		return version, []string{fmt.Sprintf("a newer version of bulk made it (schema %d; this version knows %d)", n, version)}
+	case n < oldest:
+		return oldest, []string{fmt.Sprintf("an older version of bulk made it (schema %d; this version needs %d)", n, oldest)}
 	}
-	return nil
+	return int32(n), nil
 }
 
 // misfits lists why a table cannot be used; these columns of it must be unique.

@@ -354,7 +354,7 @@ func TestReaderOfTheEmptyTable(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	noError(t, s.Init(context.Background()))
+	initialize(t, s)
 	reader := connect(t, dsn)
 	noError(t, execAll(context.Background(), reader, "BEGIN", "SELECT * FROM links"))
 	links := generated(0, 1000)

@@ -40,7 +40,7 @@ func TestWaysOfLoading(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP PUBLICATION IF EXISTS out")
 			s := openStore(t, dsn, Options{RetryFor: -1})
-			noError(t, s.Init(context.Background()))
+			initialize(t, s)
 			script(t, dsn, c.change)
 			before := value[int](t, dsn, "SELECT count(*) FROM links")
 			loadAll(t, s, generated(0, 100))
@@ -79,7 +79,7 @@ func TestDefaultsOfColumns(t *testing.T) {
 	} {
 		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 		s := openStore(t, dsn, Options{})
-		noError(t, s.Init(context.Background()))
+		initialize(t, s)
 		script(t, dsn, c.change)
 		links := generated(0, 10)
 		run := loadAll(t, s, links)

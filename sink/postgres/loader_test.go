@@ -97,7 +97,7 @@ func TestWaitsForTheBackendOfAKilledProcess(t *testing.T) {
 	t.Parallel()
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	noError(t, s.Init(context.Background()))
+	initialize(t, s)
 	dead := openStore(t, dsn, Options{})
 	session := locked(t, dead, "demo", sink.LockOptions{})
 	conn := session.conn.PgConn()

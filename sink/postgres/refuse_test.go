@@ -48,7 +48,7 @@ func TestRefuses(t *testing.T) {
 	fits := func(t *testing.T) string {
 		dsn := server.Database(t)
 		s := openStore(t, dsn, Options{})
-		noError(t, s.Init(context.Background()))
+		initialize(t, s)
 		return dsn
 	}
 	for _, c := range []struct {
@@ -107,7 +107,7 @@ func TestRefuses(t *testing.T) {
 func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	noError(t, s.Init(context.Background()))
+	initialize(t, s)
 	s = openStore(t, as(t, dsn, "loads", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO loads"), Options{})
 	loadAll(t, s, generated(0, 100))
 	expect(t, dump(t, dsn, "links"), generated(0, 100))
@@ -181,7 +181,7 @@ func TestTooManyConnections(t *testing.T) {
 func TestFewRights(t *testing.T) {
 	dsn := server.Database(t)
 	owner := openStore(t, dsn, Options{})
-	noError(t, owner.Init(context.Background()))
+	initialize(t, owner)
 	s := openStore(t, as(t, dsn, "of_few_rights", `REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 		ALTER TABLE links OWNER TO of_few_rights; ALTER TABLE links_runs OWNER TO of_few_rights; ALTER TABLE links_ledger OWNER TO of_few_rights`), Options{})
 	run := loadAll(t, s, generated(0, 10))
@@ -199,7 +199,8 @@ func TestFewRights(t *testing.T) {
 func TestRowsKeptOut(t *testing.T) {
 	dsn := server.Database(t)
 	s := openStore(t, dsn, Options{})
-	noError(t, errors.Join(s.Init(context.Background()), s.Close()))
+	initialize(t, s)
+	noError(t, s.Close())
 	script(t, dsn, `CREATE FUNCTION keep_out() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			RETURN CASE WHEN nextval('rows') <> 7 THEN NEW END;
 		END $$;

@@ -31,7 +31,7 @@ func TestAnswersOfTheServer(t *testing.T) {
 			dsn := server.Database(t)
 			var pauses []time.Duration
 			s := openStore(t, dsn, Options{RetryFor: time.Minute, Logger: paused(&pauses)})
-			noError(t, s.Init(context.Background()))
+			initialize(t, s)
 			script(t, dsn, `CREATE SEQUENCE answers;
 				CREATE FUNCTION answer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 					IF nextval('answers') <= 3 THEN RAISE 'not now' USING ERRCODE = '`+state+`'; END IF;

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,15 +12,17 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// runsWhere reads the runs that match a condition, by ascending ID.
+// runsWhere reads the runs that match a condition, by ascending ID. Version 1 of the table does
+// not have the last columns.
 func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
-		rows_duplicate, rows_rejected, manifest_sha256, started, finished
-		FROM `+n.runs+" WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
+		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
+		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', '')
+		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished)
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out)
 		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
@@ -95,18 +99,32 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.store.lockKey("runs", "")); err != nil {
 			return err
 		}
+		columns, values := "", ""
+		args := []any{run.Fingerprint, run.Started, string(sink.Loading), run.AsOf}
+		if s.store.version.Load() > 1 {
+			columns, values = ", inputs, workspaces, out", ", $5::jsonb, $6::jsonb, $7"
+			args = append(args, list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"))
+		}
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
-				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started)
+				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started`+columns+`)
 			SELECT (SELECT 1 + greatest(0, max(run_id), (SELECT max(run_id) FROM `+s.store.names.ledger+`),
 				CASE count(*) WHEN 0 THEN (SELECT max(run_id) FROM `+s.store.names.links+`) END) FROM `+runs+`),
-				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz
-			WHERE NOT EXISTS (SELECT`+added+")",
-			run.Fingerprint, run.Started, string(sink.Loading), run.AsOf); err != nil {
+				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz`+values+`
+			WHERE NOT EXISTS (SELECT`+added+")", args...); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
 	})
 	return id, err
+}
+
+// list is the JSON of names, in which all bytes are UTF-8; nil for nil. It cannot fail.
+func list(names []string) *string {
+	if names == nil {
+		return nil
+	}
+	text, _ := json.Marshal(names)
+	return new(string(text))
 }
 
 // Loaded implements sink.Session. It deletes the run's rows in the ledger, too. If the
@@ -118,7 +136,7 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 			return err
 		}
 		c := run.Counts
-		return s.store.names.update(ctx, conn, run.ID, "state <> 'undone'", `state = 'loaded', rows_read = $2, rows_created = $3,
+		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')", `state = 'loaded', rows_read = $2, rows_created = $3,
 			rows_existing = $4, rows_duplicate = $5, rows_rejected = $6, manifest_sha256 = $7`,
 			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
 	})
@@ -137,6 +155,37 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	})
 }
 
+// Abandon implements sink.Session.
+func (s *session) Abandon(ctx context.Context, runs []int32) error {
+	n := s.store.names
+	return s.do(ctx, "abandon runs", func(ctx context.Context, conn *pgx.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET state = 'abandoned' WHERE run_id = ANY ($1) AND "+open, runs)
+			if err == nil {
+				_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id IN (SELECT run_id FROM "+n.runs+" WHERE run_id = ANY ($1) AND NOT "+open+")", runs)
+			}
+			return err
+		})
+	})
+}
+
+// Abandon implements sink.Store.
+func (s *Store) Abandon(ctx context.Context, ids []int32, opts sink.LockOptions) ([]sink.Run, error) {
+	session, err := s.lockAll(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	runs, err := s.Runs(ctx)
+	if err == nil {
+		runs, err = sink.Abandoning(runs, ids)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return runs, session.Abandon(ctx, ids)
+}
+
 // update changes the row of a run and deletes its rows in the ledger. The run must match the
 // condition: between two connections of a session, an undo may have deleted all or some of
 // its links. The parameters of set count from 2.
@@ -144,7 +193,7 @@ func (n names) update(ctx context.Context, conn *pgx.Conn, id int32, condition, 
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "UPDATE "+n.runs+" SET "+set+" WHERE run_id = $1 AND "+condition, append([]any{id}, args...)...)
 		if err == nil && tag.RowsAffected() != 1 {
-			err = fmt.Errorf("there is no run %d in the store, or all or some of its links were deleted by an undo", id)
+			err = fmt.Errorf("there is no run %d in the store, or it was undone, at least in part, or abandoned", id)
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx, "DELETE FROM "+n.ledger+" WHERE run_id = $1", id)

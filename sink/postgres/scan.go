@@ -13,6 +13,15 @@ import (
 // Scan implements sink.Store with one query in the order of the primary key. It does not
 // retry the query, since it may have called the visitor.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "", [][]byte{}, visit)
+}
+
+// Find implements sink.Store.
+func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, visit)
+}
+
+func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit func(*sink.Stored) error) error {
 	var conn *pgx.Conn
 	err := s.retry(ctx, "list the links", func(ctx context.Context) (err error) {
 		if conn, err = s.acquire(ctx); err != nil {
@@ -30,7 +39,7 @@ func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error 
 	var link sink.Stored
 	var stop error
 	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
-		FROM `+s.names.links+` ORDER BY workspace_id, short_code`, [][]byte{}, func(row [][]byte) error {
+		FROM `+s.names.links+` `+where+` ORDER BY workspace_id, short_code`, params, func(row [][]byte) error {
 		link = sink.Stored{
 			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
 			Run:  int32(binary.BigEndian.Uint32(row[5])),

@@ -51,7 +51,7 @@ func (s *Store) lock(ctx context.Context, locks []lock, opts sink.LockOptions) (
 		if err != nil {
 			return err
 		}
-		if err = s.ensure(ctx, conn); err == nil {
+		if _, err = s.ensure(ctx, conn); err == nil {
 			err = take(ctx, conn, session.locks, s.lockTurn, opts)
 		}
 		if err != nil {

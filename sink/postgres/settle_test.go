@@ -141,7 +141,7 @@ func clean(t testing.TB, dsn string) {
 		+ (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'bulk run')
 		+ (SELECT count(*) FROM pg_class WHERE relpersistence = 't')
 		+ (SELECT count(*) FROM links_ledger)
-		+ (SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ('links', 'links_runs', 'links_ledger'))`
+		+ (SELECT count(*) FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'links%')`
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		n := value[int](t, dsn, left)
 		if n == 0 {

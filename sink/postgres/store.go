@@ -1,7 +1,9 @@
 // Package postgres is the store in PostgreSQL (version 12 or newer, UTF-8). It implements
 // the contract of package sink. Nothing else in bulk imports the driver.
 //
-// A store named links has three tables: links, links_runs and links_ledger (see [SQL]).
+// A store named links has five tables: links, links_runs, links_ledger, links_workspaces and
+// links_counter (see [SQL]). One of version 1, which has the first three with fewer columns,
+// works as well, until Init upgrades it.
 // A [Store] opens few connections. One holds the locks of a session, writes the row of its
 // run and does a first load; two do other loads; each lookup that runs has one.
 //
@@ -66,6 +68,7 @@ type Store struct {
 	lookups    *semaphore.Weighted
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
+	version    atomic.Int32  // of the tables, when they were last checked
 	failing    atomic.Int32  // calls of retry that have not succeeded since they failed
 
 	mu    sync.Mutex // guards all below

@@ -118,7 +118,7 @@ func TestTLS(t *testing.T) {
 				if c.want != "" {
 					t.Fatal("the server let us in")
 				}
-				noError(t, s.Init(context.Background()))
+				initialize(t, s)
 				return
 			}
 			if c.want == "" || !strings.Contains(err.Error(), c.want) || errors.Is(err, sink.ErrRetryable) || strings.Contains(err.Error(), "hunter2") {

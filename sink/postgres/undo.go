@@ -21,10 +21,7 @@ const undoPage = 10_000
 // links.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (sink.Undoing, error) {
 	var out sink.Undoing
-	if err := s.with(ctx, "look at the tables", s.check); err != nil { // Lock would create them
-		return out, err
-	}
-	session, err := s.lock(ctx, []lock{{s.lockKey("store", ""), false}}, opts)
+	session, err := s.lockAll(ctx, opts)
 	if err != nil {
 		return out, err
 	}
@@ -33,6 +30,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if out.Run, err = s.names.run(ctx, conn, run); err != nil {
 			return err
 		}
+		out.Was = out.Run.State
 		return s.names.follows(ctx, conn)
 	})
 	if err != nil {
@@ -61,6 +59,52 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	}
 	return out, err
 }
+
+// lockAll opens a session that excludes all others. It does not create the tables.
+func (s *Store) lockAll(ctx context.Context, opts sink.LockOptions) (*session, error) {
+	if err := s.with(ctx, "look at the tables", s.check); err != nil {
+		return nil, err
+	}
+	return s.lock(ctx, []lock{{s.lockKey("store", ""), false}}, opts)
+}
+
+// PreviewUndo implements sink.Store.
+func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, err error) {
+	n := s.names
+	err = s.with(ctx, "count the links of the run", func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.check(ctx, conn); err != nil {
+			return err
+		}
+		if out.Run, err = n.run(ctx, conn, run); err != nil {
+			return err
+		}
+		out.Was = out.Run.State
+		if err := n.follows(ctx, conn); err != nil {
+			return err
+		}
+		var referred string // a condition
+		if err := conn.QueryRow(ctx, references, n.links).Scan(&referred); err != nil {
+			return err
+		}
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := execAll(ctx, conn, "SET LOCAL enable_seqscan = on", "SET LOCAL enable_hashjoin = on"); err != nil {
+				return err
+			}
+			err := tx.QueryRow(ctx, "SELECT count(*) FILTER (WHERE free), count(*) FILTER (WHERE NOT free) FROM (SELECT "+
+				n.untouched()+" AND NOT ("+referred+") AS free FROM "+n.links+" l WHERE run_id = $1) q", run).Scan(&out.Deleted, &out.Kept)
+			return err
+		})
+	})
+	return out, err
+}
+
+// references makes the condition that some row refers to the link l, of all foreign keys to
+// the table $1.
+const references = `SELECT coalesce(string_agg(format('EXISTS (SELECT FROM %s r WHERE %s)', conrelid::regclass,
+	(SELECT string_agg(format('r.%I = l.%I', a.attname, b.attname) || CASE b.attcollation WHEN 0 THEN '' ELSE ' COLLATE "C"' END, ' AND ') FROM unnest(conkey, confkey) k(a, b)
+		JOIN pg_attribute a ON a.attrelid = conrelid AND a.attnum = k.a
+		JOIN pg_attribute b ON b.attrelid = confrelid AND b.attnum = k.b)), ' OR '), 'false')
+	FROM pg_constraint WHERE contype = 'f' AND confrelid = to_regclass($1)`
 
 // follows is the error of a foreign key that deletes or changes rows together with the
 // links that they refer to.
@@ -119,7 +163,8 @@ func (d *deletion) deletePages(ctx context.Context) error {
 	}
 }
 
-// deleteLinks deletes links in one transaction, and sets the run to Loading. If a foreign key
+// deleteLinks deletes links in one transaction, and sets the run to Loading, unless it is
+// Abandoned. If a foreign key
 // refers to one of them, it deletes each half separately, and so on, until only that link
 // stays.
 func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
@@ -129,7 +174,7 @@ func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
 	}
 	var tag pgconn.CommandTag
 	err := d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
-		tag, err = conn.Exec(ctx, "WITH begun AS (UPDATE "+d.store.names.runs+" SET state = 'loading' WHERE run_id = $1 AND state <> 'undone')"+
+		tag, err = conn.Exec(ctx, "WITH begun AS (UPDATE "+d.store.names.runs+" SET state = 'loading' WHERE run_id = $1 AND state NOT IN ('undone', 'abandoned'))"+
 			" DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
 			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+d.store.names.untouched(), d.run, workspaces, codes)
 		return err

@@ -64,6 +64,9 @@ func TestUndoKeepsWhatIsReferredTo(t *testing.T) {
 			want := []string{string(links[0].Code), string(links[7].Code), string(links[8].Code), string(links[299].Code)}
 			script(t, dsn, "CREATE TABLE clicks (w text, c text, FOREIGN KEY (w, c) REFERENCES links (workspace_id, short_code) "+action+
 				"); INSERT INTO clicks SELECT 'demo', unnest('{"+strings.Join(want, ",")+"}'::text[])")
+			if got, err := s.PreviewUndo(context.Background(), run.ID); err != nil || got.Deleted != 296 || got.Kept != 4 || got.Run.State != sink.Finished {
+				t.Errorf("preview: %+v, %v", got, err)
+			}
 			said = nil
 			var kept []string
 			got, err := s.Undo(context.Background(), run.ID, sink.LockOptions{}, func(k sink.Kept) error {

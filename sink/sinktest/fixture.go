@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -319,9 +320,9 @@ func wantFatal(t *testing.T, err error) {
 
 var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrMissing, sink.ErrNotOurs}
 
-func equal[E comparable](t *testing.T, got []E, want ...E) {
+func equal[E any](t *testing.T, got []E, want ...E) {
 	t.Helper()
-	if !slices.Equal(got, want) {
+	if !slices.EqualFunc(got, want, func(a, b E) bool { return reflect.DeepEqual(a, b) }) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}
 }

@@ -2,7 +2,9 @@ package sinktest
 
 import (
 	"context"
+	"errors"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ var runTests = []test{
 	{"runs/resume", testRunResume},
 	{"runs/resume_loaded", testRunResumeLoaded},
 	{"runs/over", testRunOver},
+	{"runs/abandoned", testRunAbandoned},
+	{"runs/abandoned_by_id", testAbandon},
 	{"runs/left_behind", testRunLeftBehind},
 	{"runs/concurrent_ids", testRunConcurrent},
 	{"runs/missing", testRunMissing},
@@ -87,10 +91,12 @@ func testRunRoundTrip(t *testing.T, db *database) {
 		ManifestSHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		Started:        time.Date(2025, 1, 2, 3, 4, 5, 1000, time.UTC),
 		Finished:       time.Date(2025, 1, 2, 3, 4, 6, 0, time.UTC),
+		Inputs:         []string{"a \"b\".csv", "x\ufffd.csv", "ü.csv"}, Workspaces: []string{"v", "w"}, Out: "/tmp/'\"ü\\\ufffd",
 	}
 	ls := links("w", 0, 10)
 	db.with(func(s sink.Session) {
-		run, err := s.Start(ctx, sink.Run{Fingerprint: want.Fingerprint, AsOf: want.AsOf, Started: want.Started})
+		run, err := s.Start(ctx, sink.Run{Fingerprint: want.Fingerprint, AsOf: want.AsOf, Started: want.Started,
+			Inputs: []string{"a \"b\".csv", "x\xff.csv", "ü.csv"}, Workspaces: want.Workspaces, Out: "/tmp/'\"ü\\\xff"})
 		noError(t, err)
 		noError(t, s.Load(ctx, run, chunks(ls, 10)))
 		run.Counts = want.Counts
@@ -208,6 +214,97 @@ func testRunOver(t *testing.T, db *database) {
 	}, "w")
 	db.expect()
 	again(3)
+}
+
+// A session abandons runs: their links stay, and no run resumes them. What is over stays as
+// it is. An abandoned run can be undone.
+func testRunAbandoned(t *testing.T, db *database) {
+	ctx, ls := context.Background(), links("w", 0, 30)
+	db.load(ls[:10], "w")
+	var loading, loaded sink.Run
+	db.with(func(s sink.Session) {
+		loading, loaded = start(t, s, "loading"), start(t, s, "loaded")
+		noError(t, s.Load(ctx, loading, chunks(ls[10:20], 4)))
+		noError(t, s.Load(ctx, loaded, chunks(ls[20:], 4)))
+		noError(t, s.Loaded(ctx, loaded))
+	}, "w")
+	states := func(want ...sink.State) {
+		t.Helper()
+		var got []sink.State
+		for _, r := range db.runs() {
+			got = append(got, r.State)
+		}
+		equal(t, got, want...)
+	}
+	states(sink.Finished, sink.Loading, sink.Loaded)
+	db.with(func(s sink.Session) {
+		for range 2 { // as after an answer that was lost
+			noError(t, s.Abandon(ctx, []int32{1, 2, 3, 99}))
+			unfinished, err := s.Unfinished(ctx)
+			noError(t, err)
+			equal(t, unfinished)
+		}
+		_, err := s.Start(ctx, loading)
+		wantIs(t, err, sink.ErrConflict)
+		wantIs(t, s.Load(ctx, loading, chunks(ls[10:20], 4)), sink.ErrConflict)
+		wantFatal(t, s.Loaded(ctx, loading))
+		wantFatal(t, s.Finish(ctx, loaded))
+	}, "w")
+	states(sink.Finished, sink.Abandoned, sink.Abandoned)
+	db.expect(rows(ls[:10], 1), rows(ls[10:20], 2), rows(ls[20:], 3))
+	db.Change(t, "w", string(ls[20].Code), asOf.Add(time.Hour))
+	store := db.Open(t)
+	defer closed(t, store)
+	because := errors.New("because")
+	cut, err := store.Undo(ctx, 3, sink.LockOptions{}, func(sink.Kept) error { return because })
+	wantIs(t, err, because)
+	if cut.Deleted != 9 {
+		t.Errorf("%+v", cut)
+	}
+	states(sink.Finished, sink.Abandoned, sink.Abandoned) // also if an undo was interrupted
+	out, _, err := db.undo(2)
+	noError(t, err)
+	if out.Was != sink.Abandoned || out.Run.State != sink.Undone || out.Deleted != 10 {
+		t.Errorf("%+v", out)
+	}
+	db.with(func(s sink.Session) { noError(t, s.Abandon(ctx, []int32{2})) }, "w")
+	states(sink.Finished, sink.Undone, sink.Abandoned)
+}
+
+// A store abandons runs by their IDs when no run is at work, all of them or none.
+func testAbandon(t *testing.T, db *database) {
+	abandon := func(ids ...int32) ([]sink.Run, error) {
+		store := db.Open(t)
+		defer closed(t, store)
+		return store.Abandon(context.Background(), ids, sink.LockOptions{NoWait: true})
+	}
+	db.load(links("w", 0, 10), "w")
+	var runs []sink.Run
+	db.with(func(s sink.Session) {
+		runs = []sink.Run{start(t, s, "a"), start(t, s, "b")}
+		_, err := abandon(2)
+		wantIs(t, err, sink.ErrLocked)
+	}, "w")
+	before := db.runs()
+	for _, c := range []struct {
+		id   int32
+		says string
+	}{{1, "run 1 is finished"}, {9, "no run 9"}} {
+		_, err := abandon(3, c.id)
+		wantFatal(t, err)
+		if !strings.Contains(err.Error(), c.says) {
+			t.Errorf("error %v, want %q", err, c.says)
+		}
+	}
+	equal(t, db.runs(), before...)
+	runs[0].State, runs[1].State = sink.Abandoned, sink.Abandoned
+	got, err := abandon(3)
+	noError(t, err)
+	equal(t, got, runs[1])
+	got, err = abandon(2, 3)
+	noError(t, err)
+	equal(t, got, runs...)
+	equal(t, db.runs(), before[0], runs[0], runs[1])
 }
 
 // A session that ends in the middle leaves no link without a run.

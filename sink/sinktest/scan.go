@@ -14,6 +14,7 @@ import (
 var scanTests = []test{
 	{"scan/all", testScanAll},
 	{"scan/stopped", testScanStopped},
+	{"scan/find", testFind},
 }
 
 // scan lists the links with a store of its own.
@@ -40,8 +41,7 @@ func testScanAll(t *testing.T, db *database) {
 	}
 	var got []Row
 	noError(t, db.scan(func(l *sink.Stored) error {
-		got = append(got, Row{Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
-			Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created})
+		got = append(got, stored(l))
 		return nil
 	}))
 	equal(t, got, db.Dump(t)...)
@@ -50,6 +50,37 @@ func testScanAll(t *testing.T, db *database) {
 		codes = append(codes, fmt.Sprint(r.Workspace, " ", r.Code))
 	}
 	equal(t, codes, "X B", "X Z", "X ä", "x a", "x aa", "x b")
+}
+
+// stored is what a link looks like in the database.
+func stored(l *sink.Stored) Row {
+	return Row{Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
+		Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created}
+}
+
+// A link is found by its code, byte by byte, in its workspace only.
+func testFind(t *testing.T, db *database) {
+	ls := sorted([]sink.Link{coded("w", "https://a.example/", "aA"), coded("w", "https://b.example/", "aa"), coded("v", "https://c.example/", "aa")})
+	ls[2].Original = []byte("HTTPS://b.example")
+	db.load(ls, "v", "w")
+	store := db.Open(t)
+	defer closed(t, store)
+	find := func(workspace, code string) (found []Row) {
+		noError(t, store.Find(context.Background(), workspace, code, func(l *sink.Stored) error {
+			found = append(found, stored(l))
+			return nil
+		}))
+		return found
+	}
+	for _, want := range rows(ls, 1) {
+		equal(t, find(want.Workspace, want.Code), want)
+	}
+	for _, code := range []string{"AA", "a", "aab", "", "'"} {
+		equal(t, find("w", code))
+	}
+	equal(t, find("x", "aa"))
+	stop := errors.New("stop")
+	wantIs(t, store.Find(context.Background(), "w", "aa", func(*sink.Stored) error { return stop }), stop)
 }
 
 func testScanStopped(t *testing.T, db *database) {

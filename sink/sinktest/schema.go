@@ -31,6 +31,10 @@ func testCreateNothing(t *testing.T, db *database) {
 	_, err = store.Runs(ctx)
 	wantIs(t, err, sink.ErrMissing)
 	wantIs(t, store.Scan(ctx, func(*sink.Stored) error { return nil }), sink.ErrMissing)
+	_, err = store.Abandon(ctx, []int32{1}, sink.LockOptions{})
+	wantIs(t, err, sink.ErrMissing)
+	_, err = store.PreviewUndo(ctx, 1)
+	wantIs(t, err, sink.ErrMissing)
 	_, err = store.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	wantIs(t, err, sink.ErrMissing)
 	if db.Created(t) {
@@ -112,7 +116,7 @@ func testPeekWrites(t *testing.T, db *database) {
 		_, resumed := s.Start(ctx, run)
 		for call, err := range map[string]error{
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
-			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run),
+			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", call)

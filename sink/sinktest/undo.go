@@ -28,6 +28,16 @@ func (db *database) undo(run int32) (sink.Undoing, []sink.Kept, error) {
 	return out, kept, err
 }
 
+// preview is what a store of its own would undo.
+func (db *database) preview(run int32) sink.Undoing {
+	db.t.Helper()
+	store := db.Open(db.t)
+	defer closed(db.t, store)
+	out, err := store.PreviewUndo(context.Background(), run)
+	noError(db.t, err)
+	return out
+}
+
 // There are more links than a transaction deletes. The links that the run created and nobody
 // changed are deleted. The others are reported, also a link of an earlier run with the same ID.
 func testUndoLinks(t *testing.T, db *database) {
@@ -48,10 +58,15 @@ func testUndoLinks(t *testing.T, db *database) {
 	for _, l := range append(stay[:2:2], first[3]) {
 		db.Change(t, string(l.Workspace), string(l.Code), at)
 	}
-	for _, deleted := range []int64{25_000 - 2, 0} { // a second time does no harm
+	for i, was := range []sink.State{sink.Finished, sink.Undone} { // a second time does no harm
+		deleted := []int64{25_000 - 2, 0}[i]
+		before := db.preview(run.ID)
 		out, kept, err := db.undo(run.ID)
 		noError(t, err)
-		if out.Deleted != deleted || out.Kept != 3 || out.Run.ID != run.ID || out.Run.State != sink.Undone {
+		if before.Deleted != deleted || before.Kept != 3 || before.Run.ID != run.ID || before.Run.State != was || before.Was != was {
+			t.Errorf("before: %+v", before)
+		}
+		if out.Deleted != deleted || out.Kept != 3 || out.Run.ID != run.ID || out.Run.State != sink.Undone || out.Was != was {
 			t.Errorf("%+v", out)
 		}
 		equal(t, kept, want...)
@@ -153,6 +168,10 @@ func testUndoNoRun(t *testing.T, db *database) {
 	ls := links("w", 0, 10)
 	db.load(ls, "w")
 	_, _, err := db.undo(2)
+	wantFatal(t, err)
+	store := db.Open(t)
+	defer closed(t, store)
+	_, err = store.PreviewUndo(context.Background(), 2)
 	wantFatal(t, err)
 	db.expect(rows(ls, 1))
 }

@@ -29,7 +29,8 @@ func TestConformance(t *testing.T) {
 			},
 			Insert: func(t *testing.T, r sinktest.Row) {
 				plain(t, path, func(db *sql.DB) {
-					_, err := db.Exec("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at)
+						VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), stamp(r.Created))
 					noError(t, err)
 				})

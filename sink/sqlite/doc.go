@@ -4,9 +4,12 @@
 //	CREATE TABLE links (
 //	  workspace_id TEXT NOT NULL, short_code TEXT NOT NULL, url_key BLOB NOT NULL,
 //	  canonical_url TEXT NOT NULL, original_url TEXT, run_id INTEGER NOT NULL,
-//	  created_at TEXT NOT NULL, updated_at TEXT NOT NULL,
+//	  created_at TEXT NOT NULL, updated_at TEXT NOT NULL, …,
 //	  PRIMARY KEY (workspace_id, short_code)) STRICT, WITHOUT ROWID
 //	CREATE UNIQUE INDEX links_url_key ON links (url_key)
+//
+// The other columns, since version 2 of the schema, are NULL unless a feature uses them: see
+// newColumns. Columns that another program adds stay NULL, too, or have their default.
 //
 // Times are UTC with microseconds, in the form of SQLite's CURRENT_TIMESTAMP:
 // "2025-03-04 05:06:07.890123". So they compare with the times that an online service
@@ -16,7 +19,8 @@
 //
 // The first Lock creates the file; Open, Peek and Runs do not. Its application_id is "bulk"
 // in ASCII, and its user_version is that of the schema. A file with other tables, another
-// application_id or a newer user_version is refused with sink.ErrNotOurs. The file is in WAL
+// application_id or a newer user_version is refused with sink.ErrNotOurs. Lock upgrades an
+// older version; what only looks reads it as it is. The file is in WAL
 // mode, so readers never wait for a load, with synchronous=FULL, so a commit survives a loss
 // of power.
 //

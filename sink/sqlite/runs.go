@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -25,23 +28,46 @@ func anyTime(text string) time.Time {
 
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
-	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, '') FROM runs `
+	since2 := "inputs, workspaces, out"
+	if c.version < 2 {
+		since2 = "NULL, NULL, NULL"
+	}
+	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
+		manifest_sha256, started_at, coalesce(finished_at, ''), ` + since2 + " FROM runs "
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
-		runs = append(runs, sink.Run{
+		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
-			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)),
-		})
+			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)), Out: s.string(14),
+		}
+		for i, list := range []*[]string{&run.Inputs, &run.Workspaces} {
+			if text := s.bytes(12 + i); text != nil {
+				if err := json.Unmarshal(text, list); err != nil {
+					return fmt.Errorf("%s: run %d: %w", c.path, run.ID, err)
+				}
+			}
+		}
+		runs = append(runs, run)
 		return nil
 	})
 	return runs, err
 }
 
+// list is the JSON of names; NULL for nil. It cannot fail.
+func list(names []string) (text []byte) {
+	if names != nil {
+		text, _ = json.Marshal(names)
+	}
+	return text
+}
+
+// unfinished is the condition of a run that is not over.
+const unfinished = "state IN ('loading', 'loaded')"
+
 // Unfinished implements sink.Session.
 func (s *session) Unfinished(ctx context.Context) (runs []sink.Run, err error) {
 	err = s.use(ctx, func(c *conn) (err error) {
-		runs, err = c.runs("WHERE state IN ('loading', 'loaded')")
+		runs, err = c.runs("WHERE " + unfinished)
 		return err
 	})
 	return runs, err
@@ -77,8 +103,13 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				return err
 			}
 			run.ID = int32(last + 1)
-			return c.run("start run", "INSERT INTO runs (run_id, fingerprint, state, as_of, started_at) VALUES (?, ?, ?, ?, ?)",
-				run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started))
+			if err := c.run("start run", `INSERT INTO runs (run_id, fingerprint, state, as_of, started_at, inputs, workspaces, out)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started),
+				list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD")); err != nil {
+				return err
+			}
+			run, err = c.oneRun(run.ID)
+			return err
 		})
 	})
 	return run, err
@@ -87,7 +118,7 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 // Loaded implements sink.Session.
 func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	n := run.Counts
-	return s.update(ctx, run, "state <> 'undone'", "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7",
+	return s.update(ctx, run, "state NOT IN ('undone', 'abandoned')", "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7",
 		n.Read, n.Created, n.Existing, n.Duplicate, n.Rejected, run.ManifestSHA256)
 }
 
@@ -99,6 +130,39 @@ func (s *session) Finish(ctx context.Context, run sink.Run) error {
 	return s.update(ctx, run, "state IN ('loaded', 'finished')", "state = 'finished', manifest_sha256 = ?2, finished_at = ?3", run.ManifestSHA256, stamp(run.Finished))
 }
 
+// Abandon implements sink.Session.
+func (s *session) Abandon(ctx context.Context, runs []int32) error {
+	return s.write(ctx, func(c *conn) error {
+		return c.transact("abandon runs", func() error {
+			for _, id := range runs {
+				if err := c.run("abandon runs", "UPDATE runs SET state = 'abandoned' WHERE run_id = ? AND "+unfinished, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// Abandon implements sink.Store.
+func (s *Store) Abandon(ctx context.Context, ids []int32, opts sink.LockOptions) (runs []sink.Run, err error) {
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create the file
+		return nil, err
+	}
+	locked, err := s.Lock(ctx, nil, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, locked.Close()) }()
+	if runs, err = s.Runs(ctx); err != nil {
+		return nil, err
+	}
+	if runs, err = sink.Abandoning(runs, ids); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.path, err)
+	}
+	return runs, locked.Abandon(ctx, ids)
+}
+
 // update changes the row of a run. The run must match the condition: between two sessions,
 // an undo may have deleted all or some of its links. The parameters of set count from 2.
 func (s *session) update(ctx context.Context, run sink.Run, condition, set string, args ...any) error {
@@ -108,7 +172,7 @@ func (s *session) update(ctx context.Context, run sink.Run, condition, set strin
 				return err
 			}
 			if c.changes() != 1 {
-				return fmt.Errorf("%s: there is no run %d, or all or some of its links were deleted by an undo", c.path, run.ID)
+				return fmt.Errorf("%s: there is no run %d, or it was undone, at least in part, or abandoned", c.path, run.ID)
 			}
 			return nil
 		})

@@ -9,11 +9,20 @@ import (
 
 // Scan implements sink.Store, in the order of the table itself.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "", nil, visit)
+}
+
+// Find implements sink.Store.
+func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "WHERE workspace_id = ? AND short_code = ?", []any{workspace, code}, visit)
+}
+
+func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
 		var l sink.Stored
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same
 		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
-			FROM links ORDER BY workspace_id, short_code`, nil, func(q *stmt) error {
+			FROM links `+where+` ORDER BY workspace_id, short_code`, args, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -11,12 +12,67 @@ import (
 // The header of the file says that bulk made it, and the version of the schema.
 const (
 	applicationID = 0x62756c6b // "bulk"
-	version       = 1
+	version       = 2
+	oldest        = 1 // version that is read as it is, and upgraded by Lock
 )
 
 const createIndex = `CREATE UNIQUE INDEX links_url_key ON links (url_key)`
 
-const createSchema = `
+// newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
+// owned a link before, sets them. They have no constraints, which each insert would check.
+var newColumns = []string{
+	"kind TEXT",     // NULL: a link; else "alias"
+	"base_key BLOB", // url_key of the URL alone; NULL: that is url_key
+	"attrs TEXT",    // JSON: what a migrated link was, such as its title and tags
+	"expires_at TEXT",
+	"max_uses INTEGER",
+	"access_count INTEGER",
+	"avg_redirect_ms REAL",
+	"link_type TEXT",
+	"owner_id TEXT",
+	"ref TEXT",
+	"status TEXT",
+	"marked_at TEXT",
+	"changed_run INTEGER", // the run that changed an existing link
+	"change TEXT",         // and how
+}
+
+// createRest creates what version 2 has beside the columns of links: runs of any state, the
+// settings of workspaces (no row: linkforge-1, sha256-base58, no rules), the next number of
+// a counter (one row, or none before the first), and the index for all links of a URL.
+const createRest = `
+CREATE TABLE runs (
+  run_id          INTEGER PRIMARY KEY,
+  fingerprint     TEXT    NOT NULL,
+  state           TEXT    NOT NULL,
+  as_of           TEXT    NOT NULL, -- created_at of its links
+  read            INTEGER NOT NULL DEFAULT 0,
+  created         INTEGER NOT NULL DEFAULT 0,
+  existing        INTEGER NOT NULL DEFAULT 0,
+  duplicate       INTEGER NOT NULL DEFAULT 0,
+  rejected        INTEGER NOT NULL DEFAULT 0,
+  manifest_sha256 TEXT    NOT NULL DEFAULT '',
+  started_at      TEXT    NOT NULL,
+  finished_at     TEXT,
+  inputs          TEXT,             -- JSON: their names
+  workspaces      TEXT,             -- JSON: their names
+  out             TEXT,             -- output directory
+  numbers         TEXT              -- JSON: ranges of the counter
+) STRICT;
+CREATE TABLE workspaces (
+  workspace_id    TEXT    PRIMARY KEY,
+  profile         TEXT,
+  scheme          TEXT,
+  code_length     INTEGER,
+  multiplier      INTEGER,
+  fingerprint     TEXT,
+  rules           INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE TABLE counter (next INTEGER NOT NULL) STRICT;
+CREATE INDEX links_base_key ON links (base_key) WHERE base_key IS NOT NULL;
+`
+
+var createSchema = `
 CREATE TABLE links (
   workspace_id  TEXT    NOT NULL,
   short_code    TEXT    NOT NULL,
@@ -26,23 +82,19 @@ CREATE TABLE links (
   run_id        INTEGER NOT NULL,
   created_at    TEXT    NOT NULL, -- UTC, microseconds
   updated_at    TEXT    NOT NULL,
+  ` + strings.Join(newColumns, ", ") + `,
   PRIMARY KEY (workspace_id, short_code)
 ) STRICT, WITHOUT ROWID;
-` + createIndex + `;
-CREATE TABLE runs (
-  run_id          INTEGER PRIMARY KEY,
-  fingerprint     TEXT    NOT NULL,
-  state           TEXT    NOT NULL CHECK (state IN ('loading', 'loaded', 'finished', 'undone')),
-  as_of           TEXT    NOT NULL, -- created_at of its links
-  read            INTEGER NOT NULL DEFAULT 0,
-  created         INTEGER NOT NULL DEFAULT 0,
-  existing        INTEGER NOT NULL DEFAULT 0,
-  duplicate       INTEGER NOT NULL DEFAULT 0,
-  rejected        INTEGER NOT NULL DEFAULT 0,
-  manifest_sha256 TEXT    NOT NULL DEFAULT '',
-  started_at      TEXT    NOT NULL,
-  finished_at     TEXT
-) STRICT;`
+` + createIndex + ";" + createRest
+
+// upgradeSchema makes version 2 of version 1, whose runs may have no state of version 2 and
+// are therefore created anew.
+var upgradeSchema = "ALTER TABLE links ADD COLUMN " + strings.Join(newColumns, "; ALTER TABLE links ADD COLUMN ") +
+	"; CREATE TEMP TABLE old AS SELECT * FROM runs; DROP TABLE runs;" + createRest + `
+INSERT INTO runs (run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected, manifest_sha256,
+  started_at, finished_at) SELECT * FROM temp.old;
+DROP TABLE temp.old;
+`
 
 // inspect reports whether the database has our schema; false means that it is empty. For
 // anything else the error is sink.ErrNotOurs.
@@ -66,13 +118,18 @@ func (c *conn) inspect() (ours bool, err error) {
 	case id == 0 && v == 0 && len(names) == 0:
 		return false, nil
 	case id == 0 && v == 0 && slices.Contains(names, "links_url_key"):
+		v = oldest
+		if slices.Contains(names, "links_base_key") {
+			v = version
+		}
 		return false, fmt.Errorf("%s: application_id is 0: %w; if it was restored from an SQL dump, which loses that number, run"+
-			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, version)
+			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, v)
 	case id != applicationID:
 		return false, fmt.Errorf("%s: application_id is %d: %w", c.path, id, sink.ErrNotOurs)
-	case v != version:
+	case v < oldest || v > version:
 		return false, fmt.Errorf("%s: its schema is version %d, and this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
 	}
+	c.version = int(v)
 	for _, name := range []string{"links", "links_url_key", "runs"} {
 		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("%s: %s is missing: %w", c.path, name, sink.ErrNotOurs)
@@ -90,8 +147,8 @@ func (c *conn) glance() (ours bool, err error) {
 	return ours, errors.Join(err, c.rollback())
 }
 
-// create creates our schema in an empty database, and sets its page size and WAL mode. The
-// caller holds the lock of the bulk runs.
+// create creates our schema in an empty database, and sets its page size and WAL mode. It
+// upgrades an older schema. The caller holds the lock of the bulk runs.
 func (c *conn) create() error {
 	if _, err := c.inspect(); err != nil { // before anything is changed
 		return err
@@ -108,9 +165,15 @@ func (c *conn) create() error {
 		return fmt.Errorf("%s: its file system does not support WAL mode (the mode is %q); choose a local directory", c.path, mode)
 	}
 	return c.transact("create schema", func() error {
-		if ours, err := c.inspect(); ours || err != nil {
+		ours, err := c.inspect()
+		if err != nil || ours && c.version == version {
 			return err
 		}
-		return c.exec("create schema", fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d", createSchema, applicationID, version))
+		op, statements := "create schema", createSchema
+		if ours {
+			op, statements = "upgrade the tables to version 2", upgradeSchema
+		}
+		c.version = version
+		return c.exec(op, fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d", statements, applicationID, version))
 	})
 }

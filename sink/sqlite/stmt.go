@@ -67,6 +67,8 @@ func (s *stmt) bind(i int, v any) {
 		s.bindInt(i, v)
 	case string:
 		s.bindText(i, []byte(v))
+	case []byte:
+		s.bindText(i, v)
 	default:
 		panic(fmt.Sprintf("cannot bind %T", v))
 	}

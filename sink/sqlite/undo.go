@@ -25,6 +25,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if out.Run, err = c.oneRun(run); err != nil {
 			return err
 		}
+		out.Was = out.Run.State
 		if err = c.referred(); err != nil {
 			return err
 		}
@@ -41,6 +42,25 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 			out.Run.State = sink.Undone
 		}
 		return err
+	})
+	return out, err
+}
+
+// PreviewUndo implements sink.Store.
+func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, err error) {
+	err = s.look(ctx, func(c *conn) error {
+		if out.Run, err = c.oneRun(run); err != nil {
+			return err
+		}
+		out.Was = out.Run.State
+		if err = c.referred(); err != nil {
+			return err
+		}
+		return c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+untouched+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
+			out.Deleted = q.int(1)
+			out.Kept = q.int(0) - out.Deleted
+			return nil
+		})
 	})
 	return out, err
 }
@@ -64,11 +84,14 @@ func (c *conn) referred() error {
 	})
 }
 
+// untouched is the condition that run ?1 created a link and nobody changed it. The time is
+// compared, too: an earlier run may have had the same ID.
+const untouched = "run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
+
 // deleteLinks deletes the links of a run that nobody changed, a page at a time in the order
-// of the primary key. The first page sets the run to Loading.
+// of the primary key. The first page sets the run to Loading, unless it is Abandoned.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
-	const own = ` FROM links WHERE run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)
-		AND (workspace_id, short_code) > (?2, ?3)`
+	const own = " FROM links WHERE " + untouched + " AND (workspace_id, short_code) > (?2, ?3)"
 	workspace, code := "", ""
 	for {
 		// The end of a page may be far. Other writers need not wait while it is looked for.
@@ -88,7 +111,7 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 				return err
 			}
 			n = c.changes()
-			return c.run("undo run", "UPDATE runs SET state = 'loading' WHERE run_id = ? AND state <> 'undone'", run)
+			return c.run("undo run", "UPDATE runs SET state = 'loading' WHERE run_id = ? AND state NOT IN ('undone', 'abandoned')", run)
 		})
 		if err != nil {
 			return deleted, err

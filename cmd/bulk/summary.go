@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outdir"
+)
+
+// summary reports how a run went that ended with err.
+func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
+	if r.ManifestSHA256 == "" {
+		return
+	}
+	if r.Repeated {
+		u.tell(slog.LevelInfo, fmt.Sprintf("nothing to do: run %d is finished, and %s has its files", r.RunID, r.Out), "nothing to do: the run is finished",
+			"run", r.RunID, "out", r.Out, "read", r.Counts.Read, "rejected", r.Counts.Rejected, "manifest_sha256", r.ManifestSHA256)
+		u.rejects(r)
+		return
+	}
+	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
+	created, stored := "created", !o.DryRun && !refused
+	if !stored {
+		created = "would be created"
+	}
+	stored = stored || refused && tooMany.Stored > 0
+	run := ""
+	switch {
+	case r.Resumed && r.RunID != 0:
+		run = fmt.Sprintf("run %d, resumed: ", r.RunID)
+	case r.RunID != 0:
+		run = fmt.Sprintf("run %d: ", r.RunID)
+	}
+	c := r.Counts
+	say := []string{fmt.Sprintf("%s%s: %s %s, %s existing, %s duplicate, %s rejected, in %s", run, count(c.Read, "row"), thousands(c.Created), created,
+		thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected), took(time.Since(u.began)))}
+	switch {
+	case o.DryRun:
+		say = append(say, "this was a dry run: no links were stored")
+	case !stored:
+		say = append(say, "no links were stored")
+	}
+	if len(r.Workspaces) > 0 {
+		say = append(say, where(o.StoreName, o.newStore && stored, stored, r))
+	}
+	if r.Rewritten > 0 {
+		say = append(say, fmt.Sprintf("%s rewritten: %s", countVerb(r.Rewritten, "URL", "was", "were"), ways(r.Changes)))
+	}
+	if m := r.MergedDiffers; m != nil {
+		a, b := m.Example[0], m.Example[1]
+		say = append(say, fmt.Sprintf("%s a link whose URL may lead elsewhere: %s", countVerb(m.Rows, "row", "gets", "get"), ways(m.By)),
+			fmt.Sprintf("for example %s (%s, row %d) gets the link of %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
+	}
+	if o.BaseURL == "" && !refused {
+		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
+	}
+	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
+	attrs := []any{"out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
+		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
+		"manifest_sha256", r.ManifestSHA256, "store", o.StoreName, "new_store", o.newStore && stored, "workspaces", short(r.Workspaces), "new_workspaces", short(r.Fresh),
+		"rewritten", r.Rewritten, "rewritten_by", ways(r.Changes)}
+	if m := r.MergedDiffers; m != nil {
+		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
+	}
+	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
+	u.rejects(r)
+	if c.Read == 0 {
+		u.log.Warn("the inputs have no rows")
+	}
+	failed := outdir.FailedOf(o.Out)
+	if _, err := os.Lstat(failed); err == nil && !refused && !o.DryRun {
+		u.tell(slog.LevelInfo, failed+" is left from an earlier run that could not store its links", "the files of an earlier run that could not store its links are still there", "out", failed)
+	}
+}
+
+// rejects reports how many rows were rejected, by reason, and where they are.
+func (u *ui) rejects(r *pipeline.Result) {
+	file := filepath.Join(r.Out, manifest.RejectsName)
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		n := r.Reasons[reason]
+		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n, "file", file)
+	}
+	if r.Counts.Rejected > 0 && !u.lines {
+		u.print(fmt.Sprintf("bulk: rejected rows are in %s: copy that file, correct the copy, run the copy", file))
+	}
+}
+
+// where says which store and workspaces a run had, and which of them are new.
+func where(store string, created, stored bool, r *pipeline.Result) string {
+	text := "store " + store
+	if created {
+		text = "created the store " + store
+	}
+	noun, verb := "workspace ", " has no links yet"
+	if stored {
+		verb = " had no links before"
+	}
+	if len(r.Workspaces) > 1 {
+		noun, verb = "workspaces ", strings.Replace(verb, "has", "have", 1)
+	}
+	if len(r.Fresh) == len(r.Workspaces) {
+		return text + "; " + noun + short(r.Workspaces) + verb
+	}
+	text += ", " + noun + short(r.Workspaces)
+	if len(r.Fresh) > 0 {
+		text += "; no links before: " + short(r.Fresh)
+	}
+	return text
+}
+
+// short lists names, the first few if there are many.
+func short(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), thousands(int64(len(names)-most)))
+}
+
+// ways lists counts by name, the highest first.
+func ways(counts map[string]int64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, name := range names {
+		names[i] = name + " " + thousands(counts[name])
+	}
+	return strings.Join(names, ", ")
+}
+
+// took writes how long something lasted, for people.
+func took(d time.Duration) string {
+	switch {
+	case d < 100*time.Millisecond:
+		return "under 0.1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// countVerb is count with a verb, for one and for several.
+func countVerb(n int64, noun, one, several string) string {
+	if n == 1 {
+		return count(n, noun) + " " + one
+	}
+	return count(n, noun) + " " + several
+}

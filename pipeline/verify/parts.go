@@ -1,0 +1,50 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/linkforge/bulk/pipeline/manifest"
+)
+
+// A Part is the stable name of something that Run did not compare.
+type Part string
+
+// What Run may leave out.
+const (
+	Files          Part = "files"           // the reports: the manifest has a value that no run writes, so rows cannot be computed again
+	Links          Part = "links"           // the run had too many rejects and has no mapping
+	Details        Part = "reject_details"  // another version of the program wrote them, in its own words
+	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
+	BeyondLimit    Part = "beyond_limit"    // records of the inputs that the run did not read, because it was told how many to read
+	Store          Part = "store"           // none was given
+	LinksInStore   Part = "links_in_store"  // it was a dry run, which stores none
+	ManifestDigest Part = "manifest_sha256" // neither Config.ManifestSHA256 nor a run of the store says which it must be
+)
+
+// sayParts fills in what was compared, and what was not. Rows of a run that is not understood
+// were not compared with anything.
+func (v *verifier) sayParts(run *run, understood bool) {
+	m := run.manifest
+	inputs := understood && v.inputs != nil && !v.broken.Load() && !slices.Contains(v.other, true)
+	store := understood && v.cfg.Store != nil
+	if inputs {
+		v.result.Inputs = len(v.inputs)
+	}
+	for _, p := range []struct {
+		part Part
+		left bool
+	}{
+		{Files, !understood},
+		{Links, run.noMapping},
+		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
+		{Inputs, !inputs},
+		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
+		{Store, !store},
+		{LinksInStore, store && run.dryRun},
+		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},
+	} {
+		if p.left {
+			v.result.NotCompared = append(v.result.NotCompared, p.part)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+// version1 is what bulk created before version 2, with two links, their finished run, and a run
+// that was killed.
+const version1 = `CREATE TABLE links (workspace_id text COLLATE "C" NOT NULL, short_code text COLLATE "C" NOT NULL, url_key uuid NOT NULL,
+	canonical_url text NOT NULL, original_url text, run_id integer NOT NULL,
+	created_at timestamp with time zone NOT NULL, updated_at timestamp with time zone NOT NULL);
+ALTER TABLE links ADD CONSTRAINT links_pkey PRIMARY KEY (workspace_id, short_code);
+ALTER TABLE links ADD CONSTRAINT links_url_key_key UNIQUE (url_key);
+CREATE TABLE links_runs (run_id integer NOT NULL, fingerprint text NOT NULL, state text NOT NULL, as_of timestamp with time zone NOT NULL,
+	rows_read bigint NOT NULL, rows_created bigint NOT NULL, rows_existing bigint NOT NULL, rows_duplicate bigint NOT NULL,
+	rows_rejected bigint NOT NULL, manifest_sha256 text NOT NULL, started timestamp with time zone NOT NULL,
+	finished timestamp with time zone, CONSTRAINT links_runs_pkey PRIMARY KEY (run_id));
+CREATE TABLE links_ledger (run_id integer NOT NULL, session bigint NOT NULL, batch bigint NOT NULL,
+	CONSTRAINT links_ledger_pkey PRIMARY KEY (run_id, session, batch));
+COMMENT ON TABLE links IS 'bulk links, version 1';
+INSERT INTO links SELECT 'old', c, gen_random_uuid(), 'http://example.com/' || c, NULL, 1, '2025-01-02', '2025-01-02' FROM unnest('{a,b}'::text[]) c;
+INSERT INTO links_runs VALUES (1, 'f', 'finished', '2025-01-02', 2, 2, 0, 0, 0, '00', '2025-01-02', '2025-01-02'),
+	(2, 'g', 'loading', '2025-01-02', 0, 0, 0, 0, 0, '', '2025-01-02', NULL)`
+
+// A store of version 1 is read, loaded, undone and abandoned as it is. Init upgrades it while a
+// run is at work, and keeps its rows.
+func TestVersion1(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	script(t, dsn, version1)
+	s := openStore(t, dsn, Options{RetryFor: -1})
+	states := func(want ...sink.State) {
+		t.Helper()
+		runs, err := s.Runs(ctx)
+		noError(t, err)
+		for i, r := range runs {
+			if r.State != want[i] || (r.Inputs != nil) != (i > 3) {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	first := sink.Run{Fingerprint: "f", AsOf: asOf, Inputs: []string{"a.csv"}, Workspaces: []string{"demo"}, Out: "/out"}
+	links := generated(0, 20)
+	states(sink.Finished, sink.Loading)
+	loadAll(t, s, links[:10])
+	_, err := s.Abandon(ctx, []int32{2}, sink.LockOptions{})
+	noError(t, err)
+	at := locked(t, s, "demo", sink.LockOptions{})
+	run, err := at.Start(ctx, first)
+	noError(t, err)
+	noError(t, at.Load(ctx, run, pieces(links[10:15])))
+	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
+	before := dump(t, dsn, "links")
+
+	reader := connect(t, dsn)
+	noError(t, execAll(ctx, reader, "BEGIN", "SELECT FROM links"))
+	if did, err := s.Init(ctx); !errors.Is(err, sink.ErrRetryable) || did != nil {
+		t.Errorf("an upgrade waits for readers: %v, %v", did, err)
+	}
+	noError(t, execAll(ctx, reader, "COMMIT"))
+	if did := initialize(t, s); !slices.Equal(did, []string{"upgraded table links to version 2", "created index links_base_key"}) {
+		t.Errorf("did %q", did)
+	}
+	if got := dump(t, dsn, "links"); !slices.Equal(got, before) {
+		t.Errorf("%+v, before %+v", got, before)
+	}
+	noError(t, at.Load(ctx, run, pieces(links[15:])))
+	noError(t, at.Loaded(ctx, run))
+	noError(t, at.Finish(ctx, run))
+	noError(t, at.Close())
+	after := locked(t, s, "demo", sink.LockOptions{})
+	if run, err = after.Start(ctx, first); err != nil || !slices.Equal(run.Inputs, first.Inputs) || run.Out != "/out" {
+		t.Errorf("%+v, %v", run, err)
+	}
+	noError(t, after.Close())
+	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Finished, sink.Loading)
+	if out, err := s.Undo(ctx, 1, sink.LockOptions{}, nil); err != nil || out.Deleted != 2 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	expect(t, dump(t, dsn, "links"), links)
+
+	script(t, dsn, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'links_base_key'::regclass")
+	for _, want := range [][]string{{"created index links_base_key"}, nil} {
+		if did := initialize(t, s); !slices.Equal(did, want) {
+			t.Errorf("did %q, want %q", did, want)
+		}
+	}
+}
+
+// Only the owner can upgrade tables.
+func TestUpgradeOfAnother(t *testing.T) {
+	dsn := server.Database(t)
+	script(t, dsn, version1)
+	s := openStore(t, as(t, dsn, "no_owner", "GRANT ALL ON ALL TABLES IN SCHEMA public TO no_owner"), Options{})
+	_, err := s.Init(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "table links belongs to role postgres, and only its owner can change it") {
+		t.Errorf("error %v", err)
+	}
+	loadAll(t, s, generated(0, 10))
+}
