@@ -33,6 +33,9 @@ type setting struct {
 	line   int
 }
 
+// notSettings are flags that a file cannot have.
+var notSettings = []string{"help", "version", "config"}
+
 var unquoted = regexp.MustCompile(`(?m)[-:,[]\s*\*`)
 
 // readConfig returns the settings of a YAML file in its order. A value is the text that is
@@ -173,13 +176,18 @@ func isList(f *pflag.Flag) bool {
 // knownKeys returns the keys that a file may have: the flags of all commands, and inputs.
 func knownKeys(root *cobra.Command) []string {
 	keys := []string{"inputs"}
-	for _, c := range append(root.Commands(), root) {
+	var add func(*cobra.Command)
+	add = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && !slices.Contains([]string{"help", "version", "config"}, f.Name) {
+			if !f.Hidden && !slices.Contains(notSettings, f.Name) {
 				keys = append(keys, f.Name)
 			}
 		})
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
 	}
+	add(root)
 	return keys
 }
 
@@ -242,7 +250,7 @@ are hidden. It does not read inputs: bulk run --dry-run does.`,
 				return cmd.Help()
 			}
 			of, args, err := cmd.Root().Find(args)
-			if err != nil || of == cmd || !of.HasParent() || of.HasSubCommands() {
+			if err != nil || of == cmd || !of.HasParent() || !of.Runnable() {
 				return usage(errors.New("give a COMMAND, such as bulk config run --config FILE"))
 			}
 			if err := of.ParseFlags(args); err != nil {
@@ -290,7 +298,7 @@ func (u *ui) printSettings(cmd *cobra.Command) (err error) {
 		print("inputs", "string", origin, inputs, true)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || slices.Contains([]string{"help", "version", "config"}, f.Name) {
+		if f.Hidden || slices.Contains(notSettings, f.Name) {
 			return
 		}
 		values := []string{f.Value.String()}

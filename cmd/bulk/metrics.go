@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/outdir"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -106,31 +107,36 @@ func (m *metrics) create() (*os.File, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
-// apart refuses a file in the output directory, which the run replaces, and writes none then.
+// apart refuses a file in a directory that the run may replace, and writes none then.
 func (m *metrics) apart(out string) error {
 	if m == nil || m.file == "" || out == "" {
 		return nil
 	}
-	dir, err := filepath.EvalSymlinks(out)
-	if err != nil {
-		return nil // it is not there, so no file lies in it
-	}
-	parent, err := filepath.EvalSymlinks(filepath.Dir(m.file))
-	if err == nil {
-		dir, err = filepath.Abs(dir)
-	}
-	if err == nil {
-		parent, err = filepath.Abs(parent)
-	}
+	parent, err := realPath(filepath.Dir(m.file))
 	if err != nil {
 		return fmt.Errorf("--metrics-file: %w", err)
 	}
-	if within, err := filepath.Rel(dir, parent); err != nil || !filepath.IsLocal(within) {
-		return nil
+	for _, dir := range []string{out, outdir.FailedOf(out), outdir.DryOf(out)} {
+		real, err := realPath(dir)
+		if err != nil {
+			continue // it is not there, so no file lies in it
+		}
+		if within, err := filepath.Rel(real, parent); err == nil && filepath.IsLocal(within) {
+			file := m.file
+			m.file = ""
+			return fmt.Errorf("--metrics-file %s lies in the output directory %s, which a run replaces", file, dir)
+		}
 	}
-	file := m.file
-	m.file = ""
-	return fmt.Errorf("--metrics-file %s lies in the output directory %s, which the run replaces", file, out)
+	return nil
+}
+
+// realPath is the absolute path of a file that exists, without symbolic links.
+func realPath(name string) (string, error) {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(name)
 }
 
 // write replaces the file by the metrics of a run that ends with an exit code.
