@@ -71,13 +71,8 @@ func (c *Changes) set(change Changes, changed bool) {
 // lead to different pages or places in them. To ignore these is a rule of this package; all
 // others follow from RFC 3986 or from what browsers do.
 func Elsewhere(raw, other []byte) (c Changes) {
-	u, err := split(Trim(raw))
-	v, err2 := split(Trim(other))
-	if err != nil || err2 != nil {
-		return 0
-	}
-	path, query, fragment := splitRest(u.rest)
-	path2, query2, fragment2 := splitRest(v.rest)
+	path, query, fragment := splitRest(afterAuthority(raw))
+	path2, query2, fragment2 := splitRest(afterAuthority(other))
 	if !bytes.Equal(fragment, fragment2) && max(len(fragment), len(fragment2)) > len("#") {
 		c |= Fragment
 	}
@@ -99,6 +94,16 @@ func Elsewhere(raw, other []byte) (c Changes) {
 		c |= Slashes
 	}
 	return c
+}
+
+// afterAuthority returns what follows the authority of a URL that has a canonical form.
+func afterAuthority(raw []byte) []byte {
+	s := Trim(raw)
+	i := bytes.IndexByte(s, ':') + len("://")
+	for i < len(s) && class[s[i]]&endsAuthority == 0 {
+		i++
+	}
+	return s[min(i, len(s)):]
 }
 
 // queryChanges tells normalised queries apart, whose pieces are the same in some order. Each is
