@@ -127,8 +127,8 @@ func (b *batcher) bad(offset int64, f *fault, raw []byte) {
 	start := len(b.raw)
 	b.raw = append(b.raw, raw...)
 	detail := f.detail
-	if f.reason == MalformedRow && b.in.others {
-		detail = strings.TrimSuffix(detail, otherColumns) + otherColumns
+	if f.reason == MalformedRow && b.in.others && !strings.HasSuffix(detail, fillCells) {
+		detail += otherColumns
 	}
 	b.errs = append(b.errs, RowError{b.n, offset, f.reason, detail, b.raw[start:len(b.raw):len(b.raw)]})
 }

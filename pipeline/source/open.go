@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
@@ -41,7 +43,8 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	if err == nil {
 		return in, nil
 	}
-	if _, usage := errors.AsType[*UsageError](err); !usage && ctx.Err() == nil {
+	_, usage := errors.AsType[*UsageError](err)
+	if _, placed := errors.AsType[*ReadError](err); !usage && !placed && ctx.Err() == nil {
 		err = &ReadError{Input: name, After: -1, Err: err}
 	}
 	return nil, err
@@ -171,7 +174,7 @@ func (in *Input) settle() error {
 		return fmt.Errorf("is empty: a %s file has bytes even without rows", ext)
 	}
 	if err := refuse(start, w.compression); err != nil {
-		return err
+		return &UsageError{in.Name, err.Error()}
 	}
 	switch {
 	case bytes.HasPrefix(start, []byte("PAR1")):
@@ -191,6 +194,12 @@ func (in *Input) settle() error {
 	if name != in.Name && w.compression == "" && bytes.IndexByte(start, 0) >= 0 {
 		return fmt.Errorf("does not begin as a %s file, and is not text: it is damaged", strings.ToLower(filepath.Ext(in.Name)))
 	}
+	switch {
+	case isNoText(start):
+		return &UsageError{in.Name, "is neither text nor in a known format: give CSV, JSON, Parquet or Arrow"}
+	case isJSON(start):
+		return in.openJSON()
+	}
 	return in.openText(w)
 }
 
@@ -204,8 +213,19 @@ func refuse(start []byte, compression string) error {
 	if compression != "" {
 		first = "decompress it with " + compression + ", then: " // the commands below read what is in it
 	}
+	if bytes.HasPrefix(start, []byte("PK\x03\x04")) && (bytes.Contains(start, []byte("xl/")) || bytes.Contains(start, []byte("opendocument.spreadsheet"))) {
+		return errors.New("is a spreadsheet file (.xlsx or .ods), which cannot be read: save it as CSV")
+	}
 	for magic, f := range map[string]struct{ is, do string }{
-		"PK\x03\x04":          {"a ZIP archive (or a spreadsheet)", "save it as CSV, or: " + first + "unzip -p FILE | bulk run -"},
+		"<!DOCTYPE HTML":      {"an HTML page", "a page to log in, or an error, may have been saved instead of the file"},
+		"<HTML":               {"an HTML page", "a page to log in, or an error, may have been saved instead of the file"},
+		"<?XML":               {"XML", "convert it to CSV or JSON"},
+		"%PDF-":               {"a PDF file", "export the table as CSV"},
+		"\xd0\xcf\x11\xe0":    {"a file of an old Office program (.xls, .doc)", "save it as CSV"},
+		"\x89PNG":             {"an image", "give the table that it shows"},
+		"\xff\xd8\xff":        {"an image", "give the table that it shows"},
+		"GIF8":                {"an image", "give the table that it shows"},
+		"PK\x03\x04":          {"a ZIP archive", first + "unzip -p FILE | bulk run -"},
 		"BZh":                 {"bzip2", first + "bzip2 -dc FILE | bulk run -"},
 		"\xfd7zXZ\x00":        {"xz", first + "xz -dc FILE | bulk run -"},
 		"\x04\x22\x4d\x18":    {"LZ4", first + "lz4 -dc FILE | bulk run -"},
@@ -215,12 +235,29 @@ func refuse(start []byte, compression string) error {
 		"PARE":                {"an encrypted Parquet file", "write it without encryption"},
 		"FEA1":                {"Feather of version 1", "write it as version 2, or as Parquet"},
 	} {
-		word := magic == "PARE" || magic == "FEA1" // a column may be PARENT
-		if bytes.HasPrefix(start, []byte(magic)) && (!word || isBinary(start)) {
+		word := magic == "PARE" || magic == "FEA1" || magic == "GIF8" // a column may be PARENT
+		head := start
+		if magic[0] == '<' {
+			head = bytes.ToUpper(bytes.TrimLeft(bytes.TrimPrefix(start, []byte(utf8BOM)), " \t\r\n"))
+		}
+		if bytes.HasPrefix(head, []byte(magic)) && (!word || isBinary(start)) {
 			return fmt.Errorf("is %s, which cannot be read: %s", f.is, f.do)
 		}
 	}
 	return nil
+}
+
+// isNoText says whether the start of an input is like random bytes: not in UTF-8, with control
+// characters of eight and more kinds. A text in another encoding has fewer.
+func isNoText(start []byte) bool {
+	start = start[:min(len(start), 1024)]
+	kinds := uint32(0)
+	for _, c := range start {
+		if c < ' ' && strings.IndexByte("\t\n\v\f\r\x1b", c) < 0 {
+			kinds |= 1 << c
+		}
+	}
+	return bits.OnesCount32(kinds) >= 8 && !utf8.Valid(start)
 }
 
 // isOldStream says whether an Arrow stream begins as in versions before 0.15: with the length

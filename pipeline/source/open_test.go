@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,7 +94,16 @@ func TestOpenErrors(t *testing.T) {
 		"start.csv.gz":      append([]byte{0x1e}, gzipped([]byte("url\nhttp://a/\n"))[1:]...),
 		"start.csv.ZST":     append([]byte{0x29}, zstded([]byte("url\nhttp://a/\n"))[1:]...),
 		"plain.csv.gz":      []byte("url\nhttp://a/\n"),
-		"sheet.xlsx":        []byte("PK\x03\x04..."),
+		"some.zip":          []byte("PK\x03\x04..."),
+		"sheet.xlsx":        []byte("PK\x03\x04...\x00xl/workbook.xml"),
+		"sheet.ods":         []byte("PK\x03\x04...mimetypeapplication/vnd.oasis.opendocument.spreadsheet"),
+		"sheet.xls":         []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"),
+		"page.csv":          []byte("\xef\xbb\xbf\r\n<!doctype html><title>Log in</title>"),
+		"links.xml":         []byte("<?xml version=\"1.0\"?><links/>"),
+		"paper.pdf":         []byte("%PDF-1.7\n%\xe2\xe3"),
+		"chart.png":         []byte("\x89PNG\r\n\x1a\n\x00\x00"),
+		"dot.gif":           []byte("GIF89a\x01\x00\x01\x00"),
+		"random.csv":        randomBytes(2000),
 		"secret.parquet":    []byte("PARE\x1c\x00\x00\x00..."),
 		"one.feather":       []byte("FEA1\x00\x00\x00\x00..."),
 		"frame.lz4":         []byte("\x04\x22\x4d\x18..."),
@@ -125,18 +135,27 @@ func TestOpenErrors(t *testing.T) {
 		"start.Arrow.gz":    "open NAME: does not begin as a .arrow file: it is damaged, or a text that needs another name",
 		"start.csv.gz":      "open NAME: does not begin as a .gz file, and is not text: it is damaged",
 		"start.csv.ZST":     "open NAME: does not begin as a .zst file, and is not text: it is damaged",
-		"sheet.xlsx":        "open NAME: is a ZIP archive (or a spreadsheet), which cannot be read: save it as CSV, or: unzip -p FILE | bulk run -",
-		"secret.parquet":    "open NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
-		"one.feather":       "open NAME: is Feather of version 1, which cannot be read: write it as version 2, or as Parquet",
-		"frame.lz4":         "open NAME: is LZ4, which cannot be read: lz4 -dc FILE | bulk run -",
-		"frame.lz4.gz":      "open NAME: is LZ4, which cannot be read: decompress it with gzip, then: lz4 -dc FILE | bulk run -",
-		"a.bz2.gz":          "open NAME: is bzip2, which cannot be read: decompress it with gzip, then: bzip2 -dc FILE | bulk run -",
-		"a.xz.gz":           "open NAME: is xz, which cannot be read: decompress it with gzip, then: xz -dc FILE | bulk run -",
-		"sheet.xlsx.gz":     "open NAME: is a ZIP archive (or a spreadsheet), which cannot be read: save it as CSV, or: decompress it with gzip, then: unzip -p FILE | bulk run -",
-		"links.db.zst":      "open NAME: is a SQLite database, which cannot be read: decompress it with zstd, then: sqlite3 -csv -header FILE 'SELECT ...' | bulk run -",
-		"secret.parquet.gz": "open NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
-		"twice.gz":          "open NAME: is compressed twice, which cannot be read: gzip -dc FILE | bulk run -",
-		"twice.zst":         "open NAME: is compressed twice, which cannot be read: zstd -dc FILE | bulk run -",
+		"sheet.xlsx":        "NAME: is a spreadsheet file (.xlsx or .ods), which cannot be read: save it as CSV",
+		"sheet.ods":         "NAME: is a spreadsheet file (.xlsx or .ods), which cannot be read: save it as CSV",
+		"sheet.xls":         "NAME: is a file of an old Office program (.xls, .doc), which cannot be read: save it as CSV",
+		"page.csv":          "NAME: is an HTML page, which cannot be read: a page to log in, or an error, may have been saved instead of the file",
+		"links.xml":         "NAME: is XML, which cannot be read: convert it to CSV or JSON",
+		"paper.pdf":         "NAME: is a PDF file, which cannot be read: export the table as CSV",
+		"chart.png":         "NAME: is an image, which cannot be read: give the table that it shows",
+		"dot.gif":           "NAME: is an image, which cannot be read: give the table that it shows",
+		"random.csv":        "NAME: is neither text nor in a known format: give CSV, JSON, Parquet or Arrow",
+		"some.zip":          "NAME: is a ZIP archive, which cannot be read: unzip -p FILE | bulk run -",
+		"secret.parquet":    "NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
+		"one.feather":       "NAME: is Feather of version 1, which cannot be read: write it as version 2, or as Parquet",
+		"frame.lz4":         "NAME: is LZ4, which cannot be read: lz4 -dc FILE | bulk run -",
+		"frame.lz4.gz":      "NAME: is LZ4, which cannot be read: decompress it with gzip, then: lz4 -dc FILE | bulk run -",
+		"a.bz2.gz":          "NAME: is bzip2, which cannot be read: decompress it with gzip, then: bzip2 -dc FILE | bulk run -",
+		"a.xz.gz":           "NAME: is xz, which cannot be read: decompress it with gzip, then: xz -dc FILE | bulk run -",
+		"sheet.xlsx.gz":     "NAME: is a ZIP archive, which cannot be read: decompress it with gzip, then: unzip -p FILE | bulk run -",
+		"links.db.zst":      "NAME: is a SQLite database, which cannot be read: decompress it with zstd, then: sqlite3 -csv -header FILE 'SELECT ...' | bulk run -",
+		"secret.parquet.gz": "NAME: is an encrypted Parquet file, which cannot be read: write it without encryption",
+		"twice.gz":          "NAME: is compressed twice, which cannot be read: gzip -dc FILE | bulk run -",
+		"twice.zst":         "NAME: is compressed twice, which cannot be read: zstd -dc FILE | bulk run -",
 		"garbage.gz":        "open NAME: something follows its gzip: gzip: invalid header",
 		"columns.csv":       "NAME: has 16385 columns, more than 16384",
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
@@ -163,6 +182,12 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open(context.Background(), at("missing"), Options{Quote: ',', Delimiter: ','}); !errors.As(err, new(*UsageError)) {
 		t.Error(err)
 	}
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
 }
 
 // A gone is a file system that has lost its files, and says so in its own words.

@@ -154,7 +154,7 @@ func (in *Input) explain(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	case usage != nil:
 		return usage
-	case in.Format != "parquet" && in.Format != "arrow":
+	case in.Format != "parquet" && in.Format != "arrow" && e.near == "":
 		e.near = fmt.Sprintf(" (near byte %d)", in.src.offset())
 	}
 	e.Input = in.Name

@@ -15,9 +15,12 @@ const (
 	rejectsLead = 5 // columns before the input's
 )
 
+// fillCells ends the detail of a raw line that is not split again, even after a correction.
+const fillCells = ": fill in the cells"
+
 // otherColumns ends the detail of a line that cannot be split if the rejects have other columns
 // than its input: its fields, split after a correction, would get the names of other columns.
-const otherColumns = "; its file has other columns than the rejects: fill in the cells"
+const otherColumns = "; its file has other columns than the rejects" + fillCells
 
 // A restorer turns the rejects of an earlier run back into their input. A row that could be split,
 // or whose cells were filled in since, is in its cells. Any other has a raw line, which is split
@@ -176,7 +179,7 @@ func (r restorer) append(b *batcher, offset int64, fields [][]byte) error {
 // delimiters do, with different cells, either says so. If the line has the fault that it was
 // rejected for by any delimiter, it was not corrected, and resplit returns no cells.
 func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, either string) {
-	if strings.HasSuffix(detail, otherColumns) {
+	if strings.HasSuffix(detail, fillCells) {
 		return nil, ""
 	}
 	var by byte

@@ -238,14 +238,16 @@ func (w *checker) compareSame(old, r *link) int {
 func (w *checker) compareCells(old, r *link, i int) (c int, sure bool) {
 	a, b := old.Carried[i], r.Carried[i]
 	if w.csv && len(a)+len(b) == 0 {
-		return 0, old.source == r.source && r.source >= 0 && isText(w.run.manifest.Inputs[r.source].Format)
+		return 0, old.source == r.source && r.source >= 0 && fixedNulls(w.run.manifest.Inputs[r.source].Format)
 	}
 	return cmp.Or(cmp.Compare(btoi(a != nil), btoi(b != nil)), bytes.Compare(a, b)), true
 }
 
-// isText reports whether a format is text: then records have byte offsets, and in one
-// input a column is either null in all rows or in none.
+// isText reports whether a format is text: then records have byte offsets.
 func isText(format string) bool { return format != "parquet" && format != "arrow" }
+
+// fixedNulls reports whether in an input of the format a column is null in all rows or in none.
+func fixedNulls(format string) bool { return isText(format) && format != "json" }
 
 func btoi(b bool) int {
 	if b {
