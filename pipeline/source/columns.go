@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -104,11 +105,7 @@ func (in *Input) settleColumns() (err error) {
 		in.URLs = []int{i}
 		return err
 	}
-	for i, name := range in.header {
-		if isURLName(name) {
-			in.URLs = append(in.URLs, i)
-		}
-	}
+	in.URLs = urlColumns(in.header)
 	switch {
 	case len(in.URLs) == 1 || len(in.URLs) > 1 && in.Format == "rejects":
 		return nil
@@ -121,6 +118,23 @@ func (in *Input) settleColumns() (err error) {
 		return in.usage(in.unnamed())
 	}
 	return in.usage("no column has a known URL name. Give the URL column with --url-column, by name or number")
+}
+
+// urlColumns returns the columns that have a known URL name. If none has, the last parts of
+// dotted names count; the names with the fewest dots are taken.
+func urlColumns(header []string) (found []int) {
+	least := math.MaxInt
+	for i, name := range header {
+		dots := strings.Count(name, ".")
+		if dots > least || !isURLName(name[strings.LastIndexByte(name, '.')+1:]) {
+			continue
+		}
+		if dots < least {
+			least, found = dots, nil
+		}
+		found = append(found, i)
+	}
+	return found
 }
 
 // unnamed says how to choose the URL column if no header names it. It looks for URLs in the

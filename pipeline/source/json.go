@@ -213,27 +213,27 @@ func (t *jsonText) peek() (byte, error) {
 // begin moves to the next record. If there is none it returns io.EOF.
 func (t *jsonText) begin() error {
 	c, err := t.peek()
-	if !t.array {
+	switch {
+	case !t.array:
 		return err
-	}
-	if err == nil && t.records > 0 && c != ']' {
+	case err == nil && c == ']':
+		t.w.pos++
+		if c, err = t.peek(); err == nil {
+			err = fmt.Errorf("%q after the end of the array", c)
+		}
+		return err
+	case err == nil && t.records > 0:
 		if c != ',' {
 			return fmt.Errorf("%q where there should be a comma or the end of the array", c)
 		}
 		t.w.pos++
-		if c, err = t.peek(); err == nil && c != ']' {
-			return nil
-		}
+		c, err = t.peek()
 	}
 	switch {
 	case err == io.EOF:
 		return errJSONEnds
-	case err != nil || c != ']':
-		return err
-	}
-	t.w.pos++
-	if c, err = t.peek(); err == nil {
-		err = fmt.Errorf("%q after the end of the array", c)
+	case err == nil && (c == ',' || c == ']' || c == '}'):
+		return fmt.Errorf("%q where there should be an element of the array", c)
 	}
 	return err
 }
@@ -266,6 +266,7 @@ func (t *jsonText) element(p *jsonPart) error {
 		w.pos += n
 		if state == jsonBroken {
 			t.cause(p.text[start:], r.offset)
+			w.pos--
 			return errJSONValue
 		}
 	}

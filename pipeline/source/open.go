@@ -155,6 +155,8 @@ func (in *Input) unchanged(f fsys.File) error {
 var (
 	// noText are the extensions of files that are not text.
 	noText = []string{".parquet", ".arrow", ".arrows", ".feather", ".ipc"}
+	// jsonExts are the extensions of JSON.
+	jsonExts = []string{".json", ".jsonl", ".ndjson"}
 	// neverEmpty are the extensions of files that have bytes even without rows.
 	neverEmpty = slices.Concat(noText, []string{".gz", ".zst", ".zstd"})
 )
@@ -199,6 +201,8 @@ func (in *Input) settle() error {
 		return &UsageError{in.Name, "is neither text nor in a known format: give CSV, JSON, Parquet or Arrow"}
 	case isJSON(start):
 		return in.openJSON()
+	case slices.Contains(jsonExts, strings.ToLower(filepath.Ext(name))) && len(start) > 0 && (start[0] == '[' || start[0] == '{'):
+		return &UsageError{in.Name, "is not JSON: neither its first value nor a line in its beginning can be parsed. If it is CSV, give it another name"}
 	}
 	return in.openText(w)
 }

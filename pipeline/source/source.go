@@ -1,12 +1,14 @@
-// Package source reads lists of URLs as Arrow record batches. The formats are CSV and TSV,
+// Package source reads lists of URLs as Arrow record batches. The formats are CSV and TSV, JSON,
 // Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
 // and its offset in the input.
 //
 // [Expand] turns the arguments of a command into the names of inputs. [Open] looks at the
 // start of an input and finds its compression, format, dialect and columns. Nothing more is
 // read before [Input.Read], so a wrong option or an ambiguous column is an error before any
-// work starts. (Exception: the description of a Parquet or Arrow file is at its end, so Open
-// copies one that comes as a stream, or is compressed, to a temporary file.)
+// work starts. (Exceptions: the description of a Parquet or Arrow file is at its end, so Open
+// copies one that comes as a stream, or is compressed, to a temporary file. The names of the
+// columns may be anywhere in a JSON text, so Open reads all of it, and copies one that comes as a
+// stream.)
 //
 // # Records and row errors
 //
@@ -22,6 +24,22 @@
 // another number of fields than in the header or, without one, in the first record. In a
 // Parquet or Arrow file, a row over 1 GiB is an error that ends Read.
 //
+// # JSON
+//
+// A JSON text (RFC 8259) is an array of objects, or objects one after the other, with or without
+// line ends between and in them. Each object is a record. Its columns are the members of all
+// objects in the order in which they are met; a member of an object in it is named by its path,
+// with dots. A cell is the decoded text of a string; a number, true and false as they are written;
+// an array, or an object without members, as JSON without white space. It is null if the member
+// is null or not there. A member that is null in some records and an object in others is no column.
+//
+// A record is malformed if two of its members have one name, if it has bytes that are not
+// UTF-8, if a decoded string has half of a surrogate pair, or if it is no object. It is too long
+// if it has more bytes than Options.MaxField. Objects one after the other may be broken: if no
+// object ends where the next one, or a line, begins, the rest of the line is malformed, and
+// reading resumes at the next line. In an array an error of syntax ends Open: what follows could
+// be taken for something else than it is.
+//
 // # Memory
 //
 // While an input is read it holds three blocks of 320 KiB, twice the size of a record that is
@@ -29,7 +47,10 @@
 //
 //   - of a text, a block and two batches: one for records that were read from the block
 //     before all blocks ahead of it were read, one for records before these;
+//   - of JSON, 1 MiB of records and the last of these, and a batch;
 //   - of Parquet or Arrow, a batch.
+//
+// The names of the columns of a JSON text take 16 times Options.MaxField at most.
 //
 // Four workers of a Parquet input share a row group. They hold the dictionary and one page of
 // each column, as decoded and as text. A page with which they take more than 4 GiB and 16 times
@@ -59,8 +80,8 @@ type Reason string
 
 // The reasons that this package gives.
 const (
-	MalformedRow Reason = "malformed_row"  // wrong number of fields, misplaced quote or NUL
-	FieldTooLong Reason = "field_too_long" // a field longer than Options.MaxField, or any fault on a line longer than that
+	MalformedRow Reason = "malformed_row"  // wrong number of fields, misplaced quote or NUL; no JSON object
+	FieldTooLong Reason = "field_too_long" // a field, or an object, longer than Options.MaxField, or any fault on a line longer than that
 )
 
 // A RowError is a record that could not be split into fields. It is data, not a failure:
@@ -70,8 +91,9 @@ type RowError struct {
 	Offset int64 // byte offset of the record after decompression, -1 if the format has none
 	Reason Reason
 	Detail string // for people: "3 fields where there should be 5"
-	// Raw is the line without its line ending. If the line is longer than Options.MaxField,
-	// Raw has its first MaxField bytes, Reason is FieldTooLong, and Detail has its length.
+	// Raw is the line without its line ending; of JSON, the element of the array, or the
+	// object or line. If it is longer than Options.MaxField, Raw has its first MaxField bytes,
+	// Reason is FieldTooLong, and Detail has its length.
 	Raw []byte
 }
 
@@ -192,12 +214,12 @@ type Dialect struct {
 // An Input is an opened source. It is read once.
 type Input struct {
 	Name        string   // as given; "-" is standard input
-	Format      string   // "csv", "text", "parquet", "arrow", "rejects"
+	Format      string   // "csv", "text", "json", "parquet", "arrow", "rejects"
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; without the provenance columns of a rejects file
 	Skipped     []string // names of columns that are left out because they may have several values a row
-	Blank       bool     // a CSV without a record; its one column is made up
+	Blank       bool     // a CSV or JSON without a record; its one column is made up
 	URLs        []int    // index of the URL column in Columns; a rejects file may have several, of which at most one is not empty in a row
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
