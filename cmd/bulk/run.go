@@ -42,10 +42,11 @@ func runCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run INPUT… --workspace ID",
 		Short: "Shorten every URL of the inputs and store the links",
-		Long: `An INPUT is a CSV, TSV, Parquet, Arrow or .txt file (one URL a line), the
-rejects.csv of an earlier run, a quoted pattern such as 'links-*.csv', or - for
-standard input. gzip and zstd are recognised. The output directory gets the
-mapping, rejects.csv, collisions.csv, manifest.json and timings.json.
+		Long: `An INPUT is a CSV, TSV, JSON (an array of objects, or an object a line),
+Parquet, Arrow or .txt file (one URL a line), the rejects.csv of an earlier run,
+a quoted pattern such as 'links-*.csv', or - for standard input. gzip and zstd
+are recognised. The output directory gets the mapping, rejects.csv,
+collisions.csv, manifest.json and timings.json.
 
 DIR always holds the last good run. A run that may store no links, because it
 has too many rejects or nothing else, writes them to DIR.failed. A dry run
