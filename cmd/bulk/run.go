@@ -51,10 +51,11 @@ DIR always holds the last good run. A run that may store no links, because it
 has too many rejects or nothing else, writes them to DIR.failed. A dry run
 writes to DIR.dry.
 
-If a run does not finish, run the same command again, as the same user and with
-the same --db: it resumes the run. So does no other command; it starts a run of
-its own, in which links of the unfinished run count as existing. If the run is
-finished already, the same command says so and changes nothing.`,
+If a run does not finish, run the same command again to resume it, as the same
+user and with the same --db. Other commands start runs of their own: in these,
+links of the unfinished run count as existing. If the run is finished already,
+the same command says so and changes nothing, also with --overwrite. To run it
+anyway, add --overwrite --new-run.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -82,7 +83,7 @@ finished already, the same command says so and changes nothing.`,
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
-	f.BoolVar(&o.NewRun, "new-run", false, "give up unfinished runs of this command and start over; links that they stored stay")
+	f.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
 	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
