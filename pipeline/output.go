@@ -176,11 +176,6 @@ func (o *outputDir) identify(cfg *Config, inputs *intake.Inputs) (err error) {
 		return err
 	}
 	o.there = nil
-	return o.mayReplace(cfg)
-}
-
-// mayReplace returns the error of a finished run that is there, unless it may be replaced.
-func (o *outputDir) mayReplace(cfg *Config) error {
 	if cfg.Overwrite {
 		return nil
 	}

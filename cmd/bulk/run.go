@@ -48,14 +48,14 @@ standard input. gzip and zstd are recognised. The output directory gets the
 mapping, rejects.csv, collisions.csv, manifest.json and timings.json.
 
 DIR always holds the last good run. A run that may store no links, because it
-has too many rejects or nothing else, writes them to DIR.failed. A dry run
+has too many rejects or only rejects, writes them to DIR.failed. A dry run
 writes to DIR.dry.
 
-If a run does not finish, run the same command again to resume it, as the same
-user and with the same --db. Other commands start runs of their own: in these,
-links of the unfinished run count as existing. If the run is finished already,
-the same command says so and changes nothing, also with --overwrite. To run it
-anyway, add --overwrite --new-run.`,
+If a run does not finish, run the same command again to resume it, with the same
+inputs and --db and as the same user. Any other command starts a run of its own:
+links of the unfinished run then count as existing. If the run is finished
+already, the same command says so and changes nothing, also with --overwrite. To
+run it anyway, add --overwrite --new-run.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -75,7 +75,7 @@ anyway, add --overwrite --new-run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows (with --workspace-column: of rows whose cell is blank)")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows; with --workspace-column, of rows whose cell is blank")
 	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
