@@ -176,11 +176,6 @@ func (o *outputDir) identify(cfg *Config, inputs *intake.Inputs) (err error) {
 		return err
 	}
 	o.there = nil
-	return o.mayReplace(cfg)
-}
-
-// mayReplace returns the error of a finished run that is there, unless it may be replaced.
-func (o *outputDir) mayReplace(cfg *Config) error {
 	if cfg.Overwrite {
 		return nil
 	}
@@ -200,6 +195,30 @@ func (o *outputDir) giveUp(ctx context.Context, session sink.Session) error {
 		o.givenUp = nil
 	}
 	return err
+}
+
+// warnOfUnfinished warns, in one line, of unfinished runs that no run before this one met: a
+// nightly job is not to repeat it for ever.
+func warnOfUnfinished(ctx context.Context, cfg *Config, ids []int32) error {
+	runs, err := cfg.Store.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	var unmet []string
+	for _, r := range slices.Backward(runs) {
+		if r.State == sink.Finished {
+			break
+		}
+		if slices.Contains(ids, r.ID) {
+			unmet = append(unmet, strconv.Itoa(int(r.ID)))
+		}
+	}
+	if len(unmet) > 0 {
+		slices.Reverse(unmet)
+		cfg.Logger.Warn("runs in the store are not finished: each is at work, or died. Its command resumes it, `bulk runs abandon` gives it up. Later runs do not repeat this warning",
+			"runs", strings.Join(unmet, ", "))
+	}
+	return nil
 }
 
 // adopt returns the run that this one is to the store: an unfinished one of the same
@@ -224,11 +243,11 @@ func (o *outputDir) adopt(ctx context.Context, cfg *Config, session sink.Session
 	if n := len(unfinished); cfg.NewRun && first && n > 0 {
 		o.superseded = unfinished[n-1].ID
 	}
-	var others []string
+	var others []int32
 	for _, u := range unfinished {
 		switch {
 		case u.Fingerprint != entry.Fingerprint:
-			others = append(others, strconv.Itoa(int(u.ID)))
+			others = append(others, u.ID)
 		case u.ID > o.superseded:
 			entry, resumed = u, first
 			entry.Finished = time.Time{} // one that was undone in part finishes anew
@@ -237,8 +256,9 @@ func (o *outputDir) adopt(ctx context.Context, cfg *Config, session sink.Session
 		}
 	}
 	if first && len(others) > 0 {
-		cfg.Logger.Warn("runs in the store are not finished: each is at work, or died; its command resumes it, and `bulk runs abandon` gives it up",
-			"runs", strings.Join(others, ", "))
+		if err := warnOfUnfinished(ctx, cfg, others); err != nil {
+			return entry, false, err
+		}
 	}
 	if first && len(o.givenUp) > 0 {
 		cfg.Logger.Warn("starting over: links that unfinished runs stored stay, and count as existing", "runs", o.givenUp)

@@ -115,10 +115,24 @@ func (j *job) do(ctx context.Context) (err error) {
 	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
 	}
+	j.warnOfEmpty()
 	if err := j.out.identify(j.cfg, inputs); err != nil {
 		return err
 	}
 	return retry(ctx, j.cfg, &j.meter, j.attempt)
+}
+
+// warnOfEmpty warns of inputs without a record beside others that have some.
+func (j *job) warnOfEmpty() {
+	var empty []string
+	for _, in := range j.rows.List {
+		if in.Records() == 0 && in.Format != "rejects" && j.cfg.Limit == 0 {
+			empty = append(empty, in.Name)
+		}
+	}
+	if n := len(empty); n > 0 && n < len(j.rows.List) {
+		j.cfg.Logger.Warn("some inputs have no rows", "inputs", n, "first", empty[0])
+	}
 }
 
 // read makes the rows.
@@ -181,8 +195,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		if entry.Counts.Created == 0 {
 			return j.repeat(settled)
 		}
-		if err := j.out.mayReplace(j.cfg); err != nil {
-			return err
+		if !j.cfg.Overwrite {
+			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
+				j.cfg.Out, outdir.ErrExists, entry.Counts.Created)
 		}
 	}
 	if allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {

@@ -290,3 +290,33 @@ func TestLoadedRunWithAsOf(t *testing.T) {
 		t.Fatal(result, err)
 	}
 }
+
+// The same run again changes nothing, unless links of it are gone from the store: then the
+// output is replaced if that was asked for.
+func TestFinishedRunAgain(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(t.TempDir())
+	write(t, "a.csv", csvFile(rows(8, 50)))
+	cfg := base(10)
+	cfg.Inputs, cfg.Out, cfg.Store = []string{"a.csv"}, "out", openStore(t, dir)
+	_, err := pipeline.Run(t.Context(), cfg)
+	must(t, err)
+	before, links := readReports(t), dump(t, dir)
+	result, err := pipeline.Run(t.Context(), cfg)
+	if err != nil || !result.Repeated || result.RunID != 1 || result.Counts.Created != int64(len(links)) {
+		t.Errorf("%+v, %v", result, err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+	must(t, err)
+	defer db.Close()
+	_, err = db.Exec("DELETE FROM links WHERE short_code = (SELECT min(short_code) FROM links)")
+	must(t, err)
+	if _, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "lost 1 of its links") {
+		t.Errorf("error %v", err)
+	}
+	sameReports(t, readReports(t), before, reports...)
+	cfg.Overwrite = true
+	if result, err = pipeline.Run(t.Context(), cfg); err != nil || result.Repeated || result.Counts.Created != 1 || len(dump(t, dir)) != len(links) {
+		t.Errorf("%+v, %v", result, err)
+	}
+}

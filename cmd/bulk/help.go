@@ -11,13 +11,14 @@ import (
 // exitCodes is the help topic of that name. README has the same table.
 const exitCodes = `  0    done
   1    failed
-  2    wrong usage; nothing was done
+  2    wrong usage, or an input or output directory that cannot be used; nothing
+       was done
   3    done, but some rows were rejected
   4    more rejects than --max-rejects allows, or no row was accepted; usually
        no links were stored (if some were, the message says so)
   5    verify or diff found a difference
   6    the database did not answer, or another run is in the way; run it again
-  130  interrupted (SIGINT, SIGTERM); run it again
+  130  interrupted (SIGINT, SIGTERM, SIGHUP); run it again
   134  crashed (SIGABRT); run it again
   137  killed (SIGKILL, also if memory ran out); run it again`
 

@@ -93,8 +93,11 @@ func (u *ui) end(err error) int {
 	code := exitCode(err)
 	if code != exitDone && code != exitRejected && code != exitDiffers {
 		hint := ""
-		if code == exitInterrupted {
+		switch {
+		case code == exitInterrupted:
 			hint = "run the same command again to finish the job"
+		case code == exitStore:
+			hint = "run the same command again later"
 		}
 		u.logAs(u.format) // an error of the command line comes before PersistentPreRunE
 		u.fail(err, hint)
@@ -220,12 +223,12 @@ func noVerb(root *cobra.Command, args []string) error {
 // errInterrupted is the cause of a context that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
-// onSignal returns a context that the first SIGINT or SIGTERM ends. The second
+// onSignal returns a context that the first SIGINT, SIGTERM or SIGHUP ends. The second
 // one kills the process, as the first does by default.
 func onSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // a shell ignores SIGINT for what it runs in the background
 			signal.Notify(signals, s)
 		}

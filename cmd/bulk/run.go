@@ -49,13 +49,14 @@ are recognised. The output directory gets the mapping, rejects.csv,
 collisions.csv, manifest.json and timings.json.
 
 DIR always holds the last good run. A run that may store no links, because it
-has too many rejects or nothing else, writes them to DIR.failed. A dry run
+has too many rejects or only rejects, writes them to DIR.failed. A dry run
 writes to DIR.dry.
 
-If a run does not finish, run the same command again, as the same user and with
-the same --db: it resumes the run. So does no other command; it starts a run of
-its own, in which links of the unfinished run count as existing. If the run is
-finished already, the same command says so and changes nothing.`,
+If a run does not finish, run the same command again to resume it, with the same
+inputs and --db and as the same user. Any other command starts a run of its own:
+links of the unfinished run then count as existing. If the run is finished
+already, the same command says so and changes nothing, also with --overwrite. To
+run it anyway, add --overwrite --new-run.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -75,7 +76,7 @@ finished already, the same command says so and changes nothing.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows (with --workspace-column: of rows whose cell is blank)")
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows; with --workspace-column, of rows whose cell is blank")
 	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
@@ -83,7 +84,7 @@ finished already, the same command says so and changes nothing.`,
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
-	f.BoolVar(&o.NewRun, "new-run", false, "give up unfinished runs of this command and start over; links that they stored stay")
+	f.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
 	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)

@@ -21,8 +21,9 @@ func runsCommand(ui *ui) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List the runs of a store, or abandon unfinished ones",
-		Long: `The oldest run comes first. On a terminal the list is a table, which leaves out
-what has no room; elsewhere it is CSV. The states of a run are:
+		Long: `The oldest run comes first. On a terminal the list is a table, without the
+columns that do not fit; elsewhere it is CSV. Counts are blank until all links
+are stored. The states of a run are:
   loading    links are being stored
   loaded     all links are stored, the reports are not yet in place
   finished   done
@@ -67,7 +68,7 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 	for _, r := range runs {
 		line := []string{strconv.Itoa(int(r.ID)), string(r.State), stamp(r.AsOf), stamp(r.Started), stamp(r.Finished)}
 		for _, n := range []int64{r.Counts.Read, r.Counts.Created, r.Counts.Existing, r.Counts.Duplicate, r.Counts.Rejected} {
-			line = append(line, strconv.FormatInt(n, 10))
+			line = append(line, counted(r, strconv.FormatInt(n, 10)))
 		}
 		w.Write(append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out))
 	}
@@ -88,6 +89,12 @@ func jsonList(names []string) string {
 func jsonRuns(out io.Writer, runs []sink.Run) error {
 	j := newJSON(out)
 	for _, r := range runs {
+		known := func(n int64) *int64 {
+			if r.ManifestSHA256 == "" {
+				return nil
+			}
+			return &n
+		}
 		c := r.Counts
 		if err := j.Encode(struct {
 			ID             int32      `json:"run_id"`
@@ -95,17 +102,17 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			AsOf           string     `json:"as_of"`
 			Started        string     `json:"started"`
 			Finished       string     `json:"finished"`
-			Read           int64      `json:"read"`
-			Created        int64      `json:"created"`
-			Existing       int64      `json:"existing"`
-			Duplicate      int64      `json:"duplicate"`
-			Rejected       int64      `json:"rejected"`
+			Read           *int64     `json:"read"`
+			Created        *int64     `json:"created"`
+			Existing       *int64     `json:"existing"`
+			Duplicate      *int64     `json:"duplicate"`
+			Rejected       *int64     `json:"rejected"`
 			ManifestSHA256 string     `json:"manifest_sha256"`
 			Fingerprint    string     `json:"fingerprint"`
 			Inputs         []string   `json:"inputs"`
 			Workspaces     []string   `json:"workspaces"`
 			Out            string     `json:"out"`
-		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected,
+		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), known(c.Read), known(c.Created), known(c.Existing), known(c.Duplicate), known(c.Rejected),
 			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out}); err != nil {
 			return err
 		}
@@ -116,21 +123,30 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 func tableOfRuns(runs []sink.Run) []column {
 	table := []column{
 		{title: "RUN", number: true}, {title: "STARTED"}, {title: "STATE"},
-		{title: "WORKSPACES", text: true}, {title: "INPUTS", text: true}, {title: "OUTPUT DIRECTORY", text: true, drop: 3},
-		{title: "READ", number: true}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 1},
-		{title: "DUPLICATE", number: true, drop: 2}, {title: "REJECTED", number: true},
+		{title: "WORKSPACES", text: true}, {title: "INPUTS", text: true}, {title: "OUTPUT DIRECTORY", text: true, drop: 4},
+		{title: "READ", number: true, drop: 1}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 2},
+		{title: "DUPLICATE", number: true, drop: 3}, {title: "REJECTED", number: true},
 	}
 	for _, r := range runs {
 		c := r.Counts
 		for i, cell := range []string{
 			strconv.Itoa(int(r.ID)), minute(r.Started), string(r.State),
 			brief(r.Workspaces), brief(r.Inputs), r.Out,
-			thousands(c.Read), thousands(c.Created), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected),
+			counted(r, thousands(c.Read)), counted(r, thousands(c.Created)), counted(r, thousands(c.Existing)),
+			counted(r, thousands(c.Duplicate)), counted(r, thousands(c.Rejected)),
 		} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
 	return table
+}
+
+// counted is a count of a run; blank if the run did not get so far that the store knows it.
+func counted(r sink.Run, n string) string {
+	if r.ManifestSHA256 == "" {
+		return ""
+	}
+	return n
 }
 
 // brief is the first of some names, and how many more there are. The last name of a long list

@@ -25,7 +25,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if r.Repeated {
 		u.tell(slog.LevelInfo, fmt.Sprintf("nothing to do: run %d is finished, and %s has its files", r.RunID, r.Out), "nothing to do: the run is finished",
 			"run", r.RunID, "out", r.Out, "read", r.Counts.Read, "rejected", r.Counts.Rejected, "manifest_sha256", r.ManifestSHA256)
-		u.rejects(r)
+		u.rejects(r, false)
 		return
 	}
 	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
@@ -44,22 +44,19 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	c := r.Counts
 	say := []string{fmt.Sprintf("%s%s: %s %s, %s existing, %s duplicate, %s rejected, in %s", run, count(c.Read, "row"), thousands(c.Created), created,
 		thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected), took(time.Since(u.began)))}
-	switch {
-	case o.DryRun:
+	if o.DryRun {
 		say = append(say, "this was a dry run: no links were stored")
-	case !stored:
-		say = append(say, "no links were stored")
 	}
 	if len(r.Workspaces) > 0 {
 		say = append(say, where(o.StoreName, o.newStore && stored, stored, r))
 	}
 	if r.Rewritten > 0 {
-		say = append(say, fmt.Sprintf("%s rewritten: %s", countVerb(r.Rewritten, "URL", "was", "were"), ways(r.Changes)))
+		say = append(say, fmt.Sprintf("rewrote the URLs of %s into canonical form (the links lead to the originals): %s", count(r.Rewritten, "row"), ways(r.Changes)))
 	}
 	if m := r.MergedDiffers; m != nil {
 		a, b := m.Example[0], m.Example[1]
-		say = append(say, fmt.Sprintf("%s a link whose URL may lead elsewhere: %s", countVerb(m.Rows, "row", "gets", "get"), ways(m.By)),
-			fmt.Sprintf("for example %s (%s, row %d) gets the link of %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
+		say = append(say, fmt.Sprintf("%s the link of a row of this run whose URL may lead elsewhere: %s", countVerb(m.Rows, "row", "shares", "share"), ways(m.By)),
+			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
 	}
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
@@ -73,7 +70,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
 	}
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
-	u.rejects(r)
+	u.rejects(r, refused || o.DryRun)
 	if c.Read == 0 {
 		u.log.Warn("the inputs have no rows")
 	}
@@ -83,15 +80,20 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	}
 }
 
-// rejects reports how many rows were rejected, by reason, and where they are.
-func (u *ui) rejects(r *pipeline.Result) {
+// rejects reports how many rows were rejected, by reason, where they are, and what to correct:
+// a copy of the rejects, or the input if the other rows are not stored either.
+func (u *ui) rejects(r *pipeline.Result, whole bool) {
 	file := filepath.Join(r.Out, manifest.RejectsName)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		n := r.Reasons[reason]
 		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n, "file", file)
 	}
 	if r.Counts.Rejected > 0 && !u.lines {
-		u.print(fmt.Sprintf("bulk: rejected rows are in %s: copy that file, correct the copy, run the copy", file))
+		do := "copy that file, correct the copy, run the copy"
+		if whole {
+			do = "correct the input"
+		}
+		u.print(fmt.Sprintf("bulk: rejected rows are in %s: %s", file, do))
 	}
 }
 

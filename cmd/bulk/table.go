@@ -20,7 +20,7 @@ type column struct {
 // least is the width that a column needs at least, if its cells need so much.
 func (c *column) least(wide int) int {
 	if c.text {
-		return min(wide, 12)
+		return min(wide, max(8, len(c.title)))
 	}
 	return wide
 }

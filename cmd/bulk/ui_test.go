@@ -87,7 +87,7 @@ func TestSummary(t *testing.T) {
 		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
 		{3, true, 4000, false, nil, "bulk: run 3, resumed: 4,000 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
 		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: this was a dry run: no links were stored\nbulk: wrote out, "},
-		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: no links were stored\nbulk: wrote out, "},
+		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
 		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
 	} {
 		var said strings.Builder

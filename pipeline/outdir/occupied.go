@@ -79,7 +79,7 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
-			return fmt.Errorf("%w: it also holds %s", manifest.ErrNotOurs, e.Name())
+			return fmt.Errorf("%w: it also holds %s, which no run wrote; move that away, or give another --out", manifest.ErrNotOurs, e.Name())
 		}
 	}
 	return nil

@@ -17,13 +17,14 @@ const timeForm = "2006-01-02 15:04:05.000000"
 func stamp(t time.Time) string { return t.UTC().Format(timeForm) }
 
 // anyTime reads a time that another program may have written, perhaps without a fraction, as
-// CURRENT_TIMESTAMP does. For any other form it returns the zero time.
+// CURRENT_TIMESTAMP does, or as of RFC 3339. For any other form it returns the zero time.
 func anyTime(text string) time.Time {
-	t, err := time.Parse(time.DateTime, text) // takes a fraction too
-	if err != nil {
-		return time.Time{}
+	for _, form := range []string{time.DateTime, time.RFC3339} { // each takes a fraction too
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC()
+		}
 	}
-	return t
+	return time.Time{}
 }
 
 // runs reads the runs that match a condition, by ascending ID.
