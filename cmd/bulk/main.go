@@ -139,8 +139,9 @@ func rootCommand(ui *ui) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "bulk",
 		Short: "Turn lists of URLs into short links",
-		Long: `bulk reads URLs from CSV, Parquet, Arrow or text files. It gives each URL its
-canonical form and a short code, and stores the links in SQLite or PostgreSQL.
+		Long: `bulk reads URLs from CSV, JSON, Parquet, Arrow or text files. It gives each URL
+its canonical form and a short code, and stores the links in SQLite or
+PostgreSQL.
 It writes a mapping with the link of each accepted row, and a file with the
 rejected rows.
 

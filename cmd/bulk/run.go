@@ -93,7 +93,7 @@ run it anyway, add --overwrite --new-run.`,
 	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
 	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
 	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
-	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text that have a field of more than `N` bytes, at most 1073741824 (1GiB)")
+	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
 	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records; inputs are read in the order of their names")
 	group(f, "Input flags")
 	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
