@@ -141,9 +141,8 @@ func rootCommand(ui *ui) *cobra.Command {
 		Short: "Turn lists of URLs into short links",
 		Long: `bulk reads URLs from CSV, JSON, Parquet, Arrow or text files. It gives each URL
 its canonical form and a short code, and stores the links in SQLite or
-PostgreSQL.
-It writes a mapping with the link of each accepted row, and a file with the
-rejected rows.
+PostgreSQL. It writes a mapping with the link of each accepted row, and a file
+with the rejected rows.
 
 The same URL always gets the same code. If two URLs want the same code, the one
 that sorts first gets it; the other gets its next code. The order of your rows
