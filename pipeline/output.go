@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -149,9 +147,9 @@ func recognize(ctx context.Context, cfg *Config, inputs *intake.Inputs) (*sink.R
 	if errors.Is(err, sink.ErrMissing) {
 		return nil, nil
 	}
-	sum := sha256.Sum256(data)
+	digest := manifest.Digest(data)
 	for _, entry := range slices.Backward(runs) {
-		if entry.ManifestSHA256 != hex.EncodeToString(sum[:]) {
+		if entry.ManifestSHA256 != digest {
 			continue
 		}
 		if entry.State == sink.Loaded || entry.State == sink.Finished && !cfg.NewRun && (inputs == nil || intact(ctx, cfg, then)) {

@@ -54,8 +54,11 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		say = append(say, fmt.Sprintf("rewrote the URLs of %s into canonical form (the links lead to the originals): %s", count(r.Rewritten, "row"), ways(r.Changes)))
 	}
 	if m := r.MergedDiffers; m != nil {
-		a, b := m.Example[0], m.Example[1]
-		say = append(say, fmt.Sprintf("%s the link of a row of this run whose URL may lead elsewhere: %s", countVerb(m.Rows, "row", "shares", "share"), ways(m.By)),
+		a, b, verb := m.Example[0], m.Example[1], "share"
+		if m.Rows == 1 {
+			verb = "shares"
+		}
+		say = append(say, fmt.Sprintf("%s %s the link of a row of this run whose URL may lead elsewhere: %s", count(m.Rows, "row"), verb, ways(m.By)),
 			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
 	}
 	if o.BaseURL == "" && !refused {
@@ -147,12 +150,4 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return d.Round(time.Second).String()
-}
-
-// countVerb is count with a verb, for one and for several.
-func countVerb(n int64, noun, one, several string) string {
-	if n == 1 {
-		return count(n, noun) + " " + one
-	}
-	return count(n, noun) + " " + several
 }

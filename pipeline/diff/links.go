@@ -67,11 +67,11 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 		return err
 	}
 	m := &moves{differ: d}
-	if err := d.inGroups(ctx, codes, 2, m.code, m.finish); err != nil {
+	if err := d.inGroups(ctx, codes, 2, m.take, m.finish); err != nil {
 		return err
 	}
 	r := &remaps{differ: d, sources: tables[0]}
-	return d.inGroups(ctx, places, 1, r.row, r.finish)
+	return d.inGroups(ctx, places, 1, r.take, r.finish)
 }
 
 const cellBits = 20 // bits of their number
@@ -255,25 +255,35 @@ func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
-// moves looks for codes that are another URL's on the other side.
-type moves struct {
-	*differ
-	url [2][]byte // of the code in hand
-}
+// A pair is what both sides have for the code or row in hand; nil: a side has nothing.
+type pair [2][]byte
 
-// code takes the next record of fileCode.
-func (m *moves) code(_, rest []byte) error {
-	if url := &m.url[rest[0]]; *url == nil {
-		*url = bytes.Clone(rest[1:])
+// take takes the next record of fileCode or filePlace, after what it is sorted by. Of several
+// of one side the first counts.
+func (p *pair) take(_, rest []byte) error {
+	if side := &p[rest[0]]; *side == nil {
+		*side = bytes.Clone(rest[1:])
 	}
 	return nil
 }
 
+// end returns the pair and empties it.
+func (p *pair) end() (a, b []byte, both bool) {
+	a, b = p[0], p[1]
+	*p = pair{}
+	return a, b, a != nil && b != nil
+}
+
+// moves looks for codes that are another URL's on the other side.
+type moves struct {
+	*differ
+	pair // URLs
+}
+
 // finish reports the code in hand if it moved.
 func (m *moves) finish(slot []byte) error {
-	a, b := m.url[0], m.url[1]
-	m.url = [2][]byte{}
-	if a == nil || b == nil {
+	a, b, both := m.end()
+	if !both {
 		return nil
 	}
 	code, rest := extsort.CutCell(slot)
@@ -294,24 +304,15 @@ func filePlace(w *extsort.Writer, side int, place [placeSize]byte, link []byte) 
 // remaps looks for rows that have a link on both sides: it is another one.
 type remaps struct {
 	*differ
-	sources *sources  // of A
-	link    [2][]byte // of the row in hand, as filePlace writes it
-}
-
-// row takes the next record of filePlace.
-func (r *remaps) row(_, rest []byte) error {
-	if link := &r.link[rest[0]]; *link == nil {
-		*link = bytes.Clone(rest[1:])
-	}
-	return nil
+	sources *sources // of A
+	pair             // links, as filePlace writes them
 }
 
 // finish reports the row in hand if it was remapped. If only one side has it, the other one
 // has rejected it.
 func (r *remaps) finish(row []byte) error {
-	a, b := r.link[0], r.link[1]
-	r.link = [2][]byte{}
-	if a == nil || b == nil {
+	a, b, both := r.end()
+	if !both {
 		return nil
 	}
 	was, is := difference(a, RowRemapped, "", "", ""), difference(b, RowRemapped, "canonical_url", "", "")

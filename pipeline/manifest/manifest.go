@@ -293,20 +293,11 @@ func ReadDir(dir string) (_ *Manifest, sha256Hex string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
-	return m, digest(data), nil
+	return m, Digest(data), nil
 }
 
-// SHA256 returns the digest, in hexadecimal, of the manifest in an output directory.
-// Where there is none the error is fs.ErrNotExist.
-func SHA256(files fsys.FS, out string) (string, error) {
-	data, err := ReadFile(files, filepath.Join(out, Name))
-	if err != nil {
-		return "", err
-	}
-	return digest(data), nil
-}
-
-func digest(data []byte) string {
+// Digest returns the SHA-256 of the bytes of a manifest, in hexadecimal.
+func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

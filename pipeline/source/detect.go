@@ -21,7 +21,7 @@ func (in *Input) openText(w *window) error {
 	if bom {
 		start = len(utf8BOM)
 	}
-	if strings.EqualFold(filepath.Ext(TrimCompression(cmp.Or(in.opts.KnownAs, in.Name))), ".txt") { // one URL a line
+	if strings.EqualFold(filepath.Ext(trimCompression(cmp.Or(in.opts.KnownAs, in.Name))), ".txt") { // one URL a line
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
 		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
@@ -50,8 +50,8 @@ func (in *Input) openText(w *window) error {
 	return nil
 }
 
-// TrimCompression returns a name without the extensions of compressed files.
-func TrimCompression(name string) string {
+// trimCompression returns a name without the extensions of compressed files.
+func trimCompression(name string) string {
 	for _, ext := range []string{".gz", ".zst", ".zstd"} {
 		if at := len(name) - len(ext); at >= 0 && strings.EqualFold(name[at:], ext) {
 			name = name[:at]

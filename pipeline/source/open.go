@@ -188,7 +188,7 @@ func (in *Input) settle() error {
 	case bytes.HasPrefix(start, []byte{0xff, 0xff, 0xff, 0xff}):
 		return in.openArrow(false)
 	}
-	name := TrimCompression(in.Name)
+	name := trimCompression(in.Name)
 	if ext := strings.ToLower(filepath.Ext(name)); slices.Contains(noText, ext) {
 		return fmt.Errorf("does not begin as a %s file: it is damaged, or a text that needs another name", ext)
 	}
