@@ -31,7 +31,8 @@ var layers = map[string][]string{
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/outcome"},
 	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/outcome"},
+	"pipeline/legacy":        {}, // which codes may be kept
+	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome"},
 
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},
@@ -40,7 +41,8 @@ var layers = map[string][]string{
 	"sink/sinktest":        {"sink", "codegen"},
 
 	"pipeline/intake": {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
-	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/extsort", "pipeline/outcome", "pipeline/record", "sink"},
+	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/record", "sink"},
+	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},

@@ -125,3 +125,58 @@ func (s *Sorter) InOrder(ctx context.Context, ahead int, visit func(i int, b *Bu
 		}
 	}
 }
+
+// A Finder loads buckets in any order, one at a time, for one goroutine. It must be closed.
+type Finder struct {
+	s      *Sorter
+	number int
+	bucket *Bucket // nil: none is loaded
+}
+
+// Finder returns a finder.
+func (s *Sorter) Finder() *Finder { return &Finder{s: s} }
+
+// Load returns bucket i, valid until another is loaded.
+func (f *Finder) Load(ctx context.Context, i int) (*Bucket, error) {
+	if f.bucket != nil && f.number == i {
+		return f.bucket, nil
+	}
+	f.Close()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	b, err := f.s.Load(i)
+	if err == nil {
+		f.number, f.bucket = i, b
+	}
+	return b, err
+}
+
+// Find visits the records of a group and key in order, until visit returns false.
+func (f *Finder) Find(ctx context.Context, group uint32, key uint64, visit func(rec []byte) (more bool)) error {
+	first := f.s.Locate(group, key)
+	for i := first; i < f.s.Buckets() && (i == first || f.s.Joined(i)); i++ {
+		b, err := f.Load(ctx, i)
+		if err != nil {
+			return err
+		}
+		j := b.Search(group, key)
+		for ; j < b.Len() && b.Group(j) == group && b.Key(j) == key; j++ {
+			if !visit(b.Record(j)) {
+				return nil
+			}
+		}
+		if j < b.Len() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Close releases the bucket.
+func (f *Finder) Close() {
+	if f.bucket != nil {
+		f.bucket.Release()
+		f.bucket = nil
+	}
+}

@@ -3,30 +3,72 @@ package record
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
 // An Order is the order of the records of a workspace: by the code of salt 0, canonical
-// URL, original URL, carried cells (null first), source, row. So equal URLs come together,
+// URL, legacy code (none last), original URL, carried cells (null first), source, row,
+// variant. So equal URLs come together,
 // and those that want one code; and links come to the store in the order of its index.
 //
 // It is the one place that derives a code from a record, and the one that takes the key of
 // the sort for the beginning of that code.
 type Order struct {
 	codegen.Scheme
-	Carried int // cells of each record
+	Carried int  // cells of each record
+	Fold    bool // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
 // Key returns the key in the sort of a URL with this hash at salt 0.
-func (o Order) Key(h codegen.Hash) uint64 { return o.Rank(h) }
+func (o Order) Key(h codegen.Hash) uint64 {
+	if o.Fold {
+		var buf [codegen.MaxLength]byte
+		return o.KeyOf(o.AppendCode(buf[:0], h))
+	}
+	return o.Rank(h)
+}
 
 // KeyOf returns the key in the sort of the URLs that have this code at salt 0.
-func (o Order) KeyOf(code []byte) uint64 { return o.RankOf(code) }
+func (o Order) KeyOf(code []byte) uint64 {
+	if o.Fold {
+		return CodeKey(code)
+	}
+	return o.RankOf(code)
+}
 
 // KeyIsCode reports whether records of one key have one code at salt 0.
-func (o Order) KeyIsCode() bool { return o.RankIsCode() }
+func (o Order) KeyIsCode() bool { return !o.Fold && o.RankIsCode() }
+
+// Slot returns the code, or its lower case if codes that differ only in case are one. It may
+// change the code.
+func (o Order) Slot(code []byte) []byte {
+	if o.Fold {
+		return legacy.Fold(code[:0], code)
+	}
+	return code
+}
+
+// CodeKey returns a key for sorting by any codes, as CompareFolded orders them: the first
+// eight bytes in lower case.
+func CodeKey(code []byte) uint64 {
+	var key [8]byte
+	copy(key[:], legacy.Fold(key[:0], code[:min(len(code), 8)]))
+	return binary.BigEndian.Uint64(key[:])
+}
+
+// CompareFolded compares codes in ASCII lower case.
+func CompareFolded(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := legacy.Lower(a[i]), legacy.Lower(b[i]); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
 
 // AppendCode0 appends the code of salt 0 of a record's URL.
 func (o Order) AppendCode0(dst, rec []byte) []byte {
@@ -38,12 +80,21 @@ func (o Order) AppendCode0(dst, rec []byte) []byte {
 func (o Order) Compare(a, b []byte) int {
 	if !o.KeyIsCode() {
 		var bufA, bufB [codegen.MaxLength]byte
-		if c := bytes.Compare(o.AppendCode0(bufA[:0], a), o.AppendCode0(bufB[:0], b)); c != 0 {
+		x, y := o.AppendCode0(bufA[:0], a), o.AppendCode0(bufB[:0], b)
+		if o.Fold {
+			if c := CompareFolded(x, y); c != 0 {
+				return c
+			}
+		}
+		if c := bytes.Compare(x, y); c != 0 {
 			return c
 		}
 	}
 	x, y := Decode(a), Decode(b)
 	if c := bytes.Compare(x.Canonical, y.Canonical); c != 0 {
+		return c
+	}
+	if c := compareCodes(x.Legacy.Code, y.Legacy.Code); c != 0 {
 		return c
 	}
 	if c := bytes.Compare(x.Original, y.Original); c != 0 {
@@ -57,7 +108,15 @@ func (o Order) Compare(a, b []byte) int {
 			return c
 		}
 	}
-	return cmp.Compare(x.Place.Key(), y.Place.Key())
+	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), cmp.Compare(x.Legacy.Variant, y.Legacy.Variant))
+}
+
+// compareCodes orders legacy codes, none last.
+func compareCodes(a, b []byte) int {
+	if a == nil || b == nil {
+		return -compareCells(a, b)
+	}
+	return bytes.Compare(a, b)
 }
 
 func compareCells(a, b []byte) int {

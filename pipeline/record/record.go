@@ -23,6 +23,7 @@ import (
 //
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
+//	| legacy code as of extsort.AppendNullable, variant uvarint (only if flagLegacy)
 //	| each carried cell as of extsort.AppendNullable
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -32,6 +33,7 @@ type Record struct {
 	Canonical []byte
 	Original  []byte // the cell of the input, not trimmed
 	Place     Place
+	Legacy    Legacy
 	flags     Flags
 	rest      []byte // from the carried cells on
 }
@@ -51,8 +53,17 @@ const (
 	NullWorkspace Flags = 1 << (iota + 1) // the workspace was null, and a default stood in
 	NoWorkspace                           // the workspace was empty, and a default stood in
 
-	flagSame Flags = 1 // original is byte for byte the canonical URL
+	flagSame   Flags = 1      // original is byte for byte the canonical URL
+	flagLegacy Flags = 1 << 3 // there is a Legacy with a code, or of a variant
+	flagLink   Flags = 1 << 4 // Legacy.Link
 )
+
+// A Legacy is what a row says of the code that its URL had elsewhere.
+type Legacy struct {
+	Code    []byte // nil: none
+	Variant int    // number among the rows that one row of the input became, from 0
+	Link    bool   // the row says that the code is that of the link, not of an alias
+}
 
 // Start returns an emptied buffer to which the caller appends the canonical URL.
 func Start(buf []byte) []byte {
@@ -63,18 +74,29 @@ func Start(buf []byte) []byte {
 func StartedCanonical(rec []byte) []byte { return rec[headSize:] }
 
 // Finish fills in the head of a record that ends with the canonical URL, and appends the
-// original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
+// original and what it says of a legacy code. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
 // appends the carried cells (extsort.AppendNullable), and then the place.
-func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
+func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags, old Legacy) []byte {
 	canonical := rec[headSize:]
 	binary.BigEndian.PutUint64(rec, h.Hi)
 	binary.BigEndian.PutUint64(rec[8:], h.Lo)
 	binary.LittleEndian.PutUint16(rec[KeySize:], uint16(len(canonical)))
-	if bytes.Equal(canonical, original) {
-		return append(rec, byte(flags|flagSame))
+	if old.Code != nil || old.Variant > 0 {
+		flags |= flagLegacy
 	}
-	rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
-	return append(rec, original...)
+	if old.Link {
+		flags |= flagLink
+	}
+	if bytes.Equal(canonical, original) {
+		rec = append(rec, byte(flags|flagSame))
+	} else {
+		rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
+		rec = append(rec, original...)
+	}
+	if flags&flagLegacy != 0 {
+		rec = binary.AppendUvarint(extsort.AppendNullable(rec, old.Code), uint64(old.Variant))
+	}
+	return rec
 }
 
 // AppendPlace appends where the row comes from, which ends the record.
@@ -141,6 +163,12 @@ func Decode(rec []byte) (r Record) {
 		n, size := binary.Uvarint(rec)
 		r.Original, rec = rec[size:size+int(n)], rec[size+int(n):]
 	}
+	if r.flags&flagLegacy != 0 {
+		r.Legacy.Code, rec = extsort.CutNullable(rec)
+		variant, size := binary.Uvarint(rec)
+		r.Legacy.Variant, rec = int(variant), rec[size:]
+	}
+	r.Legacy.Link = r.flags&flagLink != 0
 	r.rest = rec
 	return r
 }

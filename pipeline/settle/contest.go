@@ -22,25 +22,25 @@ const (
 )
 
 // addContested notes one more contested URL. The caller has the lock.
-func (s *settling) addContested(rows int64, canonical []byte) {
-	s.rows = append(s.rows, rows)
-	s.contested += claimCost + int64(len(canonical))
+func (s *settling) addContested(r rival) {
+	s.rivals = append(s.rivals, r)
+	s.cost += claimCost + int64(len(r.canonical))
 }
 
 // tooContested is the error of more contested URLs than there is memory for.
 func (s *settling) tooContested() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limit := s.cfg.Contested; limit == 0 || s.contested <= limit {
+	if limit := s.cfg.Contested; limit == 0 || s.cost <= limit {
 		return nil
 	}
 	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger --code-length or more --memory",
-		s.cfg.Order.Length(), len(s.rows))
+		s.cfg.Order.Length(), len(s.rivals))
 }
 
 // contest settles the contested URLs.
 func (s *settling) contest(ctx context.Context) error {
-	claims, err := assign.Settle(ctx, s.claims, s.propose, s.cfg.MaxRetries, s)
+	claims, err := assign.Settle(ctx, s.contested, s.propose, s.cfg.MaxRetries, s)
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,15 @@ func (s *settling) contest(ctx context.Context) error {
 	for i := range claims {
 		c := &claims[i]
 		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
-		if c.Exhausted {
+		switch {
+		case c.Exhausted && s.cfg.Kept != nil:
+			d = s.exhaust(&s.rivals[i], exhausted)
+		case c.Exhausted:
 			d = exhausted
 			s.made.failed++
-			s.made.Rejected[d.Reason] += s.rows[i]
+			s.made.Rejected[d.Reason] += s.rivals[i].rows
+		case s.cfg.Order.Fold:
+			d.Code = s.code(&c.URL, c.Salt)
 		}
 		s.decide(s.hash(&c.URL, 0).Key(), d)
 	}
@@ -61,7 +66,11 @@ func (s *settling) contest(ctx context.Context) error {
 // propose is an assign.Proposer.
 func (s *settling) propose(u *assign.URL, salt int) string {
 	var buf [codegen.MaxLength]byte
-	return string(s.cfg.Order.AppendCode(buf[:0], s.hash(u, salt)))
+	return string(s.cfg.Order.Slot(s.cfg.Order.AppendCode(buf[:0], s.hash(u, salt))))
+}
+
+func (s *settling) code(u *assign.URL, salt int) string {
+	return string(s.cfg.Order.AppendCode(nil, s.hash(u, salt)))
 }
 
 func (s *settling) hash(u *assign.URL, salt int) codegen.Hash {
@@ -74,10 +83,16 @@ func (s *settling) code0(rec []byte) string {
 	return string(s.cfg.Order.AppendCode0(buf[:0], rec))
 }
 
+// slot0 returns the slot of salt 0 of a record's URL.
+func (s *settling) slot0(rec []byte) string {
+	var buf [codegen.MaxLength]byte
+	return string(s.cfg.Order.Slot(s.cfg.Order.AppendCode0(buf[:0], rec)))
+}
+
 // Holders implements assign.Holders: the store's owners, then URLs of the
 // batch that have their code without a contest so far.
 func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func(int, assign.Holder)) error {
-	s.contested += slotCost * int64(len(slots))
+	s.cost += slotCost * int64(len(slots))
 	if err := s.tooContested(); err != nil {
 		return err
 	}
@@ -90,7 +105,7 @@ func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func
 	}
 	return s.newHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, r rival) error {
 		s.mark(r.bucket, r.first, isSpecial)
-		s.addContested(r.rows, r.canonical)
+		s.addContested(r)
 		report(i, assign.Holder{Canonical: r.canonical})
 		return s.tooContested()
 	})
@@ -109,9 +124,41 @@ func (s *settling) slotOrder(slots []assign.Slot) []int {
 	return order
 }
 
-// owners visits those of the slots, by index, that have an owner in the store. The
-// canonical URL is valid during the call.
+// owners visits those of the slots, by index, that have an owner in the store, or because of
+// a legacy code. The canonical URL is valid during the call.
 func (s *settling) owners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
+	known := make([]bool, len(slots))
+	see := func(i int, canonical []byte) {
+		known[i] = true
+		visit(i, canonical)
+	}
+	if !s.cfg.Order.Fold { // or the claims know
+		if err := s.storedOwners(ctx, slots, see); err != nil {
+			return err
+		}
+	}
+	if s.made.claims == nil {
+		return nil
+	}
+	claims := s.made.claims.Finder()
+	defer claims.Close()
+	for _, i := range s.slotOrder(slots) {
+		if known[i] {
+			continue
+		}
+		canonical, err := claims.Owner(ctx, slots[i].Workspace, []byte(slots[i].Code))
+		if err != nil {
+			return err
+		}
+		if canonical != nil {
+			visit(i, canonical)
+		}
+	}
+	return nil
+}
+
+// storedOwners asks the store who has the slots.
+func (s *settling) storedOwners(ctx context.Context, slots []assign.Slot, visit func(i int, canonical []byte)) error {
 	order := slices.DeleteFunc(s.slotOrder(slots), func(i int) bool { return !s.populated[slots[i].Workspace] })
 	for chunk := range slices.Chunk(order, maxProbes) {
 		probes := make([]sink.Probe, len(chunk))
@@ -133,10 +180,10 @@ func (s *settling) owners(ctx context.Context, slots []assign.Slot, visit func(i
 // the batch has as its code of salt 0 without being contested. Buckets are loaded in order,
 // each once, or twice where a slot ends with one.
 func (s *settling) newHolders(ctx context.Context, slots []assign.Slot, known func(i int) bool, visit func(i int, r rival) error) error {
-	var at loaded
-	defer at.release()
+	at := s.records.Finder()
+	defer at.Close()
 	for _, i := range slices.DeleteFunc(s.slotOrder(slots), known) {
-		r, err := s.newHolder(ctx, &at, &slots[i])
+		r, err := s.newHolder(ctx, at, &slots[i])
 		if err == nil && r.known {
 			err = visit(i, r)
 		}
@@ -147,12 +194,12 @@ func (s *settling) newHolders(ctx context.Context, slots []assign.Slot, known fu
 	return nil
 }
 
-func (s *settling) newHolder(ctx context.Context, at *loaded, slot *assign.Slot) (r rival, err error) {
+func (s *settling) newHolder(ctx context.Context, at *extsort.Finder, slot *assign.Slot) (r rival, err error) {
 	var url sink.Key // of r
 	key := s.cfg.Order.KeyOf([]byte(slot.Code))
 	first := s.records.Locate(slot.Workspace, key)
 	for i := first; i < s.records.Buckets() && (i == first || s.records.Joined(i)); i++ {
-		b, err := at.load(ctx, s.records, i)
+		b, err := at.Load(ctx, i)
 		if err != nil {
 			return r, err
 		}
@@ -161,9 +208,10 @@ func (s *settling) newHolder(ctx context.Context, at *loaded, slot *assign.Slot)
 			rec := b.Record(j)
 			switch {
 			case r.known && record.Key(rec) == url:
-				r.rows++
-			case !r.known && s.isNew(b, i, j) && s.code0(rec) == slot.Code:
-				r, url = rival{origin{true, i, j}, bytes.Clone(record.Canonical(rec)), 1}, record.Key(rec)
+				s.count(&r, i, j, rec)
+			case !r.known && s.isNew(b, i, j) && s.slot0(rec) == slot.Code:
+				r, url = rival{origin: origin{true, i, j}, canonical: bytes.Clone(record.Canonical(rec))}, record.Key(rec)
+				s.count(&r, i, j, rec)
 			}
 		}
 		if j < b.Len() {
@@ -173,38 +221,20 @@ func (s *settling) newHolder(ctx context.Context, at *loaded, slot *assign.Slot)
 	return r, nil
 }
 
+// count counts record j of bucket i in.
+func (s *settling) count(r *rival, i, j int, rec []byte) {
+	if s.made.claims == nil {
+		r.rows++
+		return
+	}
+	old := record.Decode(rec).Legacy
+	r.count(origin{true, i, j}, s.made.Row(i, j), bytes.Clone(old.Code))
+}
+
 // isNew reports whether record j of bucket i is the first of a new URL.
 func (s *settling) isNew(b *extsort.Bucket, i, j int) bool {
 	if j == 0 && s.made.Continues(i) || j > 0 && record.SameURL(b, j-1, j) {
 		return false
 	}
 	return s.made.fate(i, j) == isNew
-}
-
-// loaded is the bucket that one goroutine looks at.
-type loaded struct {
-	number int
-	bucket *extsort.Bucket
-}
-
-func (l *loaded) load(ctx context.Context, s *extsort.Sorter, i int) (*extsort.Bucket, error) {
-	if l.bucket != nil && l.number == i {
-		return l.bucket, nil
-	}
-	l.release()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	b, err := s.Load(i)
-	if err == nil {
-		l.number, l.bucket = i, b
-	}
-	return b, err
-}
-
-func (l *loaded) release() {
-	if l.bucket != nil {
-		l.bucket.Release()
-		l.bucket = nil
-	}
 }

@@ -19,8 +19,8 @@ import (
 func (s *settling) findLowerOwners(ctx context.Context) error {
 	owner := s.made.lower
 	for _, d := range s.made.special {
-		for _, slot := range s.made.lowerSlots(&d) {
-			owner[slot] = nil
+		for l := range s.made.lowerCodes(&d) {
+			owner[s.made.slot(&d, l.Code)] = nil
 		}
 	}
 	if len(owner) == 0 {
@@ -33,7 +33,7 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 		return err
 	}
 	for _, d := range s.made.special {
-		slot := assign.Slot{Workspace: d.URL.Workspace, Code: d.Code}
+		slot := s.made.slot(&d, d.Code)
 		if _, asked := owner[slot]; asked && d.Outcome == outcome.Created && !d.Stored {
 			owner[slot] = d.URL.Canonical
 		}
@@ -57,24 +57,29 @@ type Lower struct {
 // Lower yields the owner of each of the lower codes of a link with a salt above 0.
 func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
-		for salt, slot := range s.lowerSlots(d) {
-			if !yield(Lower{salt, slot.Code, s.lower[slot]}) {
+		for l := range s.lowerCodes(d) {
+			if l.Owner = s.lower[s.slot(d, l.Code)]; !yield(l) {
 				return
 			}
 		}
 	}
 }
 
-// lowerSlots yields the slots that a link would have had at lower salts.
-func (s *Settlement) lowerSlots(d *Decision) iter.Seq2[int, assign.Slot] {
-	return func(yield func(int, assign.Slot) bool) {
+// slot returns that of a code of a link.
+func (s *Settlement) slot(d *Decision, code string) assign.Slot {
+	return assign.Slot{Workspace: d.URL.Workspace, Code: string(s.order.Slot([]byte(code)))}
+}
+
+// lowerCodes yields the codes that a link would have had at lower salts.
+func (s *Settlement) lowerCodes(d *Decision) iter.Seq[Lower] {
+	return func(yield func(Lower) bool) {
 		scheme, _ := codegen.New(len(d.Code)) // of a length that there is, where there is a salt
 		workspace := s.names.Name(d.URL.Workspace)
 		var input, code []byte
 		for salt := range d.Salt {
 			input = codegen.AppendInput(input[:0], d.URL.Canonical, workspace, salt)
 			code = scheme.AppendCode(code[:0], codegen.Sum(input))
-			if !yield(salt, assign.Slot{Workspace: d.URL.Workspace, Code: string(code)}) {
+			if !yield(Lower{Salt: salt, Code: string(code)}) {
 				return
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -23,12 +24,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says how codes are assigned. All fields but Contested must be set.
+// Config says how codes are assigned. All fields but Contested and Kept must be set.
 type Config struct {
 	Order      record.Order
 	MaxRetries int   // highest salt; 0: salt 0 only
 	Contested  int64 // most bytes that contested URLs may take; 0: no bound
 	Workers    int
+	Kept       *Kept         // nil: no legacy codes are kept
 	Settled    *atomic.Int64 // accepted rows whose code is known; for another goroutine
 }
 
@@ -38,26 +40,44 @@ type Decision struct {
 	Stored  bool            // the store has the link, from an earlier attempt of this run if it is Created
 	Reason  string          // why all rows of the URL are rejected; "": they are accepted
 	Detail  string          // of the reason
-	Code    string          // "": that of salt 0
+	Kept    bool            // a row of the URL has the code of the link
+	Code    string          // "": that of salt 0 or, if it is Kept, of LinkRow
 	Salt    int             // -1: none gives the code
-	URL     assign.URL      // only if the code is given
+	URL     assign.URL      // only if the code is given, and has a salt
 }
 
 // A Settlement is the state of all URLs of the run: with the store as it was when it was
-// made, the result of handling them one at a time. It is safe for concurrent use.
+// made, the result of handling them one at a time. It is safe for concurrent use. It must be
+// closed.
+//
+// What is said of URLs goes for identities, if legacy codes are kept: a URL and a code of its
+// own, or the URL alone.
 type Settlement struct {
-	Existing int64            // URLs that the store had before this run
-	Stored   int64            // links in the store from an earlier attempt of this run
-	Rejected map[string]int64 // rows, by reason
-	Fresh    []string         // workspaces in which the store had no link, in byte order
+	Existing  int64            // URLs that the store had before this run
+	Stored    int64            // links in the store from an earlier attempt of this run
+	Rejected  map[string]int64 // rows, by reason
+	Fresh     []string         // workspaces in which the store had no link, in byte order
+	Conflicts int64            // rows that claim the code of another URL
 
 	names   *record.Workspaces
 	buckets []bucket
 	special map[sink.Key]Decision
+	spelled map[spelling]string
+	claims  *claim.Settled         // nil: no legacy codes are kept
 	lower   map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
 
+	order  record.Order
 	urls   int64 // distinct
 	failed int64 // of these, rejected
+	bare   int64 // links of this run with generated codes that no row has
+}
+
+// Close gives up what the settlement has on disk.
+func (s *Settlement) Close() error {
+	if s.claims == nil {
+		return nil
+	}
+	return s.claims.Close()
 }
 
 // A bucket is what is known of the URLs of a bucket of the sort.
@@ -65,6 +85,9 @@ type bucket struct {
 	origin                 origin // where the URL of its first record begins, if in an earlier bucket
 	fates                  []fate // by the URL's first record; nil: all new
 	urls, existing, stored int64  // URLs that begin here; of them those that the store had before this run, and from an earlier attempt of it
+
+	rows                  []Row // if legacy codes are kept
+	bare, conflicts, lost int64 // as in Settlement; rows
 }
 
 // A fate says what becomes of a URL. Nearly all have the code of salt 0, and need no more
@@ -76,6 +99,8 @@ const (
 	isStored              // created by an earlier attempt of this run
 	isThere               // in the store before
 	isSpecial             // see Settlement.special
+	isKept                // its link has the code of a row: see LinkRow
+	isNone                // all of its rows are lost
 )
 
 // An origin is the first record of a URL; the zero value is none.
@@ -97,6 +122,8 @@ func (s *Settlement) Decide(bucket, first int, key sink.Key) Decision {
 		return Decision{Outcome: outcome.Existing, Stored: true}
 	case isStored:
 		return Decision{Stored: true}
+	case isKept:
+		return Decision{Kept: true, Salt: -1}
 	}
 	return Decision{}
 }
@@ -115,7 +142,7 @@ func (s *Settlement) fate(bucket, first int) fate {
 // MayReject reports whether rows of a bucket may be rejected. If not, it need not be loaded
 // to find out which.
 func (s *Settlement) MayReject(bucket int) bool {
-	return s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
+	return s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
 }
 
 // Counts returns the books as they must come out if so many rows were read, and so many of
@@ -135,7 +162,11 @@ func (s *Settlement) Counts(read, accepted int64) sink.Counts {
 }
 
 // ToLoad returns the number of links that the store has not got yet.
-func (s *Settlement) ToLoad() int64 { return s.urls - s.Existing - s.failed - s.Stored }
+func (s *Settlement) ToLoad() int64 { return s.LinksCreated() - s.Stored }
+
+// LinksCreated returns the number of links and aliases that are in the store because of the
+// run, once all are loaded.
+func (s *Settlement) LinksCreated() int64 { return s.urls - s.Existing - s.failed + s.bare }
 
 // ErrBroken is what a store did that the contract rules out.
 var ErrBroken = errors.New("the store broke its contract")
@@ -150,43 +181,56 @@ type settling struct {
 	populated []bool       // workspaces, by number, that have links in the store
 	anywhere  bool         // one of them has
 
-	mu        sync.Mutex // guards what follows, and the special decisions, while buckets are visited in parallel
-	claims    []assign.URL
-	rows      []int64 // of each claim, and then of each that assign draws in
-	contested int64   // bytes of claims and of codes that they ask for
+	mu        sync.Mutex // guards what follows, and the maps of the settlement, while buckets are visited in parallel
+	contested []assign.URL
+	rivals    []rival // of each of these, and then of each that assign draws in
+	cost      int64   // bytes of contested URLs and of codes that they ask for
 	made      *Settlement
 }
 
 // Settle decides the code of every URL of the sorted records. The names of their
 // workspaces are frozen. Without a session there is no store. Links of the given run count
 // as created, unless it is 0. Errors are those of the sort and of the store, ErrBroken, and
-// that of more contested URLs than there is memory for.
+// that of more contested URLs than there is memory for. The settlement must be closed, also
+// with an error, if it is not nil.
 func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspaces, session sink.Session, run int32, cfg Config) (*Settlement, error) {
 	cfg.Settled.Store(0)
 	s := &settling{
 		cfg: cfg, records: records, names: names, session: session, run: run,
 		made: &Settlement{
-			names: names, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
-			special: map[sink.Key]Decision{}, lower: map[assign.Slot][]byte{},
+			names: names, order: cfg.Order, buckets: make([]bucket, records.Buckets()), Rejected: map[string]int64{},
+			special: map[sink.Key]Decision{}, spelled: map[spelling]string{}, lower: map[assign.Slot][]byte{},
 		},
 	}
 	if err := s.askPopulated(ctx); err != nil {
-		return nil, err
+		return s.made, err
+	}
+	if cfg.Kept != nil {
+		if err := s.claims(ctx); err != nil {
+			return s.made, err
+		}
 	}
 	if err := s.visitAll(ctx); err != nil {
-		return nil, err
+		return s.made, err
 	}
-	for i := range s.made.buckets {
-		b := &s.made.buckets[i]
-		s.made.urls, s.made.Existing, s.made.Stored = s.made.urls+b.urls, s.made.Existing+b.existing, s.made.Stored+b.stored
-	}
+	s.sum()
 	if err := s.contest(ctx); err != nil {
-		return nil, err
+		return s.made, err
 	}
-	if err := s.findLowerOwners(ctx); err != nil {
-		return nil, err
+	return s.made, s.findLowerOwners(ctx)
+}
+
+// sum adds up what is known of the buckets.
+func (s *settling) sum() {
+	made, lost := s.made, int64(0)
+	for i := range made.buckets {
+		b := &made.buckets[i]
+		made.urls, made.Existing, made.Stored = made.urls+b.urls, made.Existing+b.existing, made.Stored+b.stored
+		made.bare, made.Conflicts, lost = made.bare+b.bare, made.Conflicts+b.conflicts, lost+b.lost
 	}
-	return s.made, nil
+	if lost > 0 {
+		made.Rejected[outcome.CodeTaken] = lost
+	}
 }
 
 // visitAll visits all buckets in parallel: as many at once as there are workers, and twice
@@ -209,6 +253,10 @@ func (s *settling) visitAll(ctx context.Context) error {
 		g.Go(func() error {
 			v := <-visits
 			defer func() { visits <- v }()
+			if s.made.claims != nil {
+				v.verdicts = s.made.claims.Reader()
+				defer v.verdicts.Close()
+			}
 			return v.do(gctx, from, to)
 		})
 	}

@@ -41,7 +41,7 @@ func onDisk(t *testing.T, length int) (s *settling, add func(h codegen.Hash, url
 	w := s.records.NewWriter()
 	add = func(h codegen.Hash, url string, row int, cell []byte) {
 		rec := append(record.Start(nil), url...)
-		rec = record.AppendPlace(extsort.AppendNullable(record.Finish(rec, h, []byte(url), 0), cell), record.Place{Row: int64(row)})
+		rec = record.AppendPlace(extsort.AppendNullable(record.Finish(rec, h, []byte(url), 0, record.Legacy{}), cell), record.Place{Row: int64(row)})
 		copy(w.Reserve(0, s.cfg.Order.Key(h), len(rec)), rec)
 	}
 	return s, add, func() {
@@ -86,8 +86,8 @@ func TestFreshHoldersLoadOnce(t *testing.T) {
 		}
 		contested += slotCost + claimCost + int64(len(h.Canonical))
 	}
-	if s.contested != contested {
-		t.Errorf("%d bytes are contested, want %d", s.contested, contested)
+	if s.cost != contested {
+		t.Errorf("%d bytes are contested, want %d", s.cost, contested)
 	}
 	if n := reads.Load(); n > once+once/10 {
 		t.Errorf("%d reads, where %d read all of it", n, once)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -29,6 +30,10 @@ type visit struct {
 	codes  []byte
 	taken  map[int]bool // URLs of the bucket, by first record, whose code of salt 0 has another owner in the store
 
+	verdicts *claim.Reader     // nil: no legacy codes are kept
+	found    map[int]foundLink // of URLs of the bucket, by first record; only if they are kept
+	kept     kept              // the last URL, only if they are kept
+
 	last      spot    // the URL that the bucket before ends with
 	lastFirst origin  // of its records
 	slot      slot    // of the last URL
@@ -47,14 +52,18 @@ type spot struct {
 type slot struct {
 	group uint32
 	key   uint64
-	code  string // if the key does not tell
+	code  string // as of Order.Slot, if the key does not tell
 }
 
 // A rival is a new URL whose slot others may want, too.
 type rival struct {
 	origin
 	canonical []byte // nil: its bucket is at hand
-	rows      int64
+	rows      int64  // that are rejected if it gets no code
+
+	// If legacy codes are kept: its first row without one, and the smallest that is new.
+	plain origin
+	least candidate
 }
 
 // do settles the URLs of the buckets [from, to) among themselves and with the store, or
@@ -65,7 +74,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if to == from+1 && !v.s.anywhere {
+		if to == from+1 && !v.s.anywhere && v.verdicts == nil {
 			if alone, err := v.alone(i); alone || err != nil {
 				return err
 			}
@@ -74,9 +83,14 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if err != nil {
 			return err
 		}
-		v.number, v.records, v.taken = i, b, nil
+		v.number, v.records, v.taken, v.found = i, b, nil, nil
+		if v.verdicts != nil {
+			v.bucket().rows = make([]Row, b.Len())
+		}
 		if err = v.askStore(ctx, i+1 < to); err == nil {
-			v.findContests(i+1 < to)
+			err = v.findContests(ctx, i+1 < to)
+		}
+		if err == nil {
 			err = v.s.tooContested()
 		}
 		b.Release()
@@ -120,7 +134,9 @@ func (v *visit) askStore(ctx context.Context, more bool) error {
 			v.bucket().origin = v.lastFirst
 			continue
 		}
-		v.bucket().urls++
+		if v.verdicts == nil {
+			v.bucket().urls++
+		}
 		if more && end == v.records.Len() {
 			v.last, v.lastFirst = v.spotOf(first), origin{true, v.number, first}
 		}
@@ -144,7 +160,7 @@ func (v *visit) spotOf(i int) spot {
 func (v *visit) slotOf(i int) slot {
 	s := slot{group: v.records.Group(i), key: v.records.Key(i)}
 	if !v.s.cfg.Order.KeyIsCode() {
-		s.code = v.s.code0(v.records.Record(i))
+		s.code = v.s.slot0(v.records.Record(i))
 	}
 	return s
 }
@@ -176,19 +192,31 @@ func (v *visit) ask(ctx context.Context) error {
 			v.have(first, probe, f)
 			return nil
 		}
-		if v.taken == nil {
-			v.taken = map[int]bool{}
-		}
-		v.taken[first] = true
+		v.take(first)
 		return nil
 	})
 	v.probes, v.firsts, v.codes = v.probes[:0], v.firsts[:0], v.codes[:0]
 	return err
 }
 
+// take notes that the code of salt 0 of a URL of the bucket has another owner.
+func (v *visit) take(first int) {
+	if v.taken == nil {
+		v.taken = map[int]bool{}
+	}
+	v.taken[first] = true
+}
+
 // have notes that the store has a URL, and under which code if it is another than that of
 // salt 0.
 func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
+	if v.verdicts != nil {
+		if v.found == nil {
+			v.found = map[int]foundLink{}
+		}
+		v.found[first] = foundLink{string(f.Code), v.s.run != 0 && f.Run == v.s.run}
+		return
+	}
 	as, d := isThere, Decision{Outcome: outcome.Existing, Stored: true}
 	if v.s.run != 0 && f.Run == v.s.run {
 		as, d.Outcome = isStored, outcome.Created
@@ -209,29 +237,44 @@ func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
 }
 
 // findContests hands every new URL whose code another URL wants or has to the contest. With
-// more, the last slot may continue in the next bucket.
-func (v *visit) findContests(more bool) {
+// more, the last slot, and the last URL, may continue in the next bucket.
+func (v *visit) findContests(ctx context.Context, more bool) error {
 	for first, end := range record.URLs(v.records) {
-		rows := int64(end - first)
-		if first == 0 && v.bucket().origin.known {
-			v.addRows(v.bucket().origin, rows)
+		r := rival{origin: origin{true, v.number, first}, rows: int64(end - first)}
+		if v.verdicts == nil && first == 0 && v.bucket().origin.known {
+			v.addRows(v.bucket().origin, r.rows)
 			continue
 		}
 		if s := v.slotOf(first); s != v.slot {
 			v.closeSlot()
 			v.slot = s
 		}
-		if v.s.made.fate(v.number, first) == isNew {
-			v.rivals = append(v.rivals, rival{origin{true, v.number, first}, nil, rows})
+		if v.verdicts != nil {
+			verdicts, err := v.askClaims(ctx, first)
+			if err != nil {
+				return err
+			}
+			ends := !more || end < v.records.Len()
+			v.keep(first, end, verdicts, ends)
+			if r = v.kept.rival; !ends {
+				v.slotTaken = v.slotTaken || v.taken[first]
+				break
+			}
+			if v.kept.spans {
+				r.canonical = bytes.Clone(record.Canonical(v.records.Record(first)))
+			}
+		}
+		if v.s.made.fate(r.bucket, r.first) == isNew {
+			v.rivals = append(v.rivals, r)
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]
 	}
 	if !more {
 		v.closeSlot()
-		return
+		return nil
 	}
 	if len(v.rivals) == 0 {
-		return
+		return nil
 	}
 	last := len(v.rivals) - 1 // the only one that may have more rows
 	for _, r := range v.rivals[:last] {
@@ -241,7 +284,9 @@ func (v *visit) findContests(more bool) {
 	v.rivals = slices.Delete(v.rivals, 0, last)
 	if r := &v.rivals[0]; r.canonical == nil {
 		r.canonical = bytes.Clone(record.Canonical(v.records.Record(r.first)))
+		r.least.code = bytes.Clone(r.least.code)
 	}
+	return nil
 }
 
 // addRows adds rows of a URL that begins in an earlier bucket, if it is the rival that is
@@ -270,6 +315,7 @@ func (v *visit) claim(r rival) {
 	v.s.mark(r.bucket, r.first, isSpecial)
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
-	v.s.claims = append(v.s.claims, u)
-	v.s.addContested(r.rows, u.Canonical)
+	v.s.contested = append(v.s.contested, u)
+	r.canonical, r.least.code = u.Canonical, bytes.Clone(r.least.code)
+	v.s.addContested(r)
 }

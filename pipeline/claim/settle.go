@@ -1,0 +1,362 @@
+package claim
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Config says how claims are settled. All fields but Run and Scan must be set.
+type Config struct {
+	Order     record.Order
+	Names     *record.Workspaces
+	Populated []bool // workspaces, by number, that have links in the store
+	Run       int32  // an unfinished run that this one continues: its links are Made; 0: none
+	Lookup    func(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error
+	Scan      func(ctx context.Context, visit func(*sink.Stored) error) error // all links of the store; for Order.Fold
+	Sorter    extsort.Config                                                  // all but the order
+}
+
+// Settled is who has each code that rows claim. It must be closed.
+type Settled struct {
+	Twins    int64      // groups of codes that differ only in case, where such codes are not one
+	Examples [][]string // of the first of these, some of their codes
+
+	cfg      Config
+	claims   *extsort.Sorter
+	stored   *extsort.Sorter // links of the store, sorted as claims are; nil: the store is asked
+	verdicts *extsort.Sorter
+}
+
+const (
+	mostExamples = 3 // and as many codes of each
+	// Claims that are held while the store is asked about their codes.
+	chunkClaims = 1 << 14
+	chunkBytes  = 4 << 20
+)
+
+// Close gives up memory and files.
+func (s *Settled) Close() error {
+	err := s.verdicts.Close()
+	if s.stored != nil {
+		err = errors.Join(err, s.stored.Close())
+	}
+	return err
+}
+
+// Settle settles the claims, which NewSorter sorted. The result must be closed, also with an
+// error.
+func Settle(ctx context.Context, claims *extsort.Sorter, cfg Config) (*Settled, error) {
+	s := &Settled{cfg: cfg, claims: claims}
+	sorter := cfg.Sorter
+	sorter.CompareGroups, sorter.Compare = cfg.Names.Compare, bytes.Compare
+	s.verdicts = extsort.New(sorter)
+	w := &walk{Settled: s, to: s.verdicts.NewWriter()}
+	if cfg.Order.Fold && slices.Contains(cfg.Populated, true) {
+		if err := s.scan(ctx, w.to); err != nil {
+			return s, err
+		}
+		w.links = s.stored.Cursor(ctx, 1)
+		w.more = w.links.Next()
+		defer w.links.Close()
+	}
+	if err := w.all(ctx); err != nil {
+		return s, err
+	}
+	if err := s.verdicts.Finish(ctx); err != nil {
+		return s, err
+	}
+	// A bucket that was loaded once may be loaded by several goroutines.
+	return s, s.verdicts.InOrder(ctx, 1, func(_ int, b *extsort.Bucket) error { b.Release(); return nil })
+}
+
+// scan sorts the links of the store as claims are sorted. Their keys are zero, and what stands
+// for the canonical URL has a byte before it: see storedOwner. Each of their codes is taken.
+func (s *Settled) scan(ctx context.Context, to *extsort.Writer) error {
+	groups := map[string]uint32{}
+	for id, populated := range s.cfg.Populated {
+		if populated {
+			groups[string(s.cfg.Names.Name(uint32(id)))] = uint32(id)
+		}
+	}
+	s.stored = NewSorter(s.cfg.Sorter, s.cfg.Names, true)
+	w := s.stored.NewWriter()
+	var buf []byte
+	err := s.cfg.Scan(ctx, func(l *sink.Stored) error {
+		group, ok := groups[string(l.Workspace)]
+		if !ok {
+			return nil
+		}
+		buf = append(append(buf[:0], byte(s.stateOf(l.Run))), l.Canonical...)
+		if l.Alias {
+			buf[0] |= aliasBit
+		}
+		File(w, group, Claim{Code: l.Code, Canonical: buf})
+		s.take(to, group, l.Code)
+		return cmp.Or(w.Err(), to.Err())
+	})
+	if err != nil {
+		return err
+	}
+	return s.stored.Finish(ctx)
+}
+
+// storedOwner reads what scan filed. The result refers to rec.
+func storedOwner(rec []byte) owner {
+	c := decode(rec)
+	return owner{canonical: c.Canonical[1:], code: c.Code, state: State(c.Canonical[0] &^ aliasBit), alias: c.Canonical[0]&aliasBit != 0}
+}
+
+// stateOf returns Made or There, by the run that made a link.
+func (s *Settled) stateOf(run int32) State {
+	if s.cfg.Run != 0 && run == s.cfg.Run {
+		return Made
+	}
+	return There
+}
+
+// take notes that a code is taken, if URLs may have it at salt 0.
+func (s *Settled) take(to *extsort.Writer, group uint32, code []byte) {
+	if len(code) != s.cfg.Order.Length() {
+		return
+	}
+	v := Verdict{State: taken, Code: s.cfg.Order.Slot(bytes.Clone(code))}
+	s.file(to, group, s.cfg.Order.KeyOf(code), &v)
+}
+
+func (s *Settled) file(to *extsort.Writer, group uint32, key uint64, v *Verdict) {
+	var buf [256]byte // longer ones are allocated
+	rec := v.append(buf[:0])
+	copy(to.Reserve(group, key, len(rec)), rec)
+}
+
+// An owner is who has a code.
+type owner struct {
+	canonical []byte
+	code      []byte // as it is stored, or will be
+	state     State  // Made or There; 0: the store has not got it
+	alias     bool
+}
+
+// same reports whether two codes are one.
+func (s *Settled) same(a, b []byte) bool {
+	return s.cfg.Order.Fold && record.CompareFolded(a, b) == 0 || bytes.Equal(a, b)
+}
+
+// A walk goes over the claims.
+type walk struct {
+	*Settled
+	to    *extsort.Writer
+	links *extsort.Cursor // of Settled.stored; nil: the store is asked
+	more  bool            // there is one of these in hand
+
+	// The chunk in hand. Its first code may be the last one of the chunk before.
+	codes  []code
+	claims []pending
+	arena  []byte
+	twins  int // how many codes before the last differ from it only in case
+}
+
+// A code is one that rows claim.
+type code struct {
+	group uint32
+	owner owner // the first claim, unless the store says otherwise
+	known bool  // the store was asked
+}
+
+// A pending claim is not settled yet.
+type pending struct {
+	Claim
+	code int // in the chunk
+}
+
+// all settles all claims.
+func (w *walk) all(ctx context.Context) error {
+	claims := w.Settled.claims.Cursor(ctx, 2)
+	defer claims.Close()
+	for claims.Next() {
+		w.add(claims.Group(), decode(claims.Record()))
+		if len(w.claims) >= chunkClaims || len(w.arena) >= chunkBytes {
+			if err := w.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if claims.Err() != nil {
+		return claims.Err()
+	}
+	return w.flush(ctx)
+}
+
+// add takes a claim into the chunk.
+func (w *walk) add(group uint32, c Claim) {
+	if last := len(w.codes) - 1; last >= 0 && w.codes[last].group == group && w.same(w.codes[last].owner.code, c.Code) {
+		if n := len(w.claims) - 1; n >= 0 && w.claims[n].Key == c.Key && bytes.Equal(w.claims[n].Code, c.Code) && w.claims[n].code == last {
+			return
+		}
+		c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
+		w.claims = append(w.claims, pending{c, last})
+		return
+	}
+	c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
+	w.countTwins(group, c.Code)
+	w.codes = append(w.codes, code{group: group, owner: owner{canonical: c.Canonical, code: c.Code}})
+	w.claims = append(w.claims, pending{c, len(w.codes) - 1})
+	w.take(w.to, group, c.Code)
+}
+
+func (w *walk) keep(b []byte) []byte {
+	start := len(w.arena)
+	w.arena = append(w.arena, b...)
+	return w.arena[start:len(w.arena):len(w.arena)]
+}
+
+// countTwins compares a code with the one before.
+func (w *walk) countTwins(group uint32, next []byte) {
+	last := len(w.codes) - 1
+	if last < 0 || w.codes[last].group != group || record.CompareFolded(w.codes[last].owner.code, next) != 0 {
+		w.twins = 0
+		return
+	}
+	if w.twins++; w.twins == 1 {
+		if w.Twins++; w.Twins <= mostExamples {
+			w.Examples = append(w.Examples, []string{string(w.codes[last].owner.code)})
+		}
+	}
+	if w.Twins <= mostExamples && w.twins < mostExamples {
+		w.Examples[w.Twins-1] = append(w.Examples[w.Twins-1], string(next))
+	}
+}
+
+// flush settles the claims of the chunk. Of its last code more claims may follow.
+func (w *walk) flush(ctx context.Context) error {
+	if len(w.codes) == 0 {
+		return nil
+	}
+	var err error
+	if w.links != nil {
+		err = w.merge()
+	} else {
+		err = w.ask(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range w.claims {
+		p := &w.claims[i]
+		c := &w.codes[p.code]
+		v := Verdict{State: c.owner.state, URL: p.Key, Code: p.Code, Alias: c.owner.alias}
+		switch {
+		case !bytes.Equal(p.Canonical, c.owner.canonical):
+			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: c.owner.canonical}
+		case !bytes.Equal(p.Code, c.owner.code):
+			v.State, v.Text = cmp.Or(v.State, Spelled), c.owner.code
+		case v.State == 0:
+			continue
+		}
+		w.file(w.to, c.group, w.cfg.Order.Key(codegen.FromKey(p.Key)), &v)
+	}
+	last := w.codes[len(w.codes)-1]
+	last.owner.canonical, last.owner.code, last.known = bytes.Clone(last.owner.canonical), bytes.Clone(last.owner.code), true
+	w.codes, w.claims, w.arena = append(w.codes[:0], last), w.claims[:0], w.arena[:0]
+	return w.to.Err()
+}
+
+// ask asks the store who has the codes of the chunk.
+func (w *walk) ask(ctx context.Context) error {
+	var order []int
+	for i := range w.codes {
+		if c := &w.codes[i]; !c.known && w.cfg.Populated[c.group] {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &w.codes[i], &w.codes[j]
+		return cmp.Or(w.cfg.Names.Compare(a.group, b.group), bytes.Compare(a.owner.code, b.owner.code))
+	})
+	probes := make([]sink.Probe, len(order))
+	for n, i := range order {
+		c := &w.codes[i]
+		probes[n] = sink.Probe{Workspace: w.cfg.Names.Name(c.group), Code: c.owner.code, WantRun: w.cfg.Run != 0}
+	}
+	if len(probes) == 0 {
+		return nil
+	}
+	return w.cfg.Lookup(ctx, probes, func(f sink.Found) error {
+		c := &w.codes[order[f.Probe]]
+		c.owner = owner{canonical: bytes.Clone(f.Canonical), code: c.owner.code, state: w.stateOf(f.Run), alias: f.Alias}
+		return nil
+	})
+}
+
+// merge finds the codes of the chunk among the links of the store.
+func (w *walk) merge() error {
+	for i := range w.codes {
+		c := &w.codes[i]
+		for ; w.more && !c.known; w.more = w.links.Next() {
+			o := storedOwner(w.links.Record())
+			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), record.CompareFolded(o.code, c.owner.code))
+			if d > 0 {
+				break
+			}
+			if d == 0 {
+				o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
+				c.owner, c.known = o, true
+			}
+		}
+	}
+	return w.links.Err()
+}
+
+// A Finder answers questions about single codes, for one goroutine. It must be closed.
+type Finder struct {
+	s              *Settled
+	claims, stored *extsort.Finder
+}
+
+// Finder returns a finder.
+func (s *Settled) Finder() *Finder {
+	f := &Finder{s: s, claims: s.claims.Finder()}
+	if s.stored != nil {
+		f.stored = s.stored.Finder()
+	}
+	return f
+}
+
+// Close releases what the finder holds.
+func (f *Finder) Close() {
+	f.claims.Close()
+	if f.stored != nil {
+		f.stored.Close()
+	}
+}
+
+// Owner returns the canonical URL that has a code because of a claim or, with codes that
+// differ only in case, in the store; nil: none. Otherwise the store is to be asked before.
+func (f *Finder) Owner(ctx context.Context, group uint32, code []byte) (canonical []byte, err error) {
+	if f.stored != nil {
+		err := f.stored.Find(ctx, group, record.CodeKey(code), func(rec []byte) bool {
+			if o := storedOwner(rec); f.s.same(o.code, code) {
+				canonical = bytes.Clone(o.canonical)
+			}
+			return canonical == nil
+		})
+		if canonical != nil || err != nil {
+			return canonical, err
+		}
+	}
+	err = f.claims.Find(ctx, group, record.CodeKey(code), func(rec []byte) bool {
+		if c := decode(rec); f.s.same(c.Code, code) {
+			canonical = bytes.Clone(c.Canonical)
+		}
+		return canonical == nil
+	})
+	return canonical, err
+}

@@ -1,0 +1,197 @@
+package pipeline_test
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A legacyCase is a line of testdata/legacy.jsonl.
+type legacyCase struct {
+	Workspace  string
+	Legacy     string
+	OnConflict string `json:"on_conflict"`
+	FoldCase   bool   `json:"fold_case"`
+	CodeLength int    `json:"code_length"`
+	MaxRetries int    `json:"max_retries"`
+	Store      []legacyLink
+	Rows       []legacyRow
+	Expect     struct {
+		Fails bool
+		Rows  []legacyResult
+		Store []legacyLink
+	}
+}
+
+type legacyLink struct{ Code, Canonical, Kind string }
+
+type legacyRow struct {
+	Canonical string
+	Code      *string
+	Kind      string
+}
+
+type legacyResult struct {
+	ShortCode     string `json:"short_code"`
+	Kind          string
+	New           bool
+	Reason, Owner string
+}
+
+func legacyCases(t *testing.T) (cases []legacyCase) {
+	f, err := os.Open("../testdata/legacy.jsonl")
+	must(t, err)
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var c legacyCase
+		must(t, json.Unmarshal(lines.Bytes(), &c))
+		cases = append(cases, c)
+	}
+	if lines.Err() != nil || len(cases) == 0 {
+		t.Fatal(lines.Err(), len(cases))
+	}
+	return cases
+}
+
+// model is the one-at-a-time meaning of a run with legacy codes ("Kept codes, one at a time"
+// in codegen/README.md). It returns what becomes of each row, and the store afterwards; nil:
+// the run fails.
+func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
+	fold := func(code string) string {
+		if c.FoldCase {
+			return strings.ToLower(code)
+		}
+		return code
+	}
+	type holder struct {
+		legacyLink
+		stored bool
+	}
+	codes, links := map[string]*holder{}, map[string]*holder{} // by folded code; of URLs
+	for _, l := range c.Store {
+		codes[fold(l.Code)] = &holder{l, true}
+		if l.Kind == "link" {
+			links[l.Canonical] = codes[fold(l.Code)]
+		}
+	}
+	claims := map[string]*holder{}         // by folded code: the best
+	marked := map[string]map[string]bool{} // codes of a URL whose row says that it is the link
+	for _, r := range c.Rows {
+		if r.Code == nil || c.Legacy == "map" {
+			continue
+		}
+		if b := claims[fold(*r.Code)]; b == nil || cmp.Or(cmp.Compare(r.Canonical, b.Canonical), cmp.Compare(*r.Code, b.Code)) < 0 {
+			claims[fold(*r.Code)] = &holder{legacyLink: legacyLink{*r.Code, r.Canonical, "alias"}}
+		}
+		if r.Kind == "link" {
+			if marked[r.Canonical] == nil {
+				marked[r.Canonical] = map[string]bool{}
+			}
+			marked[r.Canonical][fold(*r.Code)] = true
+		}
+	}
+	for code, b := range claims {
+		if codes[code] == nil {
+			codes[code] = b
+		}
+	}
+	won := func(r legacyRow) *holder {
+		if r.Code == nil || c.Legacy == "map" {
+			return nil
+		}
+		if h := codes[fold(*r.Code)]; h.Canonical == r.Canonical {
+			return h
+		}
+		return nil
+	}
+	wins, urls := map[string][]*holder{}, map[string]bool{} // by URL; the URLs with an accepted row
+	rows = make([]legacyResult, len(c.Rows))
+	for i, r := range c.Rows {
+		if h := won(r); h != nil {
+			wins[r.Canonical] = append(wins[r.Canonical], h)
+		} else if r.Code != nil && c.Legacy != "map" && c.OnConflict != "generate" {
+			if c.OnConflict == "fail" {
+				return nil, nil
+			}
+			rows[i] = legacyResult{Reason: "code_taken", Owner: codes[fold(*r.Code)].Canonical}
+			continue
+		}
+		urls[r.Canonical] = true
+	}
+	for _, u := range slices.Sorted(maps.Keys(urls)) {
+		own := wins[u]
+		slices.SortFunc(own, func(a, b *holder) int {
+			return cmp.Or(-compareBool(marked[u][fold(a.Code)], marked[u][fold(b.Code)]), cmp.Compare(a.Code, b.Code))
+		})
+		own = slices.DeleteFunc(own, func(h *holder) bool { return h.stored }) // those stay what they are
+		wins[u] = own
+		if links[u] == nil && c.Legacy == "keep" && len(own) > 0 {
+			links[u], own[0].Kind = own[0], "link"
+		}
+	}
+	for _, u := range slices.Sorted(maps.Keys(urls)) {
+		for salt := 0; links[u] == nil && salt <= c.MaxRetries; salt++ {
+			if code := codeAt(u, c.Workspace, salt, c.CodeLength); codes[fold(code)] == nil {
+				links[u] = &holder{legacyLink: legacyLink{code, u, "link"}}
+				codes[fold(code)] = links[u]
+			}
+		}
+		if own := wins[u]; links[u] == nil && len(own) > 0 {
+			least := slices.MinFunc(own, func(a, b *holder) int { return cmp.Compare(a.Code, b.Code) })
+			links[u], least.Kind = least, "link"
+		}
+	}
+	for i, r := range c.Rows {
+		h := cmp.Or(won(r), links[r.Canonical])
+		switch {
+		case rows[i].Reason != "":
+		case h == nil:
+			rows[i] = legacyResult{Reason: "code_space_exhausted"}
+		default:
+			rows[i] = legacyResult{ShortCode: h.Code, Kind: h.Kind, New: !h.stored}
+		}
+	}
+	for _, h := range codes {
+		after = append(after, h.legacyLink)
+	}
+	slices.SortFunc(after, func(a, b legacyLink) int { return cmp.Compare(a.Code, b.Code) })
+	return rows, after
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// The model agrees with the vectors, which somebody else computed.
+func TestLegacyModel(t *testing.T) {
+	for i, c := range legacyCases(t) {
+		rows, after := c.model()
+		if c.Expect.Fails {
+			if rows != nil {
+				t.Errorf("case %d does not fail", i)
+			}
+			continue
+		}
+		if !slices.Equal(rows, c.Expect.Rows) || !slices.Equal(after, c.Expect.Store) {
+			t.Errorf("case %d (%s, %s, fold %t)", i, c.Legacy, c.OnConflict, c.FoldCase)
+			for j := range rows {
+				if j < len(c.Expect.Rows) && rows[j] != c.Expect.Rows[j] {
+					t.Logf("row %d %s %v: %+v, want %+v", j, c.Rows[j].Canonical, c.Rows[j].Code, rows[j], c.Expect.Rows[j])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package settle
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/claim"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Kept says how legacy codes are kept.
+type Kept struct {
+	Mode     legacy.Mode // Keep or Both
+	Conflict legacy.Conflict
+	Claims   *extsort.Sorter                                                 // of package claim
+	Scan     func(ctx context.Context, visit func(*sink.Stored) error) error // all links of the store; for Order.Fold
+	Sorter   extsort.Config                                                   // of verdicts; all but the order
+}
+
+// claims settles who has the legacy codes.
+func (s *settling) claims(ctx context.Context) (err error) {
+	k := s.cfg.Kept
+	s.made.claims, err = claim.Settle(ctx, k.Claims, claim.Config{
+		Order: s.cfg.Order, Names: s.names, Populated: s.populated, Run: s.run, Lookup: s.lookup, Scan: k.Scan, Sorter: k.Sorter,
+	})
+	return err
+}
+
+// A Row is what becomes of a row of a run that keeps legacy codes.
+type Row uint8
+
+const (
+	won     Row = 1 << iota // its code is its URL's
+	lost                    // its code is another URL's, and it is rejected
+	first                   // of its identity: the URL, and the code if it is won
+	made                    // of a first row: the store has its link or alias, from an earlier attempt
+	there                   // of a first row: the store had it before the run
+	isLink                  // of a first row: its code is that of the URL's link
+	bears                   // the generated link of the URL is stored with this row
+	spelled                 // its code is stored in another spelling: see Settlement.Spelling
+)
+
+func (r Row) has(bit Row) bool { return r&bit != 0 }
+
+// Won reports whether the row has its legacy code. Any other row has the code of the link of
+// its URL.
+func (r Row) Won() bool { return r.has(won) }
+
+// Lost reports whether the row is rejected because another URL has its code.
+func (r Row) Lost() bool { return r.has(lost) }
+
+// First reports whether the row is Created or Existing. Any other is a duplicate.
+func (r Row) First() bool { return r.has(first) }
+
+// Stored reports, of a first row that has its code, whether the store has it already.
+func (r Row) Stored() bool { return r.has(made | there) }
+
+// Bears reports whether the link of the URL is to be stored with this row, if it is new and
+// its code is generated.
+func (r Row) Bears() bool { return r.has(bears) }
+
+// Outcome is that of a first row which has its code.
+func (r Row) Outcome() outcome.Outcome {
+	if r.has(there) {
+		return outcome.Existing
+	}
+	return outcome.Created
+}
+
+// Row returns what becomes of record i of a bucket.
+func (s *Settlement) Row(bucket, i int) Row { return s.buckets[bucket].rows[i] }
+
+// LinkRow returns the record that has the code of its URL's link, where the decision is Kept
+// and gives no code: the URL begins with the given record of the bucket.
+func (s *Settlement) LinkRow(bucket, from int) int {
+	for !s.buckets[bucket].rows[from].has(isLink) {
+		from++
+	}
+	return from
+}
+
+// A spelling is how a URL claims a code that is stored in another spelling.
+type spelling struct {
+	url  sink.Key
+	code string
+}
+
+// Spelling returns the code that a row has, whose URL and legacy code are given: as it is
+// stored.
+func (s *Settlement) Spelling(r Row, url sink.Key, code []byte) []byte {
+	if r.has(spelled) {
+		return []byte(s.spelled[spelling{url, string(code)}])
+	}
+	return code
+}
+
+// Claims returns who has the legacy codes; nil: the run keeps none.
+func (s *Settlement) Claims() *claim.Settled { return s.claims }
+
+// A kept is what is known of the URL in hand and its legacy codes. Rows of it may still follow in
+// the next bucket.
+type kept struct {
+	rival           // if it is new and its code is to be generated
+	spans    bool   // it has records in several buckets
+	accepted origin // the first row that is not lost
+	marked   candidate
+
+	stored foundLink
+	linkAt origin // the first row that has the code of the stored link
+
+	code  []byte            // of the row before, if that has its code; else empty
+	group origin            // the first row with this code
+	seen  map[string]origin // first rows by code; nil without Order.Fold, where equal codes follow each other
+}
+
+// A candidate is a new code that the link of a URL may have.
+type candidate struct {
+	at   origin // its first row
+	code []byte // of the bucket in hand, unless it was cloned
+}
+
+// A foundLink is the link that the store has of a URL.
+type foundLink struct {
+	code string // "": there is none
+	made bool   // by an earlier attempt of this run
+}
+
+// askClaims finds the verdicts on the claims of the URL that begins with a record, and whether
+// its code of salt 0 is claimed.
+func (v *visit) askClaims(ctx context.Context, from int) ([]claim.Verdict, error) {
+	rec := v.records.Record(from)
+	url := record.Key(rec)
+	list, err := v.verdicts.At(ctx, v.records.Group(from), v.records.Key(from))
+	for ; len(list) > 0 && list[0].Taken(); list = list[1:] {
+		if string(list[0].Code) == v.s.slot0(rec) {
+			v.take(from)
+		}
+	}
+	for len(list) > 0 && bytes.Compare(list[0].URL[:], url[:]) < 0 {
+		list = list[1:]
+	}
+	return list, err
+}
+
+// keep settles the records [from, end) of a URL: which have their code and, if it ends here,
+// what the link of the URL is, unless its code is to be generated.
+func (v *visit) keep(from, end int, verdicts []claim.Verdict, ends bool) {
+	if from == 0 && v.bucket().origin.known {
+		v.kept.spans = true
+	} else {
+		v.kept = kept{rival: rival{origin: origin{true, v.number, from}}, stored: v.found[from], code: v.kept.code[:0]}
+		if v.s.cfg.Order.Fold {
+			v.kept.seen = map[string]origin{}
+		}
+	}
+	url := record.Key(v.records.Record(from))
+	for i := from; i < end; i++ {
+		r := record.Decode(v.records.Record(i))
+		var verdict claim.Verdict
+		if r.Legacy.Code != nil {
+			for len(verdicts) > 0 && verdicts[0].URL == url && bytes.Compare(verdicts[0].Code, r.Legacy.Code) < 0 {
+				verdicts = verdicts[1:]
+			}
+			if len(verdicts) > 0 && verdicts[0].URL == url && bytes.Equal(verdicts[0].Code, r.Legacy.Code) {
+				verdict = verdicts[0]
+			}
+		}
+		v.keepRow(i, url, &r.Legacy, &verdict)
+	}
+	switch {
+	case ends:
+		v.linkOf(from)
+	default: // the bucket goes
+		v.kept.least.code, v.kept.marked.code = bytes.Clone(v.kept.least.code), bytes.Clone(v.kept.marked.code)
+	}
+}
+
+// keepRow settles record i of the URL in hand.
+func (v *visit) keepRow(i int, url sink.Key, old *record.Legacy, verdict *claim.Verdict) {
+	u, b, at := &v.kept, v.bucket(), origin{true, v.number, i}
+	row := &b.rows[i]
+	if verdict.State == claim.Lost {
+		b.conflicts++
+		if v.s.cfg.Kept.Conflict != legacy.Generate {
+			*row, b.lost = lost, b.lost+1
+			return
+		}
+	}
+	if !u.accepted.known {
+		u.accepted = at
+	}
+	if old.Code == nil || verdict.State == claim.Lost {
+		u.count(at, *row, nil)
+		u.code = u.code[:0]
+		return
+	}
+	code := old.Code
+	*row = won
+	if len(verdict.Text) > 0 {
+		code = verdict.Text
+		*row |= spelled
+		v.s.spell(spelling{url, string(old.Code)}, string(code))
+	}
+	if before, ok := u.seen[string(code)]; ok {
+		u.group = before
+	} else if !bytes.Equal(u.code, code) {
+		u.group = at
+		if u.seen != nil {
+			u.seen[string(code)] = at
+		}
+		v.firstOf(row, at, code, verdict.State)
+	}
+	u.code = append(u.code[:0], code...)
+	isNew := verdict.State == 0 || verdict.State == claim.Spelled
+	if m := &u.marked; old.Link && isNew && (!m.at.known || bytes.Compare(code, m.code) < 0) {
+		*m = candidate{u.group, code}
+	}
+}
+
+// firstOf makes a row the first of its identity.
+func (v *visit) firstOf(row *Row, at origin, code []byte, state claim.State) {
+	u, b := &v.kept, v.bucket()
+	*row |= first
+	b.urls++
+	switch state {
+	case claim.There:
+		*row |= there
+		b.existing++
+	case claim.Made:
+		*row |= made
+		b.stored++
+	}
+	if string(code) == u.stored.code {
+		u.linkAt = at
+	}
+	u.count(at, *row, code)
+}
+
+// linkOf decides what the link of the URL in hand is, of which a record is given, or that its
+// code is to be generated.
+func (v *visit) linkOf(i int) {
+	u, s := &v.kept, v.s
+	switch {
+	case !u.accepted.known:
+		s.mark(u.bucket, u.first, isNone)
+	case u.stored.code != "":
+		v.linkStored(i)
+	case s.cfg.Kept.Mode == legacy.Keep && u.least.at.known:
+		if !u.marked.at.known {
+			u.marked = u.least
+		}
+		v.linkKept(i, u.marked.at, Decision{Kept: true, Code: string(u.marked.code), Salt: -1})
+	default:
+		bearer := u.accepted
+		if u.plain.known {
+			bearer = u.plain
+			v.bucket().urls++
+			*s.row(bearer) |= first
+		} else {
+			v.bucket().bare++
+		}
+		*s.row(bearer) |= bears
+	}
+}
+
+// linkStored decides about a URL whose link is in the store.
+func (v *visit) linkStored(i int) {
+	u, b := &v.kept, v.bucket()
+	as, d := isThere, Decision{Outcome: outcome.Existing, Stored: true, Code: u.stored.code, Salt: -1, Kept: true}
+	if u.stored.made {
+		as, d.Outcome = isStored, outcome.Created
+	}
+	switch {
+	case u.linkAt.known: // counted with that row
+	case u.plain.known:
+		*v.s.row(u.plain) |= first
+		b.urls++
+	default:
+		b.bare++
+	}
+	if !u.linkAt.known {
+		if u.stored.made {
+			b.stored++
+		} else if u.plain.known {
+			b.existing++
+		} else {
+			b.bare-- // nothing is to be stored
+		}
+	}
+	rec := v.records.Record(i)
+	switch {
+	case u.stored.code == v.s.code0(rec):
+		v.s.mark(u.bucket, u.first, as)
+		return
+	case !u.linkAt.known:
+		workspace := v.s.names.Name(v.records.Group(i))
+		d.Kept, d.URL = false, v.url(i)
+		d.Salt = codegen.SaltOf(d.URL.Canonical, workspace, []byte(d.Code), max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
+	}
+	v.linkKept(i, u.linkAt, d)
+}
+
+// linkKept notes the link of the URL in hand: with the row that has its code or, if there is
+// none in this bucket, in a decision.
+func (v *visit) linkKept(i int, at origin, d Decision) {
+	u, s := &v.kept, v.s
+	if at.known && !u.spans {
+		*s.row(at) |= isLink
+		s.mark(u.bucket, u.first, isKept)
+		return
+	}
+	s.mark(u.bucket, u.first, isSpecial)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decide(record.Key(v.records.Record(i)), d)
+}
+
+// count counts a row in: what becomes of it, and the code of a first row.
+func (r *rival) count(at origin, row Row, code []byte) {
+	switch {
+	case row.has(lost):
+	case !row.has(won):
+		if r.rows++; !r.plain.known {
+			r.plain = at
+		}
+	case row.has(first) && !row.Stored() && !r.least.at.known:
+		r.least = candidate{at, code}
+	}
+}
+
+// exhaust decides about a URL for which no code can be generated. It has the smallest of its
+// own codes as that of its link; else the rows without one are rejected.
+func (s *settling) exhaust(r *rival, d Decision) Decision {
+	if r.least.at.known {
+		d = Decision{Kept: true, Code: string(r.least.code), Salt: -1}
+	}
+	switch {
+	case !r.plain.known:
+		s.made.bare--
+	case d.Kept:
+		*s.row(r.plain) &^= first
+		s.made.urls--
+	default:
+		s.made.failed++
+	}
+	if !d.Kept {
+		s.made.Rejected[d.Reason] += r.rows
+	}
+	return d
+}
+
+func (s *settling) row(at origin) *Row { return &s.made.buckets[at.bucket].rows[at.first] }
+
+func (s *settling) spell(of spelling, code string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made.spelled[of] = code
+}
