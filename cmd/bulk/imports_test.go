@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"pipeline/assign":        {}, // also for use in a distributed runner
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
-	"pipeline/outcome":       {},
+	"pipeline/outcome":       {"pipeline/legacy"},
 	"pipeline/legacy":        {},                                              // knows no URL
 	"pipeline/columnar":      {},                                              // what source must know of hostile files
 	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
