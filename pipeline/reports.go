@@ -30,7 +30,7 @@ func openReports(dir *outdir.Dir, cfg *Config, carried []string) (out *reports, 
 	}
 	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers}
 	if !cfg.NoCarry {
-		opts.Carried = report.CarriedNames(report.MappingColumns(), carried)
+		opts.Carried = report.CarriedNames(report.MappingColumns(opts.Legacy), carried)
 	}
 	out.mapping, err = report.NewMapping(out.files[0], cfg.ReportFormat, opts)
 	out.collisions = report.NewCollisions(out.files[1], cfg.ExcelSafe)

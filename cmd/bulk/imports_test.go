@@ -23,15 +23,15 @@ var layers = map[string][]string{
 	"pipeline/assign":        {}, // also for use in a distributed runner
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
-	"pipeline/outcome":       {},
+	"pipeline/outcome":       {"pipeline/legacy"},
+	"pipeline/legacy":        {},                                              // knows no URL
 	"pipeline/columnar":      {},                                              // what source must know of hostile files
 	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "pipeline/outcome"},
-	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/legacy":        {}, // which codes may be kept
+	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},
+	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/legacy", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome"},
 
 	"sink":                 {},
@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"pipeline/estimate": {"codegen"},
@@ -61,6 +61,7 @@ var pure = map[string]string{
 	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":         "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign": "bytes context errors",
+	"pipeline/legacy": "bufio bytes fmt io regexp strings unicode/utf8",
 }
 
 // drivers may only be imported by the packages beside them.

@@ -3,7 +3,6 @@
 package legacy
 
 import (
-	"bytes"
 	"fmt"
 	"regexp"
 )

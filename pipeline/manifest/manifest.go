@@ -47,6 +47,8 @@ const (
 	MaxInputs  = 1 << 20         // of a run: the sort key of a reject has room for so many
 	maxColumns = 1 << 14         // of an input: source.MaxColumns
 	maxFiles   = 16              // there are three
+	MaxTwins   = 3               // examples of CaseTwins
+	maxCodes   = 1 << 14         // of an example
 	MaxSize    = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
 )
 
@@ -62,8 +64,10 @@ type Manifest struct {
 	AsOf           time.Time        `json:"as_of"` // UTC
 	Inputs         Inputs           `json:"inputs"`
 	Counts         Counts           `json:"counts"`
-	Reasons        map[string]int64 `json:"reasons"` // rejects by reason
+	LinksCreated   *int64           `json:"links_created,omitempty"` // with aliases; nil: as many as Counts.Created
+	Reasons        map[string]int64 `json:"reasons"`                 // rejects by reason
 	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
+	Legacy         *Legacy          `json:"legacy,omitempty"` // nil: the run has no mode of legacy codes
 	Files          Files            `json:"files"`
 }
 
@@ -80,11 +84,15 @@ type (
 	Inputs  []Input // by name
 	Columns []Text
 	Files   []FileSum
+	Codes   []Text
+	Twins   []Codes
 )
 
 func (l *Inputs) UnmarshalJSON(data []byte) error  { return readList(l, data, MaxInputs) }
 func (l *Columns) UnmarshalJSON(data []byte) error { return readList(l, data, maxColumns) }
 func (l *Files) UnmarshalJSON(data []byte) error   { return readList(l, data, maxFiles) }
+func (l *Codes) UnmarshalJSON(data []byte) error   { return readList(l, data, maxCodes) }
+func (l *Twins) UnmarshalJSON(data []byte) error   { return readList(l, data, MaxTwins) }
 
 func readList[L ~[]T, T any](list *L, data []byte, most int) error {
 	*list = nil
@@ -114,9 +122,12 @@ type Input struct {
 	Format          string   `json:"format"`
 	Compression     string   `json:"compression,omitempty"`
 	Dialect         *Dialect `json:"dialect,omitempty"`
+	Profile         string   `json:"profile,omitempty"` // of the program that wrote the file
 	Columns         Columns  `json:"columns"`
 	URLColumns      Columns  `json:"url_columns"` // several only in a rejects file
 	WorkspaceColumn *Text    `json:"workspace_column,omitempty"`
+	CodeColumn      *Text    `json:"code_column,omitempty"`
+	KindColumn      *Text    `json:"kind_column,omitempty"`
 	Records         int64    `json:"records"`
 	// Size and SHA256 are of the bytes as they lie. Where --limit cut the input,
 	// RecordsSHA256 takes their place.
@@ -153,6 +164,35 @@ type MergedDiffers struct {
 	Rows    int64            `json:"rows"`
 	By      map[string]int64 `json:"by"`      // rows by what is different; there may be more than one
 	Example [2]Spelling      `json:"example"` // the first in the order of the sort: the first row of a link, and the other
+}
+
+// Legacy tells of the legacy codes of a run's rows.
+type Legacy struct {
+	Aliases     int64      `json:"aliases"`      // rows of the mapping whose kind is alias
+	Conflicts   int64      `json:"conflicts"`    // rows that claimed the code of another URL
+	WithoutCode int64      `json:"without_code"` // rows without a legacy code
+	CaseTwins   *CaseTwins `json:"case_twins,omitempty"`
+	Damaged     *Damaged   `json:"damaged,omitempty"`
+}
+
+// CaseTwins tells of codes that differ only in ASCII case. It is missing if there are none.
+type CaseTwins struct {
+	Groups   int64 `json:"groups"`
+	Examples Twins `json:"examples"` // the first groups, at most MaxTwins
+}
+
+// Damaged tells of codes that look like a number a spreadsheet has rewritten (legacy.Damaged).
+// It is missing if there are none.
+type Damaged struct {
+	Rows    int64     `json:"rows"`
+	Example CodeOfRow `json:"example"` // the first in the order of the input
+}
+
+// A CodeOfRow is the legacy code of a row.
+type CodeOfRow struct {
+	Source Text  `json:"source"`
+	Row    int64 `json:"row"`
+	Code   Text  `json:"code"`
 }
 
 // A Spelling is the URL of a row.

@@ -76,6 +76,72 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// legacyManifest is that of a run with legacy codes.
+func legacyManifest() *Manifest {
+	m := exampleManifest()
+	links, code, kind := int64(7), Text("slug"), Text("kind")
+	m.LinksCreated = &links
+	m.Inputs[0].Profile, m.Inputs[0].CodeColumn, m.Inputs[0].KindColumn = "bulk", &code, &kind
+	m.Options = Options{"legacy": Text("keep"), "code_pattern": Text("[a-z]+"), "on_conflict": Text("reject"), "fold_case": false,
+		"reserved_sha256": Text(strings.Repeat("ef", 32)), "profile": Text("auto"), "map": Text("code=slug,url=target")}
+	m.Legacy = &Legacy{Aliases: 3, Conflicts: 1, WithoutCode: 2, CaseTwins: &CaseTwins{4, Twins{{"AB", "Ab", "ab"}, {"X", "x"}}},
+		Damaged: &Damaged{2, CodeOfRow{"links.csv", 9, "2.19E+26"}}}
+	return m
+}
+
+func TestLegacyManifest(t *testing.T) {
+	for name, change := range map[string]func(*Manifest){
+		"manifest_legacy.json": func(*Manifest) {},
+		"manifest_legacy_clean.json": func(m *Manifest) {
+			*m.LinksCreated, m.Legacy = 0, new(Legacy) // a zero is told
+		},
+	} {
+		want := legacyManifest()
+		change(want)
+		var out bytes.Buffer
+		if err := Write(&out, want); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, out.Bytes())
+		got, err := Read(out.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.AsOf, want.Inputs[1] = want.AsOf, got.Inputs[1]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: read back\n%+v\nwant\n%+v", name, got, want)
+		}
+	}
+}
+
+// What one of two manifests has no value for is a difference, and what came of a run is none.
+func TestDifference(t *testing.T) {
+	plain, legacy := exampleManifest(), legacyManifest()
+	legacy.Options, legacy.Inputs = maps.Clone(plain.Options), exampleManifest().Inputs
+	if got := Difference(plain, legacy); got != "" {
+		t.Errorf("the results differ: %s", got)
+	}
+	legacy.Options["legacy"] = Text("keep")
+	if got, want := Difference(plain, legacy), `option legacy: null then, "keep" now`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got, want := Difference(legacy, plain), `option legacy: "keep" then, null now`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	delete(legacy.Options, "legacy")
+	code := Text("slug")
+	for name, change := range map[string]func(*Input){
+		"profile": func(in *Input) { in.Profile = "bulk" },
+		"code":    func(in *Input) { in.CodeColumn = &code },
+		"kind":    func(in *Input) { in.KindColumn = &code },
+	} {
+		legacy.Inputs = exampleManifest().Inputs
+		change(&legacy.Inputs[0])
+		if got := Difference(plain, legacy); !strings.Contains(got, "read in another way") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 func TestEmptyManifestHasNoNull(t *testing.T) {
 	var out bytes.Buffer
 	if err := Write(&out, &Manifest{Inputs: []Input{{}}}); err != nil {
@@ -101,6 +167,7 @@ func TestReadManifestRefuses(t *testing.T) {
 		`{"profile":"p","inputs":[` + strings.Repeat("{},", MaxInputs) + `{}]}`:                "more than 1048576 elements",
 		`{"profile":"p","inputs":[{"columns":[` + strings.Repeat(`"",`, maxColumns) + `""]}]}`: "more than 16384 elements",
 		`{"profile":"p","files":[` + strings.Repeat("{},", maxFiles) + `{}]}`:                  "more than 16 elements",
+		`{"profile":"p","legacy":{"case_twins":{"examples":[[],[],[],[]]}}}`:                   "more than 3 elements",
 		`{"profile":"p","inputs":[{"name":{"base64":"*"}}]}`:                                   "illegal base64",
 	}
 	for data, want := range tests {
@@ -155,8 +222,13 @@ func FuzzManifest(f *testing.F) {
 	if err := Write(&out, exampleManifest()); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(out.Bytes())
+	f.Add(bytes.Clone(out.Bytes()))
 	f.Add([]byte(`{"profile":"x","options":{"a":null,"b":[]},"inputs":[null,{"name":null,"columns":[{"base64":"/w=="}]}]}`))
+	out.Reset()
+	if err := Write(&out, legacyManifest()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bytes.Clone(out.Bytes()))
 	f.Add([]byte(`{"profile":"x","as_of":"0001-01-01T00:00:00+23:59"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Read(data)

@@ -2,7 +2,12 @@
 // [Outcome], any other is a [Reject], which has one of a closed list of reasons.
 package outcome
 
-import "fmt"
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/linkforge/bulk/pipeline/legacy"
+)
 
 // An Outcome says what became of an accepted row.
 type Outcome uint8
@@ -23,6 +28,11 @@ const (
 	MissingURL         = "missing_url"   // null or no bytes
 	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
 	CodeSpaceExhausted = "code_space_exhausted"
+
+	// Of legacy codes.
+	BadCode      = legacy.BadCode
+	CodeReserved = legacy.CodeReserved
+	CodeTaken    = "code_taken" // another URL has it
 )
 
 // MissingURLDetail is the detail of each MissingURL.
@@ -32,6 +42,36 @@ const MissingURLDetail = "the URL is blank"
 // tried.
 func ExhaustedDetail(maxRetries int) string {
 	return fmt.Sprintf("all %d codes of this URL have other owners", maxRetries+1)
+}
+
+// BadCodeDetail is the detail of BadCode, where codes must match a pattern.
+func BadCodeDetail(code []byte, pattern string) string {
+	why := "does not match --code-pattern " + pattern
+	switch {
+	case len(code) > legacy.MaxCode:
+		why = fmt.Sprintf("has %d bytes, and a code may have %d", len(code), legacy.MaxCode)
+	case !utf8.Valid(code):
+		why = "is not UTF-8"
+	case legacy.HasControl(code):
+		why = "has a control character"
+	}
+	return fmt.Sprintf("the code %.64q %s", code, why)
+}
+
+// CodeReservedDetail is the detail of CodeReserved.
+func CodeReservedDetail(code []byte) string {
+	return fmt.Sprintf("the code %.64q is on the list of --reserved", code)
+}
+
+// CodeTakenDetail is the detail of CodeTaken, with the canonical URL that has the code. Of a
+// long URL it has the beginning.
+func CodeTakenDetail(code, owner []byte) string {
+	const most = 300
+	end := ""
+	if len(owner) > most {
+		owner, end = owner[:most], "…"
+	}
+	return fmt.Sprintf("the code %.64q belongs to %s%s", code, owner, end)
 }
 
 // A Reject is a row that has no link. The slices belong to the caller.

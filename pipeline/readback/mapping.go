@@ -7,11 +7,13 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
-// A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty.
+// A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty,
+// unless it is a short URL, legacy code or code of a link.
 type MappingRow struct {
 	report.Row
 	Number   int64  // in the mapping, from 1
@@ -26,10 +28,10 @@ type Mapping struct {
 	row MappingRow
 }
 
-// OpenMapping opens a mapping, whose format shows in its first bytes. The caller closes
-// it.
+// OpenMapping opens a mapping, whose format shows in its first bytes. One that lacks the
+// columns of the mode that opts name is damaged. The caller closes it.
 func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, error) {
-	own := report.MappingColumns()
+	own := report.MappingColumns(opts.Legacy)
 	f, err := open(ctx, path, "mapping", own, opts)
 	if err != nil {
 		return nil, err
@@ -37,7 +39,7 @@ func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, erro
 	if opts.LinksOnly {
 		f.in.Unread = make([]bool, len(f.columns))
 		for c := range f.in.Unread {
-			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn
+			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn && !(c == kindColumn && opts.Legacy.Keeps())
 		}
 	}
 	return &Mapping{Format: report.Format(f.in.Format), Carried: f.columns[len(own):], file: f}, nil
@@ -71,11 +73,12 @@ func (m *Mapping) Next() (*MappingRow, error) {
 // Rows yields the rows that Next returns, until io.EOF or an error that ends the reading.
 func (m *Mapping) Rows() iter.Seq2[*MappingRow, error] { return rowsOf(m.Next) }
 
-// The columns of a mapping that are not text.
+// The columns of a mapping that are not text, and kind, which is there if the mode keeps codes.
 const (
 	rowColumn     = 1
 	outcomeColumn = 7
 	saltColumn    = 8
+	kindColumn    = 9
 )
 
 // Row fills in row i, from 0, of a block of a mapping, and returns its cells that no run
@@ -109,18 +112,18 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 			break
 		}
 	}
-	salt, err := b.number(i, saltColumn, -1)
-	if r.Salt = int(salt); err != nil || salt > math.MaxInt32 {
-		fault(saltColumn)
-		r.Salt = 0
+	r.Salt = b.salt(i, saltColumn, fault)
+	carried := saltColumn + 1
+	if b.file.opts.Legacy != legacy.Off {
+		carried = b.legacy(i, r, fault)
 	}
 	r.Carried = r.Carried[:0]
-	for c := saltColumn + 1; c < len(b.columns); c++ {
+	for c := carried; c < len(b.columns); c++ {
 		r.Carried = append(r.Carried, b.cell(i, c))
 	}
 	if b.file.opts.ExcelSafe {
 		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
+		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode} {
 			*to = report.Undefuse(*to)
 		}
 		for c, cell := range r.Carried {
@@ -128,4 +131,40 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 		}
 	}
 	return faults
+}
+
+// salt reads a cell of a column of salts.
+func (b *Block) salt(i, c int, fault func(c int)) int {
+	salt, err := b.number(i, c, -1)
+	if err != nil || salt > math.MaxInt32 {
+		fault(c)
+		return 0
+	}
+	return int(salt)
+}
+
+// legacy fills in what the mode adds to row i, and returns the column after that.
+func (b *Block) legacy(i int, r *MappingRow, fault func(c int)) (next int) {
+	code := func(c int) []byte {
+		if cell := b.cell(i, c); len(cell) > 0 {
+			return cell
+		}
+		return nil
+	}
+	mode, c := b.file.opts.Legacy, kindColumn
+	if mode.Keeps() {
+		kind := b.cell(i, c)
+		r.Alias = string(kind) == "alias"
+		if string(kind) != r.Kind() {
+			fault(c)
+		}
+		c++
+	}
+	r.Legacy = code(c)
+	c++
+	if mode == legacy.Both {
+		r.LinkCode, r.LinkSalt = code(c), b.salt(i, c+1, fault)
+		c += 2
+	}
+	return c
 }

@@ -18,22 +18,44 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 
 // A Placed is a row of a mapping in the order of the input:
 //
-//	workspace uvarint | outcome, 1 byte | salt + 1 uvarint | code as of extsort.AppendNullable | its record
+//	workspace uvarint | 1 byte: outcome, placedAlias, placedLink
+//	| salt + 1 uvarint | code as of extsort.AppendNullable
+//	| with placedLink: link salt + 1 uvarint | link code as of extsort.AppendNullable
+//	| its record
 type Placed struct {
 	Workspace uint32
 	Outcome   outcome.Outcome
 	Salt      int // -1: none gives the code
 	Code      []byte
+	Alias     bool
+	LinkCode  []byte // nil: the mapping has none
+	LinkSalt  int    // -1: none gives the link code; without that it does not count, and is read as -1
 	Record    []byte
 }
+
+// The bits beside the outcome.
+const (
+	placedAlias = 1 << 6
+	placedLink  = 1 << 7
+)
 
 // File adds the row to a sorter, under the key of the place. It returns buf, which it
 // uses and may have grown.
 func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
-	head = append(head, byte(p.Outcome))
-	head = binary.AppendUvarint(head, uint64(p.Salt+1))
+	as := byte(p.Outcome)
+	if p.Alias {
+		as |= placedAlias
+	}
+	if p.LinkCode != nil {
+		as |= placedLink
+	}
+	head = binary.AppendUvarint(append(head, as), uint64(p.Salt+1))
 	head = extsort.AppendNullable(head, p.Code)
+	if p.LinkCode != nil {
+		head = binary.AppendUvarint(head, uint64(p.LinkSalt+1))
+		head = extsort.AppendNullable(head, p.LinkCode)
+	}
 	to := w.Reserve(0, place.Key(), len(head)+len(p.Record))
 	copy(to[copy(to, head):], p.Record)
 	return head
@@ -42,10 +64,16 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 // DecodePlaced reads a row that File wrote. The result refers to rec.
 func DecodePlaced(rec []byte) (p Placed) {
 	workspace, n := binary.Uvarint(rec)
-	p.Workspace, p.Outcome = uint32(workspace), outcome.Outcome(rec[n])
-	salt, m := binary.Uvarint(rec[n+1:])
-	p.Salt = int(salt) - 1
-	p.Code, p.Record = extsort.CutNullable(rec[n+1+m:])
+	as, rec := rec[n], rec[n+1:]
+	p.Workspace, p.Outcome, p.Alias = uint32(workspace), outcome.Outcome(as&^(placedAlias|placedLink)), as&placedAlias != 0
+	salt, n := binary.Uvarint(rec)
+	p.Salt, p.LinkSalt = int(salt)-1, -1
+	p.Code, p.Record = extsort.CutNullable(rec[n:])
+	if as&placedLink != 0 {
+		salt, n = binary.Uvarint(p.Record)
+		p.LinkSalt = int(salt) - 1
+		p.LinkCode, p.Record = extsort.CutNullable(p.Record[n:])
+	}
 	return p
 }
 

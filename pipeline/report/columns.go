@@ -48,15 +48,17 @@ func (c *cells) reset() {
 
 // A table holds rows of the mapping, column by column.
 type table struct {
-	cells   []cells // by number of the column; those of row, outcome and salt stay empty
-	row     []int64
-	outcome []byte
-	salt    []int32 // -1: null
-	bytes   []int64 // of all cells of the rows before row i; one more than there are rows
+	columns  []column
+	cells    []cells // by number of the column; those of row, outcome and salts stay empty
+	row      []int64
+	outcome  []byte
+	salt     []int32 // -1: null
+	linkSalt []int32
+	bytes    []int64 // of all cells of the rows before row i; one more than there are rows
 }
 
-func newTable(carried int) table {
-	t := table{cells: make([]cells, ownColumns+carried)}
+func newTable(columns []column) table {
+	t := table{columns: columns, cells: make([]cells, len(columns))}
 	t.reset()
 	return t
 }
@@ -66,17 +68,26 @@ func validSalt(salt int32) byte { return byte(^uint32(salt) >> 31) }
 
 func (t *table) len() int { return len(t.row) }
 
-// appendColumn appends a column of the rows [from, to) of another table.
-func (t *table) appendColumn(column int, o *table, from, to int) {
-	switch column {
+// salts returns what a column of salts holds.
+func (t *table) salts(c column) *[]int32 {
+	if c == linkSaltColumn {
+		return &t.linkSalt
+	}
+	return &t.salt
+}
+
+// appendColumn appends a column, by its number, of the rows [from, to) of another table.
+func (t *table) appendColumn(number int, o *table, from, to int) {
+	switch c := t.columns[number]; c {
 	case rowColumn:
 		t.row = append(t.row, o.row[from:to]...)
 	case outcomeColumn:
 		t.outcome = append(t.outcome, o.outcome[from:to]...)
-	case saltColumn:
-		t.salt = append(t.salt, o.salt[from:to]...)
+	case saltColumn, linkSaltColumn:
+		salts := t.salts(c)
+		*salts = append(*salts, (*o.salts(c))[from:to]...)
 	default:
-		t.cells[column].appendFrom(&o.cells[column], from, to)
+		t.cells[number].appendFrom(&o.cells[number], from, to)
 	}
 }
 
@@ -84,13 +95,14 @@ func (t *table) reset() {
 	for i := range t.cells {
 		t.cells[i].reset()
 	}
-	t.row, t.outcome, t.salt = t.row[:0], t.outcome[:0], t.salt[:0]
+	t.row, t.outcome, t.salt, t.linkSalt = t.row[:0], t.outcome[:0], t.salt[:0], t.linkSalt[:0]
 	t.bytes = append(t.bytes[:0], 0)
 }
 
 // A columnBlock gathers the rows of one goroutine.
 type columnBlock struct {
 	table
+	own    int // columns before the carried ones
 	base   []byte
 	source string // of the row before
 	text   []byte // the same as UTF-8
@@ -112,8 +124,11 @@ func (b *columnBlock) Append(r *Row) {
 		short.data = append(short.data, b.base...)
 		short.addNullable(r.Code)
 	}
-	for i := range c[ownColumns:] {
-		c[ownColumns+i].addNullable(r.Carried[i])
+	for i, added := range b.columns[plainColumns:b.own] {
+		b.addLegacy(&c[int(plainColumns)+i], added, r)
+	}
+	for i := range c[b.own:] {
+		c[b.own+i].addNullable(r.Carried[i])
 	}
 	b.row = append(b.row, r.Row)
 	b.outcome = append(b.outcome, byte(r.Outcome))
@@ -123,6 +138,20 @@ func (b *columnBlock) Append(r *Row) {
 		size += len(c[i].data)
 	}
 	b.bytes = append(b.bytes, int64(size))
+}
+
+// addLegacy adds the cell of a column that the mode adds.
+func (b *columnBlock) addLegacy(to *cells, c column, r *Row) {
+	switch c {
+	case kindColumn:
+		to.add(bytesOf(r.Kind()))
+	case legacyColumn:
+		to.addNullable(r.Legacy)
+	case linkCodeColumn:
+		to.addNullable(r.LinkCode)
+	case linkSaltColumn:
+		b.linkSalt = append(b.linkSalt, int32(r.LinkSalt))
+	}
 }
 
 // check finds a column that is too large.

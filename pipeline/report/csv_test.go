@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
@@ -125,7 +126,7 @@ func TestCarriedNames(t *testing.T) {
 		{"twice twice", "twice in_twice"},
 	}
 	for _, test := range tests {
-		got := CarriedNames(MappingColumns(), strings.Fields(test.columns))
+		got := CarriedNames(MappingColumns(legacy.Off), strings.Fields(test.columns))
 		if !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: got %q, want %q", test.columns, got, test.want)
 		}

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
+
+	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -53,6 +56,7 @@ type MappingOptions struct {
 	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
 	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
 	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
+	Legacy    legacy.Mode
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.
@@ -63,16 +67,21 @@ func (o *MappingOptions) base() []byte {
 	return []byte(strings.TrimRight(o.BaseURL, "/") + "/")
 }
 
-// MappingColumns returns the mapping's own columns; the carried ones follow.
-func MappingColumns() []string {
-	return []string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
-		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
-		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt"}
+// MappingColumns returns the mapping's own columns; the carried ones follow. After salt a mode
+// has legacy_code, before it kind if it keeps codes, and Both then link_code and link_salt.
+func MappingColumns(mode legacy.Mode) []string {
+	var names []string
+	for _, c := range ownColumns(mode) {
+		names = append(names, c.name())
+	}
+	return names
 }
 
-// The numbers of these columns; ownColumns is how many there are.
+// A column is what a column of the mapping holds. Up to saltColumn it is also its number.
+type column int
+
 const (
-	sourceColumn = iota
+	sourceColumn column = iota
 	rowColumn
 	workspaceColumn
 	originalColumn
@@ -81,8 +90,44 @@ const (
 	shortURLColumn
 	outcomeColumn
 	saltColumn
-	ownColumns
+	plainColumns // how many these are, and the number of the first that follows
 )
+
+const (
+	kindColumn column = plainColumns + iota
+	legacyColumn
+	linkCodeColumn
+	linkSaltColumn
+	carriedColumn
+)
+
+func (c column) name() string {
+	return [...]string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
+		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
+		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt",
+		kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt"}[c]
+}
+
+// ownColumns returns the mapping's own columns by number.
+func ownColumns(mode legacy.Mode) (columns []column) {
+	for c := range plainColumns {
+		columns = append(columns, c)
+	}
+	switch mode {
+	case legacy.Map:
+		columns = append(columns, legacyColumn)
+	case legacy.Keep:
+		columns = append(columns, kindColumn, legacyColumn)
+	case legacy.Both:
+		columns = append(columns, kindColumn, legacyColumn, linkCodeColumn, linkSaltColumn)
+	}
+	return columns
+}
+
+// columns returns all columns by number.
+func (o *MappingOptions) columns() []column {
+	return append(ownColumns(o.Legacy), slices.Repeat([]column{carriedColumn}, len(o.Carried))...)
+}
 
 // CarriedNames makes the input's column names unique beside those that are
 // taken: a name that is taken, or that an earlier column has, gets the prefix
@@ -102,16 +147,19 @@ func CarriedNames(taken, columns []string) []string {
 	return names
 }
 
-// nullable reports whether a column, by its number, may have nulls.
-func nullable(column int) bool {
-	return column == originalColumn || column == shortURLColumn || column == saltColumn || column >= ownColumns
+// nullable reports whether a column may have nulls.
+func (c column) nullable() bool {
+	return c == originalColumn || c == shortURLColumn || c == saltColumn || c > kindColumn
 }
 
-// isText reports whether a column, by its number, is text in UTF-8. The others are
-// numbers, or bytes of the input.
-func isText(column int) bool {
-	return column < ownColumns && column != rowColumn && column != originalColumn && column != saltColumn
+// isText reports whether a column is text in UTF-8. The others are numbers, or bytes of the
+// input.
+func (c column) isText() bool {
+	return c != rowColumn && c != originalColumn && !c.isSalt() && c != carriedColumn
 }
+
+// isSalt reports whether a column holds salts.
+func (c column) isSalt() bool { return c == saltColumn || c == linkSaltColumn }
 
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.

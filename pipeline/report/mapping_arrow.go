@@ -24,7 +24,8 @@ type arrowEncoder struct {
 }
 
 func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
-	e := &arrowEncoder{schema: arrowSchema(columnNames(opts)), batch: newTable(len(opts.Carried))}
+	columns := opts.columns()
+	e := &arrowEncoder{schema: arrowSchema(columnNames(opts), columns), batch: newTable(columns)}
 	b := array.NewStringBuilder(memory.DefaultAllocator)
 	for o := outcome.Created; o <= outcome.Duplicate; o++ {
 		b.Append(o.String())
@@ -35,18 +36,19 @@ func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 	return newColumnMapping(e, arrowRows, opts), err
 }
 
-func arrowSchema(names []string) *arrow.Schema {
+func arrowSchema(names []string, columns []column) *arrow.Schema {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
-		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: nullable(i)}
+		c := columns[i]
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: c.nullable()}
 		switch {
-		case i == rowColumn:
+		case c == rowColumn:
 			fields[i].Type = arrow.PrimitiveTypes.Int64
-		case i == outcomeColumn:
+		case c == outcomeColumn:
 			fields[i].Type = outcomeType()
-		case i == saltColumn:
+		case c.isSalt():
 			fields[i].Type = arrow.PrimitiveTypes.Int32
-		case isText(i):
+		case c.isText():
 			fields[i].Type = arrow.BinaryTypes.String
 		}
 	}
@@ -84,17 +86,18 @@ func (e *arrowEncoder) column(i int) arrow.Array {
 	t := &e.batch
 	var valid, ends, values []byte
 	var dictionary *array.Data
-	switch i {
+	switch column := t.columns[i]; column {
 	case rowColumn:
 		values = arrow.Int64Traits.CastToBytes(t.row)
 	case outcomeColumn:
 		values, dictionary = t.outcome, e.outcomes.Data().(*array.Data)
-	case saltColumn:
-		valid = make([]byte, t.len())
-		for i, salt := range t.salt {
+	case saltColumn, linkSaltColumn:
+		salts := *t.salts(column)
+		valid = make([]byte, len(salts))
+		for i, salt := range salts {
 			valid[i] = validSalt(salt)
 		}
-		values = arrow.Int32Traits.CastToBytes(t.salt)
+		values = arrow.Int32Traits.CastToBytes(salts)
 	default:
 		c := &t.cells[i]
 		valid, ends, values = c.valid, arrow.Int32Traits.CastToBytes(c.ends), c.data

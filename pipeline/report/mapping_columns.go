@@ -24,7 +24,7 @@ const (
 // columnNames are the names of all columns, unique and in UTF-8, as Parquet and Arrow
 // demand.
 func columnNames(opts MappingOptions) []string {
-	names := MappingColumns()
+	names := MappingColumns(opts.Legacy)
 	carried := make([]string, len(opts.Carried))
 	for i, name := range opts.Carried {
 		carried[i] = validUTF8(name)
@@ -121,8 +121,9 @@ type encoding struct {
 
 func newColumnMapping(e groupEncoder, rows int, opts MappingOptions) *columnMapping {
 	m := &columnMapping{encoder: e, rows: rows, workers: max(1, opts.Workers)}
+	columns := opts.columns()
 	m.blocks.New = func() any {
-		b := &columnBlock{table: newTable(len(opts.Carried)), base: opts.base()}
+		b := &columnBlock{table: newTable(columns), own: len(columns) - len(opts.Carried), base: opts.base()}
 		if full := m.full.Load(); full != nil {
 			b.grow(full)
 		}

@@ -16,14 +16,15 @@ type csvMapping struct {
 	w        io.Writer
 	base     []byte
 	bareBase bool
-	header   []byte // until it is written
+	legacy   []column // the columns that the mode adds
+	header   []byte   // until it is written
 	blocks   sync.Pool
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: opts.base()}
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: opts.base(), legacy: ownColumns(opts.Legacy)[plainColumns:]}
 	m.bareBase = m.bare(m.base)
-	m.header = m.appendHeader(nil, append(MappingColumns(), opts.Carried...))
+	m.header = m.appendHeader(nil, append(MappingColumns(opts.Legacy), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
 	return m
 }
@@ -81,10 +82,29 @@ func (b *csvBlock) Append(r *Row) {
 	if r.Salt >= 0 {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
+	for _, c := range m.legacy {
+		buf = m.appendLegacy(append(buf, ','), c, r)
+	}
 	for _, cell := range r.Carried {
 		buf = m.append(append(buf, ','), cell)
 	}
 	b.buf = append(buf, '\n')
+}
+
+// appendLegacy appends the cell of a column that the mode adds.
+func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
+	switch c {
+	case kindColumn:
+		return append(dst, r.Kind()...)
+	case legacyColumn:
+		return m.append(dst, r.Legacy)
+	case linkCodeColumn:
+		return m.append(dst, r.LinkCode)
+	}
+	if r.LinkSalt >= 0 {
+		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
+	}
+	return dst
 }
 
 func (m *csvMapping) appendShortURL(dst, code []byte) []byte {

@@ -115,7 +115,7 @@ func (b *pageBuffer) lengths(c *cells, from, to int) {
 func (b *pageBuffer) text(g *group, column, from, to int) error {
 	g.each(from, to, func(t *table, from, to int) {
 		b.lengths(&t.cells[column], from, to)
-		for i := from; column == codeColumn && i < to; i++ {
+		for i := from; column == int(codeColumn) && i < to; i++ {
 			b.bound(t.cells[column].cell(i))
 		}
 	})
@@ -195,10 +195,10 @@ func (b *pageBuffer) rowNumbers(g *group) error {
 	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, b.int64s))
 }
 
-// salts makes a page of the column salt.
-func (b *pageBuffer) salts(g *group) error {
+// salts makes a page of a column of salts.
+func (b *pageBuffer) salts(g *group, c column) error {
 	g.each(0, g.rows, func(t *table, from, to int) {
-		for _, salt := range t.salt[from:to] {
+		for _, salt := range (*t.salts(c))[from:to] {
 			valid := validSalt(salt)
 			b.valid = append(b.valid, valid)
 			if valid > 0 {

@@ -28,7 +28,7 @@ const parquetRows = 1 << 17
 // 87 bytes it leaves 18 at 240 ns. Snappy leaves 25 at 110, but not the same ones
 // on every processor, and equal runs must. Text is DELTA_LENGTH_BYTE_ARRAY, all
 // lengths before all bytes, which costs zstd a quarter less than PLAIN and is a
-// copy of what lies in memory. Cells that repeat have a dictionary; row and salt
+// copy of what lies in memory. Cells that repeat have a dictionary; row and salts
 // are DELTA_BINARY_PACKED. Columns that repeat or follow the order of the rows
 // have bounds; those of the others would cover nearly everything.
 type parquetEncoder struct {
@@ -49,19 +49,19 @@ type columnEncoder struct {
 }
 
 func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
-	names := columnNames(opts)
-	e := &parquetEncoder{w: w, columns: columnEncoders(len(names)), chunks: make([]columnChunk, len(names))}
+	names, columns := columnNames(opts), opts.columns()
+	e := &parquetEncoder{w: w, columns: columnEncoders(columns), chunks: make([]columnChunk, len(names))}
 	e.zstd.Level = zstd.SpeedFastest
 	e.buffers.New = func() any { return new(pageBuffer) }
-	e.meta = format.FileMetaData{Version: 2, CreatedBy: "bulk version 1", Schema: parquetSchema(names)}
+	e.meta = format.FileMetaData{Version: 2, CreatedBy: "bulk version 1", Schema: parquetSchema(names, columns)}
 	for range names {
 		e.meta.ColumnOrders = append(e.meta.ColumnOrders, format.ColumnOrder{Value: new(format.TypeDefinedOrder)})
 	}
 	return newColumnMapping(e, parquetRows, opts)
 }
 
-// columnEncoders returns those of all columns, which are so many.
-func columnEncoders(n int) []columnEncoder {
+// columnEncoders returns those of all columns.
+func columnEncoders(columns []column) []columnEncoder {
 	text := func(column int) columnEncoder {
 		return columnEncoder{
 			encodings: []format.Encoding{format.RLE, format.DeltaLengthByteArray},
@@ -79,36 +79,41 @@ func columnEncoders(n int) []columnEncoder {
 	repeating := func(fill func(b *pageBuffer, g *group) error) columnEncoder {
 		return whole(fill, format.Plain, format.RLEDictionary)
 	}
-	columns := []columnEncoder{
-		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, sourceColumn) }),
-		whole((*pageBuffer).rowNumbers, format.DeltaBinaryPacked),
-		repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, workspaceColumn) }),
-		text(originalColumn), text(canonicalColumn), text(codeColumn), text(shortURLColumn),
-		repeating((*pageBuffer).outcomes),
-		whole((*pageBuffer).salts, format.DeltaBinaryPacked),
+	encoders := make([]columnEncoder, len(columns))
+	for i, c := range columns {
+		switch {
+		case c == rowColumn:
+			encoders[i] = whole((*pageBuffer).rowNumbers, format.DeltaBinaryPacked)
+		case c == outcomeColumn:
+			encoders[i] = repeating((*pageBuffer).outcomes)
+		case c == sourceColumn, c == workspaceColumn, c == kindColumn:
+			encoders[i] = repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, i) })
+		case c.isSalt():
+			encoders[i] = whole(func(b *pageBuffer, g *group) error { return b.salts(g, c) }, format.DeltaBinaryPacked)
+		default:
+			encoders[i] = text(i)
+		}
 	}
-	for i := ownColumns; i < n; i++ {
-		columns = append(columns, text(i))
-	}
-	return columns
+	return encoders
 }
 
 // parquetSchema returns the schema, which is flat, as the footer has it.
-func parquetSchema(names []string) []format.SchemaElement {
+func parquetSchema(names []string, columns []column) []format.SchemaElement {
 	elements := []format.SchemaElement{{Name: "mapping", NumChildren: thrift.New(int32(len(names)))}}
 	for i, name := range names {
 		e := format.SchemaElement{Name: name, Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Required)}
-		if nullable(i) {
+		c := columns[i]
+		if c.nullable() {
 			e.RepetitionType.V = format.Optional
 		}
 		switch {
-		case i == rowColumn:
+		case c == rowColumn:
 			e.Type.V, e.ConvertedType = format.Int64, thrift.New(deprecated.Int64)
 			e.LogicalType.Value = &format.IntType{BitWidth: 64, IsSigned: true}
-		case i == saltColumn:
+		case c.isSalt():
 			e.Type.V, e.ConvertedType = format.Int32, thrift.New(deprecated.Int32)
 			e.LogicalType.Value = &format.IntType{BitWidth: 32, IsSigned: true}
-		case isText(i):
+		case c.isText():
 			e.ConvertedType, e.LogicalType.Value = thrift.New(deprecated.UTF8), new(format.StringType)
 		}
 		elements = append(elements, e)

@@ -10,7 +10,8 @@ package report
 
 import "github.com/linkforge/bulk/pipeline/outcome"
 
-// A Row is a row of the mapping. The slices belong to the caller.
+// A Row is a row of the mapping. The slices belong to the caller. Alias, Legacy, LinkCode and
+// LinkSalt count only where the mode of the mapping has a column for them (MappingColumns).
 type Row struct {
 	Source    string // the input as it was named
 	Row       int64  // its 1-based record
@@ -20,7 +21,19 @@ type Row struct {
 	Code      []byte
 	Outcome   outcome.Outcome
 	Salt      int      // -1: no salt gives this code
+	Alias     bool     // the code is an alias, else that of the link
+	Legacy    []byte   // the code that the row brought along, in UTF-8; nil: none
+	LinkCode  []byte   // that of the link of the row's URL; nil: null
+	LinkSalt  int      // of LinkCode, as Salt
 	Carried   [][]byte // one for each carried column; nil is null
+}
+
+// Kind is what the column kind says of the row: alias or link.
+func (r *Row) Kind() string {
+	if r.Alias {
+		return "alias"
+	}
+	return "link"
 }
 
 // A Mapping writes the mapping. Blocks are filled by any number of goroutines,

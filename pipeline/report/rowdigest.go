@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/zeebo/xxh3"
 )
 
 // A RowDigest is a digest of the rows of a mapping that does not depend on their
 // order, on the format of the file, on the order in which digests are merged, or
 // on what is shown only (short_url, the apostrophes of MappingOptions.ExcelSafe).
-// The zero value is that of no rows. It is for one goroutine, allocates only to
+// The zero value is that of no rows, without legacy codes. It is for one goroutine, allocates only to
 // grow its buffer and where a row has another source than the one before, and must
 // not be copied while in use.
 //
@@ -22,14 +23,18 @@ import (
 //
 //	source | row uvarint | workspace_id | original_url | canonical_url | short_code
 //	| outcome, 1 byte (created 0, existing 1, duplicate 2) | salt + 1 uvarint (none: 0)
+//	| kind, 1 byte (link 0, alias 1) | legacy_code | link_code | link_salt + 1 uvarint (none: 0)
 //	| each carried cell
 //
-// where each cell is its length as a uvarint and its bytes, null is empty, as in
+// The third line has only the cells of which the mode has a column: without a mode none.
+// Each cell is its length as a uvarint and its bytes, null is empty, as in
 // CSV, and a source that is not UTF-8 has those bytes as %XX, as in Parquet. A
 // sum, unlike XOR, also counts rows that come twice. Rows that differ by accident
 // have the same digest with a chance of 2^-128; somebody who wants to can find
 // rows that do. Against that there are the SHA-256 of the files.
 type RowDigest struct {
+	Legacy legacy.Mode // of the mapping; set before the first row
+
 	sum    xxh3.Uint128
 	source string // of the row before
 	text   string // the same as UTF-8
@@ -50,11 +55,31 @@ func (d *RowDigest) Add(r *Row) {
 	b = appendDigested(b, r.Code)
 	b = append(b, byte(r.Outcome))
 	b = binary.AppendUvarint(b, uint64(r.Salt+1))
+	if d.Legacy != legacy.Off {
+		b = d.appendLegacy(b, r)
+	}
 	for _, cell := range r.Carried {
 		b = appendDigested(b, cell)
 	}
 	d.buf = b
 	d.add(xxh3.Hash128(b))
+}
+
+// appendLegacy appends what the mode adds to a row.
+func (d *RowDigest) appendLegacy(b []byte, r *Row) []byte {
+	if d.Legacy.Keeps() {
+		var kind byte
+		if r.Alias {
+			kind = 1
+		}
+		b = append(b, kind)
+	}
+	b = appendDigested(b, r.Legacy)
+	if d.Legacy == legacy.Both {
+		b = appendDigested(b, r.LinkCode)
+		b = binary.AppendUvarint(b, uint64(r.LinkSalt+1))
+	}
+	return b
 }
 
 func appendDigested(dst, cell []byte) []byte {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -141,14 +142,14 @@ func (v *verifier) carriedNames(m *readback.Mapping) []string {
 	if !v.run.carry {
 		return nil
 	}
-	names := report.CarriedNames(report.MappingColumns(), v.run.columns.Carried)
+	names := report.CarriedNames(report.MappingColumns(legacy.Off), v.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 	}
 	if m.Format == report.CSV {
 		return names
 	}
-	return report.CarriedNames(report.MappingColumns(), names)
+	return report.CarriedNames(report.MappingColumns(legacy.Off), names)
 }
 
 func (v *verifier) checkColumns(file string, got, want []string) {

@@ -1,0 +1,163 @@
+package legacy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// The reasons of Check. Package outcome has them too.
+const (
+	BadCode      = "bad_code"
+	CodeReserved = "code_reserved"
+)
+
+// Check says why a code may not be kept: BadCode, CodeReserved, or "": it may be. A code that
+// is empty, longer than MaxCode or not UTF-8, or has a control byte, is bad, whatever the
+// pattern. With DefaultPattern nothing is allocated.
+func (r *Rules) Check(code []byte) (reason string) {
+	switch {
+	case !r.matches(code):
+		return BadCode
+	case r.reserves(code):
+		return CodeReserved
+	}
+	return ""
+}
+
+func (r *Rules) matches(code []byte) bool {
+	if r.Pattern == nil {
+		return matchesDefault(code)
+	}
+	return len(code) > 0 && len(code) <= MaxCode && !HasControl(code) && utf8.Valid(code) && r.Pattern.Match(code)
+}
+
+// HasControl reports whether a code has a control byte: below 20 or 7F.
+func HasControl(code []byte) bool {
+	for _, b := range code {
+		if b < ' ' || b == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	defaultBytes = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._~-"
+	defaultMost  = 64
+)
+
+// isDefault says which bytes DefaultPattern has.
+var isDefault = func() (is [256]bool) {
+	for _, b := range []byte(defaultBytes) {
+		is[b] = true
+	}
+	return is
+}()
+
+func matchesDefault(code []byte) bool {
+	for _, b := range code {
+		if !isDefault[b] {
+			return false
+		}
+	}
+	return len(code) > 0 && len(code) <= defaultMost
+}
+
+func (r *Rules) reserves(code []byte) bool {
+	if len(r.Reserved) == 0 {
+		return false
+	}
+	if !r.Fold {
+		return r.Reserved[string(code)]
+	}
+	var buf [MaxCode]byte
+	return r.Reserved[string(Fold(buf[:0], code))]
+}
+
+// ParsePattern reads a pattern that must match a code as a whole; nil for "": DefaultPattern.
+func ParsePattern(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		return nil, nil
+	}
+	if _, err := regexp.Compile(pattern); err != nil { // or a)|(b would be well formed
+		return nil, fmt.Errorf("%q is not a pattern: %w", pattern, err)
+	}
+	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a pattern: %w", pattern, err)
+	}
+	return whole, nil
+}
+
+// ReadReserved reads the words that no code may be, one a line. Space around a word does not
+// count. Lines that are blank or begin with # are skipped. With fold the words are folded.
+func ReadReserved(r io.Reader, fold bool) (map[string]bool, error) {
+	words := map[string]bool{}
+	lines := bufio.NewScanner(r)
+	n := 0
+	for lines.Scan() {
+		line := lines.Text()
+		if n++; n == 1 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		word := strings.TrimSpace(line)
+		if word == "" || word[0] == '#' {
+			continue
+		}
+		if fold {
+			word = string(Fold(nil, []byte(word)))
+		}
+		words[word] = true
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read reserved words after line %d: %w", n, err)
+	}
+	return words, nil
+}
+
+// Fold appends a code in ASCII lower case.
+func Fold(dst, code []byte) []byte {
+	for _, b := range code {
+		dst = append(dst, Lower(b))
+	}
+	return dst
+}
+
+// Lower returns an ASCII letter in lower case, and any other byte as it is.
+func Lower(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		b += 'a' - 'A'
+	}
+	return b
+}
+
+// Damaged reports whether a code looks like what a spreadsheet makes of a long number, or of
+// a code such as 12E5: 2.19E+26, 1.2E+06.
+func Damaged(code []byte) bool {
+	rest, n := cutDigits(code)
+	if n != 1 {
+		return false
+	}
+	if len(rest) > 0 && (rest[0] == '.' || rest[0] == ',') { // some countries have a comma
+		if rest, n = cutDigits(rest[1:]); n == 0 {
+			return false
+		}
+	}
+	if len(rest) < 2 || rest[0]|0x20 != 'e' || rest[1] != '+' {
+		return false
+	}
+	rest, n = cutDigits(rest[2:])
+	return n >= 2 && len(rest) == 0
+}
+
+// cutDigits returns what follows the digits at the beginning, and how many they are.
+func cutDigits(s []byte) (rest []byte, n int) {
+	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+		n++
+	}
+	return s[n:], n
+}
