@@ -37,11 +37,15 @@ const nearby = 8
 
 // The statements of a lookup. To send a value takes the server longer than to read it, so it
 // sends runs and workspaces only if they are needed, and no key with a link by code: the
-// canonical URL says whose link it is.
-func (n names) codesInRanges(more bool) string {
+// canonical URL says whose link it is, and the kind, which is last, whether it is that link or
+// an alias. Version 1 has no kind.
+func (n names) codesInRanges(more, kind bool) string {
 	columns := "l.short_code, l.canonical_url"
 	if more {
 		columns += ", l.run_id, l.workspace_id"
+	}
+	if kind {
+		columns += ", l.kind"
 	}
 	return `SELECT ` + columns + `
 		FROM unnest($1::text[], $2::text[], $3::text[]) r(w, lo, hi)
@@ -130,8 +134,9 @@ func (l *lookup) byCode(ctx context.Context) error {
 	at := 0
 	more := !bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) ||
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
+	kind := l.session.store.version.Load() > 1
 	ahead := 0
-	return query(ctx, l.conn, l.session.store.names.codesInRanges(more), l.codeRanges(), func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, kind), l.codeRanges(), func(row [][]byte) error {
 		if ahead < at+touchAhead/2 {
 			ahead += l.touch(ahead)
 		}
@@ -142,7 +147,8 @@ func (l *lookup) byCode(ctx context.Context) error {
 			return fmt.Errorf("links come out of order: code %q after probe %d", row[0], at)
 		}
 		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row) == 0; i++ {
-			if err := l.found(i, row, bytes.Equal(row[1], l.probes[i].Canonical)); err != nil {
+			alias := kind && isAlias(row[len(row)-1])
+			if err := l.found(i, row, !alias && bytes.Equal(row[1], l.probes[i].Canonical), alias); err != nil {
 				return err
 			}
 		}
@@ -171,24 +177,27 @@ func (l *lookup) touch(from int) int {
 // that of all probes.
 func compareCode(p *sink.Probe, row [][]byte) int {
 	c := 0
-	if len(row) > 2 {
+	if len(row) > 3 {
 		c = bytes.Compare(p.Workspace, row[3])
 	}
 	return cmp.Or(c, bytes.Compare(p.Code, row[0]))
 }
 
 // found visits the link in row, which has the code or the URL of the probe.
-func (l *lookup) found(at int, row [][]byte, same bool) error {
+func (l *lookup) found(at int, row [][]byte, same, alias bool) error {
 	if same {
 		l.same[at] = true
 	}
-	f := sink.Found{Probe: at, Same: same, Code: row[0], Canonical: row[1]}
-	if len(row) > 2 {
+	f := sink.Found{Probe: at, Same: same, Alias: alias, Code: row[0], Canonical: row[1]}
+	if len(row) > 3 {
 		f.Run = int32(binary.BigEndian.Uint32(row[2]))
 	}
 	l.stop = l.visit(f)
 	return l.stop
 }
+
+// isAlias reports whether a kind is that of an alias.
+func isAlias(kind []byte) bool { return string(kind) == "alias" }
 
 // damaged is an error if the link in row, which has the key of a probe, has another URL.
 func damaged(p *sink.Probe, row [][]byte) error {
@@ -235,7 +244,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 			if err := damaged(&l.probes[hits[from]], row); err != nil {
 				return err
 			}
-			if err := l.found(hits[from], row, true); err != nil {
+			if err := l.found(hits[from], row, true, false); err != nil {
 				return err
 			}
 		}

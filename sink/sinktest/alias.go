@@ -1,0 +1,140 @@
+package sinktest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/linkforge/bulk/sink"
+)
+
+var aliasTests = []test{
+	{"alias/round_trip_new", func(t *testing.T, db *database) { testAliases(t, db, nil) }},
+	{"alias/round_trip_existing", func(t *testing.T, db *database) { testAliases(t, db, links("w", 50_000, 50_010)) }},
+	{"alias/lookup", testAliasLookup},
+	{"alias/unannounced_new", func(t *testing.T, db *database) { testUnannounced(t, db, nil) }},
+	{"alias/unannounced_existing", func(t *testing.T, db *database) { testUnannounced(t, db, links("w", 50_000, 50_010)) }},
+	{"alias/conflict_code_new", func(t *testing.T, db *database) { testAliasConflict(t, db, nil, "a7", "https://taken.example/") }},
+	{"alias/conflict_key_new", func(t *testing.T, db *database) { testAliasConflict(t, db, nil, "~taken", "") }},
+	{"alias/conflict_code_existing", func(t *testing.T, db *database) {
+		testAliasConflict(t, db, links("w", 50_000, 50_010), "a7", "https://taken.example/")
+	}},
+	{"alias/conflict_key_existing", func(t *testing.T, db *database) {
+		testAliasConflict(t, db, links("w", 50_000, 50_010), "~taken", "")
+	}},
+}
+
+// startAliases begins a run that may have aliases.
+func startAliases(t *testing.T, s sink.Session) sink.Run {
+	t.Helper()
+	run, err := s.Start(context.Background(), sink.Run{Fingerprint: "aliases", AsOf: asOf, Aliases: true})
+	noError(t, err)
+	if !run.Aliases {
+		t.Error("a run that was started with aliases has none")
+	}
+	return run
+}
+
+// mixed are links with codes of several lengths, each with two aliases, in the order of a load.
+func mixed(workspace string, n int) []sink.Link {
+	var out []sink.Link
+	for i := range n {
+		url := fmt.Sprint("https://kept.example/", i)
+		out = append(out, coded(workspace, url, fmt.Sprint(i)), alias(workspace, url, fmt.Sprint("a", i)), alias(workspace, url, fmt.Sprint("a-", i*i)))
+		out[3*i+1].Original = []byte("HTTPS://kept.example/" + fmt.Sprint(i))
+	}
+	return sorted(out)
+}
+
+// Links and aliases come back with all their columns, and undo deletes both.
+func testAliases(t *testing.T, db *database, before []sink.Link) {
+	old := db.loadBefore(before)
+	ls := mixed("w", 2_000)
+	var run sink.Run
+	db.with(func(s sink.Session) {
+		run = startAliases(t, s)
+		noError(t, s.Load(context.Background(), run, chunks(ls, 700)))
+		complete(t, s, run)
+	}, locksFor(before)...)
+	db.expect(old, rows(ls, run.ID))
+	var got []Row
+	noError(t, db.scan(func(l *sink.Stored) error { got = append(got, stored(l)); return nil }))
+	equal(t, got, db.Dump(t)...)
+	if out := db.preview(run.ID); out.Deleted != int64(len(ls)) || out.Kept != 0 {
+		t.Errorf("preview of undo: %+v", out)
+	}
+	out, _, err := db.undo(run.ID)
+	noError(t, err)
+	if out.Deleted != int64(len(ls)) {
+		t.Errorf("undo: %+v", out)
+	}
+	db.expect(old)
+}
+
+// An alias is the owner of its code, never the link of its URL.
+func testAliasLookup(t *testing.T, db *database) {
+	const a, b = "https://a.example/", "https://b.example/"
+	db.load([]sink.Link{coded("w", "https://c.example/", "C")}, "w")
+	db.with(func(s sink.Session) {
+		run := startAliases(t, s)
+		noError(t, s.Load(context.Background(), run, chunks([]sink.Link{alias("w", a, "AA"), coded("w", a, "a"), alias("w", b, "b")}, 10)))
+		complete(t, s, run)
+	}, "w")
+	of := func(code string) sink.Probe {
+		return sink.Probe{Workspace: []byte("w"), Code: []byte(code), WantRun: true}
+	}
+	other := func(canonical, code string) sink.Probe { return probe(coded("w", canonical, code)) }
+	unwanted := other(b, "b")
+	unwanted.WantRun = false
+	db.peek(func(s sink.Session) {
+		for _, c := range []struct {
+			name   string
+			probes []sink.Probe
+			want   []found
+		}{
+			{"owners of codes", []sink.Probe{of("AA"), of("C"), of("a"), of("x")},
+				[]found{{0, false, "AA", a, 2, true}, {1, false, "C", "https://c.example/", 1, false}, {2, false, "a", a, 2, false}}},
+			{"the URL's own alias", []sink.Probe{other(a, "AA")}, []found{{0, true, "a", "", 2, false}, {0, false, "AA", a, 2, true}}},
+			{"an alias and no link", []sink.Probe{other(b, "b")}, []found{{0, false, "b", b, 2, true}}},
+			{"the alias of another URL", []sink.Probe{other("https://c.example/", "b")}, []found{{0, true, "C", "", 1, false}, {0, false, "b", b, 2, true}}},
+			{"the link", []sink.Probe{other(a, "a")}, []found{{0, true, "a", "", 2, false}}},
+		} {
+			t.Run(c.name, func(t *testing.T) { equal(t, look(t, s, c.probes...), c.want...) })
+		}
+		got := look(t, s, unwanted)
+		if len(got) != 1 || got[0].Same || !got[0].Alias || got[0].Canonical != b {
+			t.Errorf("without the run: %+v", got)
+		}
+	})
+}
+
+// A run that has not said that it has aliases cannot load one.
+func testUnannounced(t *testing.T, db *database, before []sink.Link) {
+	old := db.loadBefore(before)
+	db.with(func(s sink.Session) {
+		run := start(t, s, "f")
+		wantFatal(t, s.Load(context.Background(), run, chunks([]sink.Link{alias("w", "https://a.example/", "a")}, 10)))
+		finishLoad(t, s, run, links("w", 0, 10))
+		old = append(old, rows(links("w", 0, 10), run.ID)...)
+	}, locksFor(before)...)
+	db.expect(old)
+}
+
+// testAliasConflict lets another writer take the code of an alias, for another URL, or its key,
+// with another code.
+func testAliasConflict(t *testing.T, db *database, before []sink.Link, code, canonical string) {
+	old := db.loadBefore(before)
+	ls := mixed("w", 2_000)
+	taken := coded("w", canonical, code)
+	if canonical == "" {
+		taken = alias("w", "https://kept.example/7", "a7")
+		taken.Code = []byte(code)
+	}
+	old = append(old, rows([]sink.Link{taken}, 0)...)
+	db.with(func(s sink.Session) {
+		run := startAliases(t, s)
+		db.Insert(t, rows([]sink.Link{taken}, 0)[0])
+		wantIs(t, s.Load(context.Background(), run, chunks(ls, 700)), sink.ErrConflict)
+		db.subset(append(old, rows(ls, run.ID)...))
+	}, "w")
+}
