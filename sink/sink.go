@@ -239,8 +239,8 @@ type Session interface {
 	// key or the code of the probe. There may be none, one, or two: the link of the URL
 	// under another code, and the link of another URL under the probe's code.
 	//
-	// Probes come in ascending order of (workspace, code), in which the keys nearly
-	// ascend, too. Several probes may have the same code. One goroutine at a time calls
+	// Probes come in ascending order of (workspace, code). A lookup is fastest if the keys
+	// nearly ascend, too. Codes may have any length. Several probes may have the same code. One goroutine at a time calls
 	// the visitor; an error of the visitor ends the lookup and is returned. Links of an
 	// earlier Load are found. A link that has the key of a probe but another canonical URL
 	// is an error that wraps no class: the store is damaged.

@@ -63,12 +63,16 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("a load with aliases: %v", err)
 	}
 	old := sink.Probe{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}
+	found := 0
 	noError(t, at.Lookup(ctx, []sink.Probe{old}, func(f sink.Found) error {
-		if f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
+		if found++; f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
 			t.Errorf("found %+v", f)
 		}
 		return nil
 	}))
+	if found != 1 {
+		t.Errorf("%d links found by a code", found)
+	}
 	noError(t, at.Load(ctx, run, pieces(links[10:15])))
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
 	before := dump(t, dsn, "links")

@@ -3,6 +3,8 @@ package sinktest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/sink"
@@ -12,6 +14,7 @@ var aliasTests = []test{
 	{"alias/round_trip_new", func(t *testing.T, db *database) { testAliases(t, db, nil) }},
 	{"alias/round_trip_existing", func(t *testing.T, db *database) { testAliases(t, db, links("w", 50_000, 50_010)) }},
 	{"alias/lookup", testAliasLookup},
+	{"alias/arbitrary_codes", testArbitraryCodes},
 	{"alias/unannounced_new", func(t *testing.T, db *database) { testUnannounced(t, db, nil) }},
 	{"alias/unannounced_existing", func(t *testing.T, db *database) { testUnannounced(t, db, links("w", 50_000, 50_010)) }},
 	{"alias/conflict_code_new", func(t *testing.T, db *database) { testAliasConflict(t, db, nil, "a7", "https://taken.example/") }},
@@ -104,6 +107,65 @@ func testAliasLookup(t *testing.T, db *database) {
 		got := look(t, s, unwanted)
 		if len(got) != 1 || got[0].Same || !got[0].Alias || got[0].Canonical != b {
 			t.Errorf("without the run: %+v", got)
+		}
+	})
+}
+
+// Codes have nothing to do with keys, and any length. The answers to dense and sparse probes,
+// with and without URLs, are those of a map.
+func testArbitraryCodes(t *testing.T, db *database) {
+	random := rand.New(rand.NewPCG(1, 2))
+	code := func() string {
+		b := make([]byte, 1+random.IntN(4))
+		for i := range b {
+			b[i] = "-09AZaz~\xc3"[random.IntN(9)]
+		}
+		return strings.ToValidUTF8(string(b), "é")
+	}
+	type place struct{ workspace, code string }
+	owners, byURL := map[place]sink.Link{}, map[place]sink.Link{}
+	var all []sink.Link
+	for i := range 6_000 {
+		at := place{[]string{"v", "w"}[i%2], code()}
+		if _, taken := owners[at]; taken {
+			continue
+		}
+		url := fmt.Sprint("https://kept.example/", i/3)
+		l := coded(at.workspace, url, at.code)
+		if _, there := byURL[place{at.workspace, url}]; there || i%5 == 0 {
+			l = alias(at.workspace, url, at.code)
+		} else {
+			byURL[place{at.workspace, url}] = l
+		}
+		owners[at], all = l, append(all, l)
+	}
+	db.with(func(s sink.Session) {
+		run := startAliases(t, s)
+		noError(t, s.Load(context.Background(), run, chunks(sorted(all), 700)))
+		complete(t, s, run)
+	}, "v", "w")
+	db.peek(func(s sink.Session) {
+		for _, c := range []struct{ probes, urls int }{{5_000, 0}, {5_000, 2}, {5_000, 1}, {200, 0}, {200, 2}, {20, 2}, {2, 0}} { // every urls-th probe has a URL
+			var asked []sink.Link
+			for i := range c.probes {
+				l := coded([]string{"v", "w"}[random.IntN(2)], fmt.Sprint("https://kept.example/", random.IntN(2_500)), code())
+				if c.urls == 0 || i%c.urls > 0 {
+					l.Canonical, l.Key = nil, sink.Key{}
+				}
+				asked = append(asked, l)
+			}
+			var want []found
+			asked = sorted(asked)
+			for i, l := range asked {
+				link, there := byURL[place{string(l.Workspace), string(l.Canonical)}]
+				if there {
+					want = append(want, found{i, true, string(link.Code), "", 1, false})
+				}
+				if o, taken := owners[place{string(l.Workspace), string(l.Code)}]; taken && !(there && string(link.Code) == string(l.Code)) {
+					want = append(want, found{i, false, string(o.Code), string(o.Canonical), 1, o.Alias})
+				}
+			}
+			equal(t, look(t, s, probes(asked)...), want...)
 		}
 	})
 }
