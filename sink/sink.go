@@ -31,6 +31,11 @@ type Link struct {
 	Key       Key
 	Canonical []byte
 	Original  []byte // nil: the same as Canonical
+
+	// Alias: the link is a further code of a URL. Its Key is that of URL and code: the first
+	// 16 bytes of SHA-256(canonical|workspace|c=CODE). So no Probe has it.
+	Alias bool
+	Base  Key // url_key of the URL alone; counts only if Alias
 }
 
 // A Probe asks whether a URL has a link, and which link owns the code that the URL would
@@ -47,7 +52,8 @@ type Probe struct {
 // of the visitor.
 type Found struct {
 	Probe     int    // index of the probe in the slice that was passed to Lookup
-	Same      bool   // the link is the one of the probe's own URL
+	Same      bool   // the link is the one of the probe's own URL, and no alias
+	Alias     bool   // the link is an alias, perhaps of the probe's own URL
 	Code      []byte // differs from the probe's code only if Same
 	Canonical []byte // of the link; may be nil if Same
 	Run       int32  // the run that created the link; may be 0 if the probe does not want it
@@ -92,6 +98,11 @@ type Run struct {
 	Inputs     []string // names of the inputs as given, sorted
 	Workspaces []string // in byte order
 	Out        string   // absolute path of the output directory
+
+	// Aliases: Load may bring aliases, and keys in any order. The caller says so to Start,
+	// whose result has it, too, and to Load. It is not stored. Without it, Load fails at an
+	// alias. Tables of version 1 have no aliases: with them, Start and Load fail.
+	Aliases bool
 }
 
 // CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
@@ -105,6 +116,11 @@ func (r *Run) CheckOpen() error {
 		return fmt.Errorf("run %d cannot continue, because its as_of is not a valid time; start a new run with --new-run", r.ID)
 	}
 	return nil
+}
+
+// Unannounced is the error of Load for an alias of a run without Aliases.
+func Unannounced(l *Link) error {
+	return fmt.Errorf("link %q in workspace %q is an alias, and the run has not said that it has any", l.Code, l.Workspace)
 }
 
 // Abandoning returns those of the runs that have one of these IDs, in the order of the IDs,
@@ -223,8 +239,8 @@ type Session interface {
 	// key or the code of the probe. There may be none, one, or two: the link of the URL
 	// under another code, and the link of another URL under the probe's code.
 	//
-	// Probes come in ascending order of (workspace, code), in which the keys nearly
-	// ascend, too. Several probes may have the same code. One goroutine at a time calls
+	// Probes come in ascending order of (workspace, code). A lookup is fastest if the keys
+	// nearly ascend, too. Codes may have any length. Several probes may have the same code. One goroutine at a time calls
 	// the visitor; an error of the visitor ends the lookup and is returned. Links of an
 	// earlier Load are found. A link that has the key of a probe but another canonical URL
 	// is an error that wraps no class: the store is damaged.

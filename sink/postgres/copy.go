@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // columns; that of setDefaults sends fewer.
 type encoder struct {
 	columns   []string // to send
+	aliases   bool     // links may be aliases: aliasColumns are sent, too
 	workspace []byte   // of all links, if it is not sent; else nil
 	tail      []byte   // run_id, created_at and updated_at, the same in every row; nil if they are not sent
 }
@@ -45,7 +47,15 @@ func newEncoder(run sink.Run) *encoder {
 		tail = binary.BigEndian.AppendUint32(tail, 8)
 		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
 	}
-	return &encoder{columns: linksColumns, tail: tail}
+	return (&encoder{columns: linksColumns, tail: tail}).withAliases(run)
+}
+
+// withAliases adds the columns of aliases if the run has any.
+func (e *encoder) withAliases(run sink.Run) *encoder {
+	if e.aliases = run.Aliases; e.aliases {
+		e.columns = slices.Concat(e.columns, aliasColumns)
+	}
+	return e
 }
 
 // copyInto is the COPY statement for rows with these columns.
@@ -54,7 +64,7 @@ func copyInto(table string, columns []string, options string) string {
 }
 
 // append adds a link to dst. It fails if the workspace is not sent and the link has another
-// one.
+// one, and if the link is an alias and aliases are not sent.
 func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 	dst = append(dst, 0, byte(len(e.columns)))
 	if e.workspace == nil {
@@ -66,12 +76,23 @@ func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 	dst = appendBytes(dst, l.Key[:])
 	dst = appendBytes(dst, l.Canonical)
 	if l.Original == nil {
-		dst = append(dst, 0xff, 0xff, 0xff, 0xff)
+		dst = append(dst, null...)
 	} else {
 		dst = appendBytes(dst, l.Original)
 	}
-	return append(dst, e.tail...), nil
+	dst = append(dst, e.tail...)
+	switch {
+	case l.Alias && !e.aliases:
+		return dst, sink.Unannounced(l)
+	case l.Alias:
+		return appendBytes(append(dst, 0, 0, 0, 5, 'a', 'l', 'i', 'a', 's'), l.Base[:]), nil
+	case e.aliases:
+		return append(dst, null+null...), nil
+	}
+	return dst, nil
 }
+
+const null = "\xff\xff\xff\xff" // in place of the length of a value
 
 // appendBytes adds the length of b and then b, as COPY and arrays need them.
 func appendBytes(dst, b []byte) []byte {

@@ -142,7 +142,7 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 	if err != nil || taken {
 		return newEncoder(run), err
 	}
-	return e, execAll(ctx, conn, "ALTER TABLE "+s.store.names.links+" "+strings.Join(changes, ", "))
+	return e.withAliases(run), execAll(ctx, conn, "ALTER TABLE "+s.store.names.links+" "+strings.Join(changes, ", "))
 }
 
 // dropDefaults are the statements that undo setDefaults.

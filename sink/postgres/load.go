@@ -41,6 +41,9 @@ const (
 // session began, or since the last conflict, Load returns sink.ErrConflict. One other
 // goroutine reads the chunks.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+	if err := s.store.takes(run); err != nil {
+		return err
+	}
 	s.near.Store(0)
 	begun, links := time.Now(), 0
 	e, reason, err := s.openFirst(ctx, run)
@@ -73,10 +76,11 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 func (s *session) loadBatches(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
 	s.store.stat("load_connections", loadConnections)
 	free, out := buffers(loadConnections+2), make(chan batch)
-	load := &load{session: s, run: run.ID, id: rand.Int64()}
 	g, ctx := errgroup.WithContext(ctx)
 	size := s.store.batchBytes.Load()
-	g.Go(func() error { return encode(ctx, newEncoder(run), chunks, int(size), free, out) })
+	e := newEncoder(run)
+	load := &load{session: s, run: run.ID, id: rand.Int64(), into: copyInto(s.store.names.links, e.columns, "")}
+	g.Go(func() error { return encode(ctx, e, chunks, int(size), free, out) })
 	for range loadConnections {
 		g.Go(func() error {
 			for {
@@ -111,6 +115,7 @@ type load struct {
 	session *session
 	run     int32
 	id      int64
+	into    string // the COPY statement
 
 	mu       sync.Mutex
 	conflict error // the first
@@ -160,7 +165,7 @@ func (l *load) copy(ctx context.Context, conn *pgx.Conn, b batch) error {
 	if tag.RowsAffected() == 0 {
 		return l.committed(ctx, conn, b)
 	}
-	if err := copyFrom(ctx, conn, copyInto(n.links, linksColumns, ""), func() (batch, error) {
+	if err := copyFrom(ctx, conn, l.into, func() (batch, error) {
 		whole := b
 		b = batch{}
 		if whole.data == nil {

@@ -7,8 +7,8 @@ import (
 
 // codeRanges makes the parameters of codesInRanges: workspaces, lowest and highest codes,
 // ascending. A probe continues the range of the one before if the workspace is the same
-// and the key is near, or the code is the same. Few keys are smaller than the one before
-// (hashes with fewer digits). They say nothing about the distance: each starts a range,
+// and the key is near, or the code is the same, or it has no URL and such probes are dense.
+// Few keys are smaller than the one before (hashes with fewer digits, kept codes). They say nothing about the distance: each starts a range,
 // which the next ordinary key continues.
 func (l *lookup) codeRanges() [][]byte {
 	var workspaces, low, high array
@@ -17,7 +17,7 @@ func (l *lookup) codeRanges() [][]byte {
 		p := &l.probes[i]
 		key := binary.BigEndian.Uint64(p.Key[:])
 		together := i > 0 && bytes.Equal(p.Workspace, l.probes[i-1].Workspace) &&
-			(p.Canonical != nil && key >= last && key-last <= l.near || bytes.Equal(p.Code, l.probes[i-1].Code))
+			(p.Canonical != nil && key >= last && key-last <= l.near || p.Canonical == nil && l.dense || bytes.Equal(p.Code, l.probes[i-1].Code))
 		if !together {
 			if i > 0 {
 				high.add(l.probes[i-1].Code)

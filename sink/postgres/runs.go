@@ -75,6 +75,9 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 		run.Started = time.Now()
 	}
 	run.Started = run.Started.UTC().Truncate(time.Microsecond)
+	if err := s.store.takes(run); err != nil {
+		return out, err
+	}
 	err = s.do(ctx, "start the run", func(ctx context.Context, conn *pgx.Conn) error {
 		id := run.ID
 		if id == 0 {
@@ -85,7 +88,16 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 		out, err = s.store.names.openRun(ctx, conn, id)
 		return err
 	})
+	out.Aliases = run.Aliases
 	return out, err
+}
+
+// takes is the error of a run with aliases if the tables cannot have them.
+func (s *Store) takes(run sink.Run) error {
+	if made := s.version.Load(); run.Aliases && made < 2 {
+		return fmt.Errorf("table %s is of version %d, and aliases need version %d: run bulk init first", s.names.table, made, version)
+	}
+	return nil
 }
 
 // insert adds a run and returns its ID. If an earlier try has added it, insert finds it by

@@ -38,7 +38,11 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 	defer s.release(conn)
 	var link sink.Stored
 	var stop error
-	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at
+	columns := ""
+	if s.version.Load() > 1 {
+		columns = ", kind, base_key"
+	}
+	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at`+columns+`
 		FROM `+s.names.links+` `+where+` ORDER BY workspace_id, short_code`, params, func(row [][]byte) error {
 		link = sink.Stored{
 			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
@@ -46,6 +50,10 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 		}
 		if at := int64(binary.BigEndian.Uint64(row[6])); at != math.MinInt64 && at <= math.MaxInt64-postgresEpoch { // otherwise: infinity, or later than a time.Time from UnixMicro can be
 			link.Created = time.UnixMicro(at + postgresEpoch).UTC()
+		}
+		if columns != "" {
+			link.Alias = isAlias(row[7])
+			copy(link.Base[:], row[8])
 		}
 		stop = visit(&link)
 		return stop

@@ -75,6 +75,9 @@ func literal(s string) string {
 // which is also the order of COPY. newColumns come after them.
 var linksColumns = []string{"workspace_id", "short_code", "url_key", "canonical_url", "original_url", "run_id", "created_at", "updated_at"}
 
+// aliasColumns are those that a run with aliases writes after linksColumns.
+var aliasColumns = []string{"kind", "base_key"}
+
 // newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
 // owned a link before, sets them. They have no constraints: COPY would check each of them
 // with each row.

@@ -61,8 +61,8 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			return dump(t, dsn, links)
 		},
 		Insert: func(t *testing.T, r sinktest.Row) {
-			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7)",
-				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created)
+			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, CASE WHEN $8 THEN $9::uuid END)",
+				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base)
 		},
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
 			execute(t, dsn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
@@ -85,10 +85,14 @@ func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
 	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
-		" run_id, created_at FROM "+links+" ORDER BY workspace_id, short_code")
+		" run_id, created_at, coalesce(to_jsonb(l)->>'kind', '') = 'alias', (to_jsonb(l)->>'base_key')::uuid FROM "+links+" l ORDER BY workspace_id, short_code")
 	noError(t, err)
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sinktest.Row, err error) {
-		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created)
+		var base *sink.Key
+		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created, &r.Alias, &base)
+		if base != nil {
+			r.Base = *base
+		}
 		r.Created = r.Created.UTC().Round(time.Microsecond)
 		return r, err
 	})

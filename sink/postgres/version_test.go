@@ -51,8 +51,28 @@ func TestVersion1(t *testing.T) {
 	_, err := s.Abandon(ctx, []int32{2}, sink.LockOptions{})
 	noError(t, err)
 	at := locked(t, s, "demo", sink.LockOptions{})
+	aliases := first
+	aliases.Aliases = true
+	if _, err := at.Start(ctx, aliases); err == nil || !strings.Contains(err.Error(), "bulk init") {
+		t.Errorf("a run with aliases: %v", err)
+	}
 	run, err := at.Start(ctx, first)
 	noError(t, err)
+	aliases.ID = run.ID
+	if err := at.Load(ctx, aliases, pieces(links[10:])); err == nil || !strings.Contains(err.Error(), "bulk init") {
+		t.Errorf("a load with aliases: %v", err)
+	}
+	old := sink.Probe{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}
+	found := 0
+	noError(t, at.Lookup(ctx, []sink.Probe{old}, func(f sink.Found) error {
+		if found++; f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
+			t.Errorf("found %+v", f)
+		}
+		return nil
+	}))
+	if found != 1 {
+		t.Errorf("%d links found by a code", found)
+	}
 	noError(t, at.Load(ctx, run, pieces(links[10:15])))
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
 	before := dump(t, dsn, "links")

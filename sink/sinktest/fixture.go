@@ -138,6 +138,14 @@ func coded(workspace, canonical, code string) sink.Link {
 	return l
 }
 
+// alias makes an alias of a canonical URL.
+func alias(workspace, canonical, code string) sink.Link {
+	l := coded(workspace, canonical, code)
+	l.Alias, l.Base = true, l.Key
+	l.Key = codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(workspace+"|c="+code), 0)).Key()
+	return l
+}
+
 // links makes the links with the numbers from to to-1 of a workspace, in the order of a load.
 func links(workspace string, from, to int) []sink.Link {
 	out := make([]sink.Link, 0, to-from)
@@ -170,6 +178,7 @@ func rows(links []sink.Link, run int32) []Row {
 		out[i] = Row{
 			Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
 			Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: run, Created: asOf,
+			Alias: l.Alias, Base: l.Base,
 		}
 	}
 	return out
@@ -232,6 +241,7 @@ type found struct {
 	Same            bool
 	Code, Canonical string
 	Run             int32
+	Alias           bool
 }
 
 // look returns what a lookup visits, sorted by probe, the link of the URL first.
@@ -246,7 +256,7 @@ func look(t *testing.T, s sink.Session, probes ...sink.Probe) []found {
 			}
 			canonical = ""
 		}
-		out = append(out, found{f.Probe, f.Same, string(f.Code), canonical, f.Run})
+		out = append(out, found{f.Probe, f.Same, string(f.Code), canonical, f.Run, f.Alias})
 		return nil
 	}))
 	slices.SortFunc(out, func(a, b found) int {

@@ -227,9 +227,9 @@ func testConflict(t *testing.T, db *database, before []sink.Link, take func(sink
 		db.subset(slices.Concat(old, rows(ls, run.ID)))
 		rest := slices.Delete(slices.Clone(ls), at, at+1)
 		if bytes.Equal(take(ls[at]).Canonical, ls[at].Canonical) {
-			equal(t, look(t, s, probe(ls[at])), found{0, true, "~taken", "", 0})
+			equal(t, look(t, s, probe(ls[at])), found{0, true, "~taken", "", 0, false})
 		} else {
-			equal(t, look(t, s, probe(ls[at])), found{0, false, string(ls[at].Code), "https://taken.example/", 0})
+			equal(t, look(t, s, probe(ls[at])), found{0, false, string(ls[at].Code), "https://taken.example/", 0, false})
 			ls[at].Code = []byte("~again")
 			rest = append(rest, ls[at])
 		}

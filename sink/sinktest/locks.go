@@ -73,7 +73,7 @@ func testLockWait(t *testing.T, db *database, sameStore bool) {
 	closed(t, first)
 	l := receive(t, done, "lock")
 	noError(t, l.err)
-	equal(t, look(t, l.s, probe(links("w", 0, 10)[0])), found{0, true, string(links("w", 0, 10)[0].Code), "", 1})
+	equal(t, look(t, l.s, probe(links("w", 0, 10)[0])), found{0, true, string(links("w", 0, 10)[0].Code), "", 1, false})
 	closed(t, l.s)
 	if len(holders) > 0 {
 		t.Errorf("Wait was called again with %q", <-holders)

@@ -34,10 +34,10 @@ func testLookupKinds(t *testing.T, db *database) {
 		want  []found
 	}{
 		{"neither", other("https://x.example/", "XXXX"), nil},
-		{"both", probe(a), []found{{0, true, "AAAA", "", 1}}},
-		{"key", other("https://a.example/", "XXXX"), []found{{0, true, "AAAA", "", 1}}},
-		{"code", other("https://x.example/", "CCCC"), []found{{0, false, "CCCC", "https://c.example/", 2}}},
-		{"two", other("https://a.example/", "CCCC"), []found{{0, true, "AAAA", "", 1}, {0, false, "CCCC", "https://c.example/", 2}}},
+		{"both", probe(a), []found{{0, true, "AAAA", "", 1, false}}},
+		{"key", other("https://a.example/", "XXXX"), []found{{0, true, "AAAA", "", 1, false}}},
+		{"code", other("https://x.example/", "CCCC"), []found{{0, false, "CCCC", "https://c.example/", 2, false}}},
+		{"two", other("https://a.example/", "CCCC"), []found{{0, true, "AAAA", "", 1, false}, {0, false, "CCCC", "https://c.example/", 2, false}}},
 		{"case", other("https://x.example/", "aaaa"), nil},
 		{"prefix", other("https://x.example/", "AAA"), nil},
 		{"longer", other("https://x.example/", "AAAAA"), nil},
@@ -56,10 +56,10 @@ func testLookupKinds(t *testing.T, db *database) {
 			}
 			of[i].Run = 0
 		}
-		equal(t, of, found{0, true, "AAAA", "", 0}, found{0, false, "CCCC", "https://c.example/", 0})
+		equal(t, of, found{0, true, "AAAA", "", 0, false}, found{0, false, "CCCC", "https://c.example/", 0, false})
 		equal(t, look(t, s, other("https://b.example/", "AAAA"), other("https://a.example/", "BBBB")),
-			found{0, true, "BBBB", "", 1}, found{0, false, "AAAA", "https://a.example/", 1},
-			found{1, true, "AAAA", "", 1}, found{1, false, "BBBB", "https://b.example/", 1})
+			found{0, true, "BBBB", "", 1, false}, found{0, false, "AAAA", "https://a.example/", 1, false},
+			found{1, true, "AAAA", "", 1, false}, found{1, false, "BBBB", "https://b.example/", 1, false})
 	})
 }
 
@@ -71,7 +71,7 @@ func testLookupSharedCode(t *testing.T, db *database) {
 	var want []found
 	for i := range 50 {
 		probes = append(probes, probe(coded("w", fmt.Sprintf("https://%d.example/", i), "MMMM")))
-		want = append(want, found{i, false, "MMMM", owner, 1})
+		want = append(want, found{i, false, "MMMM", owner, 1, false})
 	}
 	db.peek(func(s sink.Session) { equal(t, look(t, s, probes...), want...) })
 }
@@ -81,7 +81,7 @@ func testLookupIsolated(t *testing.T, db *database) {
 	db.load([]sink.Link{coded("v", url, "AAAA"), coded("w", url, "BBBB")}, "v", "w")
 	db.peek(func(s sink.Session) {
 		equal(t, look(t, s, probe(coded("u", url, "AAAA")), probe(coded("v", url, "BBBB")), probe(coded("w", "https://x.example/", "AAAA"))),
-			found{1, true, "AAAA", "", 1})
+			found{1, true, "AAAA", "", 1, false})
 	})
 }
 
@@ -94,7 +94,7 @@ func testLookupCodeOnly(t *testing.T, db *database) {
 	w := []byte("w")
 	db.peek(func(s sink.Session) {
 		equal(t, look(t, s, sink.Probe{Workspace: w, Code: []byte("AAAA"), WantRun: true}, sink.Probe{Workspace: w, Code: []byte("BBBB"), WantRun: true}),
-			found{0, false, "AAAA", "https://a.example/", 1})
+			found{0, false, "AAAA", "https://a.example/", 1, false})
 	})
 }
 
@@ -112,7 +112,7 @@ func testLookupMany(t *testing.T, db *database) {
 			l.Code = append([]byte("~"), l.Code...)
 		}
 		stored = append(stored, l)
-		want = append(want, found{i, true, string(l.Code), "", 1})
+		want = append(want, found{i, true, string(l.Code), "", 1, false})
 	}
 	db.load(sorted(stored), "v", "w")
 	db.peek(func(s sink.Session) { equal(t, look(t, s, probes(all)...), want...) })
@@ -126,7 +126,7 @@ func testLookupStrange(t *testing.T, db *database) {
 		p, err := s.Populated(context.Background(), workspacesOf(ls))
 		noError(t, err)
 		for i, l := range ls {
-			equal(t, look(t, s, probe(l)), found{0, true, string(l.Code), "", 1})
+			equal(t, look(t, s, probe(l)), found{0, true, string(l.Code), "", 1, false})
 			if !p[i] {
 				t.Errorf("workspace %q has links", l.Workspace)
 			}
@@ -148,7 +148,7 @@ func testLookupVisitorError(t *testing.T, db *database) {
 			t.Errorf("%d visits", visits)
 		}
 		wantIs(t, err, stop)
-		equal(t, look(t, s, probe(ls[7])), found{0, true, string(ls[7].Code), "", 1})
+		equal(t, look(t, s, probe(ls[7])), found{0, true, string(ls[7].Code), "", 1, false})
 	})
 }
 

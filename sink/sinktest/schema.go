@@ -135,7 +135,7 @@ func testPeekSees(t *testing.T, db *database) {
 			p, err := s.Populated(context.Background(), []string{"v", "w"})
 			noError(t, err)
 			equal(t, p, false, true)
-			equal(t, look(t, s, probe(first[3])), found{0, true, string(first[3].Code), "", 1})
+			equal(t, look(t, s, probe(first[3])), found{0, true, string(first[3].Code), "", 1, false})
 		})
 	}, "w")
 }

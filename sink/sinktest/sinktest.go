@@ -28,6 +28,8 @@ type Row struct {
 	Original        sql.NullString
 	Run             int32
 	Created         time.Time // UTC
+	Alias           bool
+	Base            sink.Key // zero: NULL
 }
 
 // A Database is a new, isolated database of the store under test. None of its functions is
@@ -53,7 +55,7 @@ type Database struct {
 // Run runs the suite, with a subtest for each sentence of the contract. The function fresh
 // creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

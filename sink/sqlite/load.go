@@ -22,7 +22,7 @@ const (
 	statementRows   = 100     // with 20, a load needs a third more processor time; with 500, a tenth more
 	transactionRows = 100_000 // 20 MB of WAL at the end of a b-tree
 	transactionTime = 250 * time.Millisecond
-	severalTimes    = 8 // factor of transactionTime with several workspaces
+	severalTimes    = 8 // factor of transactionTime with several workspaces or kept codes
 )
 
 // A load is one call of Load.
@@ -33,6 +33,7 @@ type load struct {
 	run       int32
 	at        []byte // created_at and updated_at
 	many, one *stmt  // insert statementRows rows, and one row
+	aliases   bool   // they insert kind and base_key, too
 
 	atEnd        bool // the index on url_key is created after the last row
 	rows         int64
@@ -53,8 +54,8 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 			return err
 		}
 		begun := time.Now()
-		l := &load{c: c, txRows: s.store.txRows, txTime: s.store.txTime, run: run.ID, at: []byte(stamp(run.AsOf))}
-		if err = l.begin(s.workspaces > 1); err == nil {
+		l := &load{c: c, txRows: s.store.txRows, txTime: s.store.txTime, run: run.ID, at: []byte(stamp(run.AsOf)), aliases: run.Aliases}
+		if err = l.begin(s.workspaces > 1 || run.Aliases); err == nil {
 			err = l.all(ctx, chunks)
 		}
 		s.store.setStats(l, time.Since(begun))
@@ -75,10 +76,13 @@ func (c *conn) insertVerb() (string, error) {
 }
 
 // prepare prepares a statement that inserts n rows, and skips those whose code or key is
-// taken. ?1 and ?2 are for all rows; each row has five more parameters.
+// taken. ?1 and ?2 are for all rows; each row has five more parameters, or seven with aliases.
 func (l *load) prepare(verb string, n int) (*stmt, error) {
-	text := verb + ` INTO links (run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url) VALUES ` +
-		strings.TrimSuffix(strings.Repeat("(?1, ?2, ?2, ?, ?, ?, ?, ?),", n), ",")
+	columns, row := "run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url", "(?1, ?2, ?2, ?, ?, ?, ?, ?"
+	if l.aliases {
+		columns, row = columns+", kind, base_key", row+", ?, ?"
+	}
+	text := verb + " INTO links (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(row+"),", n), ",")
 	if !l.atEnd { // else there is no index on url_key, and no other writer could take anything
 		text += " ON CONFLICT (workspace_id, short_code) DO NOTHING ON CONFLICT (url_key) DO NOTHING"
 	}
@@ -124,9 +128,10 @@ func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) er
 }
 
 // begin opens the first transaction, and decides how long transactions may take and whether
-// the index is created at the end.
-func (l *load) begin(several bool) error {
-	if err := l.open(); err != nil || !several {
+// the index is created at the end. That depends on whether keys ascend like codes: not in
+// several workspaces, and not if codes are kept.
+func (l *load) begin(scattered bool) error {
+	if err := l.open(); err != nil || !scattered {
 		return err
 	}
 	l.txTime *= severalTimes
@@ -191,6 +196,13 @@ func (l *load) insert(links []sink.Link) error {
 			q.bindText(i+3, link.Canonical)
 			q.bindText(i+4, link.Original)
 			i += 5
+			switch {
+			case l.aliases:
+				l.bindAlias(q, i, link)
+				i += 2
+			case link.Alias:
+				return sink.Unannounced(link)
+			}
 		}
 		if _, err := q.step(); err != nil {
 			return err
@@ -200,6 +212,17 @@ func (l *load) insert(links []sink.Link) error {
 		l.skipped += int64(len(part)) - took
 	}
 	return nil
+}
+
+// bindAlias binds kind and base_key.
+func (l *load) bindAlias(q *stmt, i int, link *sink.Link) {
+	if link.Alias {
+		q.bindText(i, []byte("alias"))
+		q.bindBlob(i+1, link.Base[:])
+	} else {
+		q.bindText(i, nil)
+		q.bindText(i+1, nil)
+	}
 }
 
 func (s *Store) setStats(l *load, took time.Duration) {

@@ -100,6 +100,20 @@ func TestIndexAtEnd(t *testing.T) {
 	}
 }
 
+// So it is if one workspace has kept codes, among which keys are in no order.
+func TestIndexAtEndOfAliases(t *testing.T) {
+	for _, aliases := range []bool{false, true} {
+		store := open(t, filepath.Join(t.TempDir(), "x.db"))
+		inSession(t, store, func(s *session, run sink.Run) {
+			run.Aliases = aliases
+			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+			if got := store.Stats()["index_made_at_end"]; got != aliases {
+				t.Errorf("aliases %v: index at the end: %v", aliases, got)
+			}
+		}, "w")
+	}
+}
+
 // A load continues if a trigger on the links ignores a row.
 func TestTriggerThatIgnores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")

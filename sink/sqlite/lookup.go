@@ -36,7 +36,7 @@ func (s *session) reader(ctx context.Context) (*reader, error) {
 }
 
 func (r *reader) prepare() (err error) {
-	r.byCode, err = r.c.prepare("look up codes", "SELECT url_key, canonical_url, run_id FROM links WHERE workspace_id = ? AND short_code = ?")
+	r.byCode, err = r.c.prepare("look up codes", "SELECT url_key, canonical_url, run_id, "+r.c.since2("kind IS 'alias'")+" FROM links WHERE workspace_id = ? AND short_code = ?")
 	if err == nil {
 		r.byKey, err = r.c.prepare("look up keys", "SELECT workspace_id, short_code, canonical_url, run_id FROM links WHERE url_key = ?")
 	}
@@ -114,7 +114,7 @@ func (r *reader) code(i int, p *sink.Probe, visit func(sink.Found) error) (same 
 			return false, r.damaged(p, p.Workspace, p.Code, canonical)
 		}
 	}
-	return same, visit(sink.Found{Probe: i, Same: same, Code: p.Code, Canonical: canonical, Run: int32(q.int(2))})
+	return same, visit(sink.Found{Probe: i, Same: same, Alias: q.int(3) != 0, Code: p.Code, Canonical: canonical, Run: int32(q.int(2))})
 }
 
 // key visits the link of the probe's URL.

@@ -27,14 +27,18 @@ func anyTime(text string) time.Time {
 	return time.Time{}
 }
 
+// since2 is a list of columns, and of as many NULLs in tables of version 1.
+func (c *conn) since2(columns string) string {
+	if c.version < 2 {
+		return "NULL" + strings.Repeat(", NULL", strings.Count(columns, ","))
+	}
+	return columns
+}
+
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
-	since2 := "inputs, workspaces, out"
-	if c.version < 2 {
-		since2 = "NULL, NULL, NULL"
-	}
 	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, ''), ` + since2 + " FROM runs "
+		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs, workspaces, out") + " FROM runs "
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
@@ -89,6 +93,7 @@ func (c *conn) openRun(id int32) (sink.Run, error) {
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.ID != 0 {
 		err = s.write(ctx, func(c *conn) (err error) { out, err = c.openRun(run.ID); return err })
+		out.Aliases = run.Aliases
 		return out, err
 	}
 	run.State = sink.Loading
@@ -109,7 +114,9 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD")); err != nil {
 				return err
 			}
+			aliases := run.Aliases
 			run, err = c.oneRun(run.ID)
+			run.Aliases = aliases
 			return err
 		})
 	})

@@ -40,6 +40,19 @@ func TestVersion1(t *testing.T) {
 	if out, err := store.PreviewUndo(ctx, 1); err != nil || out.Deleted != 2 || scanned != 2 {
 		t.Errorf("%d links, %+v, %v", scanned, out, err)
 	}
+	peek, err := store.Peek(ctx)
+	noError(t, err)
+	found := 0
+	noError(t, peek.Lookup(ctx, []sink.Probe{{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}}, func(f sink.Found) error {
+		if found++; f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
+			t.Errorf("found %+v", f)
+		}
+		return nil
+	}))
+	noError(t, peek.Close())
+	if found != 1 {
+		t.Errorf("%d links found by a code", found)
+	}
 	old := dump(t, path)
 	number := func(sql string) (n int64) {
 		t.Helper()
