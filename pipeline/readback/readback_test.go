@@ -340,7 +340,12 @@ func TestColumnar(t *testing.T) {
 // arrowRecord is the batch of an Arrow mapping of a few rows.
 func arrowRecord(t *testing.T, rows []report.Row) arrow.Record {
 	t.Helper()
-	data := mapping(t, report.Arrow, report.MappingOptions{}, rows, len(rows))
+	return arrowRecordOf(t, report.MappingOptions{}, rows)
+}
+
+func arrowRecordOf(t *testing.T, opts report.MappingOptions, rows []report.Row) arrow.Record {
+	t.Helper()
+	data := mapping(t, report.Arrow, opts, rows, len(rows))
 	r, err := columnar.OpenArrow(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)

@@ -52,11 +52,11 @@ func ParseOrder(name string) (Order, error) {
 
 // MappingOptions say what a mapping holds.
 type MappingOptions struct {
-	Carried   []string // names of the carried columns, already made unique by CarriedNames
-	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash; "": blank or null
-	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
-	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
-	Legacy    legacy.Mode
+	Carried   []string    // names of the carried columns, already made unique by CarriedNames
+	BaseURL   string      // short_url is BaseURL + "/" + code, with one slash; "": blank or null
+	ExcelSafe bool        // CSV only: a cell that a spreadsheet would run gets an apostrophe
+	Workers   int         // goroutines that encode row groups or batches, of CSV none; 0: one
+	Legacy    legacy.Mode // says which columns of legacy codes there are; Off: none
 }
 
 // base is what stands before the code in short_url; nil: there is no short_url.
