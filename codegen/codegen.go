@@ -78,6 +78,12 @@ func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
 	return dst
 }
 
+// AppendAlias appends the input of the hash of a URL's alias to dst:
+// "canonical|workspace|c=code". Its key is the url_key of the alias in the store.
+func AppendAlias(dst, canonical, workspace, code []byte) []byte {
+	return append(append(AppendInput(dst, canonical, workspace, 0), "|c="...), code...)
+}
+
 // A Hash is the first 16 bytes of a SHA-256, as an unsigned big-endian integer.
 type Hash struct{ Hi, Lo uint64 }
 

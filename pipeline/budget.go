@@ -12,9 +12,12 @@ import "github.com/linkforge/bulk/pipeline/report"
 //	contest  3/16 of the rest: URLs that have to share a code
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
 //	         afterwards for the buckets that are loaded
+//	kept     half of that of records, if legacy codes are kept: half of it claims, a quarter
+//	         verdicts on them, a quarter links on their way to the store
 //	placed   half of that of records, if the mapping is in the order of the input
 type budget struct {
 	records, rejects, contested, placed int64
+	claims, verdicts, links             int64
 
 	loads int // buckets that are loaded at once
 }
@@ -27,12 +30,17 @@ func (c *Config) budget() budget {
 		b.contested = 3 * rest / 16
 		b.records = rest - b.rejects - b.contested
 	}
+	if c.Legacy.Keeps() {
+		kept := b.records / 2
+		b.records, b.claims, b.verdicts, b.links = b.records-kept, kept/2, kept/4, kept/4
+	}
 	if c.ReportOrder == report.InputOrder {
 		b.placed = b.records / 2
 		b.records -= b.placed
 	}
 	if c.spillAt > 0 {
 		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
+		b.claims, b.verdicts, b.links = c.spillAt, c.spillAt, c.spillAt
 	}
 	return b
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -30,6 +31,12 @@ type Config struct {
 	AllowEmpty bool // inputs without a single record are no error
 
 	Workspace string // of all rows, or of those whose cell of the workspace column is blank
+
+	Legacy         legacy.Mode     // what becomes of the codes that rows bring along (Source.CodeColumn)
+	Codes          legacy.Rules    // of these
+	CodePattern    string          // as Codes.Pattern was given; "": legacy.DefaultPattern
+	ReservedSHA256 string          // of the file that Codes.Reserved was read from, hexadecimal; "": none
+	OnConflict     legacy.Conflict // what becomes of rows whose code belongs to another URL; "": Reject
 
 	Profile    canon.Profile
 	CodeLength int // characters; 0: 10
@@ -103,6 +110,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Source.TempDir = cmp.Or(c.Source.TempDir, c.TempDir)
 	c.RetryFor = cmp.Or(c.RetryFor, 2*time.Minute)
 	c.ReportFormat = cmp.Or(c.ReportFormat, report.CSV)
+	c.CodePattern = cmp.Or(c.CodePattern, legacy.DefaultPattern)
+	c.OnConflict = cmp.Or(c.OnConflict, legacy.Reject)
+	c.Source.Legacy = c.Legacy != legacy.Off
 	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Outage == nil {
@@ -174,6 +184,13 @@ func (c *Config) validate() error {
 	if c.Limit < 0 {
 		complain("--limit %d is negative", c.Limit)
 	}
+	_, badMode := legacy.ParseMode(string(c.Legacy))
+	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
+	check("legacy", badMode)
+	check("on-conflict", badConflict)
+	if c.Codes.Fold && !c.Legacy.Keeps() {
+		complain("--fold-case goes with --legacy keep or both")
+	}
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
 	check("report-format", badFormat)
@@ -208,6 +225,9 @@ func (c *Config) LeastMemory() int64 {
 	if c.ReportOrder == report.InputOrder {
 		least *= 2
 	}
+	if c.Legacy.Keeps() {
+		least *= 2
+	}
 	return c.overhead() + least
 }
 
@@ -236,11 +256,12 @@ func checkBaseURL(base string) error {
 }
 
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows, or all of
-// them. The rejects and the manifest are written to Result.Out. The store is unchanged, unless
+// them, or any because of a conflict if OnConflict is Fail. The rejects and the manifest are written to Result.Out. The store is unchanged, unless
 // an earlier attempt had stored links before another writer took a code.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          manifest.MaxRejects
+	Conflicts      int64  // rows that claim codes of other URLs, if they are why the run was ended
 	First          string // if every row was rejected: where and why the first was
 	Column         string // and what was taken for the column of the URLs, if these are at fault
 	Out            string // the directory that has the rejects
@@ -251,6 +272,8 @@ type TooManyRejectsError struct {
 func (e *TooManyRejectsError) Error() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
 	switch {
+	case e.Conflicts > 0:
+		text = fmt.Sprintf("%d of %d rows claim codes of other URLs, and --on-conflict is fail", e.Conflicts, e.Read)
 	case e.Column != "":
 		text = fmt.Sprintf("every row was rejected; is %q the column of the URLs? For example %s", e.Column, e.First)
 	case e.First != "":

@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
@@ -34,13 +35,37 @@ func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 
 // options are those that can change a result.
 func (c *Config) options() manifest.Options {
-	return manifest.Options{
+	o := manifest.Options{
 		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
 		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
 		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
 		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),
 		"max_field": int64(c.Source.MaxField),
 	}
+	if c.Legacy != legacy.Off {
+		o["legacy"], o["code_pattern"], o["on_conflict"] = string(c.Legacy), c.CodePattern, string(c.OnConflict)
+		o["fold_case"], o["reserved_sha256"] = c.Codes.Fold, c.ReservedSHA256
+	}
+	return o
+}
+
+// describeLegacy tells of the legacy codes of the rows; nil: they are not looked at.
+func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, aliases int64) *manifest.Legacy {
+	if cfg.Legacy == legacy.Off {
+		return nil
+	}
+	l := &manifest.Legacy{Aliases: aliases, Conflicts: settled.Conflicts, WithoutCode: rows.WithoutCode, Damaged: rows.Damaged}
+	if claims := settled.Claims(); claims != nil && claims.Twins > 0 {
+		l.CaseTwins = &manifest.CaseTwins{Groups: claims.Twins}
+		for _, group := range claims.Examples {
+			var codes manifest.Codes
+			for _, code := range group {
+				codes = append(codes, manifest.Text(code))
+			}
+			l.CaseTwins.Examples = append(l.CaseTwins.Examples, codes)
+		}
+	}
+	return l
 }
 
 // fingerprint tells runs apart that could have different results. The clock is no part of

@@ -32,7 +32,7 @@ type legacyLink struct{ Code, Canonical, Kind string }
 
 type legacyRow struct {
 	Canonical string
-	Code      *string
+	Code      string // "": none
 	Kind      string
 }
 
@@ -84,17 +84,17 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	claims := map[string]*holder{}         // by folded code: the best
 	marked := map[string]map[string]bool{} // codes of a URL whose row says that it is the link
 	for _, r := range c.Rows {
-		if r.Code == nil || c.Legacy == "map" {
+		if r.Code == "" || c.Legacy == "map" {
 			continue
 		}
-		if b := claims[fold(*r.Code)]; b == nil || cmp.Or(cmp.Compare(r.Canonical, b.Canonical), cmp.Compare(*r.Code, b.Code)) < 0 {
-			claims[fold(*r.Code)] = &holder{legacyLink: legacyLink{*r.Code, r.Canonical, "alias"}}
+		if b := claims[fold(r.Code)]; b == nil || cmp.Or(cmp.Compare(r.Canonical, b.Canonical), cmp.Compare(r.Code, b.Code)) < 0 {
+			claims[fold(r.Code)] = &holder{legacyLink: legacyLink{r.Code, r.Canonical, "alias"}}
 		}
 		if r.Kind == "link" {
 			if marked[r.Canonical] == nil {
 				marked[r.Canonical] = map[string]bool{}
 			}
-			marked[r.Canonical][fold(*r.Code)] = true
+			marked[r.Canonical][fold(r.Code)] = true
 		}
 	}
 	for code, b := range claims {
@@ -103,10 +103,10 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 		}
 	}
 	won := func(r legacyRow) *holder {
-		if r.Code == nil || c.Legacy == "map" {
+		if r.Code == "" || c.Legacy == "map" {
 			return nil
 		}
-		if h := codes[fold(*r.Code)]; h.Canonical == r.Canonical {
+		if h := codes[fold(r.Code)]; h.Canonical == r.Canonical {
 			return h
 		}
 		return nil
@@ -116,11 +116,11 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	for i, r := range c.Rows {
 		if h := won(r); h != nil {
 			wins[r.Canonical] = append(wins[r.Canonical], h)
-		} else if r.Code != nil && c.Legacy != "map" && c.OnConflict != "generate" {
+		} else if r.Code != "" && c.Legacy != "map" && c.OnConflict != "generate" {
 			if c.OnConflict == "fail" {
 				return nil, nil
 			}
-			rows[i] = legacyResult{Reason: "code_taken", Owner: codes[fold(*r.Code)].Canonical}
+			rows[i] = legacyResult{Reason: "code_taken", Owner: codes[fold(r.Code)].Canonical}
 			continue
 		}
 		urls[r.Canonical] = true

@@ -28,7 +28,7 @@ func openReports(dir *outdir.Dir, cfg *Config, carried []string) (out *reports, 
 			return nil, err
 		}
 	}
-	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers}
+	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers, Legacy: cfg.Legacy}
 	if !cfg.NoCarry {
 		opts.Carried = report.CarriedNames(report.MappingColumns(opts.Legacy), carried)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
@@ -42,6 +43,9 @@ type Result struct {
 	Rewritten     int64                   // accepted rows whose URL is not as its canonical form
 	Changes       map[string]int64        // of these, by how their URLs were changed
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
+
+	Legacy       *manifest.Legacy // also in the manifest; nil: legacy codes were not looked at
+	LinksCreated int64            // with aliases
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -85,6 +89,7 @@ type job struct {
 	result Result
 	out    outputDir
 	rows   *intake.Rows
+	links  *extsort.Sorter // of the attempt, if they are in another order than the records; else nil
 }
 
 // do claims the output, reads, stores and writes. If it fails before the output directory has
@@ -144,7 +149,8 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
+			Legacy: j.legacy(),
+			Room:   j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
 		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
@@ -154,6 +160,14 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.cfg.DiskBound()
 	}
 	return err
+}
+
+// legacy says what is accepted as a legacy code; nil: such codes are not looked at.
+func (j *job) legacy() *intake.Legacy {
+	if j.cfg.Legacy == legacy.Off {
+		return nil
+	}
+	return &intake.Legacy{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern, Claims: j.sorter(j.budget.claims, 3)}
 }
 
 // sorter returns the configuration of a sorter, all but its order.
@@ -180,6 +194,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	}
 	j.result.AsOf, j.result.Resumed = entry.AsOf, j.result.Resumed || resumed
 	settled, err := j.settle(ctx, session, entry.ID)
+	if settled != nil {
+		defer func() { err = errors.Join(err, settled.Close()) }()
+	}
 	if err != nil {
 		return err
 	}
@@ -189,8 +206,11 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		}
 	}
 	j.result.Fresh = settled.Fresh
-	entry.Counts = settled.Counts(j.rows.RecordsRead(), j.rows.Records.Len())
-	j.result.Counts = entry.Counts
+	entry.Counts = settled.Counts(j.rows.Read(), j.rows.Records.Len())
+	j.result.Counts, j.result.LinksCreated = entry.Counts, settled.LinksCreated()
+	if j.rows.Claims != nil {
+		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
+	}
 	if j.out.finished() {
 		if entry.Counts.Created == 0 {
 			return j.repeat(settled)
@@ -200,7 +220,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 				j.cfg.Out, outdir.ErrExists, entry.Counts.Created)
 		}
 	}
-	if allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+	if j.conflicts(settled) > 0 || allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
@@ -262,11 +282,23 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settl
 		s.Rows = j.rows.Records.Len()
 		settled, err = settle.Settle(ctx, j.rows.Records, j.rows.Workspaces, session, id, settle.Config{
 			Order: j.rows.Order, MaxRetries: j.cfg.MaxRetries, Contested: j.budget.contested, Workers: j.cfg.Workers,
-			Settled: &j.cfg.Status.Settled,
+			Kept: j.kept(), Settled: &j.cfg.Status.Settled,
 		})
 		return err
 	})
 	return settled, err
+}
+
+// kept says how legacy codes are kept; nil: they are not.
+func (j *job) kept() *settle.Kept {
+	if j.rows.Claims == nil {
+		return nil
+	}
+	kept := &settle.Kept{Mode: j.cfg.Legacy, Conflict: j.cfg.OnConflict, Claims: j.rows.Claims, Sorter: j.sorter(j.budget.verdicts, j.budget.loads)}
+	if j.cfg.Store != nil {
+		kept.Scan = j.cfg.Store.Scan
+	}
+	return kept
 }
 
 // repeat ends a run that was finished before.
@@ -285,14 +317,15 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 		return err
 	}
 	c := entry.Counts
-	first, err := j.account(ctx, &entry, settled, [...]int64{c.Created, c.Existing, c.Duplicate}, nil) // as if they were written
+	asWritten := emit.Written{Rows: [...]int64{c.Created, c.Existing, c.Duplicate}}
+	first, err := j.account(ctx, &entry, settled, asWritten, nil)
 	if err != nil {
 		return err
 	}
 	if err := j.commit(entry, settled); err != nil {
 		return err
 	}
-	refused := &TooManyRejectsError{Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects, Out: j.result.Out}
+	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects, Out: j.result.Out}
 	if allRejected(c) {
 		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
 		refused.Column = j.suspect(first.Source)
@@ -302,6 +335,14 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 		j.result.RunID = entry.ID
 	}
 	return refused
+}
+
+// conflicts returns how many conflicts forbid the run to store anything.
+func (j *job) conflicts(settled *settle.Settlement) int64 {
+	if j.cfg.OnConflict != legacy.Fail {
+		return 0
+	}
+	return settled.Conflicts
 }
 
 func allRejected(c sink.Counts) bool { return c.Rejected == c.Read && c.Read > 0 }
@@ -323,9 +364,15 @@ func (j *job) suspect(input string) string {
 
 // deliver loads the links and writes the reports. Then the store is told that the run is
 // loaded, the directory is renamed, and the store is told that the run is finished.
-func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
+func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) (err error) {
 	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
+	j.links = nil
+	if j.rows.Claims != nil && stored { // links are in another order than the records
+		links := emit.NewLinkSorter(j.sorter(j.budget.links, 3), j.rows.Workspaces)
+		defer func() { err = errors.Join(err, j.meter.close(links)) }()
+		j.links = links
+	}
 	if stored {
 		if err := j.out.giveUp(ctx, session); err != nil {
 			return err
@@ -347,7 +394,7 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 		return err
 	}
 	j.result.MergedDiffers = written.Merged
-	if _, err := j.account(ctx, &entry, settled, written.Rows, files); err != nil {
+	if _, err := j.account(ctx, &entry, settled, written, files); err != nil {
 		return err
 	}
 	if stored {
@@ -375,7 +422,11 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written}
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Links: j.links}
+	later := load
+	if j.links != nil {
+		load = nil
+	}
 	if j.cfg.ReportOrder == report.InputOrder {
 		written, err = j.writeInInputOrder(ctx, settled, out, load, cfg)
 	} else {
@@ -383,6 +434,9 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			written, err = emit.Sorted(ctx, j.rows, settled, out.mapping, out.collisions, load, cfg)
 			return err
 		})
+	}
+	if err == nil && j.links != nil && later != nil {
+		err = j.loadSorted(ctx, later)
 	}
 	if err != nil {
 		return written, nil, err
@@ -420,6 +474,17 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 	return written, err
 }
 
+// loadSorted loads the links that were sorted while the mapping was written.
+func (j *job) loadSorted(ctx context.Context, load emit.Load) error {
+	return j.meter.time("load", func(s *manifest.Stage) error {
+		if err := j.links.Finish(ctx); err != nil {
+			return err
+		}
+		s.Rows = j.links.Len()
+		return load(ctx, emit.Links(ctx, j.links, j.rows.Workspaces))
+	})
+}
+
 // timeWriting does the stage that writes the mapping.
 func (j *job) timeWriting(write func() error) error {
 	j.cfg.Status.enter(StageWrite)
@@ -437,18 +502,21 @@ func (j *job) enterFinish() {
 }
 
 // account writes the rejects and, if the books balance, the manifest, whose digest it
-// notes. Rows are those of the mapping by outcome, and files what is written before. It returns
-// the first reject.
-func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, rows [outcome.Count]int64, files []manifest.FileSum) (first outcome.Reject, err error) {
+// notes. Files are what is written before. It returns the first reject.
+func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Settlement, written emit.Written, files []manifest.FileSum) (first outcome.Reject, err error) {
 	rejects, first, err := j.writeRejects(ctx, settled)
 	if err != nil {
 		return first, err
 	}
-	if err := balance(j.rows.RecordsRead(), entry.Counts, rows, rejects.Rows); err != nil {
+	if err := balance(j.rows.Read(), entry.Counts, written.Rows, rejects.Rows); err != nil {
 		return first, err
 	}
 	m := describe(j.cfg, j.rows.Inputs)
 	m.MergedDiffers = j.result.MergedDiffers
+	if m.Legacy = describeLegacy(j.cfg, j.rows, settled, written.Aliases); m.Legacy != nil {
+		m.LinksCreated = &j.result.LinksCreated
+	}
+	j.result.Legacy = m.Legacy
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {

@@ -40,11 +40,11 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"canon", "codegen", "pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
+	"pipeline/intake": {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
-	"pipeline/emit":   {"canon", "pipeline/extsort", "pipeline/intake", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
-	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/manifest", "pipeline/outcome",
+	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
+	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},

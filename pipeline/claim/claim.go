@@ -93,12 +93,12 @@ type Verdict struct {
 	Alias bool // of Made and There: the store has it as an alias
 }
 
-// append encodes the verdict, for the order of the records: its group and key in the sort are
-// those of the records of its URL.
+// append encodes the verdict. In the sort its group and key are those of the records of its URL,
+// and its content is in the order of their codes, in which there is no byte 0:
 //
-//	url_key 16 | code as of extsort.AppendCell | state, with aliasBit | text
+//	url_key 16 | code | 0 | state, with aliasBit | text
 func (v *Verdict) append(dst []byte) []byte {
-	dst = append(extsort.AppendCell(append(dst, v.URL[:]...), v.Code), byte(v.State))
+	dst = append(append(append(dst, v.URL[:]...), v.Code...), 0, byte(v.State))
 	if v.Alias {
 		dst[len(dst)-1] |= aliasBit
 	}
@@ -107,7 +107,7 @@ func (v *Verdict) append(dst []byte) []byte {
 
 func decodeVerdict(rec []byte) (v Verdict) {
 	v.URL = sink.Key(rec)
-	v.Code, rec = extsort.CutCell(rec[len(v.URL):])
+	v.Code, rec, _ = bytes.Cut(rec[len(v.URL):], []byte{0})
 	v.State, v.Alias, v.Text = State(rec[0]&^aliasBit), rec[0]&aliasBit != 0, rec[1:]
 	return v
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/sink"
 )
 
 // A Reader reads verdicts beside the records, for one goroutine. It must be closed.
@@ -75,4 +76,16 @@ func (r *Reader) load(ctx context.Context, number int) (err error) {
 		r.bucket, err = r.buckets.Load(ctx, number)
 	}
 	return err
+}
+
+// Owner returns the canonical URL that has a code which a URL has lost, whose group and key in
+// the sort are given, as for At.
+func (r *Reader) Owner(ctx context.Context, group uint32, key uint64, url sink.Key, code []byte) ([]byte, error) {
+	list, err := r.At(ctx, group, key)
+	for i := range list {
+		if v := &list[i]; v.State == Lost && v.URL == url && bytes.Equal(v.Code, code) {
+			return v.Text, nil
+		}
+	}
+	return nil, err
 }

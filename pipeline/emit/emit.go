@@ -16,6 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -28,8 +29,10 @@ import (
 // Config says how rows are emitted.
 type Config struct {
 	Workers int
-	NoCarry bool          // leave the carried cells out of the mapping
-	Written *atomic.Int64 // accepted rows that are written or, by Order, placed; for another goroutine
+	NoCarry bool            // leave the carried cells out of the mapping
+	Legacy  legacy.Mode     // of the mapping
+	Links   *extsort.Sorter // of NewLinkSorter: takes the links, which are to be loaded later; nil: they are loaded meanwhile
+	Written *atomic.Int64   // accepted rows that are written or, by Order, placed; for another goroutine
 }
 
 // Load takes links into the store: chunks of them in the order of the sort, each valid
@@ -41,6 +44,7 @@ type Written struct {
 	Rows       [outcome.Count]int64 // of the mapping, by outcome
 	Collisions int64
 	Digest     string // row digest of the mapping
+	Aliases    int64  // rows of the mapping
 	Merged     *manifest.MergedDiffers
 }
 
@@ -81,11 +85,12 @@ type emitter struct {
 	placed     *extsort.Sorter // nil: they are written
 	collisions *report.Collisions
 	load       Load
-	free       sync.Pool // *chunk
+	links      *extsort.Sorter // nil: links are loaded
+	free       sync.Pool       // *chunk
 }
 
 func newEmitter(rows *intake.Rows, cfg Config) *emitter {
-	e := &emitter{rows: rows, cfg: cfg}
+	e := &emitter{rows: rows, cfg: cfg, links: cfg.Links}
 	e.free.New = func() any { return new(chunk) }
 	return e
 }
@@ -194,12 +199,13 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	if err := g.Wait(); err != nil {
 		return w, err
 	}
-	var digest report.RowDigest
+	digest := report.RowDigest{Legacy: e.cfg.Legacy}
 	for _, f := range formatters {
 		digest.Merge(&f.digest)
 		for as, n := range f.counts {
 			w.Rows[as] += n
 		}
+		w.Aliases += f.aliases
 	}
 	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()

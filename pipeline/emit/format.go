@@ -19,25 +19,34 @@ type formatter struct {
 	to  *extsort.Writer // of rows that are placed
 	buf []byte
 
-	digest report.RowDigest
-	counts [outcome.Count]int64
-	merged merging
+	links *extsort.Writer // of links that are not in the order of their codes; nil: they are
+
+	digest  report.RowDigest
+	counts  [outcome.Count]int64
+	aliases int64 // rows
+	merged  merging
 }
 
 func newFormatter(e *emitter) *formatter {
 	f := &formatter{e: e}
+	f.digest.Legacy = e.cfg.Legacy
+	if e.links != nil {
+		f.links = e.links.NewWriter()
+	}
 	if e.placed != nil {
 		f.to = e.placed.NewWriter()
 	}
 	return f
 }
 
-// err is the error of placing rows.
+// err is the error of placing rows and links.
 func (f *formatter) err() error {
-	if f.to == nil {
-		return nil
+	for _, w := range []*extsort.Writer{f.to, f.links} {
+		if w != nil && w.Err() != nil {
+			return w.Err()
+		}
 	}
-	return f.to.Err()
+	return nil
 }
 
 // touchAhead is the number of records whose memory is asked for at once.
@@ -63,7 +72,11 @@ func (f *formatter) format(p *piece) {
 	first := record.FirstOf(b, p.start)
 	walk(p, func(i int) (next int) {
 		end := record.EndOf(b, i, p.end)
-		f.url(p, first, i, end)
+		if f.e.settled.Claims() != nil {
+			f.keptURL(p, first, i, end)
+		} else {
+			f.url(p, first, i, end)
+		}
 		first = end
 		return end
 	})
@@ -108,13 +121,19 @@ func (f *formatter) url(p *piece, first, from, to int) {
 				p.salted = append(p.salted, d)
 			}
 		}
-		if f.e.placed != nil {
-			placed := record.Placed{Workspace: b.Group(i), Outcome: f.row.Outcome, Salt: d.Salt, Code: f.row.Code, Record: rec}
-			f.buf = placed.File(f.to, r.Place, f.buf)
-		} else {
-			f.add(p, &r)
-		}
+		f.emit(p, b.Group(i), rec, &r)
 	}
+}
+
+// emit formats the row in hand, or places it.
+func (f *formatter) emit(p *piece, group uint32, rec []byte, r *record.Record) {
+	if f.e.placed == nil {
+		f.add(p, r)
+		return
+	}
+	placed := record.Placed{Workspace: group, Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code,
+		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Record: rec}
+	f.buf = placed.File(f.to, r.Place, f.buf)
 }
 
 // formatPlaced fills in a piece of rows that were placed.
@@ -123,6 +142,7 @@ func (f *formatter) formatPlaced(p *piece) {
 		placed := record.DecodePlaced(p.bucket.Record(i))
 		f.row.Workspace = f.e.rows.Workspaces.Name(placed.Workspace)
 		f.row.Outcome, f.row.Salt, f.row.Code = placed.Outcome, placed.Salt, placed.Code
+		f.row.Alias, f.row.LinkCode, f.row.LinkSalt = placed.Alias, placed.LinkCode, placed.LinkSalt
 		r := record.Decode(placed.Record)
 		f.add(p, &r)
 		return i + 1
@@ -133,13 +153,16 @@ func (f *formatter) formatPlaced(p *piece) {
 func (f *formatter) add(p *piece, r *record.Record) {
 	in := f.e.rows.Inputs
 	f.row.Source, f.row.Row = in.List[r.Place.Source].Name, r.Place.Row
-	f.row.Original, f.row.Canonical = r.Original, r.Canonical
+	f.row.Original, f.row.Canonical, f.row.Legacy = r.Original, r.Canonical, r.Legacy.Code
 	if !f.e.cfg.NoCarry {
 		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
 	}
 	p.block.Append(&f.row)
 	f.digest.Add(&f.row)
 	f.counts[f.row.Outcome]++
+	if f.row.Alias {
+		f.aliases++
+	}
 }
 
 // link returns what the store is to hold of the URL of the row in hand.

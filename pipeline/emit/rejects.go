@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -50,11 +51,18 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 	var buf []byte
 	file := func(d *settle.Decision, workspace, rec []byte) {
 		r := record.Decode(rec)
+		in := rows.List[r.Place.Source]
 		carried := r.Carried(nil, len(rows.Carried))
 		buf = record.AppendReject(buf[:0], r.Place, &outcome.Reject{Reason: d.Reason, Detail: d.Detail,
-			Cells: rows.List[r.Place.Source].Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), func(c int) []byte { return carried[c] }),
+			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(&r.Legacy, func(c int) []byte { return carried[c] })),
 		})
 		copy(w.Reserve(0, r.Place.Key(), len(buf)), buf)
+	}
+	claims := s.Claims()
+	var verdicts *claim.Reader
+	if claims != nil {
+		verdicts = claims.Reader()
+		defer verdicts.Close()
 	}
 	for i := range rows.Records.Buckets() {
 		if !s.MayReject(i) {
@@ -68,8 +76,21 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 			return err
 		}
 		for first, end := range record.URLs(b) {
-			if d := s.Decide(i, first, record.Key(b.Record(first))); d.Reason != "" {
-				for j := first; j < end; j++ {
+			d := s.Decide(i, first, record.Key(b.Record(first)))
+			for j := first; j < end; j++ {
+				d := d
+				if claims != nil {
+					switch row := s.Row(i, j); {
+					case row.Lost():
+						if d, err = taken(ctx, verdicts, b, j); err != nil {
+							b.Release()
+							return err
+						}
+					case row.Won():
+						continue
+					}
+				}
+				if d.Reason != "" {
 					file(&d, rows.Workspaces.Name(b.Group(j)), b.Record(j))
 				}
 			}
@@ -77,4 +98,12 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		b.Release()
 	}
 	return late.Finish(ctx)
+}
+
+// taken rejects a row because another URL has its code.
+func taken(ctx context.Context, verdicts *claim.Reader, b *extsort.Bucket, i int) (settle.Decision, error) {
+	rec := b.Record(i)
+	code := record.Decode(rec).Legacy.Code
+	owner, err := verdicts.Owner(ctx, b.Group(i), b.Key(i), record.Key(rec), code)
+	return settle.Decision{Reason: outcome.CodeTaken, Detail: outcome.CodeTakenDetail(code, owner)}, err
 }

@@ -125,6 +125,13 @@ func (in *Inputs) Manifest() []manifest.Input {
 		if i.Workspace >= 0 {
 			m.WorkspaceColumn = &m.Columns[i.Workspace]
 		}
+		m.Profile = i.Profile
+		if i.Code >= 0 {
+			m.CodeColumn = &m.Columns[i.Code]
+		}
+		if i.Kind >= 0 {
+			m.KindColumn = &m.Columns[i.Kind]
+		}
 		switch sum := i.SHA256(); {
 		case i.Cut():
 			m.RecordsSHA256 = hex.EncodeToString(sum[:])

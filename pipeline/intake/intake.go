@@ -12,17 +12,22 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
-// Config says how rows are read. All fields but Limit must be set.
+// Config says how rows are read. All fields but Limit and Legacy must be set.
 type Config struct {
 	Profile   canon.Profile
 	Scheme    codegen.Scheme // of the codes by which records are sorted
 	Workspace []byte         // of rows whose cell of the workspace column is blank; empty: such rows are rejected
 	Limit     int64          // most records that are read, of all inputs together; 0: all
 	Workers   int            // goroutines that canonicalize and hash
+
+	Legacy *Legacy // nil: legacy codes are not looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
@@ -33,6 +38,14 @@ type Config struct {
 
 	// Progress, for another goroutine: bytes of the inputs as they lie, records, rejects.
 	Bytes, Read, Rejected *atomic.Int64
+}
+
+// Legacy says which legacy codes are accepted.
+type Legacy struct {
+	Mode    legacy.Mode
+	Rules   legacy.Rules
+	Pattern string         // of Rules, as it was given
+	Claims  extsort.Config // of the sort of claims; all but the order
 }
 
 // Rows are what the inputs hold: accepted rows and rejects, each in a sort of its own.
@@ -46,6 +59,11 @@ type Rows struct {
 	Rewritten  int64            // accepted rows whose URL is not as its canonical form
 	Changes    canon.ChangeCounts
 
+	Claims      *extsort.Sorter   // on codes that are to be kept (package claim); nil: none are
+	WithoutCode int64             // rows without a legacy code
+	Damaged     *manifest.Damaged // codes that a spreadsheet has rewritten; nil: none
+	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
+
 	room atomic.Int64 // spilled bytes past which the room is looked at
 }
 
@@ -57,6 +75,10 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	rows := &Rows{
 		Inputs: in, Order: record.Order{Scheme: cfg.Scheme, Carried: len(in.Carried)},
 		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{},
+	}
+	if l := cfg.Legacy; l != nil && l.Mode.Keeps() {
+		rows.Order.Fold = l.Rules.Fold
+		rows.Claims = claim.NewSorter(l.Claims, rows.Workspaces, l.Rules.Fold)
 	}
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
 	rows.Records = extsort.New(cfg.Records)
@@ -74,16 +96,53 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		}
 		rows.Rewritten += w.rewritten
 		rows.Changes.Merge(&w.changes)
+		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
 	}
+	rows.Damaged = rows.damaged(workers)
 	rows.Workspaces.Freeze()
-	if err := rows.Records.Finish(ctx); err != nil {
-		return rows, err
+	for _, s := range rows.sorters() {
+		if err := s.Finish(ctx); err != nil {
+			return rows, err
+		}
 	}
-	return rows, rows.Rejects.Finish(ctx)
+	return rows, nil
+}
+
+// damaged tells of the codes that a spreadsheet has rewritten.
+func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
+	var all damaged
+	for _, w := range workers {
+		d := &w.damaged
+		if d.rows > 0 && (all.rows == 0 || d.at.Key() < all.at.Key()) {
+			all.at, all.code = d.at, d.code
+		}
+		all.rows += d.rows
+	}
+	if all.rows == 0 {
+		return nil
+	}
+	return &manifest.Damaged{Rows: all.rows, Example: manifest.CodeOfRow{
+		Source: manifest.Text(r.List[all.at.Source].Name), Row: all.at.Row, Code: manifest.Text(all.code),
+	}}
+}
+
+// Read returns how many rows were read. A row of the inputs with several codes counts as so many.
+func (r *Rows) Read() int64 { return r.RecordsRead() + r.variants }
+
+func (r *Rows) sorters() []*extsort.Sorter {
+	if r.Claims == nil {
+		return []*extsort.Sorter{r.Records, r.Rejects}
+	}
+	return []*extsort.Sorter{r.Records, r.Rejects, r.Claims}
 }
 
 // Close closes the sorts, but not the inputs.
-func (r *Rows) Close() error { return errors.Join(r.Records.Close(), r.Rejects.Close()) }
+func (r *Rows) Close() (err error) {
+	for _, s := range r.sorters() {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
 
 // read has the workers read the inputs in their order, several at a time.
 func (r *Rows) read(ctx context.Context, workers []*worker, cfg *Config) error {

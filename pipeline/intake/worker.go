@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -59,25 +62,42 @@ func (r *Rows) checkRoom(cfg *Config) error {
 
 // A worker canonicalizes, hashes and files rows for one goroutine.
 type worker struct {
-	rows       *Rows
-	cfg        *Config
-	records    *extsort.Writer
-	rejects    *extsort.Writer
-	workspaces *record.WorkspaceCache
-	hasher     *codegen.Hasher
-	reasons    map[string]int64 // rejects by reason
-	rewritten  int64
-	changes    canon.ChangeCounts
-	cells      [][]byte     // of a reject
-	buf        []byte       // of a record or a reject
-	batch      source.Cells // of the batch in hand
+	rows        *Rows
+	cfg         *Config
+	records     *extsort.Writer
+	rejects     *extsort.Writer
+	workspaces  *record.WorkspaceCache
+	hasher      *codegen.Hasher
+	reasons     map[string]int64 // rejects by reason
+	rewritten   int64
+	changes     canon.ChangeCounts
+	claims      *extsort.Writer // nil: no codes are kept
+	withoutCode int64           // rows
+	variants    int64           // beyond the first of their rows
+	damaged     damaged
+	codes       [][]byte // of the row in hand
+
+	cells [][]byte     // of a reject
+	buf   []byte       // of a record or a reject
+	batch source.Cells // of the batch in hand
 }
 
 func newWorker(rows *Rows, cfg *Config) *worker {
-	return &worker{
+	w := &worker{
 		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
 		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{},
 	}
+	if rows.Claims != nil {
+		w.claims = rows.Claims.NewWriter()
+	}
+	return w
+}
+
+// damaged tells of rows whose codes look damaged by a spreadsheet.
+type damaged struct {
+	rows int64
+	at   record.Place // of the first
+	code string
 }
 
 // file files the rows of a batch of an input, which is known by its number.
@@ -86,16 +106,71 @@ func (w *worker) file(number int, b *source.Batch) {
 	w.batch.Of(b)
 	for i := range b.Rows {
 		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
-		if reason, detail := w.row(in, i, at); reason != "" {
-			w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i),
-				func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) })
-			w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
+		if w.cfg.Legacy == nil {
+			w.fileRow(in, i, at, record.Legacy{})
+			continue
 		}
+		w.codes = in.Codes(w.codes[:0], w.batch, i)
+		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == kindLink}
+		if len(w.codes) == 0 {
+			w.withoutCode++
+			w.fileRow(in, i, at, old)
+			continue
+		}
+		for n, code := range w.codes {
+			if old.Code = code; len(w.codes) > 1 {
+				old.Variant = n + 1
+			}
+			w.fileRow(in, i, at, old)
+		}
+		w.variants += int64(len(w.codes) - 1)
 	}
 	for i := range b.Errors {
 		e := &b.Errors[i]
 		at := record.Place{Source: number, Row: e.Row, Offset: e.Offset}
 		w.reject(at, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+	}
+}
+
+// kindLink is what a row says in its column kind if its code is that of the link.
+const kindLink = "link"
+
+// fileRow files a row, or its reject.
+func (w *worker) fileRow(in *Input, i int, at record.Place, old record.Legacy) {
+	reason, detail := w.row(in, i, at, old)
+	if reason == "" {
+		return
+	}
+	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) }
+	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(&old, cell))
+	w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
+}
+
+// Variant returns the carried cells of a row, of which cell returns those that it has in the
+// input: one of several variants has its own code alone.
+func (i *Input) Variant(old *record.Legacy, cell func(n int) []byte) func(n int) []byte {
+	if old.Variant == 0 {
+		return cell
+	}
+	only := i.VariantCells(old.Code)
+	return func(n int) []byte {
+		if c, ok := only[i.Layout.Carried[n]]; ok {
+			return c
+		}
+		return cell(n)
+	}
+}
+
+// code says why a legacy code is not accepted.
+func (w *worker) code(code []byte) (reason, detail string) {
+	l := w.cfg.Legacy
+	switch reason := l.Rules.Check(code); {
+	case reason == "" || !l.Mode.Keeps() && utf8.Valid(code) && !legacy.HasControl(code):
+		return "", ""
+	case reason == legacy.CodeReserved:
+		return reason, outcome.CodeReservedDetail(code)
+	default:
+		return reason, outcome.BadCodeDetail(code, l.Pattern)
 	}
 }
 
@@ -107,7 +182,7 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 }
 
 // row files one row, or says why it is rejected.
-func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) {
+func (w *worker) row(in *Input, i int, at record.Place, old record.Legacy) (reason, detail string) {
 	original := w.batch.URL(in.URLs, i)
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
@@ -124,12 +199,21 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
+	if old.Code != nil {
+		if reason, detail = w.code(old.Code); reason != "" {
+			return reason, detail
+		}
+		w.countDamaged(at, old.Code)
+	}
 	if changes != 0 {
 		w.rewritten++
 		w.changes.Add(changes)
 	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
-	rec = record.Finish(rec, h, original, flags)
+	if old.Code != nil && w.claims != nil {
+		claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
+	}
+	rec = record.Finish(rec, h, original, flags, old)
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
 	}
@@ -137,6 +221,16 @@ func (w *worker) row(in *Input, i int, at record.Place) (reason, detail string) 
 	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
 	w.buf = rec
 	return "", ""
+}
+
+// countDamaged counts a row whose code a spreadsheet has rewritten.
+func (w *worker) countDamaged(at record.Place, code []byte) {
+	if !legacy.Damaged(code) {
+		return
+	}
+	if w.damaged.rows++; w.damaged.rows == 1 || at.Key() < w.damaged.at.Key() {
+		w.damaged.at, w.damaged.code = at, string(code)
+	}
 }
 
 // workspace returns that of a row, with flags that say what its cell was.

@@ -61,7 +61,7 @@ const (
 // A Legacy is what a row says of the code that its URL had elsewhere.
 type Legacy struct {
 	Code    []byte // nil: none
-	Variant int    // number among the rows that one row of the input became, from 0
+	Variant int    // number among the rows that one row of the input became, from 1; 0: it became one
 	Link    bool   // the row says that the code is that of the link, not of an alias
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -19,7 +20,7 @@ type Kept struct {
 	Conflict legacy.Conflict
 	Claims   *extsort.Sorter                                                 // of package claim
 	Scan     func(ctx context.Context, visit func(*sink.Stored) error) error // all links of the store; for Order.Fold
-	Sorter   extsort.Config                                                   // of verdicts; all but the order
+	Sorter   extsort.Config                                                  // of verdicts; all but the order
 }
 
 // claims settles who has the legacy codes.
@@ -41,7 +42,7 @@ const (
 	made                    // of a first row: the store has its link or alias, from an earlier attempt
 	there                   // of a first row: the store had it before the run
 	isLink                  // of a first row: its code is that of the URL's link
-	bears                   // the generated link of the URL is stored with this row
+	bears                   // the link of the URL goes with this row, if no row has its code
 	spelled                 // its code is stored in another spelling: see Settlement.Spelling
 )
 
@@ -60,8 +61,8 @@ func (r Row) First() bool { return r.has(first) }
 // Stored reports, of a first row that has its code, whether the store has it already.
 func (r Row) Stored() bool { return r.has(made | there) }
 
-// Bears reports whether the link of the URL is to be stored with this row, if it is new and
-// its code is generated.
+// Bears reports whether the link of the URL goes with this row, if no row has its code: it is
+// to be stored, or its lower codes are to be told, once.
 func (r Row) Bears() bool { return r.has(bears) }
 
 // Outcome is that of a first row which has its code.
@@ -105,10 +106,14 @@ func (s *Settlement) Claims() *claim.Settled { return s.claims }
 // A kept is what is known of the URL in hand and its legacy codes. Rows of it may still follow in
 // the next bucket.
 type kept struct {
-	rival           // if it is new and its code is to be generated
-	spans    bool   // it has records in several buckets
-	accepted origin // the first row that is not lost
-	marked   candidate
+	rival          // if it is new and its code is to be generated
+	open      bool // what its link is has not been decided
+	spans     bool // it has records in several buckets
+	workspace uint32
+	key       sink.Key
+	url       []byte // its canonical form, of the bucket in hand, unless it was cloned
+	accepted  origin // the first row that is not lost
+	marked    candidate
 
 	stored foundLink
 	linkAt origin // the first row that has the code of the stored link
@@ -147,18 +152,20 @@ func (v *visit) askClaims(ctx context.Context, from int) ([]claim.Verdict, error
 	return list, err
 }
 
-// keep settles the records [from, end) of a URL: which have their code and, if it ends here,
-// what the link of the URL is, unless its code is to be generated.
-func (v *visit) keep(from, end int, verdicts []claim.Verdict, ends bool) {
+// keep settles the records [from, end) of a URL: which have their code.
+func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
+	url := record.Key(v.records.Record(from))
 	if from == 0 && v.bucket().origin.known {
 		v.kept.spans = true
 	} else {
-		v.kept = kept{rival: rival{origin: origin{true, v.number, from}}, stored: v.found[from], code: v.kept.code[:0]}
+		v.kept = kept{
+			rival: rival{origin: origin{true, v.number, from}}, open: true, stored: v.found[from], code: v.kept.code[:0],
+			workspace: v.records.Group(from), key: url, url: record.Canonical(v.records.Record(from)),
+		}
 		if v.s.cfg.Order.Fold {
 			v.kept.seen = map[string]origin{}
 		}
 	}
-	url := record.Key(v.records.Record(from))
 	for i := from; i < end; i++ {
 		r := record.Decode(v.records.Record(i))
 		var verdict claim.Verdict
@@ -172,11 +179,12 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict, ends bool) {
 		}
 		v.keepRow(i, url, &r.Legacy, &verdict)
 	}
-	switch {
-	case ends:
-		v.linkOf(from)
-	default: // the bucket goes
-		v.kept.least.code, v.kept.marked.code = bytes.Clone(v.kept.least.code), bytes.Clone(v.kept.marked.code)
+}
+
+// leave clones what refers to the bucket in hand, which goes.
+func (u *kept) leave() {
+	if u.open {
+		u.url, u.least.code, u.marked.code = bytes.Clone(u.url), bytes.Clone(u.least.code), bytes.Clone(u.marked.code)
 	}
 }
 
@@ -241,20 +249,21 @@ func (v *visit) firstOf(row *Row, at origin, code []byte, state claim.State) {
 	u.count(at, *row, code)
 }
 
-// linkOf decides what the link of the URL in hand is, of which a record is given, or that its
-// code is to be generated.
-func (v *visit) linkOf(i int) {
+// endKept decides what the link of the URL in hand is, or that its code is to be generated:
+// then it is a rival.
+func (v *visit) endKept() {
 	u, s := &v.kept, v.s
+	u.open = false
 	switch {
 	case !u.accepted.known:
 		s.mark(u.bucket, u.first, isNone)
 	case u.stored.code != "":
-		v.linkStored(i)
+		v.linkStored()
 	case s.cfg.Kept.Mode == legacy.Keep && u.least.at.known:
 		if !u.marked.at.known {
 			u.marked = u.least
 		}
-		v.linkKept(i, u.marked.at, Decision{Kept: true, Code: string(u.marked.code), Salt: -1})
+		v.linkKept(u.marked.at, Decision{Kept: true, Code: string(u.marked.code), Salt: -1})
 	default:
 		bearer := u.accepted
 		if u.plain.known {
@@ -265,11 +274,15 @@ func (v *visit) linkOf(i int) {
 			v.bucket().bare++
 		}
 		*s.row(bearer) |= bears
+		if u.bucket != v.number {
+			u.canonical = bytes.Clone(u.url)
+		}
+		v.rivals = append(v.rivals, u.rival)
 	}
 }
 
 // linkStored decides about a URL whose link is in the store.
-func (v *visit) linkStored(i int) {
+func (v *visit) linkStored() {
 	u, b := &v.kept, v.bucket()
 	as, d := isThere, Decision{Outcome: outcome.Existing, Stored: true, Code: u.stored.code, Salt: -1, Kept: true}
 	if u.stored.made {
@@ -284,30 +297,35 @@ func (v *visit) linkStored(i int) {
 		b.bare++
 	}
 	if !u.linkAt.known {
-		if u.stored.made {
+		bearer := u.accepted
+		if u.plain.known {
+			bearer = u.plain
+		}
+		*v.s.row(bearer) |= bears
+		switch {
+		case u.stored.made:
 			b.stored++
-		} else if u.plain.known {
+		case u.plain.known:
 			b.existing++
-		} else {
+		default:
 			b.bare-- // nothing is to be stored
 		}
 	}
-	rec := v.records.Record(i)
+	var code0 [codegen.MaxLength]byte
 	switch {
-	case u.stored.code == v.s.code0(rec):
+	case u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
 		v.s.mark(u.bucket, u.first, as)
 		return
 	case !u.linkAt.known:
-		workspace := v.s.names.Name(v.records.Group(i))
-		d.Kept, d.URL = false, v.url(i)
-		d.Salt = codegen.SaltOf(d.URL.Canonical, workspace, []byte(d.Code), max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
+		d.Kept, d.URL = false, assign.URL{Workspace: u.workspace, Canonical: bytes.Clone(u.url)}
+		d.Salt = codegen.SaltOf(u.url, v.s.names.Name(u.workspace), []byte(d.Code), max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
 	}
-	v.linkKept(i, u.linkAt, d)
+	v.linkKept(u.linkAt, d)
 }
 
 // linkKept notes the link of the URL in hand: with the row that has its code or, if there is
 // none in this bucket, in a decision.
-func (v *visit) linkKept(i int, at origin, d Decision) {
+func (v *visit) linkKept(at origin, d Decision) {
 	u, s := &v.kept, v.s
 	if at.known && !u.spans {
 		*s.row(at) |= isLink
@@ -317,7 +335,7 @@ func (v *visit) linkKept(i int, at origin, d Decision) {
 	s.mark(u.bucket, u.first, isSpecial)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decide(record.Key(v.records.Record(i)), d)
+	s.decide(u.key, d)
 }
 
 // count counts a row in: what becomes of it, and the code of a first row.

@@ -239,6 +239,9 @@ func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
 // findContests hands every new URL whose code another URL wants or has to the contest. With
 // more, the last slot, and the last URL, may continue in the next bucket.
 func (v *visit) findContests(ctx context.Context, more bool) error {
+	if v.kept.open && !v.bucket().origin.known { // it ended with the bucket before
+		v.endKept()
+	}
 	for first, end := range record.URLs(v.records) {
 		r := rival{origin: origin{true, v.number, first}, rows: int64(end - first)}
 		if v.verdicts == nil && first == 0 && v.bucket().origin.known {
@@ -254,17 +257,11 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 			if err != nil {
 				return err
 			}
-			ends := !more || end < v.records.Len()
-			v.keep(first, end, verdicts, ends)
-			if r = v.kept.rival; !ends {
-				v.slotTaken = v.slotTaken || v.taken[first]
-				break
+			v.keep(first, end, verdicts)
+			if !more || end < v.records.Len() {
+				v.endKept()
 			}
-			if v.kept.spans {
-				r.canonical = bytes.Clone(record.Canonical(v.records.Record(first)))
-			}
-		}
-		if v.s.made.fate(r.bucket, r.first) == isNew {
+		} else if v.s.made.fate(r.bucket, r.first) == isNew {
 			v.rivals = append(v.rivals, r)
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]
@@ -273,6 +270,7 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 		v.closeSlot()
 		return nil
 	}
+	v.kept.leave()
 	if len(v.rivals) == 0 {
 		return nil
 	}

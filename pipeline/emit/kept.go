@@ -1,0 +1,148 @@
+package emit
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/sink"
+)
+
+// keptURL is url for a run that keeps legacy codes.
+func (f *formatter) keptURL(p *piece, first, from, to int) {
+	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
+	d := s.Decide(b.number, first, key)
+	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
+	link := []byte(d.Code)
+	switch {
+	case d.Reason != "" || d.Code != "":
+	case d.Kept:
+		at := s.LinkRow(b.number, first)
+		link = s.Spelling(s.Row(b.number, at), key, record.Decode(b.Record(at)).Legacy.Code)
+	default:
+		codes := &p.chunk.codes
+		start := len(*codes)
+		*codes = f.e.rows.Order.AppendCode0(*codes, b.Record(from))
+		link = (*codes)[start:len(*codes):len(*codes)]
+	}
+	if f.e.cfg.Legacy == legacy.Both {
+		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
+	}
+	if first == 0 && s.Continues(b.number) {
+		first = -1
+	}
+	var origin *record.Record // the first row of the URL
+	for i := from; i < to; i++ {
+		rec, row := b.Record(i), s.Row(b.number, i)
+		if row.Lost() || !row.Won() && d.Reason != "" {
+			continue
+		}
+		r := record.Decode(rec)
+		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias = outcome.Duplicate, link, d.Salt, false
+		switch {
+		case row.Won():
+			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy.Code), -1
+			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
+				if f.row.Outcome = row.Outcome(); !row.Stored() {
+					f.file(b.Group(i), &r, key)
+				}
+			}
+		case row.First():
+			f.row.Outcome = d.Outcome
+		}
+		if row.Bears() && !d.Kept && d.Reason == "" {
+			if !d.Stored {
+				code, alias := f.row.Code, f.row.Alias
+				f.row.Code, f.row.Alias = link, false
+				f.file(b.Group(i), &r, key)
+				f.row.Code, f.row.Alias = code, alias
+			}
+			if d.Salt > 0 {
+				p.salted = append(p.salted, d)
+			}
+		}
+		if f.row.Outcome == outcome.Duplicate && i != first {
+			if origin == nil {
+				origin = b.first(first)
+			}
+			f.merged.add(p, i, origin, f.e.rows, &r)
+		}
+		f.emit(p, b.Group(i), rec, &r)
+	}
+}
+
+// file puts the link of the row in hand into the sort of links: the group is that of the
+// workspace, the key the first bytes of the code in the order of the bytes, and the content
+//
+//	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
+//	| original as of extsort.AppendNullable | canonical
+func (f *formatter) file(group uint32, r *record.Record, key sink.Key) {
+	if f.links == nil {
+		return
+	}
+	l := f.link(r, key)
+	alias := byte(0)
+	if f.row.Alias {
+		alias = 1
+	}
+	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
+	rec = append(extsort.AppendNullable(rec, l.Original), l.Canonical...)
+	copy(f.links.Reserve(group, codeKey(l.Code), len(rec)), rec)
+	f.buf = rec
+}
+
+func codeKey(code []byte) (key uint64) {
+	for i := range 8 {
+		if key <<= 8; i < len(code) {
+			key |= uint64(code[i])
+		}
+	}
+	return key
+}
+
+// NewLinkSorter returns a sorter of links: by workspace and code.
+func NewLinkSorter(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
+	cfg.CompareGroups = names.Compare
+	cfg.Compare = func(a, b []byte) int {
+		x, _ := extsort.CutCell(a)
+		y, _ := extsort.CutCell(b)
+		return bytes.Compare(x, y)
+	}
+	return extsort.New(cfg)
+}
+
+// Links yields links that were sorted, in chunks as Load takes them.
+func Links(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
+	return func(yield func([]sink.Link, error) bool) {
+		var chunk []sink.Link
+		var input []byte
+		at := links.Cursor(ctx, 2)
+		defer at.Close()
+		for at.Next() {
+			l := sink.Link{Workspace: names.Name(at.Group())}
+			var rec []byte
+			l.Code, rec = extsort.CutCell(at.Record())
+			l.Key, l.Alias, rec = sink.Key(rec), rec[len(l.Key)] == 1, rec[len(l.Key)+1:]
+			l.Original, l.Canonical = extsort.CutNullable(rec)
+			if l.Alias {
+				l.Base = l.Key
+				input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)
+				l.Key = codegen.Sum(input).Key()
+			}
+			if chunk = append(chunk, l); at.Last() || len(chunk) == pieceRows {
+				if !yield(chunk, nil) {
+					return
+				}
+				chunk = chunk[:0]
+			}
+		}
+		if at.Err() != nil {
+			yield(nil, at.Err())
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package pipeline_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/sink"
+	"pgregory.net/rapid"
+)
+
+// config returns the configuration of a case on a store.
+func (c *legacyCase) config(store sink.Store) pipeline.Config {
+	cfg := pipeline.Config{Workspace: c.Workspace, Store: store, CodeLength: c.CodeLength, MaxRetries: c.MaxRetries,
+		Legacy: legacy.Mode(c.Legacy), OnConflict: legacy.Conflict(c.OnConflict)}
+	cfg.Source.CodeColumn = "code"
+	cfg.Codes.Fold = c.FoldCase && cfg.Legacy.Keeps()
+	if c.MaxRetries == 0 {
+		cfg.MaxRetries = pipeline.NoRetries
+	}
+	return cfg
+}
+
+// csv writes the rows as a file, with n bytes more in each.
+func (c *legacyCase) csv(n int) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Write([]string{"url", "code", "kind", "more"})
+	for _, r := range c.Rows {
+		w.Write([]string{r.Canonical, r.Code, r.Kind, strings.Repeat("x", n)})
+	}
+	w.Flush()
+	return b.String()
+}
+
+// plantCase stores the links that are there before the run.
+func (c *legacyCase) plant(t *testing.T, cfg pipeline.Config) {
+	var links []sink.Link
+	for _, l := range c.Store {
+		links = append(links, legacyStored(c.Workspace, l))
+	}
+	if len(links) > 0 {
+		plant(t, cfg, links)
+	}
+}
+
+func legacyStored(workspace string, l legacyLink) sink.Link {
+	s := link(workspace, l.Canonical, l.Code)
+	if s.Alias = l.Kind == "alias"; s.Alias {
+		s.Base = s.Key
+		s.Key = codegen.Sum(codegen.AppendAlias(nil, s.Canonical, s.Workspace, s.Code)).Key()
+	}
+	return s
+}
+
+// stored lists the links of a workspace.
+func storedLinks(t *testing.T, store sink.Store, workspace string) (links []legacyLink) {
+	t.Helper()
+	err := store.Scan(context.Background(), func(l *sink.Stored) error {
+		if string(l.Workspace) != workspace {
+			return nil
+		}
+		link := legacyLink{string(l.Code), string(l.Canonical), "link"}
+		if l.Alias {
+			link.Kind = "alias"
+		}
+		if want := legacyStored(workspace, link); want.Key != l.Key {
+			t.Errorf("%s %s has key %x, not %x", link.Kind, l.Code, l.Key, want.Key)
+		}
+		links = append(links, link)
+		return nil
+	})
+	if !errors.Is(err, sink.ErrMissing) {
+		must(t, err)
+	}
+	return links
+}
+
+// check runs the case, whose expectation is known, and says what is different.
+func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []string) {
+	t.Helper()
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	t.Chdir(t.TempDir())
+	write(t, "in.csv", c.csv(pad))
+	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"in.csv"}, "out", asOf
+	result, err := pipeline.Run(context.Background(), cfg)
+	refused, ok := errors.AsType[*pipeline.TooManyRejectsError](err)
+	switch {
+	case c.Expect.Fails:
+		if !ok || refused.Conflicts == 0 || !slices.Equal(storedLinks(t, cfg.Store, c.Workspace), sortedLinks(c.Store)) {
+			complain("does not fail: %v", err)
+		}
+		return wrong
+	case ok && refused.First != "":
+		return nil
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	got := make([]legacyResult, len(c.Rows))
+	firsts := map[string]int{} // rows by identity that are no duplicates
+	for _, r := range records(t, read(t, "out/mapping.csv")) {
+		i, _ := strconv.Atoi(r["row"])
+		kind := r["kind"]
+		if c.Legacy == "map" { // there is no such column, but that of the input
+			kind = "link"
+		}
+		got[i-1] = legacyResult{ShortCode: r["short_code"], Kind: kind}
+		if r["outcome"] != "duplicate" {
+			firsts[r["short_code"]]++
+		}
+	}
+	for _, r := range records(t, read(t, "out/rejects.csv")) {
+		i, _ := strconv.Atoi(r["row"])
+		got[i-1] = legacyResult{Reason: r["reason"]}
+		if _, owner, ok := strings.Cut(r["detail"], " belongs to "); ok {
+			got[i-1].Owner = owner
+		}
+	}
+	before := map[string]bool{}
+	for _, l := range c.Store {
+		before[l.Code] = true
+	}
+	for i := range got {
+		if want := &c.Expect.Rows[i]; got[i].Reason == "" {
+			got[i].New = !before[got[i].ShortCode]
+			if firsts[got[i].ShortCode] != 1 {
+				complain("row %d: %d rows are the first of %s", i, firsts[got[i].ShortCode], got[i].ShortCode)
+			}
+			if *want != got[i] {
+				complain("row %d: %+v, want %+v", i, got[i], *want)
+			}
+		} else if *want != got[i] {
+			complain("row %d: %+v, want %+v", i, got[i], *want)
+		}
+	}
+	after := storedLinks(t, cfg.Store, c.Workspace)
+	if !slices.Equal(after, sortedLinks(c.Expect.Store)) {
+		complain("store %v, want %v", after, c.Expect.Store)
+	}
+	if n := int64(len(after) - len(c.Store)); result.LinksCreated != n {
+		complain("%d links created, want %d", result.LinksCreated, n)
+	}
+	return wrong
+}
+
+func sortedLinks(links []legacyLink) []legacyLink {
+	return slices.SortedFunc(slices.Values(links), func(a, b legacyLink) int { return cmp.Compare(a.Code, b.Code) })
+}
+
+// The vectors, through a whole run.
+func TestLegacyVectors(t *testing.T) {
+	for i, c := range legacyCases(t) {
+		t.Run(fmt.Sprintf("%d %s %s fold %t", i, c.Legacy, c.OnConflict, c.FoldCase), func(t *testing.T) {
+			cfg := c.config(openStore(t, t.TempDir()))
+			c.plant(t, cfg)
+			for _, wrong := range c.check(t, cfg, 0) {
+				t.Error(wrong)
+			}
+		})
+	}
+}
+
+// Whatever the rows, the store, the order of the rows, the workers and the memory, a run does
+// what handling the rows one at a time does, and the same run again changes nothing.
+func TestLegacyLikeOneAtATime(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := drawLegacy(rt)
+		c.Expect.Rows, c.Expect.Store = c.model()
+		c.Expect.Fails = c.Expect.Rows == nil
+		cfg := c.config(openStore(t, t.TempDir()))
+		cfg.Workers = rapid.IntRange(1, 3).Draw(rt, "workers")
+		if rapid.Bool().Draw(rt, "spill") {
+			cfg.SpillAt(1)
+		}
+		c.plant(t, cfg)
+		pad := rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "pad")
+		if wrong := c.check(t, cfg, pad); wrong != nil {
+			rt.Fatalf("%+v\n%s", c, strings.Join(wrong, "\n"))
+		}
+	})
+}
+
+// drawLegacy draws a case in a small world, so that codes meet.
+func drawLegacy(t *rapid.T) (c legacyCase) {
+	c.Workspace = "ws"
+	c.Legacy = rapid.SampledFrom([]string{"keep", "keep", "both", "both", "map"}).Draw(t, "mode")
+	c.OnConflict = rapid.SampledFrom([]string{"reject", "generate", "fail"}).Draw(t, "conflict")
+	c.FoldCase = c.Legacy != "map" && rapid.IntRange(0, 2).Draw(t, "fold") == 0
+	c.CodeLength = rapid.IntRange(1, 2).Draw(t, "length")
+	c.MaxRetries = rapid.IntRange(0, 3).Draw(t, "retries")
+	url := rapid.Custom(func(t *rapid.T) string {
+		return fmt.Sprintf("https://example.com/%d", rapid.IntRange(0, rapid.SampledFrom([]int{3, 40}).Draw(t, "spread")).Draw(t, "url"))
+	})
+	code := rapid.Custom(func(t *rapid.T) string {
+		if rapid.IntRange(0, 3).Draw(t, "generated") == 0 { // one that a URL may get
+			return codeAt(url.Draw(t, "of"), c.Workspace, rapid.IntRange(0, 2).Draw(t, "salt"), c.CodeLength)
+		}
+		return rapid.StringMatching("[a-bA-B1]{1,2}").Draw(t, "code")
+	})
+	linked, folded := map[string]bool{}, map[string]bool{}
+	for range rapid.IntRange(0, 8).Draw(t, "stored") {
+		l := legacyLink{code.Draw(t, "code"), url.Draw(t, "url"), rapid.SampledFrom([]string{"link", "alias"}).Draw(t, "kind")}
+		if key := strings.ToLower(l.Code); !folded[key] && !(l.Kind == "link" && linked[l.Canonical]) {
+			folded[key], linked[l.Canonical] = true, linked[l.Canonical] || l.Kind == "link"
+			c.Store = append(c.Store, l)
+		}
+	}
+	for range rapid.IntRange(1, 40).Draw(t, "rows") {
+		r := legacyRow{Canonical: url.Draw(t, "url"), Kind: rapid.SampledFrom([]string{"", "", "link", "alias"}).Draw(t, "kind")}
+		if rapid.IntRange(0, 3).Draw(t, "has code") > 0 {
+			r.Code = code.Draw(t, "code")
+		}
+		c.Rows = append(c.Rows, r)
+	}
+	return c
+}
