@@ -1,5 +1,5 @@
 // Package source reads lists of URLs as Arrow record batches. The formats are CSV and TSV, JSON,
-// Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
+// BEACON, Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
 // and its offset in the input.
 //
 // [Expand] turns the arguments of a command into the names of inputs. [Open] looks at the
@@ -39,6 +39,18 @@
 // object ends where the next one, or a line, begins, the rest of the line is malformed, and
 // reading resumes at the next line. In an array an error of syntax ends Open: what follows could
 // be taken for something else than it is.
+//
+// # Profiles
+//
+// With Options.Legacy, Profile or Map a file may be taken for the export of another shortener
+// (package profile), which then tells the columns. Only then two more kinds of text are known:
+//
+//   - a JSON object that has the array of records as a member. The other members are skipped;
+//     those in the beginning of the text, or the names in the first record, tell whose it is.
+//   - BEACON: lines that begin with #PREFIX: or #FORMAT: BEACON, further ones with #, then records.
+//     The first | of a line separates code and URL; all other bytes are data, quotes too.
+//
+// A TSV of the table of YOURLS has no quotes, but the escapes of mysql --batch.
 //
 // # Memory
 //
@@ -219,7 +231,7 @@ type Dialect struct {
 // An Input is an opened source. It is read once.
 type Input struct {
 	Name        string   // as given; "-" is standard input
-	Format      string   // "csv", "text", "json", "parquet", "arrow", "beacon", "rejects"
+	Format      string   // "csv", "text", "json", "beacon", "parquet", "arrow", "rejects"
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; without the provenance columns of a rejects file
