@@ -85,11 +85,17 @@ func jsonProfiles(out io.Writer) error {
 
 // columnsOf names the columns of a role.
 func columnsOf(p *profile.Profile, role profile.Role) string {
-	var names []string
-	for _, c := range p.Of(role) {
-		names = append(names, c.String())
+	text := ""
+	for i, c := range p.Of(role) {
+		switch {
+		case i > 0 && c.List:
+			text += " and "
+		case i > 0:
+			text += " or "
+		}
+		text += c.String()
 	}
-	return strings.Join(names, " or ")
+	return text
 }
 
 func learned(p *profile.Profile) string {

@@ -98,8 +98,9 @@ func Named(name string) *Profile {
 }
 
 // Detect returns the profile of a file with this header, or nil. It is the one with the most
-// names in Header of those that fit; if two have the most, none.
-func Detect(header []string) (best *Profile) {
+// names in Header of those that fit; if two have the most, none. Strange are the columns with a
+// known name for URLs or codes that the profile does not know: the codes could be there instead.
+func Detect(header []string) (best *Profile, strange []string) {
 	times := make(map[string]int, len(header))
 	for _, name := range header {
 		times[Fold(name)]++
@@ -107,30 +108,33 @@ func Detect(header []string) (best *Profile) {
 	tie := false
 	for _, p := range table {
 		switch {
-		case p.Format != "" || !p.fits(header, times):
+		case p.Format != "" || !p.fits(times):
 		case best == nil || len(p.Header) > len(best.Header):
 			best, tie = p, false
 		case len(p.Header) == len(best.Header):
 			tie = true
 		}
 	}
-	if tie {
-		return nil
+	if best == nil || tie {
+		return nil, nil
 	}
-	return best
+	for _, name := range header {
+		if (IsURLName(name) || IsCodeName(name)) && !best.known[Fold(name)] {
+			strange = append(strange, name)
+		}
+	}
+	return best, strange
 }
 
-// fits reports whether the header has all columns by which p is found, each once, and no column
-// with a known name for URLs or codes that p does not know: the codes could be in that one.
-func (p *Profile) fits(header []string, times map[string]int) bool {
+// fits reports whether a header has all columns by which p is found, each once. It has names, which
+// are folded, so many times.
+func (p *Profile) fits(times map[string]int) bool {
 	for _, names := range p.Header {
 		if !slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return times[Fold(name)] == 1 }) {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(header, func(name string) bool {
-		return (IsURLName(name) || IsCodeName(name)) && !p.known[Fold(name)]
-	})
+	return true
 }
 
 // Of returns the columns of a role.

@@ -26,7 +26,7 @@ func TestTable(t *testing.T) {
 		header := strings.Split(strings.ReplaceAll(strings.Join(p.Header, ","), "|", ","), ",")
 		for _, h := range [][]string{header, append(header, p.Optional...)} {
 			slices.Sort(h)
-			if found := Detect(slices.Compact(h)); found != p {
+			if found, strange := Detect(slices.Compact(h)); found != p || strange != nil {
 				t.Errorf("%s: %q is taken for %v", p.Name, h, found)
 			}
 		}
@@ -38,19 +38,18 @@ func TestDetect(t *testing.T) {
 		"keyword,url":                       "yourls",
 		"\ufeffKey_Word, URL ,mood":         "yourls",
 		"keyword,url,keyword":               "",
-		"keyword,url,slug":                  "",
-		"keyword,url,target":                "",
+		"keyword,url,slug,target,ip":        "yourls slug target",
 		"link,url":                          "",
 		"link,url,clicks":                   "dub",
 		"source,target,hits":                "yourls-csv",
 		"short_code,canonical_url,kind":     "",
 		"code,url":                          "",
 		"long url,tags,title,shorturl":      "shlink",
-		"long url,tags,title,shortcode,key": "",
+		"long url,tags,title,shortcode,key": "shlink key",
 	} {
 		got := ""
-		if p := Detect(strings.Split(header, ",")); p != nil {
-			got = p.Name
+		if p, strange := Detect(strings.Split(header, ",")); p != nil {
+			got = strings.Join(append([]string{p.Name}, strange...), " ")
 		}
 		if got != want {
 			t.Errorf("%s: %q, want %q", header, got, want)

@@ -80,7 +80,11 @@ func (in *Input) isExport(cells []string) bool {
 	if in.opts.named() {
 		return len(columnsOf(profile.Named(in.opts.Profile), profile.URL, cells)) > 0
 	}
-	return in.opts.Legacy && in.opts.Profile != profile.None && profile.Detect(cells) != nil
+	if !in.opts.Legacy || in.opts.Profile == profile.None {
+		return false
+	}
+	p, _ := profile.Detect(cells)
+	return p != nil
 }
 
 // settleProfile finds the profile, unless the format told it.
@@ -90,7 +94,12 @@ func (in *Input) settleProfile() {
 	case in.opts.named():
 		in.profile = profile.Named(in.opts.Profile)
 	case in.opts.Legacy && in.opts.Profile != profile.None:
-		in.profile = profile.Detect(in.header)
+		p, strange := profile.Detect(in.header)
+		if in.profile = p; strange != nil {
+			in.profile = nil
+			in.doubt = fmt.Sprintf("has the columns of the profile %s, but also %.60q, where URLs or codes may be. "+
+				"Choose with --profile, or give the columns with --map", p.Name, strange)
+		}
 	}
 	if in.profile != nil {
 		in.Profile = in.profile.Name
@@ -164,6 +173,8 @@ func (in *Input) settleCodes() error {
 		if in.codes == nil {
 			return in.usage(in.lacks(profile.Code, "codes") + giveCodes)
 		}
+	} else if in.doubt != "" {
+		return in.usage(in.doubt)
 	} else {
 		found := slices.DeleteFunc(namedColumns(in.header, profile.IsCodeName), in.IsKey)
 		switch len(found) {

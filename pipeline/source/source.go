@@ -248,9 +248,10 @@ type Input struct {
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 
 	opts         Options
-	profile      *profile.Profile // in force; nil: none
-	array        int64            // where the elements of a JSON document begin, after a byte order mark; 0: it is none
-	codes        []codeColumn
+	profile      *profile.Profile     // in force; nil: none
+	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
+	doubt        string               // why a profile that would fit is not in force; "": there is none
+	codes        []codeColumn         // of which Code is the first
 	header       []string             // the names of Columns as they are in the input
 	first        []string             // the first record of a CSV that can be split; it may be the header
 	before       string               // why the first record of all cannot be split; "": it can
