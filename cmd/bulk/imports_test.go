@@ -24,10 +24,11 @@ var layers = map[string][]string{
 	"pipeline/fsys":          {},
 	"pipeline/fsys/fsystest": {"pipeline/fsys"},
 	"pipeline/outcome":       {"pipeline/legacy"},
-	"pipeline/legacy":        {},                                              // knows no URL
-	"pipeline/columnar":      {},                                              // what source must know of hostile files
-	"pipeline/extsort":       {"pipeline/fsys"},                               // knows no URL
-	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys"}, // of canon how bytes become text
+	"pipeline/legacy":        {},                // knows no URL
+	"pipeline/columnar":      {},                // what source must know of hostile files
+	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
+	"pipeline/profile":       {},
+	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},
@@ -53,15 +54,16 @@ var layers = map[string][]string{
 	"pipeline/estimate": {"codegen"},
 
 	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/manifest",
-		"pipeline/outdir", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.
 var pure = map[string]string{
-	"canon":           "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
-	"codegen":         "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
-	"pipeline/assign": "bytes context errors",
-	"pipeline/legacy": "bufio bytes fmt io regexp strings unicode/utf8",
+	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
+	"codegen":          "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
+	"pipeline/assign":  "bytes context errors",
+	"pipeline/legacy":  "bufio bytes fmt io regexp strings unicode/utf8",
+	"pipeline/profile": "bytes encoding/json slices strings unicode",
 }
 
 // drivers may only be imported by the packages beside them.

@@ -5,37 +5,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/profile"
 )
-
-// isURLName reports whether a column of this name is one of URLs.
-func isURLName(name string) bool {
-	switch fold(name) {
-	case "url", "urls", "uri", "link", "href",
-		"longurl", "longlink", "fullurl", "originalurl", "originallink",
-		"destination", "destinationurl", "desturl", "destinationlink",
-		"target", "targeturl", "redirecturl":
-		return true
-	}
-	return false
-}
-
-// fold makes two names equal if they differ only in case, white space (also of zero width),
-// underscores and hyphens.
-func fold(name string) string {
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '_', '-', '\u200b', '\ufeff': // zero width space, byte order mark
-			return -1
-		}
-		if unicode.IsSpace(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
 
 // nameColumns sets the columns by the cells of a header.
 func (in *Input) nameColumns(header []string) { in.header, in.Columns = header, unique(header) }
@@ -89,23 +62,42 @@ func (in *Input) checkWidth(n int) error {
 	return nil
 }
 
-// settleColumns finds the URL column and the workspace column by the options, or else by the
-// names in the header.
+// settleColumns finds the columns of workspace, URL, code and kind by the options, or else by the
+// profile, or else by the names in the header.
 func (in *Input) settleColumns() (err error) {
 	if in.opts.report {
 		return nil
 	}
-	if in.opts.WorkspaceColumn != "" {
-		if in.Workspace, err = in.column(in.opts.WorkspaceColumn, "--workspace-column"); err != nil {
-			return err
-		}
+	in.settleProfile()
+	if in.Workspace, err = in.settleColumn(profile.Workspace); err != nil {
+		return err
 	}
-	if in.opts.URLColumn != "" {
-		i, err := in.column(in.opts.URLColumn, "--url-column")
+	if err := in.settleURLs(); err != nil || !in.opts.Legacy {
+		return err
+	}
+	if in.Kind, err = in.settleColumn(profile.Kind); err != nil {
+		return err
+	}
+	return in.settleCodes()
+}
+
+func (in *Input) settleURLs() error {
+	if want, option := in.opts.asked(profile.URL); want != "" {
+		i, err := in.column(want, option)
 		in.URLs = []int{i}
 		return err
 	}
-	in.URLs = urlColumns(in.header)
+	if in.profile != nil {
+		in.URLs = nil
+		for _, c := range in.known(profile.URL) {
+			in.URLs = append(in.URLs, c.column)
+		}
+		if in.URLs == nil {
+			return in.usage(in.lacks(profile.URL, "URLs") + ". Give the URL column with --url-column, by name or number")
+		}
+		return nil
+	}
+	in.URLs = namedColumns(in.header, profile.IsURLName)
 	switch {
 	case len(in.URLs) == 1 || len(in.URLs) > 1 && in.Format == "rejects":
 		return nil
@@ -120,13 +112,13 @@ func (in *Input) settleColumns() (err error) {
 	return in.usage("no column has a known URL name. Give the URL column with --url-column, by name or number")
 }
 
-// urlColumns returns the columns that have a known URL name. If none has, the last parts of
-// dotted names count; the names with the fewest dots are taken.
-func urlColumns(header []string) (found []int) {
+// namedColumns returns the columns that have a known name. If none has, the last parts of dotted
+// names count; the names with the fewest dots are taken.
+func namedColumns(header []string, known func(name string) bool) (found []int) {
 	least := math.MaxInt
 	for i, name := range header {
 		dots := strings.Count(name, ".")
-		if dots > least || !isURLName(name[strings.LastIndexByte(name, '.')+1:]) {
+		if dots > least || !known(name[strings.LastIndexByte(name, '.')+1:]) {
 			continue
 		}
 		if dots < least {
@@ -158,10 +150,10 @@ func (in *Input) unnamed() string {
 }
 
 // column finds the column that an option asks for: by its name in the header, by its unique
-// name, by a similar name in the header (see fold), or by its number.
+// name, by a similar name in the header (see profile.Fold), or by its number.
 func (in *Input) column(want, option string) (int, error) {
 	same := func(name string) bool { return name == want }
-	alike := func(name string) bool { return fold(name) == fold(want) }
+	alike := func(name string) bool { return profile.Fold(name) == profile.Fold(want) }
 	header := in.header
 	if in.opts.UniqueNames {
 		header = nil

@@ -12,13 +12,14 @@ type lines struct {
 	w       *window
 	restore restorer // restores the input of a rejects file; nil: the text is not one
 	whole   bool     // the line of the last record must end, too
+	escapes bool     // fields have those of mysql --batch
 }
 
 // read reads records into b until b is full, or else all that end in the window. The
 // window is left at the start of the next record.
 func (l *lines) read(b *batcher) (full bool) {
 	for !b.full() {
-		if l.restore == nil && l.w.line.fault == nil {
+		if l.restore == nil && !l.escapes && l.w.line.fault == nil {
 			l.fast(b)
 		}
 		if !b.full() && !l.one(b) {
@@ -98,7 +99,7 @@ func (l *lines) cut(cols []column, line []byte) bool {
 		cols[i].append(line[:j])
 		line = line[j+1:]
 	}
-	if !l.plain && bytes.IndexByte(line, l.delim) >= 0 {
+	if !l.plain && !l.beacon && bytes.IndexByte(line, l.delim) >= 0 {
 		return false
 	}
 	cols[last].append(line)
@@ -129,6 +130,9 @@ func (l *lines) slow(b *batcher) bool {
 			return false
 		}
 	default:
+		if l.escapes {
+			l.unescape()
+		}
 		b.append(w.offset(), l.fields)
 	}
 	w.pos = next

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // delimiters are those that are detected, the more likely ones first.
@@ -21,11 +23,17 @@ func (in *Input) openText(w *window) error {
 	if bom {
 		start = len(utf8BOM)
 	}
+	if in.opts.profiles(beacon) && isBeacon(w.buf[w.pos+start:]) {
+		return in.openBeacon(w, start)
+	}
 	if strings.EqualFold(filepath.Ext(trimCompression(cmp.Or(in.opts.KnownAs, in.Name))), ".txt") { // one URL a line
 		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
 		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
 		})
+		if in.opts.Legacy {
+			return in.usage(noCodes)
+		}
 		return nil
 	}
 	if ok, err := in.openRejects(w, start); ok || err != nil {
@@ -44,8 +52,16 @@ func (in *Input) openText(w *window) error {
 	if err != nil {
 		return err
 	}
+	batch := in.profile != nil && in.profile.Batch && s.delim == '\t'
+	if batch {
+		in.Dialect.Quote = ""
+	}
 	in.openLines(start+header, func() *lines {
-		return &lines{splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true), ncols: len(in.Columns)}
+		l := &lines{splitter: newSplitter(s.delim, in.opts.Quote, in.opts.MaxField, true), ncols: len(in.Columns), escapes: batch}
+		if batch {
+			l.quote.off = true
+		}
+		return l
 	})
 	return nil
 }
@@ -102,19 +118,20 @@ func hasLoneCR(cell string) bool {
 	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
 }
 
-// isHeader says whether a first record is a header: it has a name for URLs, and no URL.
+// isHeader says whether a first record is a header: it has a name for URLs, or those of a profile,
+// and no URL.
 func (in *Input) isHeader(cells []string) bool {
 	named := false
 	for _, cell := range cells {
 		if hasURL(cell) {
 			return false
 		}
-		named = named || isURLName(cell)
-		if want := in.opts.URLColumn; strings.Trim(want, "0123456789") != "" { // it is a name
-			named = named || fold(cell) == fold(want) || escaped(cell) == want
+		named = named || profile.IsURLName(cell)
+		if want, _ := in.opts.asked(profile.URL); strings.Trim(want, "0123456789") != "" { // it is a name
+			named = named || profile.Fold(cell) == profile.Fold(want) || escaped(cell) == want
 		}
 	}
-	return named
+	return named || in.isExport(cells)
 }
 
 func hasURL[T string | []byte](cell T) bool {

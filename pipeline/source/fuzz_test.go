@@ -183,3 +183,45 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// FuzzExport reads any text as the export of another shortener, in blocks of two sizes: what is
+// detected, and what is read, is the same, and a variant's cells have its code.
+func FuzzExport(f *testing.F) {
+	addFiles(f, 2000, "exports/*.csv", "exports/*.tsv", "exports/*.json", "exports/*.txt")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 2000 {
+			return
+		}
+		read := func(opts Options) (r []string, err error) {
+			opts.MaxField = 1000
+			in, err := openBytes(data, opts)
+			if err != nil {
+				return nil, err
+			}
+			r = append(r, in.Format, in.Profile)
+			err = in.Read(context.Background(), 1, func(_ int, b *Batch) error {
+				var cells Cells
+				cells.Of(b)
+				for i := range b.Rows {
+					codes := in.Codes(nil, cells, i)
+					r = append(r, fmt.Sprintf("%d %q %q", b.Offsets[i], cells.URL(in.URLs, i), codes))
+					for _, code := range codes {
+						if c := in.codes[0]; !c.List && string(c.Cut.Of(in.VariantCells(code)[c.column])) != string(code) {
+							t.Errorf("%q of %q", code, in.Profile)
+						}
+					}
+				}
+				return nil
+			})
+			return r, err
+		}
+		for _, opts := range []Options{{Legacy: true}, {Legacy: true, Map: map[string]string{"url": "1", "code": "list(path(1))"}}} {
+			one, errOne := read(opts)
+			opts.Block = 5
+			two, errTwo := read(opts)
+			if (errOne == nil) != (errTwo == nil) || errOne == nil && !reflect.DeepEqual(one, two) {
+				t.Errorf("%q, %v\n%q, %v", one, errOne, two, errTwo)
+			}
+		}
+	})
+}

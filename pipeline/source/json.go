@@ -69,6 +69,7 @@ func isJSONSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c =
 // Read needs the text again.
 func (in *Input) openJSON() error {
 	in.Format = "json"
+	in.findDocument()
 	names := &jsonNames{most: 16 * in.opts.MaxField}
 	err := in.withJSON(func(t *jsonText) error {
 		var part jsonPart
@@ -112,7 +113,14 @@ func (in *Input) withJSON(f func(*jsonText) error) error {
 	if bytes.HasPrefix(w.buf[w.pos:], []byte(utf8BOM)) {
 		w.pos += len(utf8BOM)
 	}
-	t := &jsonText{in: in, w: w}
+	t := &jsonText{in: in, w: w, array: in.array > 0}
+	if t.array {
+		if err := w.look(int(in.array)); err != nil {
+			return err
+		}
+		w.pos = min(w.pos+int(in.array), len(w.buf)) // the file may have changed
+		return f(t)
+	}
 	first, err := t.peek()
 	if err != nil {
 		return err
@@ -218,6 +226,11 @@ func (t *jsonText) begin() error {
 		return err
 	case err == nil && c == ']':
 		t.w.pos++
+		if t.in.array > 0 {
+			if err := t.skipMembers(); err != nil {
+				return err
+			}
+		}
 		if c, err = t.peek(); err == nil {
 			err = fmt.Errorf("%q after the end of the array", c)
 		}

@@ -32,7 +32,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	if err != nil {
 		return nil, &UsageError{name, err.Error()}
 	}
-	in := &Input{Name: name, Workspace: -1, opts: opts, total: -1}
+	in := &Input{Name: name, Workspace: -1, Code: -1, Kind: -1, opts: opts, total: -1}
 	if err := in.open(ctx); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 type splitter struct {
 	delim     byte
 	plain     bool // no delimiter and no quotes: a line is a field
+	beacon    bool // the second field is the rest of the line
 	maxField  int
 	maxRecord int
 	keep      int // fields that are kept; further ones are only counted
@@ -111,7 +112,7 @@ func (s *splitter) record(buf []byte, p int, eof bool) (int, *fault) {
 		var cell []byte
 		var f *fault
 		s.count++
-		if p < end && buf[p] == s.quote.c && !s.plain {
+		if p < end && buf[p] == s.quote.c && !s.quote.off {
 			cell, p, last, f = s.quoted(buf, p+1, end, eof)
 		} else {
 			cell, p, last, f = s.bare(buf, p, end, eof)
@@ -152,7 +153,7 @@ func (s *splitter) first(w *window, start int) (end int, f *fault, err error) {
 // is that of the fault, or p if the whole field is at fault.
 func (s *splitter) bare(buf []byte, p, end int, eof bool) (cell []byte, next int, last bool, f *fault) {
 	stop := min(s.lf.from(buf, p), end)
-	if !s.plain {
+	if !s.plain && !(s.beacon && s.count == 2) {
 		if i := bytes.IndexByte(buf[p:stop], s.delim); i >= 0 {
 			stop = p + i
 		}

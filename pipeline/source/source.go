@@ -1,5 +1,5 @@
 // Package source reads lists of URLs as Arrow record batches. The formats are CSV and TSV, JSON,
-// Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
+// BEACON, Parquet, Arrow IPC, plain text, and the rejects of an earlier run. Each row has its number
 // and its offset in the input.
 //
 // [Expand] turns the arguments of a command into the names of inputs. [Open] looks at the
@@ -40,6 +40,18 @@
 // reading resumes at the next line. In an array an error of syntax ends Open: what follows could
 // be taken for something else than it is.
 //
+// # Profiles
+//
+// With Options.Legacy, Profile or Map a file may be taken for the export of another shortener
+// (package profile), which then tells the columns. Only then two more kinds of text are known:
+//
+//   - a JSON object that has the array of records as a member. The other members are skipped;
+//     those in the beginning of the text, or the names in the first record, tell whose it is.
+//   - BEACON: lines that begin with #PREFIX: or #FORMAT: BEACON, further ones with #, then records.
+//     The first | of a line separates code and URL; all other bytes are data, quotes too.
+//
+// A TSV of the table of YOURLS has no quotes, but the escapes of mysql --batch.
+//
 // # Memory
 //
 // While an input is read it holds three blocks of 320 KiB, twice the size of a record that is
@@ -72,6 +84,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // A Reason is the name of a row error that reading can find. The names are part of the format
@@ -126,20 +139,24 @@ func (b *Batch) Keep(m *Memory) {
 
 // Options say how inputs are read. The zero value detects everything.
 type Options struct {
-	Delimiter       byte      // 0: detect among , ; tab |
-	Quote           byte      // 0: '"'
-	Header          Header    // default HeaderAuto
-	URLColumn       string    // name, or 1-based number; "": by the usual names
-	WorkspaceColumn string    // name, or 1-based number; "": none
-	UniqueNames     bool      // URLColumn and WorkspaceColumn are names of Input.Columns, not of the header; not for a run
-	FirstURL        bool      // if two cells of a rejects row may be its URL, take the first, as earlier versions did
-	KnownAs         string    // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
-	MaxField        int       // bytes; 0: 1 MiB
-	BatchRows       int       // most records in a batch; 0: 32768
-	Block           int       // bytes of a text that are read at a time; 0: 256 KiB
-	Stdin           io.Reader // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
-	FS              fsys.FS   // nil: the file system of the operating system
-	TempDir         string    // for copies of streams that need random access; "": the system's
+	Delimiter       byte              // 0: detect among , ; tab |
+	Quote           byte              // 0: '"'
+	Header          Header            // default HeaderAuto
+	URLColumn       string            // name, or 1-based number; "": that of the profile, or by the usual names
+	WorkspaceColumn string            // name, or 1-based number; "": that of the profile
+	CodeColumn      string            // name, or 1-based number, which may stand in path(…) and so on (see profile.ParseColumn); "": of the profile, or by the usual names
+	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
+	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
+	Map             map[string]string // column by role (url, code, workspace, kind), as the three above; they count first, the profile last
+	UniqueNames     bool              // the columns above are names of Input.Columns, not of the header; not for a run
+	FirstURL        bool              // if two cells of a rejects row may be its URL, take the first, as earlier versions did
+	KnownAs         string            // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
+	MaxField        int               // bytes; 0: 1 MiB
+	BatchRows       int               // most records in a batch; 0: 32768
+	Block           int               // bytes of a text that are read at a time; 0: 256 KiB
+	Stdin           io.Reader         // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
+	FS              fsys.FS           // nil: the file system of the operating system
+	TempDir         string            // for copies of streams that need random access; "": the system's
 
 	report bool // see OpenReport
 }
@@ -170,7 +187,7 @@ func (o Options) settled() (Options, error) {
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
-	return o, nil
+	return o, o.checkProfile()
 }
 
 // Validate checks all that does not depend on an input.
@@ -214,20 +231,27 @@ type Dialect struct {
 // An Input is an opened source. It is read once.
 type Input struct {
 	Name        string   // as given; "-" is standard input
-	Format      string   // "csv", "text", "json", "parquet", "arrow", "rejects"
+	Format      string   // "csv", "text", "json", "beacon", "parquet", "arrow", "rejects"
 	Compression string   // "", "gzip" or "zstd"
 	Dialect     *Dialect // nil where the format has none
 	Columns     []string // unique, in file order; without the provenance columns of a rejects file
 	Skipped     []string // names of columns that are left out because they may have several values a row
 	Blank       bool     // a CSV or JSON without a record; its one column is made up
-	URLs        []int    // index of the URL column in Columns; a rejects file may have several, of which at most one is not empty in a row
+	URLs        []int    // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row
 	Workspace   int      // index of the workspace column in Columns; -1: none
+	Profile     string   // name of the profile in force; "": none
+	Code        int      // index of the first column of codes in Columns; -1: none. See Codes
+	Kind        int      // index of the column of kinds (profile.KindAlias); -1: none
 	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
 	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 
 	opts         Options
+	profile      *profile.Profile     // in force; nil: none
+	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
+	doubt        string               // why a profile that would fit is not in force; "": there is none
+	codes        []codeColumn         // of which Code is the first
 	header       []string             // the names of Columns as they are in the input
 	first        []string             // the first record of a CSV that can be split; it may be the header
 	before       string               // why the first record of all cannot be split; "": it can

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/csv"
+	"io"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/spf13/cobra"
+)
+
+func profilesCommand(ui *ui) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "profiles",
+		Short: "List the exports of other link shorteners that bulk knows",
+		Long: `A profile says which columns of an export have the URL and the code:
+  path(COLUMN)  the code is the path of the short URL in the column
+  trim(COLUMN)  the code is the cell without slashes at its ends
+  list(COLUMN)  the cell is a JSON array of further codes of the same link
+On a terminal the list is a table, elsewhere it is CSV. LEARNED says from where
+a profile is known. Check one that was only documented or told with your file.`,
+		Example:           `  bulk profiles`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.NoArgs, "profiles takes flags only"),
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return jsonProfiles(ui.stdout)
+			}
+			if to, ok := ui.stdout.(*shown); ok { // a terminal
+				return writeTable(to, columns(to.Writer), tableOfProfiles())
+			}
+			return csvProfiles(ui.stdout)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON lines with all columns instead of a table or CSV")
+	return cmd
+}
+
+func tableOfProfiles() []column {
+	table := []column{{title: "NAME"}, {title: "PRODUCT", drop: 2}, {title: "COLUMNS"}, {title: "LEARNED", drop: 1}}
+	for _, p := range profile.All() {
+		cells := []string{p.Name, p.Product, "url ← " + columnsOf(p, profile.URL) + ", code ← " + columnsOf(p, profile.Code), learned(p)}
+		for i, cell := range cells {
+			table[i].cells = append(table[i].cells, cell)
+		}
+	}
+	return table
+}
+
+func csvProfiles(out io.Writer) error {
+	w := csv.NewWriter(out)
+	w.Write([]string{"name", "product", "url", "code", "learned"})
+	for _, p := range profile.All() {
+		w.Write([]string{p.Name, p.Product, columnsOf(p, profile.URL), columnsOf(p, profile.Code), learned(p)})
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func jsonProfiles(out io.Writer) error {
+	type roleColumn struct {
+		Role     profile.Role `json:"role"`
+		Column   string       `json:"column"`
+		Personal bool         `json:"personal,omitempty"`
+	}
+	j := newJSON(out)
+	for _, p := range profile.All() {
+		var list []roleColumn
+		for _, c := range p.Columns {
+			list = append(list, roleColumn{c.Role, c.String(), c.Role.Personal()})
+		}
+		if err := j.Encode(struct {
+			Name     string            `json:"name"`
+			Product  string            `json:"product"`
+			Columns  []roleColumn      `json:"columns"`
+			Document string            `json:"document,omitempty"`
+			Learned  []profile.Learned `json:"learned"`
+		}{p.Name, p.Product, list, p.Document, p.Learned}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// columnsOf names the columns of a role.
+func columnsOf(p *profile.Profile, role profile.Role) string {
+	text := ""
+	for i, c := range p.Of(role) {
+		switch {
+		case i > 0 && c.List:
+			text += " and "
+		case i > 0:
+			text += " or "
+		}
+		text += c.String()
+	}
+	return text
+}
+
+func learned(p *profile.Profile) string {
+	var words []string
+	for _, l := range p.Learned {
+		words = append(words, string(l))
+	}
+	return strings.Join(words, ", ")
+}

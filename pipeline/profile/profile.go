@@ -1,0 +1,148 @@
+// Package profile knows the files that link shorteners export: by which names of columns each can
+// be told from others, which of them have the URL and the code, and how a code is cut out of its
+// cell. It is a table, and knows no files.
+package profile
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Role is what the cells of a column are.
+type Role string
+
+// The roles. A run uses the first four.
+const (
+	URL       Role = "url"       // the long URL; of several columns the first cell that is not blank counts
+	Code      Role = "code"      // the legacy code; of several columns the first that is there, and lists
+	Workspace Role = "workspace" // of bulk
+	Kind      Role = "kind"      // KindAlias, or else a link
+
+	Domain    Role = "domain"
+	Title     Role = "title"
+	Tags      Role = "tags"
+	CreatedAt Role = "created_at"
+	Clicks    Role = "clicks"
+	Password  Role = "password"
+	Archived  Role = "archived"
+	Regex     Role = "regex"   // true: the code is a pattern
+	Targets   Role = "targets" // further URLs, chosen by country or device
+	IP        Role = "ip"
+)
+
+// Personal reports whether the cells are personal data.
+func (r Role) Personal() bool { return r == IP }
+
+// KindAlias is the cell of a column of kinds that makes its row an alias. Any other makes it a link.
+const KindAlias = "alias"
+
+// A Learned says from where a profile is known.
+type Learned string
+
+const (
+	Seen       Learned = "seen in a real file"
+	Read       Learned = "read in the program"
+	Documented Learned = "documented by the maker"
+	Told       Learned = "told by others"
+)
+
+// A Profile describes an export. Names of columns are as the export writes them, and are compared
+// by Fold; a member of an object in JSON is named by its path, with dots.
+type Profile struct {
+	Name, Product string
+	Learned       []Learned
+	Header        []string // columns by which it is found. An element may be names joined by |, of which one is there
+	Optional      []string // columns that it may have besides these
+	Columns       []Column // those that have a role
+
+	Format   string   // it is known by its format (source.Input.Format), not by a header; "": by the header
+	Document string   // member of a JSON object that is the array of records; "": none. The array alone is recognized, too
+	Beside   []string // other members of that object; one of them tells it from others
+	Batch    bool     // a TSV is from mysql --batch: without quotes, \t \n \\ \0 are escapes
+	Null     bool     // the text null is a blank cell
+
+	known map[string]bool // all names, folded
+}
+
+// A Column is one that has a role.
+type Column struct {
+	Role Role
+	Name string
+	Cut  Cut  // of a code
+	List bool // each cell is a JSON array of further codes of its row
+}
+
+// None and Auto are no profiles, but may be given instead of the name of one.
+const (
+	None = "none"
+	Auto = "auto"
+)
+
+// All returns the profiles. They belong to this package.
+func All() []*Profile { return table }
+
+// Names returns the names of all profiles.
+func Names() (names []string) {
+	for _, p := range table {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Named returns the profile of a name, or nil.
+func Named(name string) *Profile {
+	if i := slices.IndexFunc(table, func(p *Profile) bool { return p.Name == name }); i >= 0 {
+		return table[i]
+	}
+	return nil
+}
+
+// Detect returns the profile of a file with this header, or nil. It is the one with the most
+// names in Header of those that fit; if two have the most, none. Strange are the columns with a
+// known name for URLs or codes that the profile does not know: the codes could be there instead.
+func Detect(header []string) (best *Profile, strange []string) {
+	times := make(map[string]int, len(header))
+	for _, name := range header {
+		times[Fold(name)]++
+	}
+	tie := false
+	for _, p := range table {
+		switch {
+		case p.Format != "" || !p.fits(times):
+		case best == nil || len(p.Header) > len(best.Header):
+			best, tie = p, false
+		case len(p.Header) == len(best.Header):
+			tie = true
+		}
+	}
+	if best == nil || tie {
+		return nil, nil
+	}
+	for _, name := range header {
+		if (IsURLName(name) || IsCodeName(name)) && !best.known[Fold(name)] {
+			strange = append(strange, name)
+		}
+	}
+	return best, strange
+}
+
+// fits reports whether a header has all columns by which p is found, each once. It has names, which
+// are folded, so many times.
+func (p *Profile) fits(times map[string]int) bool {
+	for _, names := range p.Header {
+		if !slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return times[Fold(name)] == 1 }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Of returns the columns of a role.
+func (p *Profile) Of(role Role) (columns []Column) {
+	for _, c := range p.Columns {
+		if c.Role == role {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}

@@ -1,0 +1,106 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// No two profiles can be taken for each other, and each has what a run needs.
+func TestTable(t *testing.T) {
+	for _, p := range table {
+		if Named(p.Name) != p {
+			t.Errorf("two profiles are called %s", p.Name)
+		}
+		if len(p.Of(URL)) == 0 || len(p.Of(Code)) == 0 || len(p.Learned) == 0 || p.Product == "" {
+			t.Errorf("%s has no URL, code, product or source", p.Name)
+		}
+		for _, c := range p.Columns {
+			if p.Format == "" && !p.known[Fold(c.Name)] {
+				t.Errorf("%s: %s is in no header", p.Name, c.Name)
+			}
+		}
+		if p.Format != "" {
+			continue
+		}
+		header := strings.Split(strings.ReplaceAll(strings.Join(p.Header, ","), "|", ","), ",")
+		for _, h := range [][]string{header, append(header, p.Optional...)} {
+			slices.Sort(h)
+			if found, strange := Detect(slices.Compact(h)); found != p || strange != nil {
+				t.Errorf("%s: %q is taken for %v", p.Name, h, found)
+			}
+		}
+	}
+}
+
+func TestDetect(t *testing.T) {
+	for header, want := range map[string]string{
+		"keyword,url":                       "yourls",
+		"\ufeffKey_Word, URL ,mood":         "yourls",
+		"keyword,url,keyword":               "",
+		"keyword,url,slug,target,ip":        "yourls slug target",
+		"link,url":                          "",
+		"link,url,clicks":                   "dub",
+		"source,target,hits":                "yourls-csv",
+		"short_code,canonical_url,kind":     "",
+		"code,url":                          "",
+		"long url,tags,title,shorturl":      "shlink",
+		"long url,tags,title,shortcode,key": "shlink key",
+	} {
+		got := ""
+		if p, strange := Detect(strings.Split(header, ",")); p != nil {
+			got = strings.Join(append([]string{p.Name}, strange...), " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", header, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct{ column, cell, want string }{
+		{"c", " /a b/?x", " /a b/?x"},
+		{"path(c)", "bit.example/aBc", "aBc"},
+		{"path(c)", "https://bit.example/a/B%20ü/", "a/B%20ü/"},
+		{"path(c)", "HTTP://h/x?y=/z#/w", "x"},
+		{"path(c)", "h/x#?", "x"},
+		{"path(c)", "/x", "x"},
+		{"path(c)", "//x", "/x"},
+		{"path(c)", "h/http://a/b", "http://a/b"},
+		{"path(c)", "h?u=http://a/b", ""},
+		{"path(c)", "https://h", ""},
+		{"path(c)", "https://h?x/y", ""},
+		{"path(c)", "h/", ""},
+		{"path(c)", "www.example", ""},
+		{"path(c)", "", ""},
+		{"trim(c)", "/abc/", "abc"},
+		{"trim(c)", "a/b?x", "a/b?x"},
+		{"trim(c)", "/", ""},
+		{"list(c)", `["a","\u00e9\"",""]`, "a é\" "},
+		{"list(c)", `[]`, ""},
+		{"list(c)", `null`, ""},
+		{"list(c)", `["a",1]`, `["a",1]`},
+		{"list(path(c))", `["h/a","https://h/b"]`, "a b"},
+	} {
+		c := ParseColumn(tt.column)
+		if c.Name != "c" || c.String() != tt.column {
+			t.Errorf("%s: %+v", tt.column, c)
+		}
+		cells := [][]byte{[]byte(tt.cell)}
+		if c.List {
+			cells = Cells(cells[0])
+		}
+		var got []string
+		for _, cell := range cells {
+			got = append(got, string(c.Cut.Of(cell)))
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s of %q: %q, want %q", tt.column, tt.cell, got, tt.want)
+		}
+	}
+	for text, name := range map[string]string{"path(a": "path(a", "path": "path", "x(a)": "x(a)", "list(x(a))": "x(a)"} {
+		if got := ParseColumn(text); got.Name != name || got.Cut != Plain {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
