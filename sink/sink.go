@@ -88,6 +88,7 @@ type Run struct {
 	State          State
 	AsOf           time.Time // created_at of the run's links; UTC, whole microseconds
 	Counts         Counts    // zero until Loaded
+	LinksCreated   int64     // links that the run stored, aliases included, where that is not Counts.Created; 0: as Created, or tables of version 1
 	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
@@ -146,8 +147,8 @@ func Abandoning(runs []Run, ids []int32) ([]Run, error) {
 }
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
-// database); before that, Peek, Runs, Scan, Find, Abandon, PreviewUndo and Undo return ErrMissing
-// and create nothing.
+// database); before that, Peek, Runs, Scan, Find, Export, Abandon, PreviewUndo and Undo return
+// ErrMissing and create nothing.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
 // its cause (context.Cause); a Session can be used again after such a failure.
@@ -173,6 +174,13 @@ type Store interface {
 	// Find visits the link that has the code in the workspace, if there is one, as Scan
 	// does.
 	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
+	// Export visits the links of a workspace, or all if that is "", as they are at one moment,
+	// in the order of Scan. Before the first link it calls begin with the names of the columns,
+	// in the order of [AllColumns]: those that have a value in at least one of these links, or
+	// cannot be NULL. The kind is link or alias, and always there. A row has a text for each
+	// column, in its Form; nil for NULL. A row is valid only during the call. An error of begin
+	// or visit ends the export and is returned.
+	Export(ctx context.Context, workspace string, begin func(columns []string) error, visit func(row [][]byte) error) error
 	// Abandon marks unfinished runs as Abandoned and returns them. It waits until no bulk run
 	// is at work. Runs that are Abandoned already are returned, too. If there is no such run,
 	// or one is Finished or Undone, Abandon changes nothing; that error wraps no class.
@@ -268,8 +276,8 @@ type Session interface {
 	// before every Load. ErrConflict also means, here and in Start, that the run is over,
 	// and, here and in Loaded, as ErrLost, that the locks were lost for a while.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
-	// Loaded commits the state Loaded with the counts and the digest of the manifest. By
-	// that digest a later run recognises the files of a run that was killed before
+	// Loaded commits the state Loaded with the counts, LinksCreated and the digest of the
+	// manifest. By that digest a later run recognises the files of a run that was killed before
 	// Finish. It fails if the run was undone or abandoned.
 	Loaded(ctx context.Context, run Run) error
 	// Finish commits the state Finished of a run that is Loaded, with the digest of the

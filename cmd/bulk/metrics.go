@@ -54,7 +54,7 @@ func openMetrics(file string) (*metrics, error) {
 			return nil, fmt.Errorf("--metrics-file %s: it has no metrics of bulk and would be lost: give another name", file)
 		}
 	}
-	f, err := m.create()
+	f, err := createBeside(file)
 	if err == nil {
 		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
@@ -98,15 +98,6 @@ func lastSuccess(file string) (float64, error) {
 	return families[metricSuccess].Metric[0].GetGauge().GetValue(), nil
 }
 
-// create creates the file that gets its name later. A run that was killed may have left one.
-func (m *metrics) create() (*os.File, error) {
-	name := filepath.Join(filepath.Dir(m.file), fmt.Sprintf(".%s.%d.tmp", filepath.Base(m.file), os.Getpid()))
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-}
-
 // apart refuses a file in a directory that the run may replace, and writes none then.
 func (m *metrics) apart(out string) error {
 	if m == nil || m.file == "" || out == "" {
@@ -146,18 +137,7 @@ func (m *metrics) write(code int) error {
 	}
 	var text bytes.Buffer
 	m.print(&text, code, time.Now())
-	f, err := m.create()
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text.Bytes())
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), m.file)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	return replaceFile(m.file, func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err })
 }
 
 // print writes the metrics. What is not known is left out.

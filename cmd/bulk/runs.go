@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +25,8 @@ func runsCommand(ui *ui) *cobra.Command {
 		Short: "List the runs of a store, or abandon unfinished ones",
 		Long: `The oldest run comes first. On a terminal the list is a table, without the
 columns that do not fit; elsewhere it is CSV. Counts are blank until all links
-are stored. The states of a run are:
+are stored. The number of links (links_created) is there if a run created other
+links than its created rows, such as aliases. The states of a run are:
   loading    links are being stored
   loaded     all links are stored, the reports are not yet in place
   finished   done
@@ -63,18 +66,36 @@ func listRuns(ctx context.Context, ui *ui, o *storeOptions, asJSON bool) (err er
 
 func csvRuns(out io.Writer, runs []sink.Run) error {
 	w := csv.NewWriter(out)
-	w.Write([]string{"run_id", "state", "as_of", "started", "finished", "read", "created", "existing", "duplicate", "rejected",
-		"manifest_sha256", "fingerprint", "inputs", "workspaces", "out"})
+	header := []string{"run_id", "state", "as_of", "started", "finished", "read", "created", "existing", "duplicate", "rejected",
+		"manifest_sha256", "fingerprint", "inputs", "workspaces", "out"}
+	links := countLinks(runs)
+	if links {
+		header = append(header, "links_created")
+	}
+	w.Write(header)
 	for _, r := range runs {
 		line := []string{strconv.Itoa(int(r.ID)), string(r.State), stamp(r.AsOf), stamp(r.Started), stamp(r.Finished)}
 		for _, n := range []int64{r.Counts.Read, r.Counts.Created, r.Counts.Existing, r.Counts.Duplicate, r.Counts.Rejected} {
 			line = append(line, counted(r, strconv.FormatInt(n, 10)))
 		}
-		w.Write(append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out))
+		line = append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out)
+		if links {
+			line = append(line, counted(r, strconv.FormatInt(linksCreated(r), 10)))
+		}
+		w.Write(line)
 	}
 	w.Flush()
 	return w.Error()
 }
+
+// countLinks reports whether some run created another number of links than of rows: only then
+// is the number of links shown.
+func countLinks(runs []sink.Run) bool {
+	return slices.ContainsFunc(runs, func(r sink.Run) bool { return r.LinksCreated != 0 })
+}
+
+// linksCreated is the number of links that a run created.
+func linksCreated(r sink.Run) int64 { return cmp.Or(r.LinksCreated, r.Counts.Created) }
 
 // jsonList is a JSON array for a cell of CSV; blank if nothing is known.
 func jsonList(names []string) string {
@@ -88,6 +109,7 @@ func jsonList(names []string) string {
 
 func jsonRuns(out io.Writer, runs []sink.Run) error {
 	j := newJSON(out)
+	links := countLinks(runs)
 	for _, r := range runs {
 		known := func(n int64) *int64 {
 			if r.ManifestSHA256 == "" {
@@ -96,6 +118,10 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			return &n
 		}
 		c := r.Counts
+		var created *int64
+		if links {
+			created = known(linksCreated(r))
+		}
 		if err := j.Encode(struct {
 			ID             int32      `json:"run_id"`
 			State          sink.State `json:"state"`
@@ -112,8 +138,9 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			Inputs         []string   `json:"inputs"`
 			Workspaces     []string   `json:"workspaces"`
 			Out            string     `json:"out"`
+			LinksCreated   *int64     `json:"links_created,omitempty"`
 		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), known(c.Read), known(c.Created), known(c.Existing), known(c.Duplicate), known(c.Rejected),
-			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out}); err != nil {
+			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out, created}); err != nil {
 			return err
 		}
 	}
@@ -127,14 +154,22 @@ func tableOfRuns(runs []sink.Run) []column {
 		{title: "READ", number: true, drop: 1}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 2},
 		{title: "DUPLICATE", number: true, drop: 3}, {title: "REJECTED", number: true},
 	}
+	links := countLinks(runs)
+	if links {
+		table = append(table, column{title: "LINKS", number: true})
+	}
 	for _, r := range runs {
 		c := r.Counts
-		for i, cell := range []string{
+		cells := []string{
 			strconv.Itoa(int(r.ID)), minute(r.Started), string(r.State),
 			brief(r.Workspaces), brief(r.Inputs), r.Out,
 			counted(r, thousands(c.Read)), counted(r, thousands(c.Created)), counted(r, thousands(c.Existing)),
 			counted(r, thousands(c.Duplicate)), counted(r, thousands(c.Rejected)),
-		} {
+		}
+		if links {
+			cells = append(cells, counted(r, thousands(linksCreated(r))))
+		}
+		for i, cell := range cells {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}

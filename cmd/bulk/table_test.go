@@ -44,4 +44,13 @@ func TestTableOfRuns(t *testing.T) {
 			t.Errorf("width %d:\n%swant:\n%s", width, &got, want)
 		}
 	}
+	runs[0].LinksCreated = 4000
+	var got strings.Builder
+	must(t, writeTable(&got, 80, tableOfRuns(runs)))
+	if want := `RUN  STARTED           STATE      WORKSPACES  INPUTS    CREATED  REJECTED  LINKS
+  1  2026-11-24 09:05  finished                           3,520         0  4,000
+ 12                    abandoned  …,999 more  … 3 more
+`; got.String() != want {
+		t.Errorf("with links:\n%swant:\n%s", &got, want)
+	}
 }

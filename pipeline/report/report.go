@@ -1,7 +1,7 @@
 // Package report writes the files of a run: the mapping (CSV, Parquet or Arrow), rejects.csv
 // and collisions.csv. A [Mapping] is written by blocks, which any number of goroutines fill.
 // [RowDigest] is the digest of its rows, whatever their format and order. Package readback
-// reads the files.
+// reads the files. An [Export] writes the links of a store.
 //
 // The bytes depend on the rows and the options alone, not on the clock, the workers or the
 // memory. Row groups of Parquet and batches of Arrow have a constant number of rows (fewer

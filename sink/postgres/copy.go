@@ -34,6 +34,7 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 type encoder struct {
 	columns   []string // to send
 	aliases   bool     // links may be aliases: aliasColumns are sent, too
+	dropped   bool     // the index on base_key, by dropBase
 	workspace []byte   // of all links, if it is not sent; else nil
 	tail      []byte   // run_id, created_at and updated_at, the same in every row; nil if they are not sent
 }

@@ -235,7 +235,8 @@ func TestBatchAgain(t *testing.T) {
 		}
 		return b
 	}
-	first, second := &load{session: session, run: run.ID, id: 1}, &load{session: session, run: run.ID, id: 2}
+	into := copyInto(s.names.links, linksColumns, "")
+	first, second := &load{session: session, run: run.ID, id: 1, into: into}, &load{session: session, run: run.ID, id: 2, into: into}
 	for _, b := range []batch{filled(0, links[:5]), filled(0, links[:5]), filled(1, links[5:]), filled(0, links[:5])} {
 		noError(t, first.try(ctx, b))
 	}

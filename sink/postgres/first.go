@@ -76,6 +76,9 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 		if reason, err = s.clear(ctx, conn); err == nil && reason == "" {
 			e, err = s.setDefaults(ctx, conn, run)
 		}
+		if err == nil && reason == "" && run.Aliases {
+			e.dropped, err = n.dropBase(ctx, conn)
+		}
 		if err != nil || reason != "" {
 			err = errors.Join(err, rollback(conn))
 		}
@@ -145,6 +148,18 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 	return e.withAliases(run), execAll(ctx, conn, "ALTER TABLE "+s.store.names.links+" "+strings.Join(changes, ", "))
 }
 
+// dropBase drops the index on base_key, unless somebody has set something on it. (600,000 links
+// with as many aliases take 4.7 s rather than 5.5 s to load if it is created after them.)
+func (n names) dropBase(ctx context.Context, conn *pgx.Conn) (dropped bool, err error) {
+	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+		WHERE x.indrelid = to_regclass($1) AND i.relname = $2 AND x.indisvalid
+		AND i.reltablespace = 0 AND i.reloptions IS NULL AND obj_description(i.oid, 'pg_class') IS NULL)`, n.links, n.base).Scan(&dropped)
+	if err != nil || !dropped {
+		return false, err
+	}
+	return true, execAll(ctx, conn, "DROP INDEX "+quote(n.schema)+"."+quote(n.base))
+}
+
 // dropDefaults are the statements that undo setDefaults.
 func (n names) dropDefaults(e *encoder) (statements []string) {
 	for _, c := range linksColumns {
@@ -161,7 +176,11 @@ func (s *session) loadFirst(ctx context.Context, e *encoder, chunks iter.Seq2[[]
 	err := s.copyFirst(ctx, e, chunks)
 	if err == nil {
 		begun, n := time.Now(), s.store.names
-		statements := append(append(n.dropDefaults(e), n.constraints()...), "COMMIT")
+		statements := append(n.dropDefaults(e), n.constraints()...)
+		if e.dropped {
+			statements = append(statements, n.createIndex(""))
+		}
+		statements = append(statements, "COMMIT")
 		err = classify(ctx, "create the constraints", execAll(ctx, s.conn, statements...))
 		s.store.stat("constraints_seconds", time.Since(begun).Seconds())
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,5 +197,39 @@ func TestFailedLoadLeavesNothing(t *testing.T) {
 			s.Close()
 			clean(t, dsn)
 		})
+	}
+}
+
+// A first load of aliases leaves the index on base_key as it was, whether it ends well or not.
+func TestIndexOfAliases(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	const index = "SELECT coalesce((SELECT pg_get_indexdef(indexrelid) || coalesce(obj_description(indexrelid), '') FROM pg_index WHERE indisvalid AND indexrelid = to_regclass('links_base_key')), '')"
+	for _, change := range []string{"", "COMMENT ON INDEX links_base_key IS 'mine'", "DROP INDEX links_base_key"} {
+		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+		s := openStore(t, dsn, Options{RetryFor: -1})
+		initialize(t, s)
+		script(t, dsn, change)
+		want := value[string](t, dsn, index)
+		session, run := started(t, s, "demo", sink.LockOptions{})
+		run.Aliases = true
+		links := generated(0, 10)
+		for i := range links[:5] {
+			links[i].Alias, links[i].Base = true, sink.Key{byte(i)}
+		}
+		twice := append(slices.Clone(links), links[9])
+		if err := session.Load(ctx, run, pieces(twice)); !errors.Is(err, sink.ErrConflict) {
+			t.Errorf("a link twice: %v", err)
+		}
+		if got := value[string](t, dsn, index); got != want {
+			t.Errorf("%s: after a failure the index is %q, want %q", change, got, want)
+		}
+		noError(t, session.Load(ctx, run, pieces(links)))
+		if got := value[string](t, dsn, index); got != want || (got == "") != strings.HasPrefix(change, "DROP") {
+			t.Errorf("%s: the index is %q, want %q", change, got, want)
+		}
+		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE base_key IS NOT NULL"); n != 5 || !strings.HasPrefix(s.Stats()["load_way"].(string), "one transaction") {
+			t.Errorf("%s: %d aliases; %v", change, n, s.Stats())
+		}
+		noError(t, session.Close())
 	}
 }

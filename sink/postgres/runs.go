@@ -17,12 +17,13 @@ import (
 func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
-		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', '')
+		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', ''),
+		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0)
 		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out)
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated)
 		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
@@ -148,9 +149,13 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 			return err
 		}
 		c := run.Counts
-		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')", `state = 'loaded', rows_read = $2, rows_created = $3,
-			rows_existing = $4, rows_duplicate = $5, rows_rejected = $6, manifest_sha256 = $7`,
-			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256)
+		set, args := `state = 'loaded', rows_read = $2, rows_created = $3, rows_existing = $4, rows_duplicate = $5, rows_rejected = $6,
+			manifest_sha256 = $7`, []any{c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256}
+		if s.store.version.Load() > 1 {
+			set += ", numbers = nullif(jsonb_strip_nulls(coalesce(numbers, '{}') || jsonb_build_object('links_created', nullif($8::bigint, 0))), '{}')"
+			args = append(args, run.LinksCreated)
+		}
+		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')", set, args...)
 	})
 }
 

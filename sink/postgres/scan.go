@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"math"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
@@ -21,9 +19,9 @@ func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*si
 	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, visit)
 }
 
-func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit func(*sink.Stored) error) error {
-	var conn *pgx.Conn
-	err := s.retry(ctx, "list the links", func(ctx context.Context) (err error) {
+// looking returns a connection, after it has checked the tables. The caller releases it.
+func (s *Store) looking(ctx context.Context, op string) (conn *pgx.Conn, err error) {
+	err = s.retry(ctx, op, func(ctx context.Context) (err error) {
 		if conn, err = s.acquire(ctx); err != nil {
 			return err
 		}
@@ -32,6 +30,11 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 		}
 		return err
 	})
+	return conn, err
+}
+
+func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit func(*sink.Stored) error) error {
+	conn, err := s.looking(ctx, "list the links")
 	if err != nil {
 		return err
 	}
@@ -48,9 +51,7 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
 			Run:  int32(binary.BigEndian.Uint32(row[5])),
 		}
-		if at := int64(binary.BigEndian.Uint64(row[6])); at != math.MinInt64 && at <= math.MaxInt64-postgresEpoch { // otherwise: infinity, or later than a time.Time from UnixMicro can be
-			link.Created = time.UnixMicro(at + postgresEpoch).UTC()
-		}
+		link.Created, _ = timestamp(row[6])
 		if columns != "" {
 			link.Alias = isAlias(row[7])
 			copy(link.Base[:], row[8])

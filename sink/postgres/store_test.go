@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,7 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, CASE WHEN $8 THEN $9::uuid END)",
 				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base)
 		},
+		Execute: func(t *testing.T, sql string) { execute(t, dsn, strings.Replace(sql, " links ", " "+links+" ", 1)) },
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
 			execute(t, dsn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
 		},

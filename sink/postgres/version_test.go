@@ -77,6 +77,15 @@ func TestVersion1(t *testing.T) {
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
 	before := dump(t, dsn, "links")
 
+	var kinds []string
+	noError(t, s.Export(ctx, "old", func(columns []string) error { kinds = columns; return nil }, func(row [][]byte) error {
+		kinds = append(kinds, string(row[1])+" "+string(row[2]))
+		return nil
+	}))
+	if want := append(strings.Fields("workspace_id short_code kind canonical_url url_key run_id created_at updated_at"), "a link", "b link"); !slices.Equal(kinds, want) {
+		t.Errorf("exported %q, want %q", kinds, want)
+	}
+
 	reader := connect(t, dsn)
 	noError(t, execAll(ctx, reader, "BEGIN", "SELECT FROM links"))
 	if did, err := s.Init(ctx); !errors.Is(err, sink.ErrRetryable) || did != nil {

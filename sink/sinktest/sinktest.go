@@ -6,8 +6,8 @@
 //	}
 //
 // Each test of the suite gets a database of its own. The suite opens stores on it, and
-// looks past them with Dump, Insert and Change, which the test of the store implements with
-// plain SQL.
+// looks past them with Dump, Insert, Execute and Change, which the test of the store implements
+// with plain SQL.
 package sinktest
 
 import (
@@ -48,6 +48,8 @@ type Database struct {
 	Insert func(t *testing.T, row Row)
 	// Change sets the updated_at of a link, as if somebody had changed it.
 	Change func(t *testing.T, workspace, code string, updated time.Time)
+	// Execute executes a statement, in which the table is links.
+	Execute func(t *testing.T, sql string)
 	// FineLocks: runs on different workspaces do not exclude each other.
 	FineLocks bool
 }
@@ -55,7 +57,7 @@ type Database struct {
 // Run runs the suite, with a subtest for each sentence of the contract. The function fresh
 // creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, exportTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

@@ -35,6 +35,7 @@ func TestConformance(t *testing.T) {
 					noError(t, err)
 				})
 			},
+			Execute: func(t *testing.T, statement string) { execAll(statement)(t, path) },
 			Change: func(t *testing.T, workspace, code string, updated time.Time) {
 				plain(t, path, func(db *sql.DB) {
 					_, err := db.Exec("UPDATE links SET updated_at = ? WHERE workspace_id = ? AND short_code = ?", stamp(updated), workspace, code)

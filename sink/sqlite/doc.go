@@ -51,8 +51,8 @@
 // lost. With several workspaces, or codes that were kept, the keys go up and down, and each
 // transaction writes most of the index again. So a transaction takes up to two seconds there,
 // and a first load (the table is empty) is one transaction that drops the index and creates it
-// again after the last row. That takes a third of the time. It needs the disk space twice, once for
-// the WAL, and the directory for temporary files for the sort.
+// again after the last row. That takes a third of the time. It needs the disk space twice,
+// once for the WAL, and the directory for temporary files for the sort.
 //
 // A link is skipped if another writer has taken its code or its key; the others are
 // stored. So a run gets through, however often that happens. (The effects that a BEFORE

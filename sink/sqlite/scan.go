@@ -21,7 +21,7 @@ func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*
 	return s.look(ctx, func(c *conn) error {
 		var l sink.Stored
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same
-		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias', base_key")+`
+		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias'", "base_key")+`
 			FROM links `+where+` ORDER BY workspace_id, short_code`, args, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)

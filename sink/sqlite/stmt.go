@@ -113,6 +113,11 @@ func (s *stmt) int(column int) int64 {
 	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.p, int32(column))
 }
 
+// float is a number of the row.
+func (s *stmt) float(column int) float64 {
+	return sqlite3.Xsqlite3_column_double(s.c.tls, s.p, int32(column))
+}
+
 // bytes is a text or blob of the row, valid until the next step or reset; nil
 // for NULL.
 func (s *stmt) bytes(column int) []byte {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,16 @@ func TestVersion1(t *testing.T) {
 	noError(t, peek.Close())
 	if found != 1 {
 		t.Errorf("%d links found by a code", found)
+	}
+	var exported []string
+	noError(t, store.Export(ctx, "", func(columns []string) error { exported = columns; return nil }, func(row [][]byte) error {
+		exported = append(exported, string(bytes.Join(row, []byte(" "))))
+		return nil
+	}))
+	if want := append(strings.Fields("workspace_id short_code kind canonical_url original_url url_key run_id created_at updated_at"),
+		"old a link http://example.com/a  00112233-4455-6677-8899-aabbccddeeff 1 2025-01-02T00:00:00.000000Z 2025-01-02T00:00:00.000000Z",
+		"old b link http://example.com/b http://example.com/B ff112233-4455-6677-8899-aabbccddeeff 1 2025-01-02T00:00:00.000000Z 2025-01-02T00:00:00.000000Z"); !slices.Equal(exported, want) {
+		t.Errorf("exported %q, want %q", exported, want)
 	}
 	old := dump(t, path)
 	number := func(sql string) (n int64) {

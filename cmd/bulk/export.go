@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/sink"
+	"github.com/spf13/cobra"
+)
+
+// exportOptions are the flags of export.
+type exportOptions struct {
+	store     storeOptions
+	workspace string
+	format    string
+	file      string // "-": stdout
+}
+
+func exportCommand(ui *ui) *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the links of a store as CSV or Parquet",
+		Long: `export writes one row for each link, by workspace, then code (in byte order).
+The columns are those of the table. A column without a value in any row is left
+out, except kind, which is link or alias (a further code of the same URL).
+
+original_url is the URL as it was given; it is empty if that is canonical_url.
+Times are in UTC. In CSV, an empty cell is also what has no value; in Parquet
+all columns are text.
+
+All rows are from one moment, even if a run is at work. A file is complete or
+not there: it gets its name at the end, and replaces a file of that name.`,
+		Example: `  bulk export --db sqlite:links.db -o links.csv
+  bulk export --workspace demo --format parquet -o demo.parquet`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              usageArgs(cobra.NoArgs, "export takes flags only"),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return export(cmd.Context(), ui, &o) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.workspace, "workspace", "w", "", "only the links of the workspace `ID` (default: all)")
+	f.StringVar(&o.format, "format", "csv", "`FORMAT` to write: csv or parquet")
+	f.StringVarP(&o.file, "output", "o", "-", "`FILE` to write; - is standard output")
+	o.store.flags(cmd)
+	group(f, "Store flags")
+	offer(cmd, "format", "csv", "parquet")
+	return cmd
+}
+
+func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
+	create := map[string]func(io.Writer, []string) report.Export{"csv": report.NewCSVExport, "parquet": report.NewParquetExport}[o.format]
+	_, terminal := ui.stdout.(*shown)
+	switch {
+	case create == nil:
+		return usage(fmt.Errorf("--format %q: it must be csv or parquet", o.format))
+	case o.format == "parquet" && o.file == "-" && terminal:
+		return usage(errors.New("a terminal cannot show Parquet: give a file with --output"))
+	}
+	store, err := o.store.open(ctx, ui.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	links := int64(0)
+	write := func(w io.Writer) (err error) {
+		links, err = exportLinks(ctx, store, o.workspace, func(columns []string) report.Export { return create(w, columns) })
+		return err
+	}
+	if o.file == "-" {
+		signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
+		err = write(ui.stdout)
+	} else if err = checkExport(store, o.file); err == nil {
+		err = replaceFile(o.file, write)
+	}
+	if err != nil {
+		return err
+	}
+	say := count(links, "link") + " exported"
+	if o.workspace != "" {
+		say += " from workspace " + o.workspace
+	}
+	if o.file != "-" {
+		say += " to " + o.file
+	}
+	ui.tell(slog.LevelInfo, say, "links exported", "links", links, "workspace", o.workspace, "file", o.file)
+	return nil
+}
+
+// exportLinks writes the links of a workspace, or all if that is "", and returns their number.
+func exportLinks(ctx context.Context, store sink.Store, workspace string, create func(columns []string) report.Export) (links int64, err error) {
+	var to report.Export
+	err = store.Export(ctx, workspace, func(columns []string) error { to = create(columns); return nil }, func(row [][]byte) error {
+		links++
+		return to.Append(row)
+	})
+	if err == nil {
+		err = to.Close()
+	}
+	return links, err
+}
+
+// checkExport refuses a file that is not a regular one, such as a device, or that belongs to the
+// store.
+func checkExport(store sink.Store, file string) error {
+	info, err := os.Lstat(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Errorf("--output: %w", err))
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return usage(fmt.Errorf("--output %s: it is not a regular file; for standard output give -", file))
+	}
+	dir, err := realPath(filepath.Dir(file))
+	if err != nil {
+		return usage(fmt.Errorf("--output: %w", err))
+	}
+	if s, ok := store.(interface{ Files() []string }); ok && slices.Contains(s.Files(), filepath.Join(dir, filepath.Base(file))) {
+		return usage(fmt.Errorf("--output %s: that is a file of the store", file))
+	}
+	return nil
+}
+
+// replaceFile writes a file under another name beside it, which it renames at the end. Errors
+// have the name of the file.
+func replaceFile(file string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			e.Path = file
+		}
+	}()
+	f, err := createBeside(file)
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}
+
+// createBeside creates a file that gets the name of another one later. A process that was killed
+// may have left one.
+func createBeside(file string) (*os.File, error) {
+	name := filepath.Join(filepath.Dir(file), fmt.Sprintf(".%s.%d.tmp", filepath.Base(file), os.Getpid()))
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+}
