@@ -188,9 +188,7 @@ func (c *Config) validate() error {
 	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
 	check("legacy", badMode)
 	check("on-conflict", badConflict)
-	if c.Codes.Fold && !c.Legacy.Keeps() {
-		complain("--fold-case goes with --legacy keep or both")
-	}
+	c.checkLegacy(complain)
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
 	check("report-format", badFormat)
@@ -200,6 +198,29 @@ func (c *Config) validate() error {
 		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
 	return errors.Join(problems...)
+}
+
+// checkLegacy checks that nothing is asked for legacy codes that are not looked at, or not kept.
+func (c *Config) checkLegacy(complain func(format string, args ...any)) {
+	for _, o := range []struct {
+		flag         string
+		given, keeps bool
+	}{
+		{"code-column", c.Source.CodeColumn != "", false},
+		{"map code", c.Source.Map["code"] != "", false},
+		{"code-pattern", c.Codes.Pattern != nil, true},
+		{"reserved", c.ReservedSHA256 != "", true},
+		{"on-conflict", c.OnConflict != legacy.Reject, true},
+		{"fold-case", c.Codes.Fold, true},
+	} {
+		switch {
+		case !o.given || c.Legacy.Keeps() || c.Legacy == legacy.Map && !o.keeps:
+		case o.keeps:
+			complain("--%s goes with --legacy keep or both", o.flag)
+		default:
+			complain("--%s goes with --legacy keep, both or map", o.flag)
+		}
+	}
 }
 
 const (

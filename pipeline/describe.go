@@ -46,6 +46,15 @@ func (c *Config) options() manifest.Options {
 		o["legacy"], o["code_pattern"], o["on_conflict"] = string(c.Legacy), c.CodePattern, string(c.OnConflict)
 		o["fold_case"], o["reserved_sha256"] = c.Codes.Fold, c.ReservedSHA256
 	}
+	if p := c.Source.Profile; p != "" && p != "auto" {
+		o["profile"] = p
+	}
+	for role, column := range c.Source.Map {
+		o["map_"+role] = column
+	}
+	if c.Source.CodeColumn != "" {
+		o["code_from"] = c.Source.CodeColumn
+	}
 	return o
 }
 

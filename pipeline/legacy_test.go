@@ -21,9 +21,11 @@ import (
 // config returns the configuration of a case on a store.
 func (c *legacyCase) config(store sink.Store) pipeline.Config {
 	cfg := pipeline.Config{Workspace: c.Workspace, Store: store, CodeLength: c.CodeLength, MaxRetries: c.MaxRetries,
-		Legacy: legacy.Mode(c.Legacy), OnConflict: legacy.Conflict(c.OnConflict)}
-	cfg.Source.CodeColumn = "code"
-	cfg.Codes.Fold = c.FoldCase && cfg.Legacy.Keeps()
+		Legacy: legacy.Mode(c.Legacy)}
+	if cfg.Legacy.Keeps() {
+		cfg.OnConflict, cfg.Codes.Fold = legacy.Conflict(c.OnConflict), c.FoldCase
+	}
+	cfg.Source.CodeColumn, cfg.Source.Map = "code", map[string]string{"kind": "kind"}
 	if c.MaxRetries == 0 {
 		cfg.MaxRetries = pipeline.NoRetries
 	}

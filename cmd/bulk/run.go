@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
@@ -16,7 +20,9 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -33,6 +39,7 @@ type runOptions struct {
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
+	columns, reserved                                  string
 
 	rejectsOK bool
 }
@@ -56,7 +63,13 @@ If a run does not finish, run the same command again to resume it, with the same
 inputs and --db and as the same user. Any other command starts a run of its own:
 links of the unfinished run then count as existing. If the run is finished
 already, the same command says so and changes nothing, also with --overwrite. To
-run it anyway, add --overwrite --new-run.`,
+run it anyway, add --overwrite --new-run.
+
+Legacy codes: rows of another shortener bring codes along. With --legacy keep
+they stay as they are: the smallest code of a URL is that of its link, and the
+others are aliases. With both, the link gets a generated code, and all old codes
+are aliases. With map only generated codes are stored, and the mapping shows the
+old ones beside them. See what a run would do with bulk preview.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
@@ -96,6 +109,15 @@ run it anyway, add --overwrite --new-run.`,
 	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
 	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records; inputs are read in the order of their names")
 	group(f, "Input flags")
+	f.StringVar((*string)(&o.Legacy), "legacy", "", "what to do with the codes that the rows bring along: `keep|both|map`; see Legacy codes above")
+	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the old code, by name or number; path(COLUMN) takes the path of a URL (default: found by its usual names)")
+	f.StringVar(&o.Source.Profile, "profile", "", "`NAME` of the program that wrote the files, none or auto; see bulk profiles (default: auto with --legacy)")
+	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of url, code, workspace and kind")
+	f.StringVar(&o.CodePattern, "code-pattern", "", "reject rows whose old code is not of this `PATTERN`, a regular expression (default: "+legacy.DefaultPattern+")")
+	f.StringVar(&o.reserved, "reserved", "", "reject rows whose old code is in this `FILE`, a word a line")
+	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
+	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
+	group(f, "Legacy flags")
 	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
 	f.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
 	f.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt (default: the column short_url is blank)")
@@ -116,6 +138,9 @@ run it anyway, add --overwrite --new-run.`,
 	offer(cmd, "report-format", "csv", "parquet", "arrow")
 	offer(cmd, "report-order", "sort", "input")
 	offer(cmd, "header", "auto", "yes", "no")
+	offer(cmd, "legacy", "keep", "both", "map")
+	offer(cmd, "on-conflict", "reject", "fail", "generate")
+	offer(cmd, "profile", append(profile.Names(), profile.None, profile.Auto)...)
 	return cmd
 }
 
@@ -177,6 +202,13 @@ func (o *runOptions) resolve() (err error) {
 		o.Config.MaxRejects, err = manifest.ParseMaxRejects(o.maxRejects)
 		check("max-rejects", err)
 	}
+	o.Codes.Pattern, err = legacy.ParsePattern(o.CodePattern)
+	check("code-pattern", err)
+	check("reserved", o.readReserved())
+	if o.columns != "" {
+		o.Source.Map, err = source.ParseMap(o.columns)
+		check("map", err)
+	}
 	if o.MaxRetries == 0 {
 		o.MaxRetries = pipeline.NoRetries
 	}
@@ -190,6 +222,21 @@ func (o *runOptions) resolve() (err error) {
 	rest := o.Config
 	rest.Out = cmp.Or(rest.Out, ".") // if it is missing, problems says why
 	return errors.Join(append(problems, rest.Validate())...)
+}
+
+// readReserved reads the words of --reserved.
+func (o *runOptions) readReserved() error {
+	if o.reserved == "" {
+		return nil
+	}
+	text, err := os.ReadFile(o.reserved)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	o.ReservedSHA256 = hex.EncodeToString(sum[:])
+	o.Codes.Reserved, err = legacy.ReadReserved(bytes.NewReader(text), o.Codes.Fold)
+	return err
 }
 
 // character parses a flag that is one byte; "": 0.
