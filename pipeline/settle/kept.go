@@ -313,7 +313,7 @@ func (v *visit) linkStored() {
 	}
 	var code0 [codegen.MaxLength]byte
 	switch {
-	case u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
+	case !u.linkAt.known && u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
 		v.s.mark(u.bucket, u.first, as)
 		return
 	case !u.linkAt.known:

@@ -34,7 +34,7 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 	}
 	for _, d := range s.made.special {
 		slot := s.made.slot(&d, d.Code)
-		if _, asked := owner[slot]; asked && d.Outcome == outcome.Created && !d.Stored {
+		if _, asked := owner[slot]; asked && !d.Kept && d.Outcome == outcome.Created && !d.Stored {
 			owner[slot] = d.URL.Canonical
 		}
 	}

@@ -194,9 +194,14 @@ func (in *Input) settleCodes() error {
 // those of lists in their order. A blank cell has none. The codes are parts of cells, except those
 // of lists.
 func (in *Input) Codes(dst [][]byte, cells Cells, i int) [][]byte {
+	return in.CodesOf(dst, func(c int) []byte { return cells.Cell(c, i) })
+}
+
+// CodesOf does what Codes does, for a row whose cells are given by their column.
+func (in *Input) CodesOf(dst [][]byte, cellOf func(c int) []byte) [][]byte {
 	first := len(dst)
 	for _, c := range in.codes {
-		cell := cells.Cell(c.column, i)
+		cell := cellOf(c.column)
 		switch {
 		case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
 		case !c.List:
@@ -216,6 +221,18 @@ func addCode(dst [][]byte, first int, code []byte) [][]byte {
 		return dst
 	}
 	return append(dst, code)
+}
+
+// ManyCodes reports whether a row may have several codes.
+func (in *Input) ManyCodes() bool {
+	return len(in.codes) > 1 || slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.List })
+}
+
+// Describe returns an input of a format that has these columns, and finds those of URLs, codes
+// and so on as Open does. It cannot be read.
+func Describe(name, format string, columns []string, opts Options) (*Input, error) {
+	in := &Input{Name: name, Format: format, Workspace: -1, Code: -1, Kind: -1, opts: opts}
+	return in, in.setColumns(columns)
 }
 
 // IsCode reports whether codes are taken from column c. It is a carried column nevertheless.
