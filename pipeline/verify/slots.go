@@ -275,7 +275,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 	if s.before(c) {
 		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
 	}
-	if c.what == refused && c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && bytes.Equal(s.holder.canonical, c.canonical)) {
+	if c.what == refused && c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && s.holder.flags&isAlias == 0 && bytes.Equal(s.holder.canonical, c.canonical)) {
 		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), outcome.CodeSpaceExhausted)
 	}
 }

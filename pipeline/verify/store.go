@@ -344,7 +344,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
-	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
+	if w.what == refused && !l.Alias && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
 		c.fault(manifest.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
 	}
 	if w.what == lost || w.what == taken {
@@ -440,6 +440,9 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.run.mostSalt, saltOfAny))
 	if salt < 0 && !c.mayKeep(l.Run) {
 		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
+	}
+	if c.mayKeep(l.Run) && (salt > c.run.mostSalt || l.Run == c.runs.ours && (salt > c.run.retries || len(l.Code) != c.run.scheme.Length())) {
+		return // it was kept, or made with more retries
 	}
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
