@@ -47,12 +47,13 @@ number in Base58 (--code-length), with 1s in front if it has fewer.
 
 A URL has a first-choice code (salt 0). If that is taken it gets the next one
 that is free (salt 1, 2 and so on). With --db explain also shows which URLs have
-the codes up to the one that the URL has or would get, and what a run would do
-now.
+the codes up to the one that the URL has or would get, what a run would do now,
+and the aliases of the URL.
 
 For a CODE, explain shows the link that has it in the store (--db): the URL as
-it was given, the canonical URL, when it was created and by which run. If no
-link has the code, the exit code is 1. An argument is a CODE if it can be one
+it was given, the canonical URL, when it was created and by which run, and
+whether it is an alias (a further code of a URL, kept by bulk run --legacy). If
+no link has the code, the exit code is 1. An argument is a CODE if it can be one
 (1 to 24 letters and digits, without 0, O, I and l), or if the store has a link
 with this code. Otherwise it is a URL.
 
@@ -183,7 +184,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 // argument can be a code: the lines of a file are URLs.
 func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool) (any, error) {
 	if argument && o.ask && mayBeCode(string(text)) {
-		link, err := explain.Code(ctx, o.opened, o.Workspace, string(text))
+		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, string(text))
 		if err != nil || link.Found || isCode(string(text)) {
 			return link, err
 		}
@@ -193,7 +194,10 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 		return e, nil
 	}
 	var err error
-	e.Store, err = explain.Ask(ctx, &o.Rules, o.session, e.Canonical)
+	if e.Store, err = explain.Ask(ctx, &o.Rules, o.session, e.Canonical); err != nil {
+		return e, err
+	}
+	e.Store.Aliases, err = explain.Aliases(ctx, &o.Rules, o.opened, e.Canonical)
 	return e, err
 }
 
@@ -280,6 +284,19 @@ func printLink(line func(name, format string, args ...any), l *explain.Link) {
 	}
 	line("original", "%s", printable(l.Original))
 	line("canonical", "%s", printable(l.Canonical))
+	line("created", "%s", printCreated(l))
+	switch {
+	case l.Alias && l.LinkCode == "":
+		line("kind", "alias of this URL, which has no link")
+	case l.Alias:
+		line("kind", "alias; the link of this URL is %s", printable(l.LinkCode))
+	case l.Kept:
+		line("kind", "link; no salt gives its code: it was kept, or another program made it")
+	}
+}
+
+// printCreated says when a link was created, and by which run.
+func printCreated(l *explain.Link) string {
 	created, by := "at an unknown time", "another program"
 	if l.Created != nil {
 		created = l.Created.Format(time.RFC3339Nano)
@@ -287,7 +304,7 @@ func printLink(line func(name, format string, args ...any), l *explain.Link) {
 	if l.RunID != nil {
 		by = fmt.Sprintf("run %d", *l.RunID)
 	}
-	line("created", "%s by %s", created, by)
+	return created + " by " + by
 }
 
 func printExplanation(line func(name, format string, args ...any), e *explain.Explanation) {
@@ -315,23 +332,31 @@ func printExplanation(line func(name, format string, args ...any), e *explain.Ex
 		return
 	}
 	for _, owner := range e.Store.Owners {
-		line(fmt.Sprintf("owner at salt %d", owner.Salt), "%s %s", owner.Code, printOwner(owner.Owner, e.Canonical))
+		line(fmt.Sprintf("owner at salt %d", owner.Salt), "%s %s", owner.Code, printOwner(&owner, e.Canonical))
 	}
 	line("a run would", "%s", printOutcome(e.Store))
+	for i := range e.Store.Aliases {
+		a := &e.Store.Aliases[i]
+		line("alias", "%s created %s", printable(a.Code), printCreated(a))
+	}
 }
 
-func printOwner(owner, canonical string) string {
-	switch owner {
-	case "":
+func printOwner(o *explain.Owner, canonical string) string {
+	switch {
+	case o.Owner == "":
 		return "nobody"
-	case canonical:
+	case o.Owner == canonical && o.Alias:
+		return "an alias of this URL"
+	case o.Owner == canonical:
 		return "this URL"
+	case o.Alias:
+		return printable(o.Owner) + " (alias)"
 	}
-	return printable(owner)
+	return printable(o.Owner)
 }
 
 func printOutcome(s *explain.Standing) string {
-	salt := "no salt gives it"
+	salt := "no salt gives it: kept, or changed since"
 	if s.Salt != nil {
 		salt = fmt.Sprintf("salt %d", *s.Salt)
 	}

@@ -49,6 +49,9 @@ With --db it also checks the store: the links of the mapping, the owners of
 taken codes and the run itself must be there, and every link in the store must
 follow from its URL.
 
+Of a run with --legacy it also checks who has the legacy codes, the kinds, the
+links of URLs, and what the manifest says of codes.
+
 First a summary line is printed (in CSV, below the header), then one line per
 problem. Two kinds of lines are no problems:
   unexplained    the link has its second or a later code, and we cannot see

@@ -133,6 +133,8 @@ type Standing struct {
 	Code    string `json:"code,omitempty"`
 	Salt    *int   `json:"salt,omitempty"`   // nil: none gives the code
 	RunID   *int32 `json:"run_id,omitempty"` // that made the existing link
+	// Aliases are further codes that lead to the URL, kept from another shortener; see Aliases.
+	Aliases []Link `json:"aliases,omitempty"`
 }
 
 // An Owner is the URL that has the code of a salt.
@@ -140,6 +142,7 @@ type Owner struct {
 	Salt  int    `json:"salt"`
 	Code  string `json:"code"`
 	Owner string `json:"owner,omitempty"` // canonical URL; "": nobody
+	Alias bool   `json:"alias,omitempty"` // the code is an alias of that URL
 	RunID *int32 `json:"run_id,omitempty"`
 }
 
@@ -177,7 +180,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 			s.Outcome, s.Code, s.RunID = outcome.Existing.String(), string(f.Code), &run
 		}
 		for _, salt := range byCode[string(f.Code)] {
-			s.Owners[salt].Owner, s.Owners[salt].RunID = owner, &run
+			s.Owners[salt].Owner, s.Owners[salt].RunID, s.Owners[salt].Alias = owner, &run, f.Alias
 		}
 		return nil
 	})
@@ -194,6 +197,17 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	return s, nil
 }
 
+// Aliases looks up the aliases of a canonical URL, in the order of their codes. The error is that
+// of the store.
+func Aliases(ctx context.Context, r *Rules, store sink.Store, canonical string) (list []Link, err error) {
+	key := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
+	err = store.Aliases(ctx, r.Workspace, key, func(l *sink.Stored) error {
+		list = append(list, *linkOf(l))
+		return nil
+	})
+	return list, err
+}
+
 // A Link is what a store has behind a code.
 type Link struct {
 	Code      string     `json:"code"`
@@ -203,26 +217,46 @@ type Link struct {
 	Canonical string     `json:"canonical_url,omitempty"`
 	RunID     *int32     `json:"run_id,omitempty"`     // that made the link; nil if Found: another program made it
 	Created   *time.Time `json:"created_at,omitempty"` // UTC; nil if Found: the stored value is not a time
+	Alias     bool       `json:"alias,omitempty"`      // the code was kept, beside that of the URL's link
+	Kept      bool       `json:"kept,omitempty"`       // the code of the link is none that a salt up to the retries gives: it was kept, or another program made it
+	LinkCode  string     `json:"link_code,omitempty"`  // of an alias: the code of the URL's link; "": it has none
 }
 
 // Code looks up the link that has a code in a workspace. Nothing is locked: the answer is true
-// at one moment. The error is that of the store.
-func Code(ctx context.Context, store sink.Store, workspace, code string) (*Link, error) {
-	link := &Link{Code: code, Workspace: workspace}
-	err := store.Find(ctx, workspace, code, func(l *sink.Stored) error {
-		link.Found, link.Canonical, link.Original = true, string(l.Canonical), string(l.Original)
-		if l.Original == nil {
-			link.Original = link.Canonical
-		}
-		if run := l.Run; run > 0 {
-			link.RunID = &run
-		}
-		if created := l.Created; !created.IsZero() {
-			link.Created = &created
+// at one moment. Of the rules only the workspace and the retries count. The error is that of the
+// store, or of the session.
+func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session, code string) (*Link, error) {
+	link := &Link{Code: code, Workspace: r.Workspace}
+	var key sink.Key
+	err := store.Find(ctx, r.Workspace, code, func(l *sink.Stored) error {
+		link, key = linkOf(l), l.Base
+		link.Kept = codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(r.MaxRetries, codegen.DefaultRetries)) < 0
+		return nil
+	})
+	if err != nil || !link.Alias {
+		return link, err
+	}
+	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical)}
+	return link, session.Lookup(ctx, []sink.Probe{probe}, func(f sink.Found) error {
+		if f.Same {
+			link.LinkCode = string(f.Code)
 		}
 		return nil
 	})
-	return link, err
+}
+
+func linkOf(l *sink.Stored) *Link {
+	link := &Link{Code: string(l.Code), Workspace: string(l.Workspace), Found: true, Canonical: string(l.Canonical), Original: string(l.Original), Alias: l.Alias}
+	if l.Original == nil {
+		link.Original = link.Canonical
+	}
+	if run := l.Run; run > 0 {
+		link.RunID = &run
+	}
+	if created := l.Created; !created.IsZero() {
+		link.Created = &created
+	}
+	return link
 }
 
 // decide fills in what a run would do.

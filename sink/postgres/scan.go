@@ -19,6 +19,13 @@ func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*si
 	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, visit)
 }
 
+// Aliases implements sink.Store.
+func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, ofBase, [][]byte{base[:], []byte(workspace)}, visit)
+}
+
+const ofBase = "WHERE base_key = $1 AND workspace_id = $2"
+
 // looking returns a connection, after it has checked the tables. The caller releases it.
 func (s *Store) looking(ctx context.Context, op string) (conn *pgx.Conn, err error) {
 	err = s.retry(ctx, op, func(ctx context.Context) (err error) {
@@ -39,6 +46,9 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 		return err
 	}
 	defer s.release(conn)
+	if where == ofBase && s.version.Load() < 2 {
+		return nil
+	}
 	var link sink.Stored
 	var stop error
 	columns := ""

@@ -14,6 +14,7 @@ var aliasTests = []test{
 	{"alias/round_trip_new", func(t *testing.T, db *database) { testAliases(t, db, nil) }},
 	{"alias/round_trip_existing", func(t *testing.T, db *database) { testAliases(t, db, links("w", 50_000, 50_010)) }},
 	{"alias/lookup", testAliasLookup},
+	{"alias/of_url", testAliasesOf},
 	{"alias/arbitrary_codes", testArbitraryCodes},
 	{"alias/unannounced_new", func(t *testing.T, db *database) { testUnannounced(t, db, nil) }},
 	{"alias/unannounced_existing", func(t *testing.T, db *database) { testUnannounced(t, db, links("w", 50_000, 50_010)) }},
@@ -72,6 +73,32 @@ func testAliases(t *testing.T, db *database, before []sink.Link) {
 		t.Errorf("undo: %+v", out)
 	}
 	db.expect(old)
+}
+
+// The aliases of a URL are found in its workspace only.
+func testAliasesOf(t *testing.T, db *database) {
+	const a, b = "https://a.example/", "https://b.example/"
+	ls := sorted([]sink.Link{coded("v", a, "x"), alias("v", a, "y"), coded("w", a, "a"), alias("w", a, "AA"), alias("w", a, "z"), alias("w", b, "b")})
+	db.with(func(s sink.Session) {
+		run := startAliases(t, s)
+		noError(t, s.Load(context.Background(), run, chunks(ls, 10)))
+		complete(t, s, run)
+	}, "v", "w")
+	store := db.Open(t)
+	defer closed(t, store)
+	for _, c := range []struct {
+		workspace, url string
+		want           string
+	}{{"w", a, "[AA z]"}, {"v", a, "[y]"}, {"w", b, "[b]"}, {"v", b, "[]"}} {
+		codes := []string{}
+		noError(t, store.Aliases(context.Background(), c.workspace, coded(c.workspace, c.url, "").Key, func(l *sink.Stored) error {
+			codes = append(codes, string(l.Code))
+			return nil
+		}))
+		if got := fmt.Sprint(codes); got != c.want {
+			t.Errorf("%s in %s: %s, want %s", c.url, c.workspace, got, c.want)
+		}
+	}
 }
 
 // An alias is the owner of its code, never the link of its URL.

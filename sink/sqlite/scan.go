@@ -17,8 +17,18 @@ func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*si
 	return s.scan(ctx, "WHERE workspace_id = ? AND short_code = ?", []any{workspace, code}, visit)
 }
 
+// Aliases implements sink.Store.
+func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, ofBase, []any{base, workspace}, visit)
+}
+
+const ofBase = "WHERE base_key = ? AND workspace_id = ?"
+
 func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
+		if where == ofBase && c.version < 2 {
+			return nil
+		}
 		var l sink.Stored
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same
 		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias'", "base_key")+`

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"fmt"
 
+	"github.com/linkforge/bulk/sink"
 	"modernc.org/libc"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -69,6 +70,8 @@ func (s *stmt) bind(i int, v any) {
 		s.bindText(i, []byte(v))
 	case []byte:
 		s.bindText(i, v)
+	case sink.Key:
+		s.bindBlob(i, v[:])
 	default:
 		panic(fmt.Sprintf("cannot bind %T", v))
 	}
