@@ -49,8 +49,8 @@ how many there are, or that there are none:
 What one run created exists in the next. So changed outcomes alone are counted,
 but are no difference (exit code 0), except with --outcomes.
 
-If both runs have a --legacy mode, a URL has a link for each of its legacy codes.
-A mapping file alone is compared without legacy codes.
+If both runs have a --legacy mode, a URL has a link for each of its legacy
+codes. A mapping file alone is compared without legacy codes.
 
 Rows are matched by source and row number if the inputs are the same (then
 there is no row_added or row_removed: such a row is a reject in one run).

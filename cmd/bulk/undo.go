@@ -34,9 +34,9 @@ func undoCommand(ui *ui) *cobra.Command {
 refers to them; they are listed as CSV. The codes of deleted links become free.
 Links that had to take a different code because of them keep theirs.
 
-Aliases are links, too: they are deleted and counted with the links of their run.
-Aliases that other runs made stay, even if the link of their URL is deleted;
-bulk verify --db then lists them (store_alias).
+Aliases are links, too: they are deleted and counted with the links of their
+run. Aliases that other runs made stay, even if the link of their URL is
+deleted; bulk verify --db then lists them (store_alias).
 
 Nothing is deleted if a foreign key would delete or change other rows with the
 links (ON DELETE CASCADE and such; in SQLite, any foreign key to the links), or
