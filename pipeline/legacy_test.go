@@ -172,6 +172,36 @@ func TestLegacyVectors(t *testing.T) {
 	}
 }
 
+// The example of codegen/README.md, through a whole run.
+func TestKeptPage(t *testing.T) {
+	page := read(t, "../codegen/README.md")
+	c := legacyCase{Workspace: "demo", Legacy: "keep", CodeLength: 10, MaxRetries: 10,
+		Store: []legacyLink{{"sale", "https://example.com/old", "link"}}}
+	_, table, _ := strings.Cut(page, "| canonical URL | old code | gets | kind | because |\n|---|---|---|---|---|\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for i := range 5 {
+			cells[i] = strings.Trim(cells[i], " `")
+		}
+		c.Rows = append(c.Rows, legacyRow{Canonical: cells[1], Code: cells[2]})
+		want := legacyResult{ShortCode: cells[3], Kind: cells[4], New: true}
+		if want.Kind == "" {
+			want = legacyResult{Reason: cells[3]}
+			want.Owner = "https://example.com/" + strings.Split(cells[5], "`")[1]
+		}
+		c.Expect.Rows = append(c.Expect.Rows, want)
+	}
+	_, c.Expect.Store = c.model()
+	if len(c.Rows) != 8 {
+		t.Fatalf("%d rows", len(c.Rows))
+	}
+	cfg := c.config(openStore(t, t.TempDir()))
+	c.plant(t, cfg)
+	for _, wrong := range c.check(t, cfg, 0) {
+		t.Error(wrong)
+	}
+}
+
 // Whatever the rows, the store, the order of the rows, the workers and the memory, a run does
 // what handling the rows one at a time does, and the same run again changes nothing.
 func TestLegacyLikeOneAtATime(t *testing.T) {
