@@ -106,6 +106,9 @@ func (j *job) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
+	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
+		return &UsageError{errNoWorkspace}
+	}
 	if err := j.out.claim(ctx, j.cfg, inputs); err != nil {
 		return err
 	}
