@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
-		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},

@@ -55,7 +55,9 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		case row.First():
 			f.row.Outcome = d.Outcome
 		}
+		f.row.Generated = false
 		if row.Bears() && !d.Kept && d.Reason == "" {
+			f.row.Generated = d.Outcome == outcome.Created
 			if !d.Stored {
 				code, alias := f.row.Code, f.row.Alias
 				f.row.Code, f.row.Alias = link, false
