@@ -1,5 +1,6 @@
 // Package pipeline turns lists of URLs into stored short links and a report. [Run] is the
-// entry point; [Preview] tells beforehand what it would do. This page says how the code is laid out and how a row travels through it.
+// entry point; [Preview] tells beforehand what it would do. This page says how the code is laid
+// out and how a row travels through it.
 //
 // # The way of a row
 //
