@@ -54,7 +54,7 @@ var layers = map[string][]string{
 	"pipeline/estimate": {"codegen"},
 
 	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/legacy", "pipeline/manifest",
-		"pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.

@@ -27,7 +27,7 @@ type screen struct {
 
 // print writes the preview as a screen.
 func (f *forecast) print(w io.Writer) error {
-	s := &screen{forecast: f, width: screenWidth, labels: 36, digits: len(thousands(max(f.Counts.Read, f.LinksCreated)))}
+	s := &screen{forecast: f, width: screenWidth, labels: 31, digits: len(thousands(max(f.Counts.Read, f.LinksCreated)))}
 	if to, ok := w.(*shown); ok {
 		s.width = min(s.width, columns(to.Writer))
 	}
@@ -153,7 +153,7 @@ func (s *screen) counts() {
 		s.part("whose URL may lead elsewhere", m.Rows, s.merged(&m.Example))
 	}
 	if keeps {
-		s.count("conflicts: another URL has the code", s.Legacy.Conflicts, s.conflict())
+		s.count("conflicts over codes", s.Legacy.Conflicts, s.conflict())
 	}
 	s.count("rejected rows", s.Counts.Rejected, "")
 	reasons := slices.SortedFunc(maps.Keys(s.Reasons), func(a, b string) int { return cmp.Or(cmp.Compare(s.Reasons[b], s.Reasons[a]), cmp.Compare(a, b)) })
@@ -175,7 +175,7 @@ func (s *screen) counts() {
 func (s *screen) legacy() {
 	l := s.Legacy
 	if t := l.CaseTwins; t != nil {
-		s.count("groups of codes that differ in case", t.Groups, twins(t))
+		s.count("codes that differ only in case", t.Groups, twins(t))
 	}
 	if d := l.Damaged; d != nil {
 		s.count("codes damaged by a spreadsheet", d.Rows, s.place(d.Example.Source, d.Example.Row)+string(d.Example.Code))
@@ -229,7 +229,8 @@ func (s *screen) conflict() string {
 	if row == nil {
 		return ""
 	}
-	return s.place(row.Source, row.Row) + row.Detail
+	owner := row.Detail[strings.LastIndex(row.Detail, " ")+1:] // a canonical URL has no spaces
+	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(string(row.LegacyCode), 24), owner)
 }
 
 // end says which store it is about and how the run would end.
@@ -263,7 +264,7 @@ func (s *screen) ending() string {
 	case s.Refused != nil:
 		return s.Refused.Why() + ". No links would be stored."
 	case s.Counts.Rejected > 0:
-		return fmt.Sprintf("done, but %s rejected.", count(s.Counts.Rejected, "row"))
+		return fmt.Sprintf("done, with %s rejected.", count(s.Counts.Rejected, "row"))
 	}
 	return "done."
 }
