@@ -1,5 +1,6 @@
 // Package pipeline turns lists of URLs into stored short links and a report. [Run] is the
-// entry point. This page says how the code is laid out and how a row travels through it.
+// entry point; [Preview] tells beforehand what it would do. This page says how the code is laid
+// out and how a row travels through it.
 //
 // # The way of a row
 //
@@ -57,6 +58,7 @@
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
+//	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
 //	reports.go   the files of an attempt, and whether the books balance
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes

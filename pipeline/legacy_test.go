@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,8 +95,13 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 	t.Chdir(t.TempDir())
 	write(t, "in.csv", c.csv(pad))
 	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"in.csv"}, "out", asOf
+	preview, err := pipeline.Preview(context.Background(), cfg)
+	must(t, err)
 	result, err := pipeline.Run(context.Background(), cfg)
 	refused, ok := errors.AsType[*pipeline.TooManyRejectsError](err)
+	for _, wrong := range c.checkPreview(preview, result, refused, storedLinks(t, cfg.Store, c.Workspace)) {
+		complain("preview: %s", wrong)
+	}
 	switch {
 	case c.Expect.Fails:
 		if !ok || refused.Conflicts == 0 || !slices.Equal(storedLinks(t, cfg.Store, c.Workspace), sortedLinks(c.Store)) {
@@ -103,7 +109,7 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 		}
 		return wrong
 	case ok && refused.First != "":
-		return nil
+		return wrong
 	}
 	if err != nil {
 		return []string{err.Error()}
@@ -152,6 +158,46 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 	if n := int64(len(after) - len(c.Store)); result.LinksCreated != n {
 		complain("%d links created, want %d", result.LinksCreated, n)
 	}
+	return wrong
+}
+
+// checkPreview compares a preview with the run that followed, and the links that it left.
+func (c *legacyCase) checkPreview(p *pipeline.PreviewResult, run *pipeline.Result, refused *pipeline.TooManyRejectsError, stored []legacyLink) (wrong []string) {
+	compare := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			wrong = append(wrong, fmt.Sprintf("%s %+v, the run has %+v", what, got, want))
+		}
+	}
+	compare("counts", p.Counts, run.Counts)
+	compare("links", p.LinksCreated, run.LinksCreated)
+	compare("reasons", p.Reasons, run.Reasons)
+	compare("fresh", p.Fresh, run.Fresh)
+	compare("refused", p.Refused != nil, refused != nil)
+	if refused != nil {
+		compare("why", p.Refused.Why(), refused.Why())
+		return wrong
+	}
+	compare("merged", p.MergedDiffers, run.MergedDiffers)
+	compare("legacy", p.Result.Legacy, run.Legacy)
+	for i, row := range p.First {
+		want := c.Expect.Rows[i]
+		if c.Legacy == "map" {
+			want.Kind = ""
+		}
+		compare("row", row.Row, int64(i+1))
+		compare("first row", legacyResult{ShortCode: string(row.Code), Kind: row.Kind, Reason: row.Reason, Owner: want.Owner, New: want.New}, want)
+	}
+	if x := p.Examples[pipeline.ExampleConflict]; x != nil {
+		_, owner, _ := strings.Cut(x.Detail, " belongs to ")
+		has := slices.ContainsFunc(stored, func(l legacyLink) bool {
+			return l.Canonical == owner && (l.Code == string(x.LegacyCode) || c.FoldCase && strings.EqualFold(l.Code, string(x.LegacyCode)))
+		})
+		compare("owner of "+string(x.LegacyCode), has, true)
+	}
+	compare("an example of a conflict", p.Examples[pipeline.ExampleConflict] != nil, run.Legacy.Conflicts > 0)
+	compare("an example of a kept code", p.Examples[pipeline.ExampleKept] != nil, p.Kept > 0)
+	compare("an example of a generated code", p.Examples[pipeline.ExampleGenerated] != nil, p.Generated > 0)
+	compare("an example of an alias", p.Examples[pipeline.ExampleAlias] != nil, p.Aliases > 0)
 	return wrong
 }
 

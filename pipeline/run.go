@@ -62,11 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.DryRun {
 		cfg.Out = outdir.DryOf(cfg.Out)
 	}
-	if cfg.fs != nil {
-		cfg.Source.FS = cfg.fs
-	}
-	cfg.Status.begin()
-	j := &job{cfg: &cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
+	j := newJob(&cfg)
 	j.result.Out, j.result.AsOf = cfg.Out, cfg.AsOf
 	if cfg.AsOf.IsZero() {
 		j.result.AsOf = j.meter.started
@@ -91,6 +87,15 @@ type job struct {
 	rows   *intake.Rows
 }
 
+// newJob begins a job of a configuration that has its defaults.
+func newJob(cfg *Config) *job {
+	if cfg.fs != nil {
+		cfg.Source.FS = cfg.fs
+	}
+	cfg.Status.begin()
+	return &job{cfg: cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
+}
+
 // do claims the output, reads, stores and writes. If it fails before the output directory has
 // been renamed, the output is as it was before.
 func (j *job) do(ctx context.Context) (err error) {
@@ -101,7 +106,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err := j.out.look(ctx, j.cfg); err != nil { // before an input is waited for
 		return err
 	}
-	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
+	inputs, err := j.open(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -118,15 +123,19 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
-	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
-		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
-	}
-	j.warnOfEmpty()
 	if err := j.out.identify(j.cfg, inputs); err != nil {
 		return err
 	}
 	return retry(ctx, j.cfg, &j.meter, j.attempt)
+}
+
+// open opens the inputs, which the caller closes.
+func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) {
+	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
+	if err == nil {
+		j.cfg.Opened(describeInputs(inputs))
+	}
+	return inputs, err
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.
@@ -142,7 +151,7 @@ func (j *job) warnOfEmpty() {
 	}
 }
 
-// read makes the rows.
+// read makes the rows, which the caller closes, also with an error.
 func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	scheme, _ := codegen.New(j.cfg.CodeLength)
 	j.cfg.Status.TotalBytes.Store(inputs.Size)
@@ -158,10 +167,18 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
 		return err
 	})
-	if err == nil && j.rows.Records.Spilled() > 0 {
+	if err != nil {
+		return err
+	}
+	if j.rows.Records.Spilled() > 0 {
 		j.cfg.DiskBound()
 	}
-	return err
+	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
+	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
+		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
+	}
+	j.warnOfEmpty()
+	return nil
 }
 
 // legacy says what is accepted as a legacy code; nil: such codes are not looked at.
@@ -202,14 +219,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
-		if err := session.Close(); err != nil {
-			return err
-		}
-	}
-	j.result.Fresh = settled.Fresh
-	entry.Counts = settled.Counts(j.rows.Read(), j.rows.Records.Len())
-	j.result.Counts, j.result.LinksCreated = entry.Counts, settled.LinksCreated()
+	entry.Counts = j.result.Counts
 	if j.rows.Claims != nil {
 		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
 	}
@@ -222,7 +232,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 				j.cfg.Out, outdir.ErrExists, entry.Counts.Created)
 		}
 	}
-	if j.conflicts(settled) > 0 || allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+	if j.mayNotStore(settled) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
@@ -277,7 +287,9 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 	return session, err
 }
 
-// settle decides the code of every URL. Links of the run with this id count as created.
+// settle decides the code of every URL, and notes the books. Links of the run with this id count
+// as created. A session that only looks is closed then. The caller closes the settlement, also
+// with an error, if it is not nil.
 func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settled *settle.Settlement, err error) {
 	j.cfg.Status.enter(StageSettle)
 	err = j.meter.time("settle", func(s *manifest.Stage) (err error) {
@@ -288,6 +300,13 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settl
 		})
 		return err
 	})
+	if err == nil && session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
+		err = session.Close()
+	}
+	if err == nil {
+		j.result.Fresh = settled.Fresh
+		j.result.Counts, j.result.LinksCreated = settled.Counts(j.rows.Read(), j.rows.Records.Len()), settled.LinksCreated()
+	}
 	return settled, err
 }
 
@@ -327,14 +346,29 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 	if err := j.commit(entry, settled); err != nil {
 		return err
 	}
-	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects, Out: j.result.Out}
-	if allRejected(c) {
-		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
-		refused.Column = j.suspect(first.Source)
-	}
+	refused := j.tooMany(settled, &first)
+	refused.Out = j.result.Out
 	if settled.Stored > 0 {
 		refused.Stored, refused.Run = settled.Stored, entry.ID
 		j.result.RunID = entry.ID
+	}
+	return refused
+}
+
+// mayNotStore reports whether the rejects or conflicts forbid the run to store anything.
+func (j *job) mayNotStore(settled *settle.Settlement) bool {
+	c := j.result.Counts
+	return j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(manifest.Counts(c))
+}
+
+// tooMany says why the run may not store anything, given its first reject. The reasons of all
+// are noted.
+func (j *job) tooMany(settled *settle.Settlement, first *outcome.Reject) *TooManyRejectsError {
+	c := j.result.Counts
+	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
+	if allRejected(c) {
+		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
+		refused.Column = j.suspect(first.Source)
 	}
 	return refused
 }
@@ -531,13 +565,18 @@ func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum
 		return sum, first, err
 	}
 	w := report.NewRejects(file, j.rows.Names)
-	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
-	defer func() { err = errors.Join(err, j.meter.close(late)) }()
-	n, first, err := emit.Rejects(ctx, j.rows, settled, late, w)
+	n, first, err := j.rejects(ctx, settled, w.Append)
 	if err == nil {
 		sum, err = closeReport(w, file, n)
 	}
 	return sum, first, err
+}
+
+// rejects visits all rejects, and returns how many they are, and the first.
+func (j *job) rejects(ctx context.Context, settled *settle.Settlement, visit func(*outcome.Reject) error) (n int64, first outcome.Reject, err error) {
+	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
+	defer func() { err = errors.Join(err, j.meter.close(late)) }()
+	return emit.Rejects(ctx, j.rows, settled, late, visit)
 }
 
 // commit writes timings.json and gives the directory its name.

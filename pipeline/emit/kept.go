@@ -59,6 +59,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		case row.First():
 			f.row.Outcome = d.Outcome
 		}
+		f.row.Generated = row.Bears() && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
 		if row.Bears() && d.Salt > 0 {
 			p.salted = append(p.salted, d)
 		}

@@ -201,18 +201,51 @@ func (in *Input) settleCodes() error {
 func (in *Input) Codes(dst [][]byte, cells Cells, i int) [][]byte {
 	first := len(dst)
 	for _, c := range in.codes {
-		cell := cells.Cell(c.column, i)
-		switch {
-		case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
-		case !c.List:
-			dst = addCode(dst, first, c.Cut.Of(cell))
-		default:
-			for _, element := range profile.Cells(cell) {
-				dst = addCode(dst, first, c.Cut.Of(element))
-			}
+		dst = in.cutCodes(dst, first, c, cells.Cell(c.column, i))
+	}
+	return dst
+}
+
+// CodesOf is Codes of a single row, whose cells are given by their columns.
+func (in *Input) CodesOf(cell func(column int) []byte) (codes [][]byte) {
+	for _, c := range in.codes {
+		codes = in.cutCodes(codes, 0, c, cell(c.column))
+	}
+	return codes
+}
+
+// cutCodes appends the codes of a cell that are not in dst[first:].
+func (in *Input) cutCodes(dst [][]byte, first int, c codeColumn, cell []byte) [][]byte {
+	switch {
+	case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
+	case !c.List:
+		dst = addCode(dst, first, c.Cut.Of(cell))
+	default:
+		for _, element := range profile.Cells(cell) {
+			dst = addCode(dst, first, c.Cut.Of(element))
 		}
 	}
 	return dst
+}
+
+// Mapped returns the columns that have a role in the run, by their names in Columns: those of URLs
+// and codes, that of the workspace, that of kinds.
+func (in *Input) Mapped() (list []profile.Column) {
+	add := func(i int, c profile.Column, role profile.Role) {
+		if i >= 0 {
+			c.Name, c.Role = in.Columns[i], role
+			list = append(list, c)
+		}
+	}
+	for _, i := range in.URLs {
+		add(i, profile.Column{}, profile.URL)
+	}
+	for _, c := range in.codes {
+		add(c.column, c.Column, profile.Code)
+	}
+	add(in.Workspace, profile.Column{}, profile.Workspace)
+	add(in.Kind, profile.Column{}, profile.Kind)
+	return list
 }
 
 // addCode appends a code unless it is empty or in dst[first:].
