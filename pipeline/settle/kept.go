@@ -257,6 +257,10 @@ func (v *visit) endKept() {
 	switch {
 	case !u.accepted.known:
 		s.mark(u.bucket, u.first, isNone)
+		if u.stored.made { // before another writer took the codes of all its rows
+			b := v.bucket()
+			b.bare, b.stored = b.bare+1, b.stored+1
+		}
 	case u.stored.code != "":
 		v.linkStored()
 	case s.cfg.Kept.Mode == legacy.Keep && u.least.at.known:
