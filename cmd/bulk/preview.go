@@ -24,11 +24,11 @@ func previewCommand(ui *ui) *cobra.Command {
 		Use:   "preview INPUT… --workspace ID",
 		Short: "Show what bulk run would do, without doing it",
 		Long: `preview reads all rows and looks them up in the store, as bulk run does with the
-same inputs and flags. It prints one screen: the columns of the inputs, the first
-rows with the codes that they would get, and how many links, aliases, conflicts
-and rejects there would be, with an example of each. It stores nothing and
-writes no file. (bulk run --dry-run writes the reports.) Flags of bulk run that
-are about its output can be given and mean nothing here.
+same inputs and flags. It prints one screen: the columns of the inputs, the
+first rows with the codes that they would get, and how many links, aliases,
+conflicts and rejects there would be, with an example of each. It stores nothing
+and writes no file. (bulk run --dry-run writes the reports.) Flags of bulk run
+that are about its output are accepted, and mean nothing here.
 
 ` + legacyHelp + `
 
