@@ -1,0 +1,37 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A URL whose rows fill more than one bucket, and that is followed by others of its slot, has the
+// smallest of its codes if none can be generated.
+func TestLegacySpannedBuckets(t *testing.T) {
+	codeOf := func(i int) string { return codeAt(fmt.Sprintf("http://example.com/%d", i), "ws", 0, 1) }
+	sameSlot := []int{0}
+	for i := 1; len(sameSlot) < 3; i++ {
+		if codeOf(i) == codeOf(0) {
+			sameSlot = append(sameSlot, i)
+		}
+	}
+	var urls []string
+	for _, i := range sameSlot {
+		urls = append(urls, fmt.Sprintf("http://example.com/%d", i))
+	}
+	slices.Sort(urls)
+	c := legacyCase{Workspace: "ws", Legacy: "both", OnConflict: "reject", CodeLength: 1, Store: []legacyLink{
+		{codeAt(urls[0], "ws", 0, 1), urls[2], "link"}, {"there", urls[0], "alias"}, {"theirs", urls[1], "link"},
+	}}
+	for n, from := range []legacyRow{{Canonical: urls[0], Code: "there"}, {Canonical: urls[0], Code: "us"}, {Canonical: urls[1], Code: "theirs"}} {
+		c.Rows = append(c.Rows, slices.Repeat([]legacyRow{from}, []int{200, 2, 200}[n])...)
+	}
+	c.Expect.Rows, c.Expect.Store = c.model()
+	cfg := c.config(openStore(t, t.TempDir()))
+	cfg.SpillAt(1)
+	c.plant(t, cfg)
+	for _, wrong := range append(c.check(t, cfg, 900), c.again(t, cfg)...) {
+		t.Error(wrong)
+	}
+}
