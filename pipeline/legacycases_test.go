@@ -1,11 +1,17 @@
 package pipeline_test
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/outdir"
 )
 
 // A URL whose rows fill more than one bucket, and that is followed by others of its slot, has the
@@ -54,5 +60,42 @@ func TestLegacyFoldOverTwins(t *testing.T) {
 	c.plant(t, cfg)
 	for _, wrong := range append(c.check(t, cfg, 0), c.again(t, cfg)...) {
 		t.Error(wrong)
+	}
+}
+
+// A URL of which the store has an alias alone, and for which no code can be generated, has no link.
+func TestLegacyAliasWithoutLink(t *testing.T) {
+	const u, stranger = "http://example.com/1", "http://stranger.example/"
+	c := legacyCase{Workspace: "ws", Legacy: "both", OnConflict: "reject", CodeLength: 5,
+		Store: []legacyLink{{codeAt(u, "ws", 0, 5), stranger, "link"}, {"B", u, "alias"}},
+		Rows:  []legacyRow{{Canonical: u, Code: "B"}, {Canonical: u}, {Canonical: stranger}},
+	}
+	c.Expect.Rows, c.Expect.Store = c.model()
+	cfg := c.config(openStore(t, t.TempDir()))
+	c.plant(t, cfg)
+	for _, wrong := range append(c.check(t, cfg, 0), c.again(t, cfg)...) {
+		t.Error(wrong)
+	}
+}
+
+// A finished run whose store has lost a generated link, which no row has as its code, is not taken
+// for one that has all there is.
+func TestLegacyLostLink(t *testing.T) {
+	dir := t.TempDir()
+	cfg := keeping(legacy.Both, openStore(t, dir))
+	job(t, cfg, map[string]string{"a.csv": "url,slug\nhttp://example.com/1,one\n"})
+	db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+	must(t, err)
+	_, err = db.Exec("DELETE FROM links WHERE short_code <> 'one'")
+	must(t, errors.Join(err, db.Close()))
+	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"a.csv"}, "out", asOf
+	if result, err := pipeline.Run(t.Context(), cfg); !errors.Is(err, outdir.ErrExists) {
+		t.Errorf("repeated %t: %v", result.Repeated, err)
+	}
+	cfg.Overwrite = true
+	result, err := pipeline.Run(t.Context(), cfg)
+	must(t, err)
+	if links := exported(t, cfg.Store); len(links) != 2 || result.LinksCreated != 1 || result.Counts.Existing != 1 {
+		t.Errorf("%d links created, %q", result.LinksCreated, links)
 	}
 }
