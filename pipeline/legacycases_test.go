@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/report"
 )
 
 // A URL whose rows fill more than one bucket, and that is followed by others of its slot, has the
@@ -97,5 +99,34 @@ func TestLegacyLostLink(t *testing.T) {
 	must(t, err)
 	if links := exported(t, cfg.Store); len(links) != 2 || result.LinksCreated != 1 || result.Counts.Existing != 1 {
 		t.Errorf("%d links created, %q", result.LinksCreated, links)
+	}
+}
+
+// Rows that one row of the input became are written in one order, whatever the workers, the memory
+// and the order of the mapping.
+func TestLegacyVariants(t *testing.T) {
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, `{"id": "b.example/k%d", "custom_bitlinks": ["https://b.example/%d", "https://b.example/s%d", "https://b.example/a b"], "long_url": "http://example.com/%d"}`+"\n",
+			i, i*7919%4000, i%50, i%1000)
+	}
+	inputs := map[string]string{"a.jsonl": b.String()}
+	for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
+		var want map[string]string
+		for _, workers := range []int{1, 3} {
+			cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
+			cfg.Workers, cfg.ReportOrder = workers, order
+			if workers > 1 {
+				cfg.SpillAt(1 << 15)
+			}
+			files, result := job(t, cfg, inputs)
+			if want == nil {
+				want = files
+			}
+			sameReports(t, files, want, reports...)
+			if m := readManifest(t); m.Counts.Read != 12000 || m.Inputs[0].Records != 3000 || result.Counts.Rejected < 3000 {
+				t.Errorf("%+v of %d records", m.Counts, m.Inputs[0].Records)
+			}
+		}
 	}
 }
