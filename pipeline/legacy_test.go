@@ -125,6 +125,9 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 			kind = "link"
 		}
 		got[i-1] = legacyResult{ShortCode: r["short_code"], Kind: kind}
+		if r["link_code"] == "" && r["link_salt"] != "" {
+			complain("row %d: salt %s of no code", i-1, r["link_salt"])
+		}
 		if r["outcome"] != "duplicate" {
 			firsts[r["short_code"]]++
 		}

@@ -224,12 +224,12 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
 	}
 	if j.out.finished() {
-		if entry.Counts.Created == 0 {
+		if settled.LinksCreated() == 0 {
 			return j.repeat(settled)
 		}
 		if !j.cfg.Overwrite {
 			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
-				j.cfg.Out, outdir.ErrExists, entry.Counts.Created)
+				j.cfg.Out, outdir.ErrExists, settled.LinksCreated())
 		}
 	}
 	if j.mayNotStore(settled) {

@@ -164,9 +164,25 @@ type walk struct {
 
 // A code is one that rows claim.
 type code struct {
-	group uint32
-	owner owner // the first claim, unless the store says otherwise
-	known bool  // the store was asked
+	group  uint32
+	owner  owner   // the first claim, unless the store says otherwise
+	others []owner // where codes that differ only in case are one, and the store has several of these
+	known  bool    // the store was asked
+}
+
+// ownerFor returns who has the code that p claims: whoever has it in this very spelling, else
+// the URL itself in another one.
+func (c *code) ownerFor(p *pending) *owner {
+	found := &c.owner
+	for i := range c.others {
+		switch o := &c.others[i]; {
+		case bytes.Equal(found.code, p.Code):
+			return found
+		case bytes.Equal(o.code, p.Code), bytes.Equal(o.canonical, p.Canonical) && !bytes.Equal(found.canonical, p.Canonical):
+			found = o
+		}
+	}
+	return found
 }
 
 // A pending claim is not settled yet.
@@ -236,12 +252,13 @@ func (w *walk) flush(ctx context.Context) error {
 	for i := range w.claims {
 		p := &w.claims[i]
 		c := &w.codes[p.code]
-		v := Verdict{State: c.owner.state, URL: p.Key, Code: p.Code, Alias: c.owner.alias}
+		o := c.ownerFor(p)
+		v := Verdict{State: o.state, URL: p.Key, Code: p.Code, Alias: o.alias}
 		switch {
-		case !bytes.Equal(p.Canonical, c.owner.canonical):
-			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: c.owner.canonical}
-		case !bytes.Equal(p.Code, c.owner.code):
-			v.State, v.Text = cmp.Or(v.State, Spelled), c.owner.code
+		case !bytes.Equal(p.Canonical, o.canonical):
+			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: o.canonical}
+		case !bytes.Equal(p.Code, o.code):
+			v.State, v.Text = cmp.Or(v.State, Spelled), o.code
 		case v.State == 0:
 			continue
 		}
@@ -284,16 +301,24 @@ func (w *walk) ask(ctx context.Context) error {
 func (w *walk) merge() error {
 	for i := range w.codes {
 		c := &w.codes[i]
-		for ; w.more && !c.known; w.more = w.links.Next() {
+		if c.known {
+			continue
+		}
+		for ; w.more; w.more = w.links.Next() {
 			o := storedOwner(w.links.Record())
 			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), record.CompareFolded(o.code, c.owner.code))
 			if d > 0 {
 				break
 			}
-			if d == 0 {
-				o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
-				c.owner, c.known = o, true
+			if d < 0 {
+				continue
 			}
+			o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
+			if c.known {
+				c.others = append(c.others, o)
+				continue
+			}
+			c.owner, c.known = o, true
 		}
 	}
 	return w.links.Err()

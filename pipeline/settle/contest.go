@@ -44,7 +44,7 @@ func (s *settling) contest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries)}
+	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries), Salt: -1}
 	for i := range claims {
 		c := &claims[i]
 		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
