@@ -22,7 +22,8 @@ import (
 )
 
 // Config says what a run does. Set Inputs, Out, and Workspace or Source.WorkspaceColumn, or
-// both. Zero in any other field means its default.
+// both, unless each input has a column of workspaces by its profile. Zero in any other field means
+// its default.
 type Config struct {
 	Inputs []string // files, "-", or patterns as of package source
 	Source source.Options
@@ -96,6 +97,8 @@ func (c Config) Validate() error {
 	return err
 }
 
+var errNoWorkspace = errors.New("no workspace: give one with --workspace, or its column with --workspace-column")
+
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
 func (c Config) withDefaults() (Config, error) {
@@ -159,8 +162,8 @@ func (c *Config) validate() error {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
 			complain("--workspace: %w: %q", err, c.Workspace)
 		}
-	} else if c.Source.WorkspaceColumn == "" {
-		complain("no workspace: give one with --workspace, or its column with --workspace-column")
+	} else if !c.Source.HasWorkspaces() {
+		problems = append(problems, errNoWorkspace)
 	}
 	problems = append(problems, c.Source.Validate())
 	if c.Source.UniqueNames { // the fingerprint does not have it

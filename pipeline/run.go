@@ -85,7 +85,6 @@ type job struct {
 	result Result
 	out    outputDir
 	rows   *intake.Rows
-	links  *extsort.Sorter // of the attempt, if they are in another order than the records; else nil
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -130,10 +129,14 @@ func (j *job) do(ctx context.Context) (err error) {
 // open opens the inputs, which the caller closes.
 func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) {
 	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
-	if err == nil {
-		j.cfg.Opened(describeInputs(inputs))
+	if err != nil {
+		return nil, err
 	}
-	return inputs, err
+	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
+		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
+	}
+	j.cfg.Opened(describeInputs(inputs))
+	return inputs, nil
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.
@@ -398,15 +401,9 @@ func (j *job) suspect(input string) string {
 
 // deliver loads the links and writes the reports. Then the store is told that the run is
 // loaded, the directory is renamed, and the store is told that the run is finished.
-func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) (err error) {
+func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
 	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
-	j.links = nil
-	if j.rows.Claims != nil && stored { // links are in another order than the records
-		links := emit.NewLinkSorter(j.sorter(j.budget.links, 3), j.rows.Workspaces)
-		defer func() { err = errors.Join(err, j.meter.close(links)) }()
-		j.links = links
-	}
 	if stored {
 		if err := j.out.giveUp(ctx, session); err != nil {
 			return err
@@ -456,10 +453,14 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Links: j.links}
-	later := load
-	if j.links != nil {
-		load = nil
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy}
+	if load != nil && j.rows.Claims != nil {
+		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
+			defer func() { err = errors.Join(err, j.meter.close(cfg.Links)) }()
+		}
+		if err != nil {
+			return written, nil, err
+		}
 	}
 	if j.cfg.ReportOrder == report.InputOrder {
 		written, err = j.writeInInputOrder(ctx, settled, out, load, cfg)
@@ -468,9 +469,6 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			written, err = emit.Sorted(ctx, j.rows, settled, out.mapping, out.collisions, load, cfg)
 			return err
 		})
-	}
-	if err == nil && j.links != nil && later != nil {
-		err = j.loadSorted(ctx, later)
 	}
 	if err != nil {
 		return written, nil, err
@@ -508,15 +506,15 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 	return written, err
 }
 
-// loadSorted loads the links that were sorted while the mapping was written.
-func (j *job) loadSorted(ctx context.Context, load emit.Load) error {
-	return j.meter.time("load", func(s *manifest.Stage) error {
-		if err := j.links.Finish(ctx); err != nil {
-			return err
-		}
-		s.Rows = j.links.Len()
-		return load(ctx, emit.Links(ctx, j.links, j.rows.Workspaces))
+// sortLinks puts the links into the order of their codes.
+func (j *job) sortLinks(ctx context.Context, settled *settle.Settlement, cfg emit.Config) (links *extsort.Sorter, err error) {
+	j.cfg.Status.enter(StageOrder)
+	err = j.meter.time("links", func(s *manifest.Stage) (err error) {
+		links, err = emit.SortLinks(ctx, j.rows, settled, j.sorter(j.budget.links, 3), cfg)
+		s.Rows = settled.ToLoad()
+		return err
 	})
+	return links, err
 }
 
 // timeWriting does the stage that writes the mapping.

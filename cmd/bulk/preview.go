@@ -27,7 +27,8 @@ func previewCommand(ui *ui) *cobra.Command {
 same inputs and flags. It prints one screen: the columns of the inputs, the
 first rows with the codes that they would get, and how many links, aliases,
 conflicts and rejects there would be, with an example of each. It stores nothing
-and writes no file. (bulk run --dry-run writes the reports.)
+and writes no file. (bulk run --dry-run writes the reports.) Flags of bulk run
+that are about its output are accepted, and mean nothing here.
 
 ` + legacyHelp + `
 
@@ -56,7 +57,10 @@ would be stored.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object instead of a screen")
-	o.flags(cmd, pflag.NewFlagSet("", pflag.ContinueOnError))
+	writing := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.flags(cmd, writing)
+	writing.VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // so that the command of a run fits
+	cmd.Flags().AddFlagSet(writing)
 	return cmd
 }
 

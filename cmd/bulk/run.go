@@ -53,9 +53,10 @@ what becomes of them:
         old code gets a generated one.
   both  Each link gets a generated code. All old codes are aliases of it.
   map   Links get generated codes only. The mapping shows old and new codes.
-If two URLs claim one old code, the URL that has it in the store keeps it, else
-the URL that sorts first. --on-conflict says what becomes of the other rows:
-they are rejected, the run fails, or they count as rows without an old code.`
+If two URLs claim one old code, it goes to the one that has it in the store, or
+else to the one that sorts first. --on-conflict says what becomes of the other
+rows: they are rejected, the run fails, or they count as rows without an old
+code.`
 
 func runCommand(ui *ui) *cobra.Command {
 	var o runOptions

@@ -36,10 +36,8 @@ type Settled struct {
 }
 
 const (
-	mostExamples = 3 // and as many codes of each
-	// Claims that are held while the store is asked about their codes.
-	chunkClaims = 1 << 14
-	chunkBytes  = 4 << 20
+	mostExamples = 3       // and as many codes of each
+	chunkClaims  = 1 << 14 // that are held while the store is asked about their codes, at most
 )
 
 // Close gives up memory and files.
@@ -157,10 +155,10 @@ type walk struct {
 	links *extsort.Cursor // of Settled.stored; nil: the store is asked
 	more  bool            // there is one of these in hand
 
-	// The chunk in hand. Its first code may be the last one of the chunk before.
+	// The chunk in hand, in one bucket of the claims. Its first code may be the last one of the
+	// chunk before.
 	codes  []code
 	claims []pending
-	arena  []byte
 	twins  int // how many codes before the last differ from it only in case
 }
 
@@ -183,16 +181,13 @@ func (w *walk) all(ctx context.Context) error {
 	defer claims.Close()
 	for claims.Next() {
 		w.add(claims.Group(), decode(claims.Record()))
-		if len(w.claims) >= chunkClaims || len(w.arena) >= chunkBytes {
+		if claims.Last() || len(w.claims) >= chunkClaims {
 			if err := w.flush(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if claims.Err() != nil {
-		return claims.Err()
-	}
-	return w.flush(ctx)
+	return claims.Err()
 }
 
 // add takes a claim into the chunk.
@@ -201,21 +196,13 @@ func (w *walk) add(group uint32, c Claim) {
 		if n := len(w.claims) - 1; n >= 0 && w.claims[n].Key == c.Key && bytes.Equal(w.claims[n].Code, c.Code) && w.claims[n].code == last {
 			return
 		}
-		c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
 		w.claims = append(w.claims, pending{c, last})
 		return
 	}
-	c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
 	w.countTwins(group, c.Code)
 	w.codes = append(w.codes, code{group: group, owner: owner{canonical: c.Canonical, code: c.Code}})
 	w.claims = append(w.claims, pending{c, len(w.codes) - 1})
 	w.take(w.to, group, c.Code)
-}
-
-func (w *walk) keep(b []byte) []byte {
-	start := len(w.arena)
-	w.arena = append(w.arena, b...)
-	return w.arena[start:len(w.arena):len(w.arena)]
 }
 
 // countTwins compares a code with the one before.
@@ -237,9 +224,6 @@ func (w *walk) countTwins(group uint32, next []byte) {
 
 // flush settles the claims of the chunk. Of its last code more claims may follow.
 func (w *walk) flush(ctx context.Context) error {
-	if len(w.codes) == 0 {
-		return nil
-	}
 	var err error
 	if w.links != nil {
 		err = w.merge()
@@ -265,7 +249,7 @@ func (w *walk) flush(ctx context.Context) error {
 	}
 	last := w.codes[len(w.codes)-1]
 	last.owner.canonical, last.owner.code, last.known = bytes.Clone(last.owner.canonical), bytes.Clone(last.owner.code), true
-	w.codes, w.claims, w.arena = append(w.codes[:0], last), w.claims[:0], w.arena[:0]
+	w.codes, w.claims = append(w.codes[:0], last), w.claims[:0]
 	return w.to.Err()
 }
 

@@ -7,9 +7,11 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -43,30 +45,23 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 			continue
 		}
 		r := record.Decode(rec)
+		if f.links != nil {
+			f.sortLinks(b.Group(i), &r, row, &d, link, key)
+			continue
+		}
 		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias = outcome.Duplicate, link, d.Salt, false
 		switch {
 		case row.Won():
 			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy.Code), -1
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
-				if f.row.Outcome = row.Outcome(); !row.Stored() {
-					f.file(b.Group(i), &r, key)
-				}
+				f.row.Outcome = row.Outcome()
 			}
 		case row.First():
 			f.row.Outcome = d.Outcome
 		}
-		f.row.Generated = false
-		if row.Bears() && !d.Kept && d.Reason == "" {
-			f.row.Generated = d.Outcome == outcome.Created
-			if !d.Stored {
-				code, alias := f.row.Code, f.row.Alias
-				f.row.Code, f.row.Alias = link, false
-				f.file(b.Group(i), &r, key)
-				f.row.Code, f.row.Alias = code, alias
-			}
-			if d.Salt > 0 {
-				p.salted = append(p.salted, d)
-			}
+		f.row.Generated = row.Bears() && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
+		if row.Bears() && d.Salt > 0 {
+			p.salted = append(p.salted, d)
 		}
 		if f.row.Outcome == outcome.Duplicate && i != first {
 			if origin == nil {
@@ -78,18 +73,28 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	}
 }
 
+// sortLinks puts what the store is to get with a row into the sort of links: its own code, and
+// the link of its URL, whose code is given.
+func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d *settle.Decision, link []byte, key sink.Key) {
+	if row.Won() && row.First() && !row.Stored() {
+		f.row.Code = f.e.settled.Spelling(row, key, r.Legacy.Code)
+		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
+	}
+	if row.Bears() && !d.Kept && !d.Stored && d.Reason == "" {
+		f.row.Code = link
+		f.file(group, r, key, false)
+	}
+}
+
 // file puts the link of the row in hand into the sort of links: the group is that of the
 // workspace, the key the first bytes of the code in the order of the bytes, and the content
 //
 //	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
 //	| original as of extsort.AppendNullable | canonical
-func (f *formatter) file(group uint32, r *record.Record, key sink.Key) {
-	if f.links == nil {
-		return
-	}
+func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
 	alias := byte(0)
-	if f.row.Alias {
+	if isAlias {
 		alias = 1
 	}
 	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
@@ -107,19 +112,26 @@ func codeKey(code []byte) (key uint64) {
 	return key
 }
 
-// NewLinkSorter returns a sorter of links: by workspace and code.
-func NewLinkSorter(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
-	cfg.CompareGroups = names.Compare
-	cfg.Compare = func(a, b []byte) int {
+// SortLinks sorts the links that the store is to get, if legacy codes are kept: by workspace and
+// code, which is not the order of the records. The order of the configuration is filled in. The
+// sorter is to be closed, also with an error.
+func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sorter extsort.Config, cfg Config) (*extsort.Sorter, error) {
+	sorter.CompareGroups = rows.Workspaces.Compare
+	sorter.Compare = func(a, b []byte) int {
 		x, _ := extsort.CutCell(a)
 		y, _ := extsort.CutCell(b)
 		return bytes.Compare(x, y)
 	}
-	return extsort.New(cfg)
+	e := newEmitter(rows, cfg)
+	e.settled, e.links = s, extsort.New(sorter)
+	if _, err := e.run(ctx, rows.Records, (*formatter).format); err != nil {
+		return e.links, err
+	}
+	return e.links, e.links.Finish(ctx)
 }
 
-// Links yields links that were sorted, in chunks as Load takes them.
-func Links(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
+// sorted yields links that were sorted.
+func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		var chunk []sink.Link
 		var input []byte

@@ -66,6 +66,11 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 	return o.Map[string(role)], "--map " + string(role)
 }
 
+// HasWorkspaces says whether a file may have a column of workspaces.
+func (o *Options) HasWorkspaces() bool {
+	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || o.Legacy && o.Profile != profile.None
+}
+
 // profiles says whether a file may be taken for what p describes.
 func (o *Options) profiles(p *profile.Profile) bool {
 	if o.named() {
