@@ -111,9 +111,6 @@ func (j *job) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
-	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
-		return &UsageError{errNoWorkspace}
-	}
 	if err := j.out.claim(ctx, j.cfg, inputs); err != nil {
 		return err
 	}
@@ -132,10 +129,14 @@ func (j *job) do(ctx context.Context) (err error) {
 // open opens the inputs, which the caller closes.
 func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) {
 	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
-	if err == nil {
-		j.cfg.Opened(describeInputs(inputs))
+	if err != nil {
+		return nil, err
 	}
-	return inputs, err
+	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
+		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
+	}
+	j.cfg.Opened(describeInputs(inputs))
+	return inputs, nil
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.

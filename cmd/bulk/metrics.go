@@ -67,10 +67,10 @@ func openMetrics(file string) (*metrics, error) {
 	return m, nil
 }
 
-// openMetrics opens those of a command that has --metrics-file. A dry run only checks it.
+// openMetrics opens those of bulk run with --metrics-file. A dry run only checks it.
 func (u *ui) openMetrics(cmd *cobra.Command) error {
 	f := cmd.Flag("metrics-file")
-	if f == nil || f.Value.String() == "" {
+	if cmd.Name() != "run" || f.Value.String() == "" {
 		return nil
 	}
 	m, err := openMetrics(f.Value.String())

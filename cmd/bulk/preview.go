@@ -32,18 +32,18 @@ that are about its output are accepted, and mean nothing here.
 
 ` + legacyHelp + `
 
---json prints one object. Its keys are those of manifest.json (inputs, counts,
-links_created, reasons, merged_differs, legacy), and:
-  links           of links_created: kept, generated, aliases
-  rows            the first rows, with the columns of mapping and rejects
-  examples        a row of each: kept, generated, alias, existing, duplicate,
-                  conflict, without_code
-  rejected        a row of each reason
+--json prints one object. inputs, counts, links_created, reasons, merged_differs
+and legacy are as in manifest.json. These are more:
+  inputs      each has mapping (columns that are used), carried (the others) and
+              learned (from where its profile is known)
+  links       kept, generated and aliases: the parts of links_created
+  rows        the first rows, with columns of the mapping and the rejects
+  examples    such a row of each: kept, generated, alias, existing, duplicate,
+              conflict, without_code
+  rejected    such a row of each reason
   store, new_store, workspaces, new_workspaces
-  exit_code, refused, command   how the run would end; why it would store
-                  nothing; the command
-In inputs, mapping has the columns that are used, carried the others, and
-learned tells from where the profile is known.
+  exit_code   of the run; refused says why it would store nothing
+  command     of the run
 
 The exit code is that of the run: 3 if rows would be rejected, 4 if no links
 would be stored.`,
@@ -145,7 +145,7 @@ func (u *ui) opened(inputs []pipeline.Input) {
 	for i := range inputs {
 		in := &inputs[i]
 		if i == mostInputs {
-			u.note(fmt.Sprintf("and %s more", count(int64(len(inputs)-i), "input")), "there are more inputs", "inputs", len(inputs)-i)
+			u.note("and "+count(int64(len(inputs)-i), "more input"), "there are more inputs", "inputs", len(inputs)-i)
 			return
 		}
 		u.note(fmt.Sprintf("%s: %s: %s", in.Name, program(in), mapping(in)), "input", "name", in.Name, "profile", in.Profile, "columns", mapping(in))
@@ -182,7 +182,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 	}
 	examples := map[string]*pipeline.PreviewRow{}
 	for i, row := range f.Examples {
-		if row != nil && (f.Legacy != nil || row.LegacyCode != "" || i != pipeline.ExampleWithoutCode) {
+		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {
 			examples[exampleNames[i]] = row
 		}
 	}

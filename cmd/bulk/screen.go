@@ -58,16 +58,23 @@ func (s *screen) inputs() {
 	for i := range s.Inputs {
 		in := &s.Inputs[i]
 		if i == mostInputs {
-			s.line("and %s more", count(int64(len(s.Inputs)-i), "input"))
+			s.line("and %s", count(int64(len(s.Inputs)-i), "more input"))
 			break
 		}
-		s.line("%s: %s, %s", in.Name, form(in), count(in.Records, "row"))
+		from, carried := "", ""
 		if in.Profile != "" {
-			s.line("  %s, %s", program(in), learned(in.Learned))
+			from = program(in) + ", " + learned(in.Learned)
 		}
-		s.line("  %s", mapping(in))
 		if len(in.Carried) > 0 {
-			s.line("  only carried along: %s", strings.Join(in.Carried, ", "))
+			carried = "only carried along: " + strings.Join(in.Carried, ", ")
+		}
+		s.line("%s: %s, %s", in.Name, form(in), count(in.Records, "row"))
+		parts := slices.DeleteFunc([]string{from, mapping(in), carried}, func(part string) bool { return part == "" })
+		if len(s.Inputs) > 2 { // there is no room for a line each
+			parts = []string{strings.Join(parts, "; ")}
+		}
+		for _, part := range parts {
+			s.line("  %s", part)
 		}
 	}
 	s.WriteString("\n")
@@ -94,7 +101,7 @@ func form(in *pipeline.Input) string {
 
 // rows lists the first rows.
 func (s *screen) rows() {
-	table := []column{{title: "ROW", number: true}, {title: "URL", text: true}, {title: "OLD CODE", text: true}, {title: "CODE", text: true}, {title: "OUTCOME"}}
+	table := []column{{title: "INPUT", text: true}, {title: "ROW", number: true}, {title: "URL", text: true}, {title: "OLD CODE", text: true}, {title: "CODE", text: true}, {title: "OUTCOME"}}
 	for i := range s.First {
 		row := &s.First[i]
 		what := row.Outcome
@@ -104,15 +111,15 @@ func (s *screen) rows() {
 		case row.Kind != "":
 			what += ", " + row.Kind
 		}
-		for i, cell := range []string{thousands(row.Row), string(row.URL), string(row.LegacyCode), string(row.Code), what} {
+		for i, cell := range []string{string(row.Source), thousands(row.Row), string(row.URL), string(row.LegacyCode), string(row.Code), what} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
 	if s.Legacy == nil {
-		table = slices.Delete(table, 2, 3)
+		table = slices.Delete(table, 3, 4)
 	}
-	if len(s.Inputs) > 1 && len(s.First) > 0 && s.First[0].Source == s.First[len(s.First)-1].Source {
-		s.line("First rows of %s:", s.First[0].Source)
+	if len(s.Inputs) == 1 {
+		table = table[1:]
 	}
 	if len(s.First) > 0 {
 		writeTable(s, s.width, table) // into memory
@@ -150,7 +157,8 @@ func (s *screen) counts() {
 	s.count("rows that the store has already", s.Counts.Existing, s.link(pipeline.ExampleExisting))
 	s.count("rows merged into another", s.Counts.Duplicate, s.link(pipeline.ExampleDuplicate))
 	if m := s.MergedDiffers; m != nil {
-		s.part("whose URL may lead elsewhere", m.Rows, s.merged(&m.Example))
+		row := &m.Example[1]
+		s.part("whose URL may lead elsewhere", m.Rows, fmt.Sprintf("%s%s; %s", s.place(row.Source, row.Row), row.URL, ways(m.By)))
 	}
 	if keeps {
 		s.count("conflicts over codes", s.Legacy.Conflicts, s.conflict())
@@ -217,12 +225,6 @@ func (s *screen) link(number int) string {
 	return fmt.Sprintf("%s%s → %s", s.place(row.Source, row.Row), code, row.URL)
 }
 
-// merged shows a row whose URL may lead elsewhere than that of its link.
-func (s *screen) merged(example *[2]manifest.Spelling) string {
-	link, row := &example[0], &example[1]
-	return fmt.Sprintf("%s%s; the link leads to %s", s.place(row.Source, row.Row), shorten(string(row.URL), 28), link.URL)
-}
-
 // conflict shows a conflict and who wins.
 func (s *screen) conflict() string {
 	row := s.Examples[pipeline.ExampleConflict]
@@ -260,9 +262,9 @@ func (s *screen) end() {
 func (s *screen) ending() string {
 	switch {
 	case s.Refused != nil && s.Refused.Conflicts > 0:
-		return s.Refused.Why() + ". No links would be stored. With --on-conflict generate these rows get generated codes."
+		return "no links stored.\n" + s.Refused.Why() + "\n(with --on-conflict generate these rows get generated codes)"
 	case s.Refused != nil:
-		return s.Refused.Why() + ". No links would be stored."
+		return "no links stored.\n" + s.Refused.Why()
 	case s.Counts.Rejected > 0:
 		return fmt.Sprintf("done, with %s rejected.", count(s.Counts.Rejected, "row"))
 	}
