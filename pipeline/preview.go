@@ -227,7 +227,7 @@ func (p *preview) rejected(r *outcome.Reject) PreviewRow {
 	in := p.rows.List[slices.IndexFunc(p.rows.List, func(in *intake.Input) bool { return in.Name == r.Source })]
 	cell := func(column int) []byte { return r.Cells[slices.Index(p.rows.Names, in.Columns[column])] }
 	row.URL = manifest.Text(cell(in.URLs[0]))
-	if codes := in.CodesOf(cell); len(codes) > 0 {
+	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
 		row.LegacyCode = manifest.Text(codes[0])
 	}
 	return row

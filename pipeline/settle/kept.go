@@ -371,7 +371,7 @@ func (s *settling) exhaust(r *rival, d Decision) Decision {
 	default:
 		s.made.failed++
 	}
-	if !d.Kept {
+	if !d.Kept && r.rows > 0 {
 		s.made.Rejected[d.Reason] += r.rows
 	}
 	return d

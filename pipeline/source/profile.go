@@ -199,30 +199,22 @@ func (in *Input) settleCodes() error {
 // those of lists in their order. A blank cell has none. The codes are parts of cells, except those
 // of lists.
 func (in *Input) Codes(dst [][]byte, cells Cells, i int) [][]byte {
+	return in.CodesOf(dst, func(c int) []byte { return cells.Cell(c, i) })
+}
+
+// CodesOf does what Codes does, for a row whose cells are given by their column.
+func (in *Input) CodesOf(dst [][]byte, cellOf func(c int) []byte) [][]byte {
 	first := len(dst)
 	for _, c := range in.codes {
-		dst = in.cutCodes(dst, first, c, cells.Cell(c.column, i))
-	}
-	return dst
-}
-
-// CodesOf is Codes of a single row, whose cells are given by their columns.
-func (in *Input) CodesOf(cell func(column int) []byte) (codes [][]byte) {
-	for _, c := range in.codes {
-		codes = in.cutCodes(codes, 0, c, cell(c.column))
-	}
-	return codes
-}
-
-// cutCodes appends the codes of a cell that are not in dst[first:].
-func (in *Input) cutCodes(dst [][]byte, first int, c codeColumn, cell []byte) [][]byte {
-	switch {
-	case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
-	case !c.List:
-		dst = addCode(dst, first, c.Cut.Of(cell))
-	default:
-		for _, element := range profile.Cells(cell) {
-			dst = addCode(dst, first, c.Cut.Of(element))
+		cell := cellOf(c.column)
+		switch {
+		case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
+		case !c.List:
+			dst = addCode(dst, first, c.Cut.Of(cell))
+		default:
+			for _, element := range profile.Cells(cell) {
+				dst = addCode(dst, first, c.Cut.Of(element))
+			}
 		}
 	}
 	return dst
@@ -254,6 +246,18 @@ func addCode(dst [][]byte, first int, code []byte) [][]byte {
 		return dst
 	}
 	return append(dst, code)
+}
+
+// ManyCodes reports whether a row may have several codes.
+func (in *Input) ManyCodes() bool {
+	return len(in.codes) > 1 || slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.List })
+}
+
+// Describe returns an input of a format that has these columns, and finds those of URLs, codes
+// and so on as Open does. It cannot be read.
+func Describe(name, format string, columns []string, opts Options) (*Input, error) {
+	in := &Input{Name: name, Format: format, Workspace: -1, Code: -1, Kind: -1, opts: opts}
+	return in, in.setColumns(columns)
 }
 
 // IsCode reports whether codes are taken from column c. It is a carried column nevertheless.

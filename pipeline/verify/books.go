@@ -2,7 +2,9 @@ package verify
 
 import (
 	"fmt"
+	"sync/atomic"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
@@ -24,12 +26,14 @@ func (v *verifier) verifyCounts(file string, rows int64, outcomes map[string]int
 
 // books note which rows of each input are in the reports.
 type books struct {
-	seen     []*rowSet // that a report has
-	rejected []*rowSet // of seen, those in rejects.csv; empty if inputs are not read again
-	repeated []*rowSet // of seen, those that reports have more than once
+	seen     []*rowSet      // that a report has
+	rejected []*rowSet      // of seen, those in rejects.csv; empty if inputs are not read again
+	repeated []*rowSet      // of seen, those that reports have more than once
+	variants []atomic.Int64 // rows of an input in the reports, if one of it may have become several
 }
 
 func newBooks(inputs []manifest.Input) (b books) {
+	b.variants = make([]atomic.Int64, len(inputs))
 	for _, in := range inputs {
 		b.seen = append(b.seen, newRowSet(in.Records))
 		b.rejected = append(b.rejected, newRowSet(in.Records))
@@ -48,7 +52,9 @@ func (w *checker) account(name string, source int, row int64) bool {
 	case row < 1 || row > w.books.seen[source].records:
 		w.found(BadSource, "row", fmt.Sprint("1 to ", w.books.seen[source].records), fmt.Sprint(row))
 	default:
-		if !w.books.seen[source].add(row) {
+		if isNew := w.books.seen[source].add(row); w.run.many(source) {
+			w.books.variants[source].Add(1)
+		} else if !isNew {
 			w.books.repeated[source].add(row)
 			w.fault(string(w.run.manifest.Inputs[source].Name), row).wrong(RowRepeated, "", "", "")
 		}
@@ -62,7 +68,11 @@ func (w *checker) account(name string, source int, row int64) bool {
 func (v *verifier) verifyComplete() {
 	var read int64
 	for i, in := range v.run.manifest.Inputs {
-		read += in.Records
+		if v.run.many(i) { // that no variant is missing only the input tells
+			read += v.books.variants[i].Load()
+		} else {
+			read += in.Records
+		}
 		if v.broken.Load() || v.run.mapping == "" {
 			continue
 		}
@@ -75,10 +85,16 @@ func (v *verifier) verifyComplete() {
 		v.faults.count(RowMissing, missing-int64(listed))
 	}
 	c := v.run.manifest.Counts
-	if c.Read != read {
+	if c.Read != read && !(v.run.mapping == "" && v.run.anyMany()) {
 		v.wrong(BadCount, "counts.read", read, c.Read)
 	}
 	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
 		v.wrong(BadCount, "counts", sum, c.Read)
+	}
+	if v.run.mode != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
+		v.verifyTold()
+	}
+	if v.run.mapping != "" && !v.broken.Load() {
+		v.verifyLinks()
 	}
 }

@@ -131,12 +131,12 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"rows again": v.fileRun,
 		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims, v.claims)
 			return err
 		},
 		"rest of the store": func(ctx context.Context) error {
 			v.cfg.Store = &ailing{lists: 1}
-			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: one.Cursor(ctx, 0), v: v}}, v.claims)
+			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: one.Cursor(ctx, 0), v: v}}, v.claims, v.claims)
 			return err
 		},
 		"store again": func(ctx context.Context) error {
@@ -196,7 +196,7 @@ func TestVerifyStoreFails(t *testing.T) {
 		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
 		v.created.Store(1) // what it lists is not that
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
-		w.want(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
+		w.want(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}}, 0)
 		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.faults.kinds[StoreMissing] != int64(lists) {
 			t.Errorf("listed %d times: %v, found %v", lists, err, v.faults.kinds)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -21,12 +22,23 @@ import (
 type claim struct {
 	what      claimKind
 	created   bool // by this run; of holds and needs
+	flags     claimFlags
 	salt      int
 	row       int64 // of the file that it is from
 	code      []byte
 	canonical []byte // of the URL that claims
-	owner     []byte // of a line; of a link that the store must have, its original URL there
+	owner     []byte // of a line; of a link that the store must have, its original URL there; of taken, the detail
 }
+
+// claimFlags say more of a link that the run has.
+type claimFlags byte
+
+const (
+	ownCode  claimFlags = 1 << (iota + 1) // a row has the code as its own
+	bare                                  // no row has it: it may be created by the run, or not
+	isAlias                               // what the store must have is an alias
+	isReject                              // the row is a reject
+)
 
 type claimKind byte
 
@@ -36,6 +48,9 @@ const (
 	needs                      // a link that could not have the code: there must be such a line
 	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused
 	refused                    // a reject for which every code was taken
+	full                       // a link with a code of its own, since every code that can be generated was taken
+	lost                       // a row whose legacy code is another URL's
+	taken                      // a reject for that reason
 )
 
 // subject orders the claims on a code, before URL and salt: first its holder, then lines of
@@ -55,11 +70,11 @@ func (k claimKind) subject() byte {
 // Layout of a claim in the sort: the group is the workspace, the key the first 8
 // bytes of the code; the content, in which lengths and numbers are uvarints,
 //
-//	code length, code | subject | canonical length, canonical | salt | kind | created | row | owner
+//	code length, code | subject | canonical length, canonical | salt | kind | created, flags | row | owner
 func (c *claim) append(dst []byte) []byte {
 	dst = append(extsort.AppendCell(dst, c.code), c.what.subject())
 	dst = binary.AppendUvarint(extsort.AppendCell(dst, c.canonical), uint64(c.salt))
-	dst = append(dst, byte(c.what), byte(btoi(c.created)))
+	dst = append(dst, byte(c.what), byte(btoi(c.created))|byte(c.flags))
 	return append(binary.AppendUvarint(dst, uint64(c.row)), c.owner...)
 }
 
@@ -68,7 +83,7 @@ func decodeClaim(rec []byte) (c claim) {
 	c.code, rec = extsort.CutCell(rec)
 	c.canonical, rec = extsort.CutCell(rec[1:])
 	salt, n := binary.Uvarint(rec)
-	c.salt, c.what, c.created = int(salt), claimKind(rec[n]), rec[n+1] == 1
+	c.salt, c.what, c.created, c.flags = int(salt), claimKind(rec[n]), rec[n+1]&1 == 1, claimFlags(rec[n+1]&^1)
 	row, m := binary.Uvarint(rec[n+2:])
 	c.row, c.owner = int64(row), rec[n+2+m:]
 	return c
@@ -92,17 +107,49 @@ func file(w *extsort.Writer, group uint32, c *claim) {
 	copy(w.Reserve(group, codeKey(c.code), len(rec)), rec)
 }
 
-// claim files a link that does not have its code of salt 0, and the codes that it
-// could not have.
-func (w *checker) claim(r *link) {
-	if bytes.Equal(r.Code, r.code0) {
+// foldedClaims orders claims for a run that keeps legacy codes: codes that differ only in case
+// come together and, with fold, are as one.
+func (c *codes) foldedClaims(a, b []byte) int {
+	codeA, restA := extsort.CutCell(a)
+	codeB, restB := extsort.CutCell(b)
+	code, rest := bytes.Compare(codeA, codeB), bytes.Compare(restA, restB)
+	if c.rules.Fold {
+		return cmp.Or(record.CompareFolded(codeA, codeB), rest, code)
+	}
+	return cmp.Or(record.CompareFolded(codeA, codeB), code, rest)
+}
+
+// fileClaim files a claim for verifyClaims.
+func (w *checker) fileClaim(group uint32, c *claim) {
+	if !w.run.mode.Keeps() {
+		file(w.claims, group, c)
 		return
 	}
-	c := claim{what: holds, created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical}
-	group := w.group(r.Workspace)
-	file(w.claims, group, &c)
-	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 {
-		file(w.claims, group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
+	rec := c.append(make([]byte, 0, 256)) // on the stack
+	copy(w.claims.Reserve(group, record.CodeKey(c.code), len(rec)), rec)
+}
+
+// holding returns the claim of a link on its code.
+func (w *checker) holding(r *link, flags claimFlags) *claim {
+	if r.Alias {
+		flags |= isAlias
+	}
+	return &claim{what: holds, created: r.Outcome == outcome.Created, flags: flags, row: r.Number, code: r.Code, canonical: r.Canonical}
+}
+
+// claim files a link that does not have its code of salt 0, and the codes that it
+// could not have. If legacy codes are kept, it files any link.
+func (w *checker) claim(r *link) { w.claimAs(r, 0) }
+
+func (w *checker) claimAs(r *link, flags claimFlags) {
+	own := bytes.Equal(r.Code, r.code0)
+	if own && !w.run.mode.Keeps() {
+		return
+	}
+	c, group := w.holding(r, flags), w.group(r.Workspace)
+	w.fileClaim(group, c)
+	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 && !own {
+		w.fileClaim(group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
 	}
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil || r.Salt > w.run.mostSalt {
@@ -112,7 +159,7 @@ func (w *checker) claim(r *link) {
 	for c.salt = range max(r.Salt, 0) {
 		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
 		c.code = w.code
-		file(w.claims, group, &c)
+		w.fileClaim(group, c)
 	}
 }
 
@@ -121,6 +168,9 @@ func (w *checker) claim(r *link) {
 func (v *verifier) verifyClaims(ctx context.Context) error {
 	if err := v.claims.Finish(ctx); err != nil {
 		return err
+	}
+	if v.run.mode.Keeps() {
+		return v.verifyKept(ctx)
 	}
 	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
 		return nil
@@ -140,7 +190,12 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
-	claims := v.claims.Cursor(ctx, 0)
+	return s.all(ctx)
+}
+
+// all checks all claims.
+func (s *slotChecker) all(ctx context.Context) error {
+	claims := s.claims.Cursor(ctx, 0)
 	defer claims.Close()
 	for claims.Next() {
 		if err := s.claim(claims.Group(), claims.Record()); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -36,11 +37,12 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 // A position is where a line of collisions.csv stands in its order.
 type position struct {
 	workspace, code0, canonical []byte
+	folded                      []byte // code0 in lower case, if codes that differ only in case are one
 	salt                        int
 }
 
 func (p *position) compare(o *position) int {
-	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0, o.code0),
+	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.folded, o.folded), bytes.Compare(p.code0, o.code0),
 		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt))
 }
 
@@ -56,10 +58,14 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 	if !bytes.Equal(code, c.Code) {
 		here.wrong(BadCode, "code", string(code), string(c.Code))
 	}
-	at := position{bytes.Clone(c.Workspace), w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, 0)), bytes.Clone(c.Canonical), c.Salt}
+	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), salt: c.Salt}
+	at.code0 = w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, 0))
+	if w.run.rules.Fold {
+		at.folded = legacy.Fold(nil, at.code0)
+	}
 	if before.code0 != nil && before.compare(&at) >= 0 {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
-	file(w.claims, w.group(c.Workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
+	w.fileClaim(w.group(c.Workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
 	return at
 }

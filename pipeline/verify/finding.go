@@ -31,6 +31,8 @@ const (
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
 	BadCode        Kind = "code"              // not the code of the URL at its salt
 	BadSalt        Kind = "salt"              // not the lowest salt that gives the code, or one that the run does not try
+	BadKind        Kind = "kind"              // a row is not of the kind that its code has, or the link of its URL does not have the code that it must
+	BadLegacy      Kind = "legacy_code"       // a legacy code that is rejected, or that the cells of its row do not have, or that is not another URL's
 	BadFormula     Kind = "formula"           // a spreadsheet would run a cell, though the run had --excel-safe
 	BadShortURL    Kind = "short_url"         // not the base URL followed by the code
 	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or another one is not
@@ -52,7 +54,8 @@ const (
 	StoreRun       Kind = "store_run"         // the store has other values of a run, or another time of its links
 	StoreKey       Kind = "store_key"         // the url_key of a link in the store does not follow from its URL
 	StoreCanonical Kind = "store_canonical"   // the canonical URL of a link in the store is not canonical, or does not follow from the original one
-	StoreCode      Kind = "store_code"        // no salt gives the code of a link in the store
+	StoreCode      Kind = "store_code"        // no salt gives the code of a link in the store, and no run has kept it
+	StoreAlias     Kind = "store_alias"       // the store has an alias, but not the link of its URL
 
 	// Kinds that are no problems.
 	Unexplained  Kind = "unexplained"   // a link has its second or a later code, and it cannot be seen who had the earlier one

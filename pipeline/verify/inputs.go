@@ -24,9 +24,10 @@ import (
 // First each side only adds up keyed digests of its rows. If the sums agree, the rows agree,
 // with a chance of 2^-64 to be wrong. If they differ, run and inputs are read once more, and
 // the parts of all rows are sorted and compared. That is done at once if an input can be read
-// only once, or if the run has no mapping.
+// only once, or if the run has no mapping, or if a
+// row may have become several.
 func (v *verifier) verifyInputs(ctx context.Context) (err error) {
-	again := v.run.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce)
+	again := v.run.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce) && !v.run.anyMany()
 	if again || v.broken.Load() {
 		if err := v.readInputs(ctx, true); err != nil {
 			return err
@@ -109,7 +110,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	sources := v.run.inputNumbers(asIs)
+	sources, codeOf := v.run.inputNumbers(asIs), v.newRejectChecker(r.Columns, false).legacy
 	for r, err := range r.Rows() {
 		if isCell(err) {
 			continue
@@ -117,7 +118,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 			return err
 		}
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
-			s.file(source, r.Row, rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+			s.file(source, r.Row, codeOf(r, source), rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	}
 	return nil
@@ -262,12 +263,7 @@ func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts.UniqueNames = true // as the manifest has them
 	opts.FirstURL = true    // an earlier version may have made the run
 	opts.KnownAs = string(m.Name)
-	if len(m.URLColumns) == 1 {
-		opts.URLColumn = string(m.URLColumns[0])
-	}
-	if m.WorkspaceColumn != nil {
-		opts.WorkspaceColumn = string(*m.WorkspaceColumn)
-	}
+	v.run.readAs(m, &opts)
 	return opts
 }
 

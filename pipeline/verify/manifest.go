@@ -7,7 +7,9 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -28,6 +30,7 @@ type run struct {
 	mapping   string       // name of the file; "": there is none
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
+	codes
 }
 
 // stores reports whether the run stored links, and with them the digest of its manifest.
@@ -65,9 +68,10 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	}
 	r.checkRules(bad)
 	r.readInputs(bad)
+	r.readCodes(bad)
 	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
-	exceeded := err == nil && limit.Exceeded(m.Counts)
+	exceeded := err == nil && limit.Exceeded(m.Counts) || r.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
 	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
 	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -39,9 +38,17 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 		v.fault(v.run.mapping, 0).wrong(Damaged, "", "the format of its name", string(m.Format))
 	}
 	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
+	var urls *urlChecker
+	if v.run.mode.Keeps() {
+		urls = v.newURLChecker(m)
+	}
 	rows := func(s *stretch) error {
 		s.rows = &s.block
-		return m.Read(&s.block)
+		err := m.Read(&s.block)
+		if err == nil && urls != nil && v.run.order == report.SortOrder {
+			urls.addAll(&s.block)
+		}
+		return err
 	}
 	if v.run.order == report.InputOrder {
 		sorted, err := v.sortMapping(ctx, m, rows)
@@ -49,11 +56,16 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 			return err
 		}
 		defer sorted.rows.Close()
+		sorted.urls = urls
 		rows = sorted.read
 	}
 	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
 	if err != nil {
 		return err
+	}
+	if urls != nil {
+		urls.end()
+		v.bare = urls.urls
 	}
 	v.countRows(checkers)
 	return nil
@@ -85,13 +97,14 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 // countRows adds up what the workers have counted and digested.
 func (v *verifier) countRows(checkers []*checker) {
 	counted := map[string]int64{}
-	var digest report.RowDigest
+	digest := report.RowDigest{Legacy: v.run.mode}
 	for _, w := range checkers {
 		for o, n := range w.outcomes {
 			counted[outcome.Outcome(o).String()] += n
 			v.result.Rows += n
 		}
 		digest.Merge(&w.digest)
+		v.addTold(&w.told)
 		v.created.Add(w.created)
 		if w.sums != nil {
 			v.runTotal.Add(w.sums.total)
@@ -142,14 +155,14 @@ func (v *verifier) carriedNames(m *readback.Mapping) []string {
 	if !v.run.carry {
 		return nil
 	}
-	names := report.CarriedNames(report.MappingColumns(legacy.Off), v.run.columns.Carried)
+	names := report.CarriedNames(report.MappingColumns(v.run.mode), v.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 	}
 	if m.Format == report.CSV {
 		return names
 	}
-	return report.CarriedNames(report.MappingColumns(legacy.Off), names)
+	return report.CarriedNames(report.MappingColumns(v.run.mode), names)
 }
 
 func (v *verifier) checkColumns(file string, got, want []string) {

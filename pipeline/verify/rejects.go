@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -8,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -22,7 +25,8 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	w := v.newRejectChecker(r.Columns)
+	v.checkColumns(manifest.RejectsName, r.Columns, report.CarriedNames(report.RejectColumns(), v.run.columns.Names))
+	w := v.newRejectChecker(r.Columns, true)
 	rows := int64(0)
 	for reject, err := range r.Rows() {
 		if rows++; err == nil {
@@ -35,6 +39,7 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	if w.sums != nil {
 		v.runTotal.Add(w.sums.total)
 	}
+	v.addTold(&w.told)
 	v.verifyCounts(manifest.RejectsName, rows, map[string]int64{"rejected": rows})
 	if !maps.Equal(w.reasons, v.run.manifest.Reasons) {
 		v.wrong(BadCount, "reasons", reasonsText(w.reasons), reasonsText(v.run.manifest.Reasons))
@@ -61,11 +66,15 @@ type rejectChecker struct {
 	offset  int64          // its byte offset, if it is of the same source
 }
 
-func (v *verifier) newRejectChecker(columns []string) *rejectChecker {
-	v.checkColumns(manifest.RejectsName, columns, report.CarriedNames(report.RejectColumns(), v.run.columns.Names))
-	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, claims: v.claims.NewWriter(), sources: v.run.inputNumbers(asIs)},
+// newRejectChecker returns a checker of rejects that have these columns; unless it is the first,
+// it has no writers.
+func (v *verifier) newRejectChecker(columns []string, first bool) *rejectChecker {
+	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, sources: v.run.inputNumbers(asIs)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
-	if v.inputs != nil {
+	if first {
+		w.claims = v.claims.NewWriter()
+	}
+	if v.inputs != nil && first {
 		w.sums = v.newRowHasher()
 	}
 	for i, name := range v.run.columns.Names[:min(len(v.run.columns.Names), len(columns))] {
@@ -82,11 +91,12 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 		return
 	}
 	w.checkPlace(r, i)
+	code := w.legacy(r, i)
 	if w.sums != nil {
 		w.books.rejected[i].add(r.Row)
-		w.sums.file(i, r.Row, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+		w.sums.file(i, r.Row, code, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 	}
-	reason, detail := w.reason(r, &w.run.manifest.Inputs[i])
+	reason, detail := w.reason(r, i, code)
 	if reason != r.Reason {
 		w.found(BadReason, "reason", reason, r.Reason)
 	} else if detail != r.Detail && detail != "" && w.cfg.Version == w.run.manifest.Version {
@@ -98,8 +108,12 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 // offsets.
 func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 	text := isText(w.run.manifest.Inputs[i].Format)
-	switch same := i == w.source; {
-	case i < w.source || same && r.Row <= w.last:
+	same, again := i == w.source, false
+	if again = same && r.Row == w.last && w.run.many(i); again && r.Offset == w.offset {
+		return
+	}
+	switch {
+	case i < w.source || same && r.Row <= w.last && !again:
 		w.found(BadOrder, "row", "after the reject before", r.Source+" "+strconv.FormatInt(r.Row, 10))
 	case text != (r.Offset >= 0) || same && text && r.Offset <= w.offset || text && r.Offset < r.Row-1:
 		w.found(BadOffset, "byte_offset", "one above "+strconv.FormatInt(w.offset, 10), strconv.FormatInt(r.Offset, 10))
@@ -109,7 +123,8 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 
 // reason returns why a run rejects the row. If that cannot be told from the reject, it is the
 // reason that the reject has, without a detail.
-func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, detail string) {
+func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, detail string) {
+	in := &w.run.manifest.Inputs[i]
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
 		if !blank || len(r.Raw) == 0 {
@@ -133,6 +148,25 @@ func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, d
 	if reason != "" {
 		return reason, detail
 	}
+	if reason, detail = w.run.isBad(code); reason != "" {
+		return reason, detail
+	}
+	if code != nil && w.run.mode.Keeps() {
+		if r.Reason == outcome.CodeReserved && w.run.reserved {
+			return r.Reason, outcome.CodeReservedDetail(code)
+		}
+		w.told.conflicts++
+		c := claim{what: lost, flags: isReject, row: w.row.Number, code: code, canonical: w.canon}
+		if w.run.conflict != legacy.Generate {
+			c.what, c.owner = taken, []byte(r.Detail)
+		}
+		w.fileClaim(w.group(workspace), &c)
+		if c.what == taken {
+			w.told.damage(code, record.Place{Source: i, Row: r.Row})
+			return outcome.CodeTaken, ""
+		}
+	}
+	w.told.damage(code, record.Place{Source: i, Row: r.Row})
 	if r.Reason == outcome.CodeSpaceExhausted {
 		w.exhausted(workspace)
 	}
@@ -141,12 +175,34 @@ func (w *rejectChecker) reason(r *outcome.Reject, in *manifest.Input) (reason, d
 
 // exhausted files the codes that the URL in w.canon could not have.
 func (w *rejectChecker) exhausted(workspace []byte) {
-	c := claim{what: refused, row: w.row.Number, canonical: w.canon}
+	w.exhaustedBy(w.row.Number, w.canon, workspace, refused)
+}
+
+// exhaustedBy files the codes that a URL could not have.
+func (w *checker) exhaustedBy(row int64, canonical, workspace []byte, what claimKind) {
+	c := claim{what: what, row: row, canonical: canonical}
 	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
-		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(w.canon, workspace, c.salt))
+		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, c.salt))
 		c.code = w.code
-		file(w.claims, w.group(workspace), &c)
+		w.fileClaim(w.group(workspace), &c)
 	}
+}
+
+// legacy returns the legacy code of a reject, as its cells have it; nil: none.
+func (w *rejectChecker) legacy(r *outcome.Reject, i int) []byte {
+	if w.run.mode == legacy.Off || w.run.inputs[i] == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
+		return nil
+	}
+	in := w.run.inputs[i]
+	w.own = in.CodesOf(w.own[:0], func(c int) []byte { return w.cell(r, in.Columns[c]) })
+	if len(w.own) == 0 {
+		w.told.withoutCode++
+		return nil
+	}
+	if len(w.own) > 1 && w.claims != nil { // the first time
+		w.found(BadLegacy, in.Columns[in.Code], "one code", string(bytes.Join(w.own, []byte(" "))))
+	}
+	return w.own[0]
 }
 
 func (w *rejectChecker) cell(r *outcome.Reject, column string) []byte {

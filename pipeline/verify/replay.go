@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -33,19 +34,31 @@ type replayer struct {
 	columns source.Cells
 	cells   [][]byte
 	canon   []byte
+	codes   [][]byte
 }
 
 func (w *replayer) batch(b *source.Batch) {
 	w.columns.Of(b)
 	for i, row := range b.Rows {
-		w.row(i, row, b.Offsets[i])
+		if w.v.run.mode == legacy.Off {
+			w.row(i, row, b.Offsets[i], nil)
+			continue
+		}
+		w.codes = w.in.Codes(w.codes[:0], w.columns, i)
+		if len(w.codes) == 0 {
+			w.row(i, row, b.Offsets[i], nil)
+		}
+		for _, code := range w.codes {
+			w.row(i, row, b.Offsets[i], code)
+		}
 	}
 	for _, e := range b.Errors {
-		w.file(w.number, e.Row, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+		w.file(w.number, e.Row, nil, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
 	}
 }
 
-func (w *replayer) row(i int, row, offset int64) {
+// row computes a row again that has a legacy code; nil: none.
+func (w *replayer) row(i int, row, offset int64, code []byte) {
 	original := w.columns.URL(w.in.URLs, i)
 	workspace := w.v.run.workspace
 	if cell := w.columns.Cell(w.in.Workspace, i); len(cell) > 0 {
@@ -55,23 +68,35 @@ func (w *replayer) row(i int, row, offset int64) {
 	// link, as the run says.
 	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
 	if !s.linked {
-		s.linked, s.rejected = w.refused(i, offset, original, workspace)
+		s.linked, s.rejected = w.refused(i, offset, original, workspace, code)
 	}
 	if s.linked {
 		w.cells = w.cells[:0]
 		for _, c := range w.layout.Carried {
 			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells)
+		s.link = w.link(w.written(original), w.written(workspace), w.cells, code)
 	}
-	w.file(w.number, row, s)
+	w.file(w.number, row, code, s)
 }
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
 // whose codes are all taken. In that case the row may be a link instead.
-func (w *replayer) refused(i int, offset int64, original, workspace []byte) (maybe bool, _ parts) {
-	w.cells = w.layout.Append(w.cells[:0], original, w.columns.Cell(w.in.Workspace, i), func(n int) []byte { return w.columns.Cell(w.layout.Carried[n], i) })
+func (w *replayer) refused(i int, offset int64, original, workspace, code []byte) (maybe bool, _ parts) {
+	var only map[int][]byte // one of several rows that one row became has its own code alone
+	if len(w.codes) > 1 {
+		only = w.in.VariantCells(code)
+	}
+	w.cells = w.layout.Append(w.cells[:0], original, w.columns.Cell(w.in.Workspace, i), func(n int) []byte {
+		if cell, ok := only[w.layout.Carried[n]]; ok {
+			return cell
+		}
+		return w.columns.Cell(w.layout.Carried[n], i)
+	})
 	reason := ""
 	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
+	if reason == "" {
+		reason, _ = w.v.run.isBad(code)
+	}
 	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }

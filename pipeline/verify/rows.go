@@ -3,12 +3,15 @@ package verify
 import (
 	"bytes"
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 )
 
@@ -25,6 +28,8 @@ type checker struct {
 	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *rowHasher      // nil: the inputs are not read again
 	outcomes [outcome.Duplicate + 1]int64
+	told     told
+	own      [][]byte // legacy codes that a row has in its cells
 	digest   report.RowDigest
 	row, old link
 	canon    []byte
@@ -47,7 +52,9 @@ type link struct {
 
 // newChecker returns a checker without writers for rows of a mapping.
 func (v *verifier) newChecker(m *readback.Mapping) *checker {
-	return &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text)}
+	w := &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text)}
+	w.digest.Legacy = v.run.mode
+	return w
 }
 
 // check checks the rows of a stretch.
@@ -92,9 +99,9 @@ func (w *checker) inputOf(name string) int {
 	return -1
 }
 
-// textsOf returns the columns of a row from its workspace to its short URL.
-func textsOf(r *readback.MappingRow) [5]*[]byte {
-	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL}
+// textsOf returns the columns of a row that are text of its own.
+func textsOf(r *readback.MappingRow) [7]*[]byte {
+	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode}
 }
 
 func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
@@ -129,6 +136,13 @@ func (w *checker) checkRow() {
 	w.checkShortURL(r)
 	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
 	w.checkOrder(r, same)
+	if w.run.mode != legacy.Off {
+		w.checkLegacy(r)
+	}
+	if w.run.mode.Keeps() {
+		w.checkIdentity(r)
+		return
+	}
 	if same {
 		w.checkDuplicate(r)
 		return
@@ -141,12 +155,72 @@ func (w *checker) checkRow() {
 	}
 	w.checkCode(r)
 	w.claim(r)
+	w.mustStore(r)
+}
+
+// mustStore notes that the store must have a link.
+func (w *checker) mustStore(r *link) {
 	switch {
 	case w.wanted == nil:
 	case r.Outcome == outcome.Created:
-		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r))
+		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r), r.Alias)
 	default:
-		w.want(r)
+		w.want(r, 0)
+	}
+}
+
+// checkLegacy checks the legacy code of a row: that it may be one, and that its cells have it.
+func (w *checker) checkLegacy(r *link) {
+	if r.source < 0 {
+		return
+	}
+	w.told.code(r.Legacy, record.Place{Source: r.source, Row: r.Row.Row})
+	if r.Alias {
+		w.told.aliases++
+	}
+	if _, detail := w.run.isBad(r.Legacy); detail != "" {
+		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
+	}
+	in, sure := w.run.inputs[r.source], true
+	if in == nil {
+		return
+	}
+	w.own = in.CodesOf(w.own[:0], func(c int) []byte {
+		switch n := w.run.carried[r.source][c]; {
+		case n >= 0 && n < len(r.Carried):
+			return r.Carried[n]
+		case len(in.URLs) == 1 && c == in.URLs[0]:
+			return r.Original
+		}
+		sure = false
+		return nil
+	})
+	has := slices.ContainsFunc(w.own, func(code []byte) bool { return bytes.Equal(code, r.Legacy) })
+	if sure && !has && len(w.own)+len(r.Legacy) > 0 {
+		w.found(BadLegacy, "legacy_code", string(bytes.Join(w.own, []byte(" "))), string(r.Legacy))
+	}
+}
+
+// checkIdentity checks a row of a run that keeps legacy codes, by itself.
+func (w *checker) checkIdentity(r *link) {
+	switch {
+	case w.run.owns(&r.MappingRow):
+		if r.Salt >= 0 {
+			w.found(BadSalt, "salt", "", saltText(r.Salt))
+		}
+		if r.Outcome != outcome.Duplicate {
+			w.fileClaim(w.group(r.Workspace), w.holding(r, ownCode))
+			w.mustStore(r)
+		}
+		return
+	case r.Legacy != nil:
+		w.told.conflicts++
+		w.fileClaim(w.group(r.Workspace), &claim{what: lost, row: r.Number, code: r.Legacy, canonical: r.Canonical})
+	}
+	if r.Outcome != outcome.Duplicate {
+		w.checkCode(r)
+		w.claim(r)
+		w.mustStore(r)
 	}
 }
 
@@ -182,23 +256,26 @@ func saltText(salt int) string {
 
 // checkCode checks code and salt of a link. A link that existed before may have a code of
 // another length, or one that no salt gives.
-func (w *checker) checkCode(r *link) {
+func (w *checker) checkCode(r *link) { w.checkCodeOf(r, "short_code", "salt") }
+
+// checkCodeOf does so for a code and a salt of these columns.
+func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
 	salt := codegen.SaltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
 	switch created := r.Outcome == outcome.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
-		w.found(BadSalt, "salt", "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
+		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
 	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
 		scheme, err := codegen.New(len(r.Code))
 		if created || err != nil {
 			scheme = w.run.scheme
 		}
 		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
-		w.found(BadCode, "short_code", string(w.code), string(r.Code))
+		w.fault(w.file, r.Number).wrong(BadCode, column, string(w.code), string(r.Code))
 	case salt != r.Salt:
-		w.found(BadSalt, "salt", saltText(salt), saltText(r.Salt))
+		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
 	}
 }
 
@@ -210,7 +287,11 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 	c := 0
 	if !same {
-		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
+		folded := 0
+		if w.run.rules.Fold {
+			folded = record.CompareFolded(old.code0, r.code0)
+		}
+		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), folded, bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
 	}
 	if c == 0 {
 		c = w.compareSame(old, r)
@@ -221,9 +302,17 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 }
 
+// compareLegacy orders legacy codes, none last.
+func compareLegacy(a, b []byte) int {
+	if a == nil || b == nil {
+		return cmp.Compare(btoi(a == nil), btoi(b == nil))
+	}
+	return bytes.Compare(a, b)
+}
+
 // compareSame compares two rows of one URL as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
-	c, sure := bytes.Compare(old.Original, r.Original), true
+	c, sure := cmp.Or(compareLegacy(old.Legacy, r.Legacy), bytes.Compare(old.Original, r.Original)), true
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
 	}

@@ -58,6 +58,13 @@ func (v *verifier) checkRun(run *sink.Run) {
 	if manifest.Counts(run.Counts) != v.run.manifest.Counts {
 		v.wrongRun(BadCount, run.ID, "counts", countsText(v.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
 	}
+	links := int64(0) // as many as Created
+	if v.run.mode.Keeps() {
+		links = v.run.links()
+	}
+	if run.LinksCreated != links {
+		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links created ", links), fmt.Sprint("links created ", run.LinksCreated))
+	}
 }
 
 // timeText writes a time of the store; zero: the store has something that is no time.

@@ -2,10 +2,14 @@ package verify
 
 import (
 	"bytes"
+	"context"
+	"encoding/binary"
+	"slices"
 	"strconv"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
@@ -24,12 +28,60 @@ type slotChecker struct {
 	holder    *claim // the link that has it; nil: none of the mapping, so far
 	line      claim  // the last of collisions.csv, if no link has asked for it yet; of row 0: none
 	elsewhere []byte // the URL of the last link that has another code
+
+	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
+	twins  twins
+	others []claim         // further holders of codes that differ from that in hand only in case
+	lines  *extsort.Writer // with Keep, of lines that no link has asked for
+}
+
+// verifyKept checks all claims of a run that keeps legacy codes.
+func (v *verifier) verifyKept(ctx context.Context) error {
+	if v.broken.Load() {
+		return nil
+	}
+	s := &slotChecker{verifier: v, lines: v.shown.NewWriter()}
+	if v.stored != nil {
+		s.wanted = v.stored.NewWriter()
+	}
+	if err := s.all(ctx); err != nil {
+		return err
+	}
+	v.verifyTwins(&s.twins)
+	return v.verifyShown(ctx)
+}
+
+// verifyShown checks that lines of collisions.csv which no link has asked for belong to URLs of
+// which no row has the code of the link. Layout of both in the sort, where the key is the
+// beginning of the URL:
+//
+//	canonical length, canonical | 0, of such a URL; 1 | row | salt, of a line
+func (v *verifier) verifyShown(ctx context.Context) error {
+	if err := v.shown.Finish(ctx); err != nil {
+		return err
+	}
+	var url []byte
+	group := uint32(0)
+	list := v.shown.Cursor(ctx, 0)
+	defer list.Close()
+	for list.Next() {
+		canonical, rec := extsort.CutCell(list.Record())
+		if rec[0] == 0 {
+			url, group = append(url[:0], canonical...), list.Group()
+			continue
+		}
+		row, n := binary.Uvarint(rec[1:])
+		if salt, _ := binary.Uvarint(rec[1+n:]); list.Group() != group || !bytes.Equal(canonical, url) {
+			v.notAsked(int64(row), int(salt), canonical)
+		}
+	}
+	return list.Err()
 }
 
 // claim checks the next claim.
 func (s *slotChecker) claim(group uint32, rec []byte) error {
 	c := decodeClaim(rec)
-	if !s.known || group != s.group || !bytes.Equal(c.code, s.code) {
+	if !s.known || group != s.group || !s.run.same(c.code, s.code) {
 		if err := s.turn(group, c.code); err != nil {
 			return err
 		}
@@ -43,6 +95,9 @@ func (s *slotChecker) turn(group uint32, code []byte) (err error) {
 	s.closeLine()
 	s.known, s.group, s.workspace = true, group, s.groups.name(group)
 	s.code, s.elsewhere = append(s.code[:0], code...), s.elsewhere[:0]
+	if s.holder, s.others = nil, s.others[:0]; s.run.mode.Keeps() {
+		return nil
+	}
 	s.holder, err = s.first()
 	return err
 }
@@ -68,7 +123,15 @@ func (s *slotChecker) first() (*claim, error) {
 
 // check checks a claim on the code in hand.
 func (s *slotChecker) check(c *claim) {
+	if c.flags&bare != 0 && s.run.links() == s.run.manifest.Counts.Created+s.bare {
+		c.created = true // as all of them
+	}
+	if !s.run.rules.Fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
+		s.twins.add(s.group, c.code)
+	}
 	switch {
+	case c.what == holds && s.run.mode.Keeps():
+		s.hold(c)
 	case c.what == holds && s.holder == nil:
 		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical)}
 	case c.what == holds:
@@ -83,15 +146,71 @@ func (s *slotChecker) check(c *claim) {
 		}
 	case c.what == elsewhere:
 		s.elsewhere = append(s.elsewhere[:0], c.canonical...)
-	case c.what == refused:
+	case c.what == refused || c.what == full:
 		s.checkRefused(c)
+	case c.what == lost || c.what == taken:
+		s.checkLost(c)
+	}
+}
+
+// hold makes a link of a run that keeps legacy codes a holder. The store may have had several
+// whose codes differ only in case.
+func (s *slotChecker) hold(c *claim) {
+	for _, h := range s.holders() {
+		if bytes.Equal(h.code, c.code) || h.created || c.created {
+			s.shared(max(c.row, h.row))
+			return
+		}
+	}
+	h := *c
+	h.code, h.canonical, h.owner = bytes.Clone(c.code), bytes.Clone(c.canonical), nil
+	if s.holder == nil {
+		s.holder = &h
+	} else {
+		s.others = append(s.others, h)
+	}
+}
+
+// holders returns all links that have the code in hand.
+func (s *slotChecker) holders() []claim {
+	if s.holder == nil {
+		return nil
+	}
+	return append([]claim{*s.holder}, s.others...)
+}
+
+// checkLost checks a row whose legacy code is another URL's: of one that has it in the store, or
+// else of the smallest that claims it.
+func (s *slotChecker) checkLost(c *claim) {
+	name, column, kind := s.run.mapping, "legacy_code", BadLegacy
+	if c.what == taken || c.flags&isReject != 0 {
+		name, column, kind = manifest.RejectsName, "reason", BadReason
+	}
+	here, h := s.fault(name, c.row), s.holder
+	told := func(owner []byte) bool {
+		return string(c.owner) == outcome.CodeTakenDetail(c.code, owner) || s.cfg.Version != s.run.manifest.Version
+	}
+	switch {
+	case h == nil:
+		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.cfg.Version == s.run.manifest.Version {
+			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
+		}
+		if s.wanted != nil && !s.run.rules.Fold { // or the store may have it in another case
+			file(s.wanted, s.group, c)
+		}
+	case len(s.others) == 0 && bytes.Equal(h.canonical, c.canonical):
+		here.wrong(kind, column, "a code of another URL", string(c.code))
+	case h.created && (h.flags&ownCode == 0 || bytes.Compare(h.canonical, c.canonical) > 0):
+		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(c.code), string(h.canonical))
+	case c.what == taken && !slices.ContainsFunc(s.holders(), func(h claim) bool { return told(h.canonical) }):
+		here.wrong(BadDetail, "detail", outcome.CodeTakenDetail(c.code, h.canonical), string(c.owner))
 	}
 }
 
 // before reports whether the URL of a claim has a better right to the code than its holder,
 // because it sorts first.
 func (s *slotChecker) before(c *claim) bool {
-	return s.holder != nil && s.holder.created && bytes.Compare(s.holder.canonical, c.canonical) > 0
+	return s.holder != nil && s.holder.created && s.holder.flags&ownCode == 0 && bytes.Compare(s.holder.canonical, c.canonical) > 0
 }
 
 func (s *slotChecker) shared(row int64) {
@@ -124,24 +243,39 @@ func (s *slotChecker) findLine(c *claim) {
 
 // closeLine makes a finding of the last line if no link has asked for it.
 func (s *slotChecker) closeLine() {
-	if s.line.row > 0 {
-		s.fault(manifest.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
-			"a link of the mapping with a salt above "+saltText(s.line.salt), string(s.line.canonical))
+	switch {
+	case s.line.row == 0:
+	case s.run.mode == legacy.Keep: // perhaps of a link that no row has
+		rec := append(extsort.AppendCell(nil, s.line.canonical), 1)
+		rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(s.line.row)), uint64(s.line.salt))
+		copy(s.lines.Reserve(s.group, codeKey(s.line.canonical), len(rec)), rec)
+	default:
+		s.notAsked(s.line.row, s.line.salt, s.line.canonical)
 	}
 	s.line.row = 0
+}
+
+// notAsked makes a finding of a line of collisions.csv for which no link has asked.
+func (v *verifier) notAsked(row int64, salt int, canonical []byte) {
+	v.fault(manifest.CollisionsName, row).wrong(BadCollision, "canonical_url",
+		"a link of the mapping with a salt above "+saltText(salt), string(canonical))
 }
 
 // checkRefused checks a reject that found the code taken. Its URL must have no link, as far
 // as the claims on its code of salt 0 tell.
 func (s *slotChecker) checkRefused(c *claim) {
-	here := s.fault(manifest.RejectsName, c.row)
-	if s.holder == nil && s.wanted != nil {
-		file(s.wanted, s.group, &claim{what: refused, row: c.row, code: s.code, canonical: c.canonical})
+	name, column := manifest.RejectsName, "reason"
+	if c.what == full {
+		name, column = s.run.mapping, "short_code"
+	}
+	here := s.fault(name, c.row)
+	if s.holder == nil && s.wanted != nil && !s.run.rules.Fold {
+		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical})
 	}
 	if s.before(c) {
-		here.wrong(BadPrecedence, "reason", "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
+		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
 	}
-	if c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && bytes.Equal(s.holder.canonical, c.canonical)) {
+	if c.what == refused && c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && s.holder.flags&isAlias == 0 && bytes.Equal(s.holder.canonical, c.canonical)) {
 		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), outcome.CodeSpaceExhausted)
 	}
 }
@@ -154,9 +288,12 @@ func (s *slotChecker) checkRefused(c *claim) {
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
-		if owner != string(s.holder.canonical) {
+		if !slices.ContainsFunc(s.holders(), func(h claim) bool { return owner == string(h.canonical) }) {
 			here.wrong(BadOwner, "owner", string(s.holder.canonical), owner)
 		}
+		return
+	}
+	if s.run.rules.Fold { // the store may have it in another case
 		return
 	}
 	form, _ := lenient.Append(nil, c.owner) // nil if it is refused
@@ -164,8 +301,9 @@ func (s *slotChecker) checkOwner(c *claim) {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}
 	doubt := s.doubt(manifest.CollisionsName, c.row)
+	kept := s.wanted != nil || s.run.mode != legacy.Off // any URL may have any code, as a kept one
 	switch {
-	case owner != "" && !can(max(s.run.mostSalt, saltOfAny)):
+	case owner != "" && !bytes.Equal(form, c.owner), owner != "" && !kept && !can(max(s.run.mostSalt, saltOfAny)):
 		here.wrong(BadOwner, "owner", "a canonical URL that can have "+string(s.code), owner)
 	case s.wanted != nil:
 		file(s.wanted, s.group, &claim{what: line, row: c.row, code: s.code, canonical: c.owner})

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 )
@@ -19,15 +20,27 @@ import (
 // 0; the content, in which text is a length and bytes, nullable text has the length
 // + 1 (0: null), and lengths and numbers are uvarints,
 //
-//	text code at salt 0 | text canonical | outcome, 1 byte | number in the mapping
+//	text code at salt 0 | text canonical | text 0, legacy code; 1 for none; blank unless these are kept
+//	| outcome, 1 byte | number in the mapping
 //	| salt + 1 | row | text source
 //	| nullable workspace, original, code, short URL, each carried cell
+//	| with a mode of legacy codes: nullable legacy code, code of the link, its salt + 1, 1 byte: alias
 //	| for each fault: text column, text found
 //
-// So the rows of a URL that are not duplicates come before its duplicates.
+// So the rows of a URL, or of one of its legacy codes, that are not duplicates come before its
+// duplicates.
 func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
 	dst = extsort.AppendCell(dst, l.code0)
 	dst = extsort.AppendCell(dst, l.Canonical)
+	switch {
+	case !w.run.mode.Keeps():
+		dst = append(dst, 0)
+	case l.Legacy == nil:
+		dst = append(dst, 1, 1)
+	default:
+		dst = append(binary.AppendUvarint(dst, uint64(1+len(l.Legacy))), 0)
+		dst = append(dst, l.Legacy...)
+	}
 	dst = append(dst, byte(l.Outcome))
 	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
@@ -39,6 +52,10 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 	for _, cell := range l.Carried {
 		dst = extsort.AppendNullable(dst, cell)
 	}
+	if w.run.mode != legacy.Off {
+		dst = extsort.AppendNullable(extsort.AppendNullable(dst, l.Legacy), l.LinkCode)
+		dst = append(binary.AppendUvarint(dst, uint64(l.LinkSalt+1)), byte(btoi(l.Alias)))
+	}
 	for _, f := range faults {
 		dst = extsort.AppendCell(extsort.AppendCell(dst, f.Column), f.Found)
 	}
@@ -46,7 +63,7 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 }
 
 func compareRows(a, b []byte) int {
-	for range 2 {
+	for range 3 {
 		var textA, textB []byte
 		textA, a = extsort.CutCell(a)
 		textB, b = extsort.CutCell(b)
@@ -94,6 +111,7 @@ func (w *checker) sort(s *stretch) {
 // sortedRows are rows as appendRow wrote them, one after the other.
 type sortedRows struct {
 	file    string
+	mode    legacy.Mode
 	carried int
 	data    []byte
 	ends    []int // of each row in data
@@ -122,11 +140,12 @@ type sortedReader struct {
 	w      *checker // its row is that in hand, its old one the first of the URL
 	layout sortedRows
 	rows   *extsort.Cursor
-	group  uint32 // of the old row
+	group  uint32      // of the old row
+	urls   *urlChecker // nil: no legacy codes are kept
 }
 
 func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
-	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
+	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, mode: v.run.mode, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
 }
 
 // read is a rowReader. It also checks that no row of a URL comes before its link in the
@@ -134,7 +153,7 @@ func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *so
 func (s *sortedReader) read(to *stretch) error {
 	rows := &to.sorted
 	to.rows = rows
-	*rows = sortedRows{s.layout.file, s.layout.carried, rows.data[:0], rows.ends[:0]}
+	*rows = sortedRows{s.layout.file, s.layout.mode, s.layout.carried, rows.data[:0], rows.ends[:0]}
 	for rows.Len() < mostRows && len(rows.data) < mostBytes {
 		rec, err := s.load()
 		if err != nil {
@@ -145,7 +164,10 @@ func (s *sortedReader) read(to *stretch) error {
 		}
 		rows.data = append(rows.data, rec...)
 		rows.ends = append(rows.ends, len(rows.data))
-		s.layout.decode(rec, &s.w.row.MappingRow)
+		faults := s.layout.decode(rec, &s.w.row.MappingRow)
+		if s.urls != nil && len(faults) == 0 {
+			s.urls.add(&s.w.row.MappingRow)
+		}
 		s.check(s.rows.Group())
 	}
 	return nil
@@ -185,6 +207,7 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	var source []byte
 	_, rec = extsort.CutCell(rec)
 	r.Canonical, rec = extsort.CutCell(rec)
+	_, rec = extsort.CutCell(rec)
 	r.Outcome, rec = outcome.Outcome(rec[0]), rec[1:]
 	r.Number = int64(number())
 	r.Salt = number() - 1
@@ -200,6 +223,12 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 		cell, rec = extsort.CutNullable(rec)
 		r.Carried = append(r.Carried, cell)
 	}
+	if s.mode != legacy.Off {
+		r.Legacy, rec = extsort.CutNullable(rec)
+		r.LinkCode, rec = extsort.CutNullable(rec)
+		r.LinkSalt = number() - 1
+		r.Alias, rec = rec[0] == 1, rec[1:]
+	}
 	for len(rec) > 0 {
 		var column, found []byte
 		column, rec = extsort.CutCell(rec)
@@ -209,10 +238,12 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	return faults
 }
 
-// check compares the row in hand with the link of its URL.
+// check compares the row in hand with the link of its URL or, if legacy codes are kept, with
+// the first row of its URL and code.
 func (s *sortedReader) check(group uint32) {
 	w := s.w
-	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) {
+	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) ||
+		w.run.mode.Keeps() && compareLegacy(w.old.Legacy, w.row.Legacy) != 0 {
 		w.row, w.old, s.group = w.old, w.row, group
 		w.old.known = true
 		return

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -26,6 +27,9 @@ type storeChecker struct {
 	wanted *claimCursor // links of the mapping, and codes that must have an owner
 	number int64        // of the link in the store's order, from 1
 	all    bool         // the wanted links are all links of the run: any other link with its ID is too many
+	bare   int64        // links of the run that no row of the mapping has, so far
+	sum    uint64       // of these
+	first  bool         // it meets them
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
@@ -45,12 +49,15 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	low := v.newSorter(compareClaims)
 	defer func() { err = errors.Join(err, low.Close()) }()
-	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}
+	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}, first: true}
 	defer c.wanted.Close()
-	created, err := v.checkStore(ctx, c, low)
+	aliases := v.newSorter(bytes.Compare)
+	defer func() { err = errors.Join(err, aliases.Close()) }()
+	created, err := v.checkStore(ctx, c, low, aliases)
 	if err != nil {
 		return err
 	}
+	v.created.Add(c.sum)
 	if v.result.Undone && created == v.created.Load() && v.run.manifest.Counts.Created > 0 {
 		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
 			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
@@ -60,19 +67,64 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := low.Finish(ctx); err != nil || low.Len() == 0 {
+	if err := low.Finish(ctx); err != nil {
 		return err
 	}
-	return v.listAgain(ctx, runs, low, false)
+	if low.Len() > 0 {
+		if err := v.listAgain(ctx, runs, low, false); err != nil {
+			return err
+		}
+	}
+	return v.verifyAliases(ctx, aliases)
+}
+
+// verifyAliases checks that the store has the link of each of its aliases. Layout of both in the
+// sort, where the group is the workspace and the key the beginning of the link's url_key:
+//
+//	url_key 16 | 0, of a link; 1 | number in the store's order uvarint | code, of an alias
+func (v *verifier) verifyAliases(ctx context.Context, both *extsort.Sorter) error {
+	if v.aliased.Load() {
+		w := both.NewWriter()
+		c := &checker{verifier: v}
+		if err := v.cfg.Store.Scan(ctx, func(l *sink.Stored) error {
+			if !l.Alias {
+				fileKey(w, c.group(l.Workspace), l.Key, []byte{0})
+			}
+			return w.Err()
+		}); err != nil {
+			return err
+		}
+	}
+	if err := both.Finish(ctx); err != nil {
+		return err
+	}
+	var link sink.Key
+	group, known := uint32(0), false
+	list := both.Cursor(ctx, 0)
+	defer list.Close()
+	for list.Next() {
+		key, rec := sink.Key(list.Record()), list.Record()[len(link):]
+		if rec[0] == 0 {
+			link, group, known = key, list.Group(), true
+		} else if !known || key != link || group != list.Group() {
+			number, n := binary.Uvarint(rec[1:])
+			v.fault(storeName, int64(number)).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
+		}
+	}
+	return list.Err()
+}
+
+func fileKey(w *extsort.Writer, group uint32, key sink.Key, rest []byte) {
+	copy(w.Reserve(group, binary.BigEndian.Uint64(key[:]), len(key)+len(rest)), append(key[:], rest...))
 }
 
 // checkStore meets the links of the store with the wanted ones while workers check
 // each by itself, and returns the sum of those that the run created. The lower
-// codes of links that have a salt go into low.
-func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low *extsort.Sorter) (created uint64, err error) {
+// codes of links that have a salt go into low, aliases into aliases.
+func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low, aliases *extsort.Sorter) (created uint64, err error) {
 	workers := make([]*linkChecker, v.cfg.Workers)
 	for i := range workers {
-		workers[i] = &linkChecker{checker: &checker{verifier: v}, runs: c.runs, low: low.NewWriter()}
+		workers[i] = &linkChecker{checker: &checker{verifier: v}, runs: c.runs, low: low.NewWriter(), aliases: aliases.NewWriter()}
 	}
 	err = inBlocks(ctx, len(workers), func(block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
 		if err := c.list(ctx, block, send); err != nil {
@@ -146,7 +198,7 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 	w := &checker{verifier: v, wanted: created.NewWriter()}
 	if err := v.eachLink(ctx, func(l *link) {
 		if l.Outcome == outcome.Created {
-			w.want(l)
+			w.want(l, 0)
 		}
 	}); err != nil {
 		return err
@@ -164,13 +216,17 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
 		return err
 	}
+	if want := v.run.links() - v.run.manifest.Counts.Created; all && runs.ours != 0 && c.bare != want && !v.result.Undone {
+		v.wrong(BadCount, "links_created", fmt.Sprint(v.run.manifest.Counts.Created+c.bare), v.run.links())
+	}
 	return c.rest()
 }
 
 // want files a link of the mapping that the store must have.
-func (w *checker) want(r *link) {
-	c := claim{created: r.Outcome == outcome.Created, row: r.Number, code: r.Code, canonical: r.Canonical, owner: storedAs(r)}
-	file(w.wanted, w.group(r.Workspace), &c)
+func (w *checker) want(r *link, flags claimFlags) {
+	c := w.holding(r, flags)
+	c.owner = storedAs(r)
+	file(w.wanted, w.group(r.Workspace), c)
 }
 
 // storedAs returns the original URL as the store has it; nil: none, since it is
@@ -184,8 +240,11 @@ func storedAs(r *link) []byte {
 }
 
 // sumCreated returns the sum of a link as the run created it.
-func (w *checker) sumCreated(workspace, code, canonical, original []byte) uint64 {
+func (w *checker) sumCreated(workspace, code, canonical, original []byte, alias bool) uint64 {
 	w.input = w.input[:0]
+	if alias {
+		w.input = append(w.input, 0)
+	}
 	for _, cell := range [...][]byte{workspace, code, canonical, original} {
 		w.input = extsort.AppendCell(w.input, cell)
 	}
@@ -203,10 +262,20 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		found = true
 		c.same(&c.wanted.claim, l)
 	}
-	if c.all && !found && l.Run == c.runs.ours && c.runs.ours != 0 {
+	switch {
+	case !c.all || found || l.Run != c.runs.ours || c.runs.ours == 0:
+	case c.isBare(l):
+		c.bare++
+	default:
 		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
 	}
 	return c.wanted.Err()
+}
+
+// isBare reports whether a link of the run may be one of those that no row of the mapping has.
+func (c *storeChecker) isBare(l *sink.Stored) bool {
+	return !l.Alias && c.bare < c.run.links()-c.run.manifest.Counts.Created &&
+		codegen.SaltOf(l.Canonical, l.Workspace, l.Code, c.run.retries) >= 0
 }
 
 // rest are the wanted links after the last of the store.
@@ -225,10 +294,43 @@ func (c *storeChecker) missing() {
 		c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case refused:
 		c.doubt(manifest.RejectsName, w.row).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
+	case full, lost, taken:
+		c.doubt(c.fileOf(w), w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
 		c.fault(c.run.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
+	}
+}
+
+// fileOf returns the report that a claim is from.
+func (c *storeChecker) fileOf(w *claim) string {
+	if w.what == refused || w.what == taken || w.flags&isReject != 0 {
+		return manifest.RejectsName
+	}
+	return c.run.mapping
+}
+
+// sameLost compares a row that has lost its legacy code with the link that has it in the store.
+func (c *storeChecker) sameLost(w *claim, l *sink.Stored) {
+	here, name := c.fault(c.fileOf(w), w.row), "legacy_code"
+	if !c.isBefore(l) {
+		here = c.doubt(c.fileOf(w), w.row)
+	}
+	if w.what == taken {
+		name = "detail"
+	}
+	kind := func(k Kind) Kind {
+		if c.isBefore(l) {
+			return k
+		}
+		return Unexplained
+	}
+	switch detail := outcome.CodeTakenDetail(w.code, l.Canonical); {
+	case bytes.Equal(w.canonical, l.Canonical):
+		here.wrong(kind(BadLegacy), name, "a code of another URL", string(w.code))
+	case w.what == taken && string(w.owner) != detail && c.cfg.Version == c.run.manifest.Version:
+		here.wrong(kind(BadDetail), name, detail, string(w.owner))
 	}
 }
 
@@ -242,8 +344,11 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
-	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
+	if w.what == refused && !l.Alias && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
 		c.fault(manifest.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
+	}
+	if w.what == lost || w.what == taken {
+		c.sameLost(w, l)
 	}
 	if w.what != holds {
 		return
@@ -251,6 +356,15 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	here := c.fault(c.run.mapping, w.row)
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
+	}
+	if alias := w.flags&isAlias != 0; alias != l.Alias {
+		here.wrong(StoreDiffers, "kind", kindText(alias), kindText(l.Alias))
+	}
+	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 {
+		if w.created = true; c.first {
+			c.bare++
+			c.sum += (&checker{verifier: c.verifier}).sumCreated(l.Workspace, w.code, w.canonical, w.owner, false)
+		}
 	}
 	if !w.created {
 		if c.runs.ours != 0 && l.Run == c.runs.ours {
@@ -279,14 +393,25 @@ const saltOfAny = 1000
 // A linkChecker checks single links of the store, for one goroutine.
 type linkChecker struct {
 	*checker
-	runs *storeRuns
-	low  *extsort.Writer
+	runs    *storeRuns
+	low     *extsort.Writer
+	aliases *extsort.Writer
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
 	here := c.fault(storeName, number)
 	h := c.hash(l.Canonical, l.Workspace, 0)
-	if key := h.Key(); key != l.Key {
+	key := h.Key()
+	if l.Alias {
+		c.aliased.Store(true)
+		if l.Base != key {
+			here.wrong(StoreKey, "base_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Base))
+		}
+		fileKey(c.aliases, c.group(l.Workspace), key, append(binary.AppendUvarint([]byte{1}, uint64(number)), l.Code...))
+		c.input = codegen.AppendAlias(c.input[:0], l.Canonical, l.Workspace, l.Code)
+		key = codegen.Sum(c.input).Key()
+	}
+	if key != l.Key {
 		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
 	}
 	original := l.Original
@@ -305,20 +430,30 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
 	if l.Run == c.runs.ours && l.Created.Equal(c.run.manifest.AsOf) {
-		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original)
+		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original, l.Alias)
 	} else if l.Run == c.runs.ours {
 		c.created++ // so that the sums differ
 	}
-	if c.code = c.run.scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
+	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || bytes.Equal(c.code, l.Code) {
 		return
 	}
 	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.run.mostSalt, saltOfAny))
-	if salt < 0 {
+	if salt < 0 && !c.mayKeep(l.Run) {
 		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
+	}
+	if c.mayKeep(l.Run) && (salt > c.run.mostSalt || l.Run == c.runs.ours && (salt > c.run.retries || len(l.Code) != c.run.scheme.Length())) {
+		return // it was kept, or made with more retries
 	}
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
 		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, s))
 		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
+}
+
+// mayKeep reports whether a run may have kept a code that no salt gives. The store does not tell
+// of other runs whether they kept any.
+func (c *linkChecker) mayKeep(run int32) bool {
+	_, known := c.runs.byID[run]
+	return known && (run != c.runs.ours || c.run.mode.Keeps())
 }

@@ -54,11 +54,11 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 }
 
 // link sums a row of the mapping. Its cells are as written returns them.
-func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte) parts {
 	if !s.v.run.carry {
 		carried = nil
 	}
-	return parts{s.sum(original), s.sum(workspace), s.sum(carried...)}
+	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code)}
 }
 
 // reject sums a reject. Its detail counts only if the row could not be split and this version
@@ -66,6 +66,10 @@ func (s *rowHasher) link(original, workspace []byte, carried [][]byte) parts {
 func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cells [][]byte) parts {
 	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
 		detail = ""
+	}
+	switch reason { // what the input does not tell is checked by rejectChecker
+	case outcome.CodeTaken, outcome.CodeReserved:
+		reason = outcome.CodeSpaceExhausted
 	}
 	s.buf = s.buf[:0]
 	blank := true
@@ -95,12 +99,13 @@ func (s *rowHasher) written(cell []byte) []byte {
 
 // row files a row of the mapping.
 func (s *rowHasher) row(l *link) {
-	s.file(l.source, l.Row.Row, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried)})
+	s.file(l.source, l.Row.Row, l.Legacy, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy)})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
 // link or reject.
-func (s *rowHasher) file(source int, row int64, sum rowSums) {
+// Rows that one row of the input became are told apart by their codes.
+func (s *rowHasher) file(source int, row int64, code []byte, sum rowSums) {
 	key := record.Place{Source: source + 1, Row: row}.Key()
 	if s.writer == nil {
 		all := sum.rejected
@@ -114,7 +119,13 @@ func (s *rowHasher) file(source int, row int64, sum rowSums) {
 		s.total += maphash.Bytes(s.v.seed, s.buf)
 		return
 	}
-	rec := s.writer.Reserve(0, key, 2+2*8*len(sum.link))
+	variant := uint64(0)
+	if s.v.run.many(source) {
+		variant = s.sum(code)
+	}
+	rec := s.writer.Reserve(0, key, 8+2+2*8*len(sum.link))
+	binary.BigEndian.PutUint64(rec, variant)
+	rec = rec[8:]
 	rec[0], rec[1] = byte(btoi(sum.input)), byte(btoi(sum.linked))
 	for i := range sum.link {
 		binary.LittleEndian.PutUint64(rec[2+8*i:], sum.link[i])
@@ -122,13 +133,14 @@ func (s *rowHasher) file(source int, row int64, sum rowSums) {
 	}
 }
 
-func decodeSums(rec []byte) (s rowSums) {
+func decodeSums(rec []byte) (variant uint64, s rowSums) {
+	variant, rec = binary.BigEndian.Uint64(rec), rec[8:]
 	s.filed, s.input, s.linked = true, rec[0] == 1, rec[1] == 1
 	for i := range s.link {
 		s.link[i] = binary.LittleEndian.Uint64(rec[2+8*i:])
 		s.rejected[i] = binary.LittleEndian.Uint64(rec[2+8*(len(s.link)+i):])
 	}
-	return s
+	return variant, s
 }
 
 // refuse returns why a run rejects a row of the inputs; "": it does not. The canonical form
@@ -157,15 +169,17 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 		return nil
 	}
 	var run, input rowSums
-	var at uint64
+	var at, of uint64
 	rows := v.rows.Cursor(ctx, 0)
 	defer rows.Close()
 	for rows.Next() {
-		if key := rows.Key(); key != at {
+		key := rows.Key()
+		variant, s := decodeSums(rows.Record())
+		if key != at || variant != of {
 			v.compareSums(at, &run, &input)
-			run, input, at = rowSums{}, rowSums{}, key
+			run, input, at, of = rowSums{}, rowSums{}, key, variant
 		}
-		if s := decodeSums(rows.Record()); s.input {
+		if s.input {
 			input = s
 		} else {
 			run = s
@@ -194,7 +208,7 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	default:
 		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
 		if run.linked {
-			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns"}, "mapping"
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code"}, "mapping"
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {

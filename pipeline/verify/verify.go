@@ -14,11 +14,13 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -89,7 +91,12 @@ type verifier struct {
 	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in the order of the sort
 	stored     *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
 	created    atomic.Uint64   // sum of all links that the run created
+	shown      *extsort.Sorter // see verifyShown; nil: no legacy codes are kept
+	telling    sync.Mutex      // guards told
+	told       told            // of legacy codes
+	bare       int64           // URLs of which no row is the link; only if legacy codes are kept
 	broken     atomic.Bool     // a file is missing or could not be read to the end
+	aliased    atomic.Bool     // the store has aliases
 	mixed      atomic.Bool     // the mapping is not in order
 	result     Result
 }
@@ -154,7 +161,7 @@ func newVerifier(cfg Config) *verifier {
 // close deletes what the sorts have on disk.
 func (v *verifier) close() error {
 	var errs []error
-	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted} {
+	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -167,6 +174,12 @@ func (v *verifier) close() error {
 // the counts, the owners of codes, and the store.
 func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	v.run, v.books = run, newBooks(run.manifest.Inputs)
+	if run.mode.Keeps() {
+		if err := v.claims.Close(); err != nil {
+			return err
+		}
+		v.claims, v.shown = v.newSorter(run.foldedClaims), v.newSorter(bytes.Compare)
+	}
 	if err := v.findInputs(); err != nil {
 		return err
 	}

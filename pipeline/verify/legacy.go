@@ -1,0 +1,256 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// codes is what the manifest says of legacy codes.
+type codes struct {
+	mode     legacy.Mode
+	conflict legacy.Conflict
+	rules    legacy.Rules
+	pattern  string
+	reserved bool            // there was a list of reserved words, of which the manifest has only the digest
+	inputs   []*source.Input // described as the manifest does; nil: the input has no columns
+	carried  [][]int         // for each input, by its columns: the carried column of the mapping; -1: none
+}
+
+// readCodes reads how legacy codes were dealt with, and calls bad with what no run writes.
+func (r *run) readCodes(bad func(field string, expected, got any)) {
+	m, c := r.manifest, &r.codes
+	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
+	var err error
+	if c.mode, err = legacy.ParseMode(text("legacy")); err != nil {
+		bad("options.legacy", "keep, both or map", text("legacy"))
+		return
+	}
+	if (m.Legacy != nil) != (c.mode != legacy.Off) {
+		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
+	}
+	if c.mode == legacy.Off {
+		return
+	}
+	if c.mode.Keeps() {
+		if c.conflict, err = legacy.ParseConflict(text("on_conflict")); err != nil {
+			bad("options.on_conflict", "reject, fail or generate", text("on_conflict"))
+		}
+	}
+	c.pattern = text("code_pattern")
+	if c.pattern != legacy.DefaultPattern {
+		if c.rules.Pattern, err = legacy.ParsePattern(c.pattern); err != nil {
+			bad("options.code_pattern", "a pattern", c.pattern)
+		}
+	}
+	c.rules.Fold, c.reserved = manifest.Option[bool](m.Options, "fold_case"), text("reserved_sha256") != ""
+	for i := range m.Inputs {
+		in := &m.Inputs[i]
+		if len(in.Columns) == 0 {
+			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
+			continue
+		}
+		opts := source.Options{UniqueNames: true}
+		r.readAs(in, &opts)
+		s, err := source.Describe(string(in.Name), in.Format, texts(in.Columns), opts)
+		if err != nil || in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn) {
+			bad(fmt.Sprintf("inputs[%d].code_column", i), "a column of codes, as options and profile have it", in.CodeColumn)
+			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
+			continue
+		}
+		at := slices.Repeat([]int{-1}, len(s.Columns))
+		for n, column := range r.columns.Find(s).Carried {
+			if column >= 0 && r.carry {
+				at[column] = n
+			}
+		}
+		c.inputs, c.carried = append(c.inputs, s), append(c.carried, at)
+	}
+}
+
+// readAs sets the options that say which columns of an input are taken for what.
+func (r *run) readAs(in *manifest.Input, opts *source.Options) {
+	if len(in.URLColumns) == 1 {
+		opts.URLColumn = string(in.URLColumns[0])
+	}
+	if in.WorkspaceColumn != nil {
+		opts.WorkspaceColumn = string(*in.WorkspaceColumn)
+	}
+	opts.Profile = in.Profile
+	if r.mode == legacy.Off {
+		return
+	}
+	opts.Legacy, opts.Profile = true, cmp.Or(in.Profile, profile.None)
+	text := func(name string) string { return string(manifest.Option[manifest.Text](r.manifest.Options, name)) }
+	if asked := cmp.Or(text("code_from"), text("map_code")); in.CodeColumn != nil && (asked != "" || in.Profile == "") {
+		c := profile.ParseColumn(asked)
+		c.Name = string(*in.CodeColumn)
+		opts.CodeColumn = c.String()
+	}
+	if in.KindColumn != nil {
+		opts.Map = map[string]string{string(profile.Kind): string(*in.KindColumn)}
+	}
+}
+
+// many reports whether a row of an input may have become several.
+func (c *codes) many(input int) bool {
+	return c.mode != legacy.Off && c.inputs[input] != nil && c.inputs[input].ManyCodes()
+}
+
+// anyMany reports whether a row of any input may have become several.
+func (c *codes) anyMany() bool {
+	return slices.ContainsFunc(c.inputs, func(in *source.Input) bool { return in != nil && in.ManyCodes() })
+}
+
+// same reports whether two codes are one.
+func (c *codes) same(a, b []byte) bool {
+	return bytes.Equal(a, b) || c.rules.Fold && record.CompareFolded(a, b) == 0
+}
+
+// owns reports whether a row has its own legacy code. Any other has that of the link of its URL.
+func (c *codes) owns(r *readback.MappingRow) bool { return r.Legacy != nil && c.same(r.Legacy, r.Code) }
+
+// isBad says why a run rejects a legacy code, as far as the code itself tells.
+func (c *codes) isBad(code []byte) (reason, detail string) {
+	if code == nil || c.mode == legacy.Map && utf8.Valid(code) && !legacy.HasControl(code) || c.rules.Check(code) == "" {
+		return "", ""
+	}
+	return outcome.BadCode, outcome.BadCodeDetail(code, c.pattern)
+}
+
+// told is what the rows say of legacy codes. The manifest has it, too.
+type told struct {
+	aliases, conflicts, withoutCode, damaged int64
+	first                                    record.Place // of the damaged
+}
+
+// code counts a row that has a legacy code, or none.
+func (t *told) code(code []byte, at record.Place) {
+	if code == nil {
+		t.withoutCode++
+		return
+	}
+	t.damage(code, at)
+}
+
+// damage counts a legacy code that looks damaged.
+func (t *told) damage(code []byte, at record.Place) {
+	if !legacy.Damaged(code) {
+		return
+	}
+	if t.damaged++; t.damaged == 1 || at.Key() < t.first.Key() {
+		t.first = at
+	}
+}
+
+func (t *told) merge(o *told) {
+	if o.damaged > 0 && (t.damaged == 0 || o.first.Key() < t.first.Key()) {
+		t.first = o.first
+	}
+	t.aliases, t.conflicts = t.aliases+o.aliases, t.conflicts+o.conflicts
+	t.withoutCode, t.damaged = t.withoutCode+o.withoutCode, t.damaged+o.damaged
+}
+
+// addTold adds what a checker was told.
+func (v *verifier) addTold(t *told) {
+	v.telling.Lock()
+	defer v.telling.Unlock()
+	v.told.merge(t)
+}
+
+// verifyTold compares what the rows say of legacy codes with what the manifest does.
+func (v *verifier) verifyTold() {
+	m, t := v.run.manifest, &v.told
+	damaged := int64(0)
+	if d := m.Legacy.Damaged; d != nil {
+		damaged = d.Rows
+		here := m.Inputs[t.first.Source].Name
+		if t.damaged > 0 && (d.Example.Source != here || d.Example.Row != t.first.Row || !legacy.Damaged([]byte(d.Example.Code))) {
+			v.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.first.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
+		}
+	}
+	for _, c := range []struct {
+		field    string
+		got, has int64
+	}{
+		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", t.conflicts, m.Legacy.Conflicts},
+		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged, damaged},
+	} {
+		if c.got != c.has {
+			v.wrong(BadCount, "legacy."+c.field, c.got, c.has)
+		}
+	}
+}
+
+// links returns how many links the run created, by its manifest.
+func (r *run) links() int64 {
+	if n := r.manifest.LinksCreated; n != nil {
+		return *n
+	}
+	return r.manifest.Counts.Created
+}
+
+// verifyLinks checks how many links the run created: one for each row that says so, and one for
+// each URL whose link no row shows, unless the store had that before.
+func (v *verifier) verifyLinks() {
+	n, least := v.run.links(), v.run.manifest.Counts.Created
+	switch most := least + v.bare; {
+	case v.run.mode == legacy.Off && v.run.manifest.LinksCreated != nil, v.run.mode != legacy.Off && v.run.manifest.LinksCreated == nil:
+		v.wrong(BadManifest, "links_created", "there if, and only if, options has legacy", v.run.manifest.LinksCreated != nil)
+	case n < least || n > most:
+		v.wrong(BadCount, "links_created", fmt.Sprintf("%d to %d", least, most), n)
+	}
+}
+
+// twins counts groups of codes that differ only in case, of codes that come in the order of
+// record.CompareFolded.
+type twins struct {
+	manifest.CaseTwins
+	group uint32
+	code  []byte
+	run   int // codes in hand
+}
+
+func (t *twins) add(group uint32, code []byte) {
+	if t.run > 0 && group == t.group && bytes.Equal(code, t.code) {
+		return
+	}
+	if t.run == 0 || group != t.group || record.CompareFolded(code, t.code) != 0 {
+		t.group, t.code, t.run = group, append(t.code[:0], code...), 1
+		return
+	}
+	if t.run++; t.run == 2 {
+		if t.Groups++; t.Groups <= manifest.MaxTwins {
+			t.Examples = append(t.Examples, manifest.Codes{manifest.Text(t.code)})
+		}
+	}
+	if t.Groups <= manifest.MaxTwins && t.run <= mostTwins {
+		t.Examples[t.Groups-1] = append(t.Examples[t.Groups-1], manifest.Text(code))
+	}
+	t.code = append(t.code[:0], code...)
+}
+
+// mostTwins are the codes of an example.
+const mostTwins = 3
+
+// verifyTwins compares the twins with those of the manifest.
+func (v *verifier) verifyTwins(t *twins) {
+	var has manifest.CaseTwins
+	if c := v.run.manifest.Legacy.CaseTwins; c != nil {
+		has = *c
+	}
+	if !reflect.DeepEqual(has, t.CaseTwins) {
+		v.wrong(BadCount, "legacy.case_twins", t.CaseTwins, has)
+	}
+}

@@ -1,0 +1,269 @@
+package verify
+
+import (
+	"bytes"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
+)
+
+// A urlChecker checks, for a run that keeps legacy codes, what rows of one URL say of each other:
+// which is the first of its identity, what kind its code has, and that the link of the URL has
+// the right code (codegen/README.md, "Kept codes, one at a time", steps 3 to 5). One goroutine
+// passes it all rows, those of a URL together and in the order of the sort.
+//
+// Of a row with a code of its own the identity is the URL and this code, of any other it is the
+// URL alone.
+type urlChecker struct {
+	*checker
+	at   urlState
+	bare *extsort.Writer // with Keep: URLs of which no row has the code of the link
+	urls int64           // of which no row is the link
+}
+
+// A urlState is the URL in hand. Its texts are copies. With fold it holds its codes, too.
+type urlState struct {
+	known                        bool
+	workspace, canonical, origin []byte // origin: the original URL of its first row
+	row                          int64  // its first
+	link                         []byte // code of the rows whose kind is link; nil: there is none
+	linkRow                      int64  // the first of them that has the code as its own; 0: none
+	linkAs                       outcome.Outcome
+	plainRow                     int64 // the first without a code of its own; 0: none
+	plainAs                      outcome.Outcome
+	plainSalt                    int
+	linkCode                     []byte // with Both
+	linkSalt                     int
+	code                         []byte // the last own code
+	last                         owned  // of that
+	seen                         map[string]owned
+	least, marked                []byte // the smallest own code that is new, and of those whose row says that it is the link; nil: none
+}
+
+// owned is what the first row with an own code says.
+type owned struct{ created, alias bool }
+
+// newURLChecker returns a checker with all its writers.
+func (v *verifier) newURLChecker(m *readback.Mapping) *urlChecker {
+	u := &urlChecker{checker: v.newChecker(m), bare: v.shown.NewWriter()}
+	u.claims = v.claims.NewWriter()
+	if v.stored != nil {
+		u.wanted = v.stored.NewWriter()
+	}
+	return u
+}
+
+// addAll takes the rows of a block. Damaged ones are left out.
+func (u *urlChecker) addAll(block *readback.Block) {
+	var row readback.MappingRow
+	for i := range block.Len() {
+		if len(block.Row(i, &row)) == 0 {
+			u.add(&row)
+		}
+	}
+}
+
+func (u *urlChecker) fault(row int64) spot { return u.findings.fault(u.run.mapping, row) }
+
+// add takes the next row.
+func (u *urlChecker) add(r *readback.MappingRow) {
+	at := &u.at
+	if !at.known || !bytes.Equal(r.Canonical, at.canonical) || !bytes.Equal(r.Workspace, at.workspace) {
+		u.end()
+		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
+			origin: append(at.origin[:0], r.Original...), row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, code: at.code[:0]}
+		if u.run.rules.Fold {
+			at.seen = map[string]owned{}
+		}
+	}
+	here := u.fault(r.Number)
+	if u.run.mode == legacy.Both {
+		if !bytes.Equal(r.LinkCode, at.linkCode) {
+			here.wrong(BadDuplicate, "link_code", string(at.linkCode), string(r.LinkCode))
+		}
+		if r.LinkSalt != at.linkSalt {
+			here.wrong(BadDuplicate, "link_salt", saltText(at.linkSalt), saltText(r.LinkSalt))
+		}
+		if alias := !bytes.Equal(r.Code, r.LinkCode); alias != r.Alias {
+			here.wrong(BadKind, "kind", kindText(alias), kindText(r.Alias))
+		}
+	}
+	own := u.run.owns(r)
+	switch {
+	case r.Alias && !own:
+		here.wrong(BadKind, "kind", kindText(false), kindText(true))
+	case r.Alias:
+	case at.link == nil:
+		at.link = bytes.Clone(r.Code)
+	case !bytes.Equal(at.link, r.Code) && own:
+		here.wrong(BadKind, "kind", kindText(true), kindText(false))
+	case !bytes.Equal(at.link, r.Code):
+		here.wrong(BadDuplicate, "short_code", string(at.link), string(r.Code))
+	}
+	if own {
+		u.addOwn(r)
+	} else {
+		u.addPlain(r)
+	}
+}
+
+func kindText(alias bool) string {
+	if alias {
+		return "alias"
+	}
+	return "link"
+}
+
+// addOwn takes a row that has a code of its own.
+func (u *urlChecker) addOwn(r *readback.MappingRow) {
+	at, here := &u.at, u.fault(r.Number)
+	known, again := at.last, len(at.code) > 0 && bytes.Equal(at.code, r.Code)
+	if at.seen != nil {
+		known, again = at.seen[string(r.Code)]
+	}
+	switch {
+	case !again:
+		known = owned{created: r.Outcome == outcome.Created, alias: r.Alias}
+		if r.Outcome == outcome.Duplicate {
+			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its code", r.Outcome.String())
+		}
+		if at.seen != nil {
+			at.seen[string(r.Code)] = known
+		}
+		if !r.Alias && at.linkRow == 0 {
+			at.linkRow, at.linkAs = r.Number, r.Outcome
+		}
+		if known.created && (at.least == nil || bytes.Compare(r.Code, at.least) < 0) {
+			at.least = bytes.Clone(r.Code)
+		}
+	case r.Outcome != outcome.Duplicate:
+		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
+	}
+	if again && known.alias != r.Alias {
+		here.wrong(BadKind, "kind", kindText(known.alias), kindText(r.Alias))
+	}
+	at.code, at.last = append(at.code[:0], r.Code...), known
+	if known.created && u.saysLink(r) && (at.marked == nil || bytes.Compare(r.Code, at.marked) < 0) {
+		at.marked = bytes.Clone(r.Code)
+	}
+}
+
+// addPlain takes a row that has no code of its own.
+func (u *urlChecker) addPlain(r *readback.MappingRow) {
+	at, here := &u.at, u.fault(r.Number)
+	if at.plainRow == 0 {
+		at.plainRow, at.plainAs, at.plainSalt = r.Number, r.Outcome, r.Salt
+		return
+	}
+	if r.Outcome != outcome.Duplicate {
+		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
+	}
+	if r.Salt != at.plainSalt {
+		here.wrong(BadDuplicate, "salt", saltText(at.plainSalt), saltText(r.Salt))
+	}
+}
+
+// saysLink reports whether a row of the input says that its code is that of the link.
+func (u *urlChecker) saysLink(r *readback.MappingRow) bool {
+	i := u.inputOf(r.Source)
+	if i < 0 || u.run.inputs[i] == nil || u.run.inputs[i].Kind < 0 {
+		return false
+	}
+	n := u.run.carried[i][u.run.inputs[i].Kind]
+	return n >= 0 && string(r.Carried[n]) == kindText(false)
+}
+
+// end checks the URL in hand.
+func (u *urlChecker) end() {
+	at := &u.at
+	if !at.known {
+		return
+	}
+	if at.plainRow > 0 {
+		here, first := u.fault(at.plainRow), at.linkRow == 0
+		switch isFirst := at.plainAs != outcome.Duplicate; {
+		case first && !isFirst:
+			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its link", at.plainAs.String())
+		case !first && isFirst:
+			here.wrong(BadOutcome, "outcome", "duplicate: another row has the code of the link", at.plainAs.String())
+		}
+		if !first && at.plainSalt >= 0 {
+			here.wrong(BadSalt, "salt", "", saltText(at.plainSalt))
+		}
+	}
+	if u.run.mode == legacy.Keep {
+		u.endKeep()
+	} else {
+		u.endBoth()
+	}
+}
+
+// endKeep checks that a new link has the smallest of the URL's new codes.
+func (u *urlChecker) endKeep() {
+	at := &u.at
+	want := at.least
+	if at.marked != nil {
+		want = at.marked
+	}
+	sure := u.run.carry || !u.run.hasKinds()
+	switch {
+	case at.link == nil: // the store had it, or it is one that was generated; its code is not known
+		u.urls++
+		rec := append(extsort.AppendCell(nil, at.canonical), 0)
+		copy(u.bare.Reserve(u.group(at.workspace), codeKey(at.canonical), len(rec)), rec)
+	case want == nil:
+	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
+		u.fault(at.linkRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
+	case at.linkRow == 0 && at.plainAs == outcome.Created:
+		u.fault(at.plainRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
+	}
+}
+
+// endBoth checks the code that was generated for the URL. It has a code of its own only if all
+// codes were taken.
+func (u *urlChecker) endBoth() {
+	at := &u.at
+	here := u.fault(at.row)
+	switch {
+	case at.linkCode == nil || at.linkRow > 0:
+		if at.linkSalt >= 0 {
+			here.wrong(BadSalt, "link_salt", "", saltText(at.linkSalt))
+		}
+		if at.linkRow == 0 || at.linkAs != outcome.Created {
+			return
+		}
+		if !bytes.Equal(at.link, at.least) {
+			u.fault(at.linkRow).wrong(BadKind, "kind", string(at.least)+" as the link", string(at.link))
+		}
+		u.exhaustedBy(at.linkRow, at.canonical, at.workspace, full)
+		return
+	case at.plainRow > 0: // filed with that row
+		if at.plainSalt != at.linkSalt {
+			u.fault(at.plainRow).wrong(BadDuplicate, "salt", saltText(at.linkSalt), saltText(at.plainSalt))
+		}
+		return
+	}
+	u.urls++
+	l := &u.row
+	l.MappingRow = readback.MappingRow{Number: at.row}
+	l.Workspace, l.Canonical, l.Code, l.Original = at.workspace, at.canonical, at.linkCode, at.origin
+	l.Salt, l.Outcome = at.linkSalt, outcome.Existing // perhaps
+	u.derive(l)
+	u.checkCodeOf(l, "link_code", "link_salt")
+	u.claimAs(l, bare)
+	if u.wanted != nil {
+		u.want(l, bare)
+	}
+}
+
+// hasKinds reports whether rows of an input say which code is that of the link.
+func (r *run) hasKinds() bool {
+	for _, in := range r.manifest.Inputs {
+		if in.KindColumn != nil {
+			return true
+		}
+	}
+	return false
+}
