@@ -69,7 +69,6 @@ type Settlement struct {
 	order  record.Order
 	urls   int64 // distinct
 	failed int64 // of these, rejected
-	lost   int64 // rows whose codes other URLs have
 	bare   int64 // links of this run with generated codes that no row has
 }
 
@@ -143,7 +142,7 @@ func (s *Settlement) fate(bucket, first int) fate {
 // MayReject reports whether rows of a bucket may be rejected. If not, it need not be loaded
 // to find out which.
 func (s *Settlement) MayReject(bucket int) bool {
-	return s.lost > 0 && s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
+	return s.Conflicts > 0 && s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
 }
 
 // Counts returns the books as they must come out if so many rows were read, and so many of
@@ -223,14 +222,14 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 
 // sum adds up what is known of the buckets.
 func (s *settling) sum() {
-	made := s.made
+	made, lost := s.made, int64(0)
 	for i := range made.buckets {
 		b := &made.buckets[i]
 		made.urls, made.Existing, made.Stored = made.urls+b.urls, made.Existing+b.existing, made.Stored+b.stored
-		made.bare, made.Conflicts, made.lost = made.bare+b.bare, made.Conflicts+b.conflicts, made.lost+b.lost
+		made.bare, made.Conflicts, lost = made.bare+b.bare, made.Conflicts+b.conflicts, lost+b.lost
 	}
-	if made.lost > 0 {
-		made.Rejected[outcome.CodeTaken] = made.lost
+	if lost > 0 {
+		made.Rejected[outcome.CodeTaken] = lost
 	}
 }
 
