@@ -107,9 +107,10 @@
 //   - the names of workspaces, at some 100 bytes each and for each worker;
 //   - URLs that the store has under another code than that of salt 0, and owners of the
 //     lower codes of a link, at some 100 bytes more each;
-//   - a byte for each row that the store had, and one for each row if legacy codes are kept;
-//   - with Codes.Fold, spellings of codes that differ from those that are stored, at some 200
-//     bytes each;
+//   - a byte for each row that the store had, and for each row of a run that keeps codes;
+//   - of a run that keeps codes, what became of those of one URL and of the URLs that share its
+//     code of salt 0, at some 100 bytes for each code that the store had or that is lost; with
+//     --fold-case also each code of a URL that is stored in another spelling;
 //   - the window of each zstd input that is being read, which may be 128 MiB if it was made
 //     with --long;
 //   - a record batch of an Arrow input, of at most 4 GiB;

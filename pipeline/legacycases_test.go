@@ -130,3 +130,31 @@ func TestLegacyVariants(t *testing.T) {
 		}
 	}
 }
+
+// Rows that lead elsewhere than their link or alias are counted, and no others: each is compared
+// with the first row of its code, however many buckets lie between.
+func TestLegacyMergedDiffers(t *testing.T) {
+	for _, pad := range []int{0, 3000} {
+		var b strings.Builder
+		b.WriteString("url,slug,more\n")
+		for _, r := range []string{"0,b", // has it
+			"1#lost,b", "1#a,k", "1#a,k", "1#a,k", "1#b,x", "1#b,x", "1#c,x", // the last leads elsewhere
+			"1#a,", "1#b,", "1#a,", // so does the second
+			"2#c,", "2#c,", "2#d,", // and the last
+		} {
+			for range []int{1, 30}[pad/3000] {
+				fmt.Fprintf(&b, "http://example.com/%s,%s\n", r, strings.Repeat("x", pad))
+			}
+		}
+		cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
+		if pad > 0 {
+			cfg.SpillAt(1)
+		}
+		job(t, cfg, map[string]string{"a.csv": b.String()})
+		m := readManifest(t).MergedDiffers
+		if want := int64([]int{3, 90}[pad/3000]); m == nil || m.Rows != want || m.By["fragment"] != want ||
+			string(m.Example[0].URL) != "http://example.com/1#b" || string(m.Example[1].URL) != "http://example.com/1#c" {
+			t.Errorf("%d bytes more: %+v", pad, m)
+		}
+	}
+}

@@ -116,9 +116,10 @@ type piece struct {
 // A sharedBucket is released when the last of its pieces is done with.
 type sharedBucket struct {
 	*extsort.Bucket
-	number int
-	origin *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
-	pieces atomic.Int32
+	number  int
+	origin  *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
+	origins origins        // of that URL, if legacy codes are kept
+	pieces  atomic.Int32
 }
 
 // last returns a copy of the first record of the last URL.
@@ -160,14 +161,17 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	g.Go(func() error {
 		defer close(tasks)
 		var origin *record.Record
+		var kept origins
 		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
 			shared := &sharedBucket{Bucket: b, number: i}
 			if s := e.settled; s != nil {
 				if !s.Continues(i) {
-					origin = nil
+					origin, kept = nil, origins{}
 				}
-				shared.origin = origin
-				if i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0 {
+				shared.origin, shared.origins = origin, kept
+				if more := i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0; more && s.Claims() != nil {
+					kept = e.origins(shared)
+				} else if more {
 					origin = shared.last()
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"maps"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -18,27 +19,12 @@ import (
 // keptURL is url for a run that keeps legacy codes.
 func (f *formatter) keptURL(p *piece, first, from, to int) {
 	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
-	d := s.Decide(b.number, first, key)
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
-	link := []byte(d.Code)
-	switch {
-	case d.Reason != "" || d.Code != "":
-	case d.Kept:
-		at := s.LinkRow(b.number, first)
-		link = s.Spelling(s.Row(b.number, at), key, record.Decode(b.Record(at)).Legacy.Code)
-	default:
-		codes := &p.chunk.codes
-		start := len(*codes)
-		*codes = f.e.rows.Order.AppendCode0(*codes, b.Record(from))
-		link = (*codes)[start:len(*codes):len(*codes)]
-	}
+	d, link := f.e.link(b, first, &p.chunk.codes)
 	if f.e.cfg.Legacy == legacy.Both {
 		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	}
-	if first == 0 && s.Continues(b.number) {
-		first = -1
-	}
-	var origin *record.Record // the first row of the URL
+	var known map[string]origin // of duplicates, by code
 	for i := from; i < to; i++ {
 		rec, row := b.Record(i), s.Row(b.number, i)
 		if row.Lost() || !row.Won() && d.Reason != "" {
@@ -63,11 +49,18 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		if row.Bears() && d.Salt > 0 {
 			p.salted = append(p.salted, d)
 		}
-		if f.row.Outcome == outcome.Duplicate && i != first {
-			if origin == nil {
-				origin = b.first(first)
+		if !row.First() {
+			o := known[string(f.row.Code)]
+			if o.first == nil {
+				if known == nil {
+					known = map[string]origin{}
+				}
+				o = origin{f.e.originOf(b, max(first, o.searched), i, f.row.Code, link), i}
+				known[string(f.row.Code)] = o
 			}
-			f.merged.add(p, i, origin, f.e.rows, &r)
+			if o.first != nil {
+				f.merged.add(p, i, o.first, f.e.rows, &r)
+			}
 		}
 		f.emit(p, b.Group(i), rec, &r)
 	}
@@ -84,6 +77,81 @@ func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d 
 		f.row.Code = link
 		f.file(group, r, key, false)
 	}
+}
+
+// link returns what becomes of a URL, given by its first record in the bucket, and the code of its
+// link, which may be appended to codes.
+func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Decision, link []byte) {
+	key := record.Key(b.Record(first))
+	d = e.settled.Decide(b.number, first, key)
+	switch {
+	case d.Reason != "" || d.Code != "":
+		return d, []byte(d.Code)
+	case d.Kept:
+		at := e.settled.LinkRow(b.number, first)
+		return d, e.code(b, at, nil)
+	}
+	start := len(*codes)
+	*codes = e.rows.Order.AppendCode0(*codes, b.Record(first))
+	return d, (*codes)[start:len(*codes):len(*codes)]
+}
+
+// code returns the short code of record i, which is not lost, of a URL whose link is given.
+func (e *emitter) code(b *sharedBucket, i int, link []byte) []byte {
+	row, rec := e.settled.Row(b.number, i), b.Record(i)
+	if !row.Won() {
+		return link
+	}
+	return e.settled.Spelling(row, record.Key(rec), record.Decode(rec).Legacy.Code)
+}
+
+// An origin is the first row of a code of a URL; first is nil if there is none among the rows
+// before searched: such a row lost its own code and goes on without (legacy.Generate).
+type origin struct {
+	first    *record.Record
+	searched int
+}
+
+// originOf returns the first row that has a code, among [from, to) of the bucket or in an earlier
+// one; nil: there is none. The code of the URL's link is given.
+func (e *emitter) originOf(b *sharedBucket, from, to int, code, link []byte) *record.Record {
+	for i := to - 1; i >= from; i-- {
+		if e.settled.Row(b.number, i).First() && bytes.Equal(e.code(b, i, link), code) {
+			r := record.Decode(b.Record(i))
+			return &r
+		}
+	}
+	return b.origins.rows[string(code)]
+}
+
+// origins are copies of the first rows of a URL in earlier buckets, by code. Where equal codes
+// follow each other, they are the last one and that of the link: others have no more duplicates.
+type origins struct {
+	rows map[string]*record.Record
+	last string
+}
+
+// origins returns those of the last URL of a bucket, which continues in the next.
+func (e *emitter) origins(b *sharedBucket) (o origins) {
+	first := record.FirstOf(b.Bucket, b.Len()-1)
+	_, link := e.link(b, first, new([]byte))
+	o.rows = map[string]*record.Record{}
+	if first == 0 {
+		maps.Copy(o.rows, b.origins.rows)
+		o.last = b.origins.last
+	}
+	for i := first; i < b.Len(); i++ {
+		if !e.settled.Row(b.number, i).First() {
+			continue
+		}
+		if !e.rows.Order.Fold && o.last != string(link) {
+			delete(o.rows, o.last)
+		}
+		r := record.Decode(b.Record(i))
+		o.last = string(e.code(b, i, link))
+		o.rows[o.last] = &record.Record{Original: bytes.Clone(r.Original), Place: r.Place}
+	}
+	return o
 }
 
 // file puts the link of the row in hand into the sort of links: the group is that of the
