@@ -49,7 +49,7 @@ var layers = map[string][]string{
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
-	"pipeline/diff":     {"pipeline/extsort", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
+	"pipeline/diff":     {"pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"pipeline/estimate": {"codegen"},
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"golang.org/x/sync/errgroup"
@@ -47,7 +48,8 @@ const (
 	Moved           Change = "moved"        // the same workspace and code, another URL
 	RowAdded        Change = "row_added"    // B has more rows of a link of both; only if the inputs differ
 	RowRemoved      Change = "row_removed"  // A has more rows of a link of both; only if the inputs differ
-	RowRemapped     Change = "row_remapped" // the row has another link; only if both runs had the same inputs
+	RowRemapped     Change = "row_remapped" // the row has another link, or legacy code; only if both runs had the same inputs
+	KindChanged     Change = "kind"         // the link has another kind, link_code or link_salt; only if both runs have legacy codes
 	OutcomeChanged  Change = "outcome"      // of a row, if both runs had the same inputs, otherwise of a link
 	RejectChanged   Change = "reject"       // a row rejected for another reason, or on one side only
 	ManifestChanged Change = "manifest"     // an option, the profile or the scheme; or only one run has a mapping
@@ -85,6 +87,8 @@ type Difference struct {
 //
 //   - links, once for each workspace and canonical URL, by the code of the row that is
 //     created, or else existing; the salt follows from the code;
+//   - if both runs have a mode of legacy codes: links, once for each workspace, canonical URL and
+//     legacy code, and their kind, link_code and link_salt, as far as both mappings have them;
 //   - rows, by source and record, if both are runs whose inputs have the same digests, one
 //     by one, whatever their names; otherwise the number of rows of each link;
 //   - rejects, if both are runs: by source and record if the inputs are the same, and
@@ -114,6 +118,9 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	}
 	a, b := d.sides[0], d.sides[1]
 	d.sameInputs = sameInputs(a.manifest, b.manifest)
+	d.legacy = a.mode() != legacy.Off && b.mode() != legacy.Off
+	d.kinds = a.mode().Keeps() && b.mode().Keeps()
+	d.links = a.mode() == legacy.Both && b.mode() == legacy.Both
 	for i, side := range d.sides {
 		if side.manifest == nil {
 			side.excelSafe = d.sides[1-i].excelSafe
@@ -159,6 +166,9 @@ type differ struct {
 	cfg        Config
 	sides      [2]*operand
 	sameInputs bool
+	legacy     bool // both mappings have legacy codes
+	kinds      bool // and kinds
+	links      bool // and codes of links
 	emit       func(*Difference) error
 }
 

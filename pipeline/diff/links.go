@@ -20,7 +20,9 @@ import (
 // A row on its way through the sort: its key is a hash of the link, its content
 //
 //	canonical length uvarint, canonical | workspace length uvarint, workspace
+//	| if legacy codes are compared: length uvarint, legacy code
 //	| source uint32 | row uint64 | side, 1 byte | outcome, 1 byte | code
+//	| if legacy codes are compared: a zero byte, and what of appendKind
 //
 // with numbers in big-endian order, so that the order of the bytes brings the
 // rows of a link together, and of both sides those of one record of an input.
@@ -52,7 +54,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 	if err := d.both(ctx, rows, func(ctx context.Context, side int, w *extsort.Writer) (err error) {
 		tables[side], err = d.readMapping(ctx, side, func(key uint64, source uint32, r *report.Row) {
 			if cells == nil || cells[key>>(64-cellBits)].Load() != 0 {
-				fileRow(w, side, key, source, r)
+				d.fileRow(w, side, key, source, r)
 			}
 		})
 		return err
@@ -60,7 +62,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 		return err
 	}
 	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter(), places: places.NewWriter()}
-	if err := d.inGroups(ctx, rows, 2, l.row, l.finish); err != nil {
+	if err := d.inGroups(ctx, rows, d.linkCells(), l.row, l.finish); err != nil {
 		return err
 	}
 	if err := errors.Join(codes.Finish(ctx), places.Finish(ctx)); err != nil {
@@ -119,12 +121,42 @@ func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte
 	if d.sameInputs {
 		dst = appendPlace(dst, source, r.Row)
 	}
+	if d.legacy {
+		dst = extsort.AppendCell(d.appendKind(dst, r), r.Legacy)
+	}
 	return append(append(dst, byte(r.Outcome)), r.Code...)
+}
+
+// linkCells is the number of cells that begin a row, which say what link it is: with legacy codes
+// there is one for each code of a URL.
+func (d *differ) linkCells() int {
+	if d.legacy {
+		return 3
+	}
+	return 2
+}
+
+// appendKind appends what is compared of the kind of a row, as far as both mappings have it:
+//
+//	kind | 0 | salt of the link's code | 0 | the link's code
+func (d *differ) appendKind(dst []byte, r *report.Row) []byte {
+	if d.kinds {
+		dst = append(dst, r.Kind()...)
+	}
+	dst = append(dst, 0)
+	if d.links && r.LinkSalt >= 0 {
+		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
+	}
+	dst = append(dst, 0)
+	if d.links {
+		dst = append(dst, r.LinkCode...)
+	}
+	return dst
 }
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: true})
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy, Legacy: d.sides[side].mode()})
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +171,16 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 	return table, nil
 }
 
-func fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
+func (d *differ) fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
 	rec := extsort.AppendCell(extsort.AppendCell(make([]byte, 0, 256), r.Canonical), r.Workspace) // on the stack
+	if d.legacy {
+		rec = extsort.AppendCell(rec, r.Legacy)
+	}
 	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome))
 	rec = append(rec, r.Code...)
+	if d.legacy {
+		rec = d.appendKind(append(rec, 0), r)
+	}
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
@@ -157,6 +195,7 @@ type linkDiff struct {
 		rows    int
 		outcome outcome.Outcome // the least of its rows
 		code    []byte
+		kind    []byte // of appendKind; empty unless legacy codes are compared
 	}
 	place   [placeSize]byte // of the last row of A
 	outcome outcome.Outcome // of that row
@@ -166,9 +205,14 @@ type linkDiff struct {
 // row takes the next row of a link, as records begin with it.
 func (l *linkDiff) row(link, rest []byte) error {
 	side, outcome, code := rest[placeSize], outcome.Outcome(rest[placeSize+1]), rest[tailSize:]
+	var kind []byte
+	if l.legacy {
+		code, kind, _ = bytes.Cut(code, []byte{0})
+	}
 	h := &l.held[side]
 	if h.rows == 0 || outcome < h.outcome {
 		h.outcome, h.code = outcome, append(h.code[:0], code...)
+		h.kind = append(h.kind[:0], kind...)
 	}
 	h.rows++
 	if !l.sameInputs {
@@ -211,6 +255,10 @@ func (l *linkDiff) finish(link []byte) error {
 		d = difference(link, Removed, "short_code", string(a.code), "")
 	case !bytes.Equal(a.code, b.code):
 		d = difference(link, Remapped, "short_code", string(a.code), string(b.code))
+	case !bytes.Equal(a.kind, b.kind):
+		if err := l.kindChanged(link, a.kind, b.kind, b.code); err != nil {
+			return err
+		}
 	case a.outcome != b.outcome && !l.sameInputs:
 		d = difference(link, OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
 		d.Code = manifest.Text(b.code)
@@ -235,6 +283,35 @@ func (l *linkDiff) finish(link []byte) error {
 		d.Change = RowRemoved
 	}
 	return l.emit(d)
+}
+
+// kindChanged tells of a code that both sides have for the URL: its kind is another, or the link
+// of the URL.
+func (l *linkDiff) kindChanged(link, a, b, code []byte) error {
+	fields := []string{"kind", "link_salt", "link_code"}
+	was, is := bytes.SplitN(a, []byte{0}, len(fields)), bytes.SplitN(b, []byte{0}, len(fields))
+	for _, i := range []int{0, 2, 1} {
+		if bytes.Equal(was[i], is[i]) {
+			continue
+		}
+		d := difference(link, KindChanged, fields[i], string(was[i]), string(is[i]))
+		d.Code = manifest.Text(code)
+		if err := l.emit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// legacyCode returns the legacy code of a link; "": it has none.
+func (d *differ) legacyCode(link []byte) string {
+	if !d.legacy {
+		return ""
+	}
+	_, rest := extsort.CutCell(link)
+	_, rest = extsort.CutCell(rest)
+	code, _ := extsort.CutCell(rest)
+	return string(code)
 }
 
 // difference describes one of a link.
@@ -318,6 +395,9 @@ func (r *remaps) finish(row []byte) error {
 	was, is := difference(a, RowRemapped, "", "", ""), difference(b, RowRemapped, "canonical_url", "", "")
 	if is.A, is.B = was.Canonical, is.Canonical; is.A == is.B {
 		is.Field, is.A, is.B = "workspace_id", was.Workspace, is.Workspace
+	}
+	if is.A == is.B {
+		is.Field, is.A, is.B = "legacy_code", manifest.Text(r.legacyCode(a)), manifest.Text(r.legacyCode(b))
 	}
 	place, _ := extsort.CutCell(row)
 	source, number := cutPlace(place)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
 	"golang.org/x/sync/errgroup"
@@ -64,6 +65,14 @@ func openSide(path string) (*operand, error) {
 		}
 	}
 	return s, nil
+}
+
+// mode returns the mode of legacy codes of the run; of a mapping alone, Off.
+func (s *operand) mode() legacy.Mode {
+	if s.manifest == nil {
+		return legacy.Off
+	}
+	return legacy.Mode(manifest.Option[manifest.Text](s.manifest.Options, "legacy"))
 }
 
 // isFile rejects what cannot be read twice, such as a FIFO, which may not even open.
@@ -183,6 +192,12 @@ func (d *differ) manifests() error {
 		return nil
 	}
 	a, b := settings(d.sides[0].manifest), settings(d.sides[1].manifest)
+	if d.sides[0].mode() != d.sides[1].mode() && !d.legacy { // that alone is told
+		for _, name := range []string{"code_pattern", "on_conflict", "fold_case", "reserved_sha256", "code_from", "map_code", "map_kind"} {
+			delete(a, name)
+			delete(b, name)
+		}
+	}
 	names := maps.Clone(a)
 	maps.Copy(names, b)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -204,6 +219,9 @@ func settings(m *manifest.Manifest) map[string]string {
 		"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
 	}
 	for name, value := range m.Options {
+		if name == "profile" { // of the inputs, not of the URLs
+			name = "input_profile"
+		}
 		if !slices.Contains(ignored, name) {
 			s[name] = fmt.Sprint(value)
 		}
