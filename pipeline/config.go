@@ -22,7 +22,8 @@ import (
 )
 
 // Config says what a run does. Set Inputs, Out, and Workspace or Source.WorkspaceColumn, or
-// both. Zero in any other field means its default.
+// both, unless each input has a column of workspaces by its profile. Zero in any other field means
+// its default.
 type Config struct {
 	Inputs []string // files, "-", or patterns as of package source
 	Source source.Options
@@ -74,9 +75,10 @@ type Config struct {
 	fs       fsys.FS                                   // nil: that of the system
 	freeRoom func(dir string) (bytes int64, err error) // nil: as the system tells
 
-	Logger *slog.Logger // nil: silent
-	Outage sink.Outage  // told when a store does not answer, unless that tries again by itself (postgres.Options.Outage); nil: sink.LogOutage of Logger
-	Status *Status      // nil: nobody watches
+	Logger *slog.Logger  // nil: silent
+	Outage sink.Outage   // told when a store does not answer, unless that tries again by itself (postgres.Options.Outage); nil: sink.LogOutage of Logger
+	Status *Status       // nil: nobody watches
+	Opened func([]Input) // told what the inputs are, before their rows are read; nil: nobody is
 }
 
 // NoRetries is the MaxRetries that allows salt 0 only.
@@ -94,6 +96,8 @@ func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
 }
+
+var errNoWorkspace = errors.New("no workspace: give one with --workspace, or its column with --workspace-column")
 
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
@@ -121,6 +125,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Status = cmp.Or(c.Status, new(Status))
 	if c.DiskBound == nil {
 		c.DiskBound = func() {}
+	}
+	if c.Opened == nil {
+		c.Opened = func([]Input) {}
 	}
 	if c.Workers == 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
@@ -155,8 +162,8 @@ func (c *Config) validate() error {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
 			complain("--workspace: %w: %q", err, c.Workspace)
 		}
-	} else if c.Source.WorkspaceColumn == "" {
-		complain("no workspace: give one with --workspace, or its column with --workspace-column")
+	} else if !c.Source.HasWorkspaces() {
+		problems = append(problems, errNoWorkspace)
 	}
 	problems = append(problems, c.Source.Validate())
 	if c.Source.UniqueNames { // the fingerprint does not have it
@@ -277,8 +284,9 @@ func checkBaseURL(base string) error {
 }
 
 // A TooManyRejectsError ends a run that rejected more rows than MaxRejects allows, or all of
-// them, or any because of a conflict if OnConflict is Fail. The rejects and the manifest are written to Result.Out. The store is unchanged, unless
-// an earlier attempt had stored links before another writer took a code.
+// them, or any because of a conflict if OnConflict is Fail. The rejects and the manifest are
+// written to Result.Out. The store is unchanged, unless an earlier attempt had stored links
+// before another writer took a code.
 type TooManyRejectsError struct {
 	Rejected, Read int64
 	Limit          manifest.MaxRejects
@@ -291,6 +299,14 @@ type TooManyRejectsError struct {
 }
 
 func (e *TooManyRejectsError) Error() string {
+	if e.Stored > 0 {
+		return e.Why() + fmt.Sprintf("; links had been stored by then (%d): to delete them, run `bulk undo %d`", e.Stored, e.Run)
+	}
+	return e.Why() + "; no links were stored"
+}
+
+// Why says what forbids the run to store links.
+func (e *TooManyRejectsError) Why() string {
 	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
 	switch {
 	case e.Conflicts > 0:
@@ -300,8 +316,5 @@ func (e *TooManyRejectsError) Error() string {
 	case e.First != "":
 		text = "every row was rejected, for example " + e.First
 	}
-	if e.Stored > 0 {
-		return text + fmt.Sprintf("; links had been stored by then (%d): to delete them, run `bulk undo %d`", e.Stored, e.Run)
-	}
-	return text + "; no links were stored"
+	return text
 }

@@ -1,5 +1,6 @@
 // Package pipeline turns lists of URLs into stored short links and a report. [Run] is the
-// entry point. This page says how the code is laid out and how a row travels through it.
+// entry point; [Preview] tells beforehand what it would do. This page says how the code is laid
+// out and how a row travels through it.
 //
 // # The way of a row
 //
@@ -30,6 +31,20 @@
 // it needs as arguments and returns a value, and none knows the run that calls it. A test
 // (cmd/bulk/imports_test.go) holds the rule.
 //
+// # Legacy codes
+//
+// A row of a run with Config.Legacy may bring a code along. Source cuts it out of its cell
+// (package profile knows how other shorteners write their exports), package legacy says
+// whether it may be kept, and the record has it. If codes are kept, each is a claim:
+//
+//	intake ──► extsort ──► claim ──► extsort ──► settle ──► emit ──► extsort ──► sink
+//	           claims      verdicts by record                        links by code
+//
+// Package claim goes over the claims in the order of the codes, asks the store, and says of
+// each whether it is won. Settle takes these verdicts beside the records: it decides the code
+// of each row (settle/kept.go), and generates codes only for URLs that have none. Emit sorts
+// the new links by code before they are loaded, since that is not the order of the records.
+//
 // A new column of the mapping touches, in this order: report (Row, MappingColumns, and the
 // writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
 // readback, which reads it. If it comes from the input, intake/worker.go puts it into the
@@ -43,6 +58,7 @@
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
+//	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
 //	reports.go   the files of an attempt, and whether the books balance
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes
@@ -91,7 +107,10 @@
 //   - the names of workspaces, at some 100 bytes each and for each worker;
 //   - URLs that the store has under another code than that of salt 0, and owners of the
 //     lower codes of a link, at some 100 bytes more each;
-//   - a byte for each row that the store had;
+//   - a byte for each row that the store had, and for each row of a run that keeps codes;
+//   - of a run that keeps codes, what became of those of one URL and of the URLs that share its
+//     code of salt 0, at some 100 bytes for each code that the store had or that is lost; with
+//     --fold-case also each code of a URL that is stored in another spelling;
 //   - the window of each zstd input that is being read, which may be 128 MiB if it was made
 //     with --long;
 //   - a record batch of an Arrow input, of at most 4 GiB;

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -27,10 +29,12 @@ import (
 // killAt makes the test binary a run of a.csv over the store that killDB names.
 // The run kills itself "before N", before its N-th call of the file system or of
 // the store, "after N", after it, or "chunk N", once N chunks are committed. With
-// N = 0 it does not, and leaves the numbers of all three in the file "calls".
+// N = 0 it does not, and leaves the numbers of all three in the file "calls". A mode in
+// killLegacy makes it a run with legacy codes and short generated ones.
 const (
-	killAt = "BULK_PIPELINE_TEST_KILL"
-	killDB = "BULK_PIPELINE_TEST_DB"
+	killAt     = "BULK_PIPELINE_TEST_KILL"
+	killDB     = "BULK_PIPELINE_TEST_DB"
+	killLegacy = "BULK_PIPELINE_TEST_LEGACY"
 )
 
 var kinds = []string{"before", "after", "chunk"}
@@ -57,9 +61,14 @@ func killedRun(point, dsn string) error {
 	}
 	cfg := base(3)
 	cfg.Inputs, cfg.Out, cfg.AsOf, cfg.Workers, cfg.TempDir = []string{"a.csv"}, "out", asOf, 2, "tmp"
+	part := 1000
+	if cfg.Legacy = legacy.Mode(os.Getenv(killLegacy)); cfg.Legacy != legacy.Off {
+		cfg.CodeLength, part = 2, 100
+		cfg.Source.Map = map[string]string{"code": "code", "kind": "kind"}
+	}
 	cfg.SpillAt(64 << 10)
 	cfg.UseFS(fsystest.FS{Before: counts["before"].call, After: func(operation string) { counts["after"].call(operation) }})
-	cfg.Store = &committing{&faultyStore{Store: store, countdown: counts["before"]}, counts}
+	cfg.Store = &committing{&faultyStore{Store: store, countdown: counts["before"]}, counts, part}
 	_, err = pipeline.Run(context.Background(), cfg)
 	var calls string
 	for _, kind := range kinds {
@@ -75,11 +84,12 @@ func openKillable(dsn string) (sink.Store, error) {
 	return postgres.Open(context.Background(), dsn, postgres.Options{})
 }
 
-// committing is a store that commits each chunk, and counts the calls that are
+// committing is a store that commits each so many links, and counts the calls that are
 // done.
 type committing struct {
 	sink.Store
 	counts map[string]*countdown
+	part   int
 }
 
 func (c *committing) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
@@ -87,12 +97,13 @@ func (c *committing) Lock(ctx context.Context, workspaces []string, opts sink.Lo
 	if err != nil {
 		return nil, err
 	}
-	return &committingSession{s, c.counts}, c.counts["after"].call("lock")
+	return &committingSession{s, c.counts, c.part}, c.counts["after"].call("lock")
 }
 
 type committingSession struct {
 	sink.Session
 	counts map[string]*countdown
+	part   int
 }
 
 func (s *committingSession) Start(ctx context.Context, run sink.Run) (sink.Run, error) {
@@ -105,7 +116,7 @@ func (s *committingSession) Load(ctx context.Context, run sink.Run, chunks iter.
 		if err != nil {
 			return err
 		}
-		for part := range slices.Chunk(links, 1000) {
+		for part := range slices.Chunk(links, s.part) {
 			if err := s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) { yield(part, nil) }); err != nil {
 				return err
 			}
@@ -178,32 +189,54 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		points, fillings = len(kinds), []bool{true}
 	}
-	if v := os.Getenv("BULK_SOAK"); v != "" {
-		var err error
-		if points, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	points = soaked(t, points)
 	for _, store := range killableStores {
 		for _, filled := range fillings {
 			t.Run(fmt.Sprintf("%s/filled=%v", store.name, filled), func(t *testing.T) {
 				if store.name == "postgres" {
 					server.Need(t)
 				}
-				testKill(t, store, filled, points)
+				testKill(t, store, filled, points, killInput, 9000)
 			})
 		}
 	}
 }
 
-func testKill(t *testing.T, store killableStore, filled bool, points int) {
+// So does one that keeps legacy codes: with conflicts, aliases, twins, and generated codes that
+// other URLs have or want.
+func TestKillLegacy(t *testing.T) {
+	points := soaked(t, len(kinds))
+	for _, store := range killableStores {
+		for _, mode := range []legacy.Mode{legacy.Keep, legacy.Both} {
+			t.Run(store.name+"/"+string(mode), func(t *testing.T) {
+				t.Setenv(killLegacy, string(mode))
+				testKill(t, store, true, points, killLegacyInput, 2000)
+			})
+		}
+	}
+}
+
+// soaked returns how many runs are to be killed: so many, or as many as BULK_SOAK says.
+func soaked(t *testing.T, points int) int {
+	t.Helper()
+	if v := os.Getenv("BULK_SOAK"); v != "" {
+		var err error
+		if points, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return points
+}
+
+// testKill kills runs of n rows that input writes. A filled store has some of these rows.
+func testKill(t *testing.T, store killableStore, filled bool, points int, input func(t *testing.T, n int), n int) {
 	t.Chdir(t.TempDir())
 	fill := func() string {
 		dsn := store.fresh(t)
-		for _, rows := range []int{2000, 9000} {
+		for _, rows := range []int{n / 4, n} {
 			must(t, errors.Join(os.RemoveAll("out"), os.MkdirAll("tmp", 0o777)))
-			killInput(t, rows)
-			if rows == 2000 && filled {
+			input(t, rows)
+			if rows < n && filled {
 				execKilled(t, "before 0", dsn)
 			}
 		}
@@ -251,6 +284,31 @@ func killInput(t *testing.T, n int) {
 		list = append(list, fmt.Sprintf("http://example.com/%d,%s,", i*7919%(n*8/9), []string{"", "red"}[i%2]))
 	}
 	write(t, "a.csv", csvFile(list))
+}
+
+// killLegacyInput writes a.csv with legacy codes.
+func killLegacyInput(t *testing.T, n int) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(9, 9))
+	url := func() string { return fmt.Sprintf("http://example.com/%d", rnd.IntN(600)) }
+	var b strings.Builder
+	b.WriteString("url,team,code,kind\n")
+	for i := range n {
+		u, team := url(), []string{"", "", "red"}[rnd.IntN(3)]
+		code := ""
+		switch rnd.IntN(8) {
+		case 0, 1:
+			code = fmt.Sprint("k", i)
+		case 2:
+			code = fmt.Sprintf("%s%d", []string{"t", "T"}[rnd.IntN(2)], rnd.IntN(200)) // mostly taken
+		case 3:
+			code = codeAt(url(), cmp.Or(team, "demo"), rnd.IntN(2), 2) // wanted
+		case 4:
+			code = codeAt(u, cmp.Or(team, "demo"), 0, 2) // its own
+		}
+		fmt.Fprintf(&b, "%s%s,%s,%s,%s\n", u, []string{"", "#x"}[rnd.IntN(2)], team, code, []string{"", "alias", "link"}[rnd.IntN(3)])
+	}
+	write(t, "a.csv", b.String())
 }
 
 // readCalls returns the number of calls of each kind.

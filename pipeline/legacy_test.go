@@ -6,6 +6,8 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/sink"
 	"pgregory.net/rapid"
 )
@@ -94,8 +97,13 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 	t.Chdir(t.TempDir())
 	write(t, "in.csv", c.csv(pad))
 	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"in.csv"}, "out", asOf
+	preview, err := pipeline.Preview(context.Background(), cfg)
+	must(t, err)
 	result, err := pipeline.Run(context.Background(), cfg)
 	refused, ok := errors.AsType[*pipeline.TooManyRejectsError](err)
+	for _, wrong := range c.checkPreview(preview, result, refused, storedLinks(t, cfg.Store, c.Workspace)) {
+		complain("preview: %s", wrong)
+	}
 	switch {
 	case c.Expect.Fails:
 		if !ok || refused.Conflicts == 0 || !slices.Equal(storedLinks(t, cfg.Store, c.Workspace), sortedLinks(c.Store)) {
@@ -103,7 +111,7 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 		}
 		return wrong
 	case ok && refused.First != "":
-		return nil
+		return wrong
 	}
 	if err != nil {
 		return []string{err.Error()}
@@ -117,6 +125,9 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 			kind = "link"
 		}
 		got[i-1] = legacyResult{ShortCode: r["short_code"], Kind: kind}
+		if r["link_code"] == "" && r["link_salt"] != "" {
+			complain("row %d: salt %s of no code", i-1, r["link_salt"])
+		}
 		if r["outcome"] != "duplicate" {
 			firsts[r["short_code"]]++
 		}
@@ -155,6 +166,71 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 	return wrong
 }
 
+// checkPreview compares a preview with the run that followed, and the links that it left.
+func (c *legacyCase) checkPreview(p *pipeline.PreviewResult, run *pipeline.Result, refused *pipeline.TooManyRejectsError, stored []legacyLink) (wrong []string) {
+	compare := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			wrong = append(wrong, fmt.Sprintf("%s %+v, the run has %+v", what, got, want))
+		}
+	}
+	compare("counts", p.Counts, run.Counts)
+	compare("links", p.LinksCreated, run.LinksCreated)
+	compare("reasons", p.Reasons, run.Reasons)
+	compare("fresh", p.Fresh, run.Fresh)
+	compare("refused", p.Refused != nil, refused != nil)
+	if refused != nil {
+		compare("why", p.Refused.Why(), refused.Why())
+		return wrong
+	}
+	compare("merged", p.MergedDiffers, run.MergedDiffers)
+	compare("legacy", p.Result.Legacy, run.Legacy)
+	for i, row := range p.First {
+		want := c.Expect.Rows[i]
+		if c.Legacy == "map" {
+			want.Kind = ""
+		}
+		compare("row", row.Row, int64(i+1))
+		compare("first row", legacyResult{ShortCode: string(row.Code), Kind: row.Kind, Reason: row.Reason, Owner: want.Owner, New: want.New}, want)
+	}
+	if x := p.Examples[pipeline.ExampleConflict]; x != nil {
+		_, owner, _ := strings.Cut(x.Detail, " belongs to ")
+		has := slices.ContainsFunc(stored, func(l legacyLink) bool {
+			return l.Canonical == owner && (l.Code == string(x.LegacyCode) || c.FoldCase && strings.EqualFold(l.Code, string(x.LegacyCode)))
+		})
+		compare("owner of "+string(x.LegacyCode), has, true)
+	}
+	if run.Reasons["code_space_exhausted"] == 0 { // such rows may be the only ones that had a conflict
+		compare("an example of a conflict", p.Examples[pipeline.ExampleConflict] != nil, run.Legacy.Conflicts > 0)
+	}
+	compare("an example of a kept code", p.Examples[pipeline.ExampleKept] != nil, p.Kept > 0)
+	compare("an example of a generated code", p.Examples[pipeline.ExampleGenerated] != nil, p.Generated > 0)
+	compare("an example of an alias", p.Examples[pipeline.ExampleAlias] != nil, p.Aliases > 0)
+	return wrong
+}
+
+// again repeats the run of check, and says what it changes.
+func (c *legacyCase) again(t *testing.T, cfg pipeline.Config) (wrong []string) {
+	t.Helper()
+	if _, err := os.Stat("out"); err != nil { // it was refused
+		return nil
+	}
+	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	before := storedLinks(t, cfg.Store, c.Workspace)
+	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"in.csv"}, "again", asOf
+	result, err := pipeline.Run(context.Background(), cfg)
+	must(t, err)
+	if result.LinksCreated != 0 || !slices.Equal(storedLinks(t, cfg.Store, c.Workspace), before) {
+		complain("again: %d links created", result.LinksCreated)
+	}
+	for _, name := range []string{"mapping.csv", "collisions.csv", "rejects.csv"} {
+		want := strings.ReplaceAll(read(t, "out/"+name), ",created,", ",existing,")
+		if got := read(t, "again/"+name); got != want {
+			complain("again: %s: %s, was %s", name, firstDifference(got, want), firstDifference(want, got))
+		}
+	}
+	return wrong
+}
+
 func sortedLinks(links []legacyLink) []legacyLink {
 	return slices.SortedFunc(slices.Values(links), func(a, b legacyLink) int { return cmp.Compare(a.Code, b.Code) })
 }
@@ -165,10 +241,40 @@ func TestLegacyVectors(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s %s fold %t", i, c.Legacy, c.OnConflict, c.FoldCase), func(t *testing.T) {
 			cfg := c.config(openStore(t, t.TempDir()))
 			c.plant(t, cfg)
-			for _, wrong := range c.check(t, cfg, 0) {
+			for _, wrong := range append(c.check(t, cfg, 0), c.again(t, cfg)...) {
 				t.Error(wrong)
 			}
 		})
+	}
+}
+
+// The example of codegen/README.md, through a whole run.
+func TestKeptPage(t *testing.T) {
+	page := read(t, "../codegen/README.md")
+	c := legacyCase{Workspace: "demo", Legacy: "keep", CodeLength: 10, MaxRetries: 10,
+		Store: []legacyLink{{"sale", "https://example.com/old", "link"}}}
+	_, table, _ := strings.Cut(page, "| canonical URL | old code | gets | kind | because |\n|---|---|---|---|---|\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for i := range 5 {
+			cells[i] = strings.Trim(cells[i], " `")
+		}
+		c.Rows = append(c.Rows, legacyRow{Canonical: cells[1], Code: cells[2]})
+		want := legacyResult{ShortCode: cells[3], Kind: cells[4], New: true}
+		if want.Kind == "" {
+			want = legacyResult{Reason: cells[3]}
+			want.Owner = "https://example.com/" + strings.Split(cells[5], "`")[1]
+		}
+		c.Expect.Rows = append(c.Expect.Rows, want)
+	}
+	_, c.Expect.Store = c.model()
+	if len(c.Rows) != 8 {
+		t.Fatalf("%d rows", len(c.Rows))
+	}
+	cfg := c.config(openStore(t, t.TempDir()))
+	c.plant(t, cfg)
+	for _, wrong := range c.check(t, cfg, 0) {
+		t.Error(wrong)
 	}
 }
 
@@ -181,15 +287,36 @@ func TestLegacyLikeOneAtATime(t *testing.T) {
 		c.Expect.Fails = c.Expect.Rows == nil
 		cfg := c.config(openStore(t, t.TempDir()))
 		cfg.Workers = rapid.IntRange(1, 3).Draw(rt, "workers")
+		cfg.ReportOrder = rapid.SampledFrom([]report.Order{report.SortOrder, report.InputOrder}).Draw(rt, "order")
 		if rapid.Bool().Draw(rt, "spill") {
 			cfg.SpillAt(1)
 		}
 		c.plant(t, cfg)
 		pad := rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "pad")
-		if wrong := c.check(t, cfg, pad); wrong != nil {
+		if wrong := append(c.check(t, cfg, pad), c.again(t, cfg)...); wrong != nil {
 			rt.Fatalf("%+v\n%s", c, strings.Join(wrong, "\n"))
 		}
 	})
+}
+
+// So it is in PostgreSQL.
+func TestLegacyInPostgres(t *testing.T) {
+	store, empty := inPostgres(t)
+	cases := legacyCases(t)
+	for seed := range 20 {
+		c := rapid.Custom(drawLegacy).Example(seed)
+		c.Expect.Rows, c.Expect.Store = c.model()
+		c.Expect.Fails = c.Expect.Rows == nil
+		cases = append(cases, c)
+	}
+	for i, c := range cases {
+		empty()
+		cfg := c.config(store)
+		c.plant(t, cfg)
+		for _, wrong := range c.check(t, cfg, 0) {
+			t.Errorf("case %d: %s", i, wrong)
+		}
+	}
 }
 
 // drawLegacy draws a case in a small world, so that codes meet.

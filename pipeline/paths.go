@@ -16,14 +16,20 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
+// listInputs lists the inputs.
+func listInputs(cfg *Config) ([]string, error) {
+	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin)
+	if err == nil && len(names) > manifest.MaxInputs {
+		err = &UsageError{errors.New("more than 1,048,576 inputs")}
+	}
+	return names, err
+}
+
 // nameInputs lists the inputs, none of which may lie where the output goes.
 func nameInputs(cfg *Config) ([]string, error) {
-	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin)
+	names, err := listInputs(cfg)
 	if err != nil {
 		return nil, err
-	}
-	if len(names) > manifest.MaxInputs {
-		return nil, &UsageError{errors.New("more than 1,048,576 inputs")}
 	}
 	if cfg.ReportFormat != report.CSV {
 		if err := apartAsText(names); err != nil {

@@ -62,11 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if cfg.DryRun {
 		cfg.Out = outdir.DryOf(cfg.Out)
 	}
-	if cfg.fs != nil {
-		cfg.Source.FS = cfg.fs
-	}
-	cfg.Status.begin()
-	j := &job{cfg: &cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
+	j := newJob(&cfg)
 	j.result.Out, j.result.AsOf = cfg.Out, cfg.AsOf
 	if cfg.AsOf.IsZero() {
 		j.result.AsOf = j.meter.started
@@ -89,7 +85,15 @@ type job struct {
 	result Result
 	out    outputDir
 	rows   *intake.Rows
-	links  *extsort.Sorter // of the attempt, if they are in another order than the records; else nil
+}
+
+// newJob begins a job of a configuration that has its defaults.
+func newJob(cfg *Config) *job {
+	if cfg.fs != nil {
+		cfg.Source.FS = cfg.fs
+	}
+	cfg.Status.begin()
+	return &job{cfg: cfg, budget: cfg.budget(), room: room{cfg.TempDir, cfg.freeRoom}, meter: meter{started: time.Now()}}
 }
 
 // do claims the output, reads, stores and writes. If it fails before the output directory has
@@ -102,7 +106,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err := j.out.look(ctx, j.cfg); err != nil { // before an input is waited for
 		return err
 	}
-	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
+	inputs, err := j.open(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -116,15 +120,23 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
-	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
-		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
-	}
-	j.warnOfEmpty()
 	if err := j.out.identify(j.cfg, inputs); err != nil {
 		return err
 	}
 	return retry(ctx, j.cfg, &j.meter, j.attempt)
+}
+
+// open opens the inputs, which the caller closes.
+func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) {
+	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
+		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
+	}
+	j.cfg.Opened(describeInputs(inputs))
+	return inputs, nil
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.
@@ -140,7 +152,7 @@ func (j *job) warnOfEmpty() {
 	}
 }
 
-// read makes the rows.
+// read makes the rows, which the caller closes, also with an error.
 func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	scheme, _ := codegen.New(j.cfg.CodeLength)
 	j.cfg.Status.TotalBytes.Store(inputs.Size)
@@ -156,10 +168,18 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
 		return err
 	})
-	if err == nil && j.rows.Records.Spilled() > 0 {
+	if err != nil {
+		return err
+	}
+	if j.rows.Records.Spilled() > 0 {
 		j.cfg.DiskBound()
 	}
-	return err
+	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
+	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
+		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
+	}
+	j.warnOfEmpty()
+	return nil
 }
 
 // legacy says what is accepted as a legacy code; nil: such codes are not looked at.
@@ -200,27 +220,20 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
-		if err := session.Close(); err != nil {
-			return err
-		}
-	}
-	j.result.Fresh = settled.Fresh
-	entry.Counts = settled.Counts(j.rows.Read(), j.rows.Records.Len())
-	j.result.Counts, j.result.LinksCreated = entry.Counts, settled.LinksCreated()
+	entry.Counts = j.result.Counts
 	if j.rows.Claims != nil {
 		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
 	}
 	if j.out.finished() {
-		if entry.Counts.Created == 0 {
+		if settled.LinksCreated() == 0 {
 			return j.repeat(settled)
 		}
 		if !j.cfg.Overwrite {
 			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
-				j.cfg.Out, outdir.ErrExists, entry.Counts.Created)
+				j.cfg.Out, outdir.ErrExists, settled.LinksCreated())
 		}
 	}
-	if j.conflicts(settled) > 0 || allRejected(entry.Counts) || j.cfg.MaxRejects.Exceeded(manifest.Counts(entry.Counts)) {
+	if j.mayNotStore(settled) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
@@ -275,7 +288,9 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 	return session, err
 }
 
-// settle decides the code of every URL. Links of the run with this id count as created.
+// settle decides the code of every URL, and notes the books. Links of the run with this id count
+// as created. A session that only looks is closed then. The caller closes the settlement, also
+// with an error, if it is not nil.
 func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settled *settle.Settlement, err error) {
 	j.cfg.Status.enter(StageSettle)
 	err = j.meter.time("settle", func(s *manifest.Stage) (err error) {
@@ -286,6 +301,13 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settl
 		})
 		return err
 	})
+	if err == nil && session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
+		err = session.Close()
+	}
+	if err == nil {
+		j.result.Fresh = settled.Fresh
+		j.result.Counts, j.result.LinksCreated = settled.Counts(j.rows.Read(), j.rows.Records.Len()), settled.LinksCreated()
+	}
 	return settled, err
 }
 
@@ -325,14 +347,29 @@ func (j *job) refuse(ctx context.Context, entry sink.Run, settled *settle.Settle
 	if err := j.commit(entry, settled); err != nil {
 		return err
 	}
-	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects, Out: j.result.Out}
-	if allRejected(c) {
-		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
-		refused.Column = j.suspect(first.Source)
-	}
+	refused := j.tooMany(settled, &first)
+	refused.Out = j.result.Out
 	if settled.Stored > 0 {
 		refused.Stored, refused.Run = settled.Stored, entry.ID
 		j.result.RunID = entry.ID
+	}
+	return refused
+}
+
+// mayNotStore reports whether the rejects or conflicts forbid the run to store anything.
+func (j *job) mayNotStore(settled *settle.Settlement) bool {
+	c := j.result.Counts
+	return j.conflicts(settled) > 0 || allRejected(c) || j.cfg.MaxRejects.Exceeded(manifest.Counts(c))
+}
+
+// tooMany says why the run may not store anything, given its first reject. The reasons of all
+// are noted.
+func (j *job) tooMany(settled *settle.Settlement, first *outcome.Reject) *TooManyRejectsError {
+	c := j.result.Counts
+	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
+	if allRejected(c) {
+		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
+		refused.Column = j.suspect(first.Source)
 	}
 	return refused
 }
@@ -364,15 +401,9 @@ func (j *job) suspect(input string) string {
 
 // deliver loads the links and writes the reports. Then the store is told that the run is
 // loaded, the directory is renamed, and the store is told that the run is finished.
-func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) (err error) {
+func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
 	stored := session != nil && !j.cfg.DryRun
 	var load emit.Load
-	j.links = nil
-	if j.rows.Claims != nil && stored { // links are in another order than the records
-		links := emit.NewLinkSorter(j.sorter(j.budget.links, 3), j.rows.Workspaces)
-		defer func() { err = errors.Join(err, j.meter.close(links)) }()
-		j.links = links
-	}
 	if stored {
 		if err := j.out.giveUp(ctx, session); err != nil {
 			return err
@@ -422,10 +453,14 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Links: j.links}
-	later := load
-	if j.links != nil {
-		load = nil
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy}
+	if load != nil && j.rows.Claims != nil {
+		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
+			defer func() { err = errors.Join(err, j.meter.close(cfg.Links)) }()
+		}
+		if err != nil {
+			return written, nil, err
+		}
 	}
 	if j.cfg.ReportOrder == report.InputOrder {
 		written, err = j.writeInInputOrder(ctx, settled, out, load, cfg)
@@ -434,9 +469,6 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			written, err = emit.Sorted(ctx, j.rows, settled, out.mapping, out.collisions, load, cfg)
 			return err
 		})
-	}
-	if err == nil && j.links != nil && later != nil {
-		err = j.loadSorted(ctx, later)
 	}
 	if err != nil {
 		return written, nil, err
@@ -474,15 +506,15 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 	return written, err
 }
 
-// loadSorted loads the links that were sorted while the mapping was written.
-func (j *job) loadSorted(ctx context.Context, load emit.Load) error {
-	return j.meter.time("load", func(s *manifest.Stage) error {
-		if err := j.links.Finish(ctx); err != nil {
-			return err
-		}
-		s.Rows = j.links.Len()
-		return load(ctx, emit.Links(ctx, j.links, j.rows.Workspaces))
+// sortLinks puts the links into the order of their codes.
+func (j *job) sortLinks(ctx context.Context, settled *settle.Settlement, cfg emit.Config) (links *extsort.Sorter, err error) {
+	j.cfg.Status.enter(StageOrder)
+	err = j.meter.time("links", func(s *manifest.Stage) (err error) {
+		links, err = emit.SortLinks(ctx, j.rows, settled, j.sorter(j.budget.links, 3), cfg)
+		s.Rows = settled.ToLoad()
+		return err
 	})
+	return links, err
 }
 
 // timeWriting does the stage that writes the mapping.
@@ -534,13 +566,18 @@ func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum
 		return sum, first, err
 	}
 	w := report.NewRejects(file, j.rows.Names)
-	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
-	defer func() { err = errors.Join(err, j.meter.close(late)) }()
-	n, first, err := emit.Rejects(ctx, j.rows, settled, late, w)
+	n, first, err := j.rejects(ctx, settled, w.Append)
 	if err == nil {
 		sum, err = closeReport(w, file, n)
 	}
 	return sum, first, err
+}
+
+// rejects visits all rejects, and returns how many they are, and the first.
+func (j *job) rejects(ctx context.Context, settled *settle.Settlement, visit func(*outcome.Reject) error) (n int64, first outcome.Reject, err error) {
+	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
+	defer func() { err = errors.Join(err, j.meter.close(late)) }()
+	return emit.Rejects(ctx, j.rows, settled, late, visit)
 }
 
 // commit writes timings.json and gives the directory its name.

@@ -13,10 +13,11 @@ const (
 	StageOrder // rows go into the order of the input; links are loaded
 	StageWrite
 	StageFinish
+	StageCount // of a preview: rows and links are counted that a run would write
 )
 
 func (s Stage) String() string {
-	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing"}[s]
+	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing", "counting"}[s]
 }
 
 // Status lets another goroutine watch a run, which begins with zeros. All values
@@ -29,7 +30,7 @@ type Status struct {
 	Read       atomic.Int64 // rows
 	Rejected   atomic.Int64 // rows, as far as known
 	Settled    atomic.Int64 // accepted rows whose code is known
-	Written    atomic.Int64 // accepted rows that are in the mapping, or put in its order
+	Written    atomic.Int64 // accepted rows that are in the mapping, or put in its order, or counted
 }
 
 // Stage returns what the run is doing.

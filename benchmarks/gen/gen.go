@@ -18,6 +18,7 @@ type Options struct {
 	Dirty      float64 // share of rows that need more than the fast path to be canonicalized
 	Rejects    float64 // share of rows that have no canonical form
 	Workspaces int     // number of workspaces in a column "workspace"; 0: no such column
+	Codes      bool    // a column "code" has another code for each row, of six base62 characters
 	Seed       uint64
 }
 
@@ -33,16 +34,24 @@ const mix = 0x9e3779b97f4a7c15
 // Write writes the list as CSV with a header. A row has about 80 bytes.
 func Write(w io.Writer, o Options) error {
 	out := bufio.NewWriterSize(w, 1<<20)
-	header := "url\n"
+	header := "url"
 	if o.Workspaces > 0 {
-		header = "url,workspace\n"
+		header += ",workspace"
 	}
-	out.WriteString(header)
+	if o.Codes {
+		header += ",code"
+	}
+	out.WriteString(header + "\n")
 	var line []byte
+	row := uint64(0)
 	err := o.each(func(url, workspace []byte) error {
 		line = append(line[:0], url...)
 		if o.Workspaces > 0 {
 			line = append(append(line, ','), workspace...)
+		}
+		if o.Codes {
+			line = appendCode(append(line, ','), row)
+			row++
 		}
 		_, err := out.Write(append(line, '\n'))
 		return err
@@ -82,6 +91,18 @@ func (o Options) each(visit func(url, workspace []byte) error) error {
 
 // appendWorkspace appends ws_ and at least six digits.
 func appendWorkspace(dst []byte, n uint64) []byte { return fmt.Appendf(dst, "ws_%06d", n) }
+
+// appendCode appends the code of a row. No two rows below 62^6 have the same, and the codes are
+// not in the order of the rows.
+func appendCode(dst []byte, row uint64) []byte {
+	const digits, all = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 62 * 62 * 62 * 62 * 62 * 62
+	n := row * 2654435761 % all // a factor that has no divisor with 62 in common
+	for range 6 {
+		dst = append(dst, digits[n%62])
+		n /= 62
+	}
+	return dst
+}
 
 // appendURL appends URL number n in a nearly canonical spelling, or in a dirty spelling
 // of the same canonical form.

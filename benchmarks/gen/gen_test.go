@@ -19,6 +19,7 @@ func TestLists(t *testing.T) {
 	}{
 		{"plain", "e88cd5628882cf8b", Options{Rows: 20_000, Duplicates: 0.1, Dirty: 0.1, Rejects: 0.001, Seed: 1}},
 		{"workspaces", "d0b9ae3496e21a43", Options{Rows: 20_000, First: 1 << 33, Dirty: 0.5, Workspaces: 200_000}},
+		{"codes", "3925d096aba36756", Options{Rows: 20_000, Duplicates: 0.05, Codes: true}},
 	} {
 		var b bytes.Buffer
 		if err := Write(&b, c.o); err != nil {

@@ -19,10 +19,10 @@ type urlRow struct {
 }
 
 // WriteParquet writes the URLs of the list as Parquet, compressed with Snappy. A row group
-// has 1,048,576 rows. Workspaces must be 0.
+// has 1,048,576 rows. Workspaces must be 0, and Codes false.
 func WriteParquet(w io.Writer, o Options) error {
-	if o.Workspaces > 0 {
-		return errors.New("lists in Parquet have no workspaces")
+	if o.Workspaces > 0 || o.Codes {
+		return errors.New("lists in Parquet have no workspaces and no codes")
 	}
 	out := parquet.NewGenericWriter[urlRow](w, parquet.MaxRowsPerRowGroup(parquetGroup))
 	var rows []urlRow

@@ -92,16 +92,17 @@ const content = `SELECT count(*), (SELECT count(*) FROM pg_index WHERE indrelid 
   sum(('x' || substr(md5(workspace_id || short_code || url_key || canonical_url || coalesce(original_url, '')), 1, 15))::bit(60)::bigint) FROM links`
 
 // check fails unless the table holds so many links under two unique constraints, and the
-// same links as all tables of so many links that were checked before.
-func (b *bench) check(ctx context.Context, total int64) error {
+// same links as all tables of the list, and of so many links, that were checked before.
+func (b *bench) check(ctx context.Context, list string, total int64) error {
 	now, err := harness.Output(ctx, b.psql(database, "-At", "-c", content)...)
 	if err != nil {
 		return err
 	}
-	if b.content[total] == "" {
-		b.content[total] = now
+	key := fmt.Sprint(list, " ", total)
+	if b.content[key] == "" {
+		b.content[key] = now
 	}
-	if was := b.content[total]; now != was || !strings.HasPrefix(now, fmt.Sprintf("%d|2|", total)) {
+	if was := b.content[key]; now != was || !strings.HasPrefix(now, fmt.Sprintf("%d|2|", total)) {
 		return fmt.Errorf("the table holds (links|unique constraints|digest) %s, not %d links under 2 constraints or not %s as before", now, total, was)
 	}
 	return nil

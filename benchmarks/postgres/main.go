@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "more", "pgloader"}, Count: 3}
+	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "more", "pgloader"}, Count: 3}
 	os.Exit(harness.Main(options, []string{harness.Generator}, run))
 }
 
@@ -29,12 +29,12 @@ func main() {
 type bench struct {
 	*harness.Bench
 	server  *pgtest.Server
-	version int              // major, of the server
-	content map[int64]string // digest of the links in a table, by number of rows
+	version int               // major, of the server
+	content map[string]string // digest of the links in a table, by list and number of rows
 }
 
 func run(ctx context.Context, h *harness.Bench) (err error) {
-	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true, Tmp: h.Tmp}), content: map[int64]string{}}
+	b := &bench{Bench: h, server: pgtest.New(pgtest.Options{Durable: true, Tmp: h.Tmp}), content: map[string]string{}}
 	defer func() { err = errors.Join(err, b.server.Close()) }()
 	if err := b.server.Start(); err != nil {
 		return err
@@ -83,6 +83,11 @@ func (b *bench) prepare(ctx context.Context) error {
 		rows, first int64
 	}{{"first", b.Rows, 0}, {"second", b.Rows, b.Rows}, {"few", few, 2 * b.Rows}} {
 		if err := b.Generate(ctx, list.name+".csv", list.rows, "-first", strconv.FormatInt(list.first, 10), "-duplicates", "0"); err != nil {
+			return err
+		}
+	}
+	if b.Has("legacy") {
+		if err := b.Generate(ctx, legacyList, b.Rows, "-duplicates", "0.05", "-codes"); err != nil {
 			return err
 		}
 	}

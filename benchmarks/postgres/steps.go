@@ -15,6 +15,8 @@ import (
 const (
 	few = 10_000     // rows that the last run adds
 	out = "out.bulk" // output directory of all runs
+
+	legacyList = "legacy.csv" // rows with codes of their own, of which 5 % repeat a URL
 )
 
 // Names of the steps.
@@ -22,6 +24,9 @@ const (
 	inputOrder = `\copy, input order, indexed table`
 	floor      = "floor: one transaction, COPY binary FREEZE"
 	first      = "bulk run, empty database"
+	kept       = "bulk run --legacy keep, empty database"
+	firstSmall = "bulk run, empty database, 512 MiB"
+	keptSmall  = "bulk run --legacy keep, empty database, 512 MiB"
 	second     = "bulk run, as many new rows again"
 	secondCopy = `\copy, code order, as many new rows again`
 	again      = "bulk run, all existing"
@@ -38,10 +43,18 @@ func (b *bench) groups() (groups []harness.Group) {
 	if b.Has("floor") {
 		groups = append(groups, harness.Group{b.floor()})
 	}
-	if b.Has("first") {
+	if b.Has("first") || b.Has("legacy") {
 		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
 			return harness.Group{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)}
 		})...)
+	}
+	if b.Has("legacy") {
+		small, keep := []string{"--memory", "512MiB"}, []string{"--legacy", "keep"}
+		groups = append(groups, harness.Group{
+			b.bulk(b.Bulk, kept, legacyList, rows, rows, b.empty, keep...),
+			b.bulk(b.Bulk, firstSmall, "first.csv", rows, rows, b.empty, small...),
+			b.bulk(b.Bulk, keptSmall, legacyList, rows, rows, b.empty, append(small, keep...)...),
+		})
 	}
 	if b.Has("more") {
 		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
@@ -64,8 +77,8 @@ func (b *bench) groups() (groups []harness.Group) {
 }
 
 // step completes a step with the checkpoint before it and, in the first round, the check
-// that the table then holds total links. prepare may be nil.
-func (b *bench) step(name string, rows, total int64, prepare func(context.Context) error, args ...string) harness.Step {
+// that the table then holds total links of a list. prepare may be nil.
+func (b *bench) step(name, list string, rows, total int64, prepare func(context.Context) error, args ...string) harness.Step {
 	return harness.Step{
 		Name: name, Rows: rows, Command: harness.Command{Args: args},
 		Prepare: func(ctx context.Context) error {
@@ -80,14 +93,14 @@ func (b *bench) step(name string, rows, total int64, prepare func(context.Contex
 			if s.Round > 1 {
 				return nil
 			}
-			return b.check(ctx, total)
+			return b.check(ctx, list, total)
 		},
 	}
 }
 
 // copy is psql loading a file of finished rows.
 func (b *bench) copy(name, file string, total int64, prepare func(context.Context) error) harness.Step {
-	return b.step(name, b.Rows, total, prepare, b.psql(database, "-c", `\copy links from '`+file+`'`)...)
+	return b.step(name, "", b.Rows, total, prepare, b.psql(database, "-c", `\copy links from '`+file+`'`)...)
 }
 
 // floor is the least that loading can take: a new table, and its indexes at the end.
@@ -109,12 +122,17 @@ ALTER TABLE links ADD UNIQUE (url_key);
 COMMIT;
 `), 0o644)
 	}
-	return b.step(floor, b.Rows, b.Rows, prepare, b.psql(database, "-f", "floor.sql")...)
+	return b.step(floor, "", b.Rows, b.Rows, prepare, b.psql(database, "-f", "floor.sql")...)
 }
 
 // bulk is a run of a bulk over a list. prepare may be nil.
-func (b *bench) bulk(program, name, list string, rows, total int64, prepare func(context.Context) error) harness.Step {
-	step := b.step(name, rows, total, prepare, program, "run", list, "--workspace", "demo", "--db", b.url(database), "--out", out, "--as-of", harness.AsOf)
+func (b *bench) bulk(program, name, list string, rows, total int64, prepare func(context.Context) error, flags ...string) harness.Step {
+	same := "" // all other lists leave the same links, if as many
+	if list == legacyList {
+		same = list
+	}
+	args := append([]string{program, "run", list, "--workspace", "demo", "--db", b.url(database), "--out", out, "--as-of", harness.AsOf}, flags...)
+	step := b.step(name, same, rows, total, prepare, args...)
 	done := step.Done
 	step.Done = func(ctx context.Context, s *harness.Sample) error {
 		return errors.Join(s.BulkOutput(out), done(ctx, s))
@@ -134,7 +152,7 @@ func (b *bench) loader(path string) harness.Step {
   WITH delimiter '\t', null '\N';
 `, b.Path("first.input.txt"), b.server.Socket(), b.server.Port(), database), 0o644)
 	}
-	return b.step(withLoader, b.Rows, b.Rows, prepare, path, "--quiet", "--on-error-stop", "--root-dir", "pgloader", "pgloader.load")
+	return b.step(withLoader, "", b.Rows, b.Rows, prepare, path, "--quiet", "--on-error-stop", "--root-dir", "pgloader", "pgloader.load")
 }
 
 // aims compares the steps that were measured with what they should take.
@@ -144,6 +162,8 @@ func (b *bench) aims(samples []harness.Sample) {
 	}
 	ratio(first, floor, 1.3)
 	ratio(first, inputOrder, 0.2)
+	ratio(kept, first, 1.5)
+	ratio(keptSmall, firstSmall, 1.5)
 	ratio(second, secondCopy, 1.3)
 	ratio(again, floor, 4/3.8)
 	b.Aim(harness.Aim{Name: little, Unit: "s", Limit: 1, Value: harness.MedianOf(samples, little, harness.Sample.Total)})

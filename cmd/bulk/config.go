@@ -22,7 +22,7 @@ import (
 type settings struct {
 	file    string            // "": none
 	origins map[string]string // of values by flag: a variable, or a place such as nightly.yaml:4
-	inputs  []string          // of bulk run, in the file
+	inputs  []string          // of bulk run and bulk preview, in the file
 }
 
 // A setting is a key of a file.
@@ -154,7 +154,7 @@ func (u *ui) settle(cmd *cobra.Command) error {
 		switch {
 		case !slices.Contains(keys, k.key):
 			problems = append(problems, fmt.Errorf("%s:%d: unknown key %q; %s", s.file, k.line, k.key, nearest(k.key, keys)))
-		case k.key == "inputs" && cmd.Name() == "run":
+		case k.key == "inputs" && takesInputs(cmd):
 			s.inputs, s.origins["inputs"] = k.values, fmt.Sprintf("%s:%d", s.file, k.line)
 			u.named = append(u.named, k.values...)
 		case f == nil: // of another command, or set by the command line or a variable
@@ -166,6 +166,9 @@ func (u *ui) settle(cmd *cobra.Command) error {
 	}
 	return errors.Join(problems...)
 }
+
+// takesInputs reports whether a command has inputs that a file may name.
+func takesInputs(cmd *cobra.Command) bool { return cmd.Name() == "run" || cmd.Name() == "preview" }
 
 // isList reports whether a flag takes several values.
 func isList(f *pflag.Flag) bool {
@@ -234,8 +237,8 @@ over variables, variables win over the file:
   max-rejects: 1%
 
 The keys are names of flags. Each command takes those that it has, so one file
-can serve them all. inputs is a list of INPUTs of bulk run; arguments replace
-it. Paths start at the working directory.
+can serve them all. inputs is a list of INPUTs of run and preview; arguments
+replace it. Paths start at the working directory.
 
 verify and explain look at a store only if --db is on the command line.
 
@@ -294,7 +297,7 @@ func (u *ui) printSettings(cmd *cobra.Command) (err error) {
 	if len(inputs) == 0 {
 		inputs, origin = u.settings.inputs, u.settings.origins["inputs"]
 	}
-	if len(inputs) > 0 && cmd.Name() == "run" {
+	if len(inputs) > 0 && takesInputs(cmd) {
 		print("inputs", "string", origin, inputs, true)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -25,23 +25,28 @@ const (
 type example struct{ command, want string }
 
 // examples finds the commands of a page: indented lines that begin with "$ ",
-// which go on in lines that begin with "> ", and their output below them.
+// which go on in lines that begin with "> ", and their output below them, in which there may
+// be empty lines.
 func examples(page string) (list []example) {
-	var in string // indentation of the block in hand; "": none
+	var in string    // indentation of the block in hand; "": none
+	var empty string // lines after it
 	for _, line := range strings.SplitAfter(page, "\n") {
 		text := strings.TrimLeft(line, " ")
 		indent := line[:len(line)-len(text)]
 		command, begins := strings.CutPrefix(text, "$ ")
 		switch {
 		case len(indent) >= 4 && begins:
-			in = indent
+			in, empty = indent, ""
 			list = append(list, example{command: command})
+		case in != "" && line == "\n":
+			empty += line
 		case in == "" || !strings.HasPrefix(line, in):
 			in = ""
-		case strings.HasPrefix(text, "> "):
+		case empty == "" && strings.HasPrefix(text, "> "):
 			list[len(list)-1].command += strings.TrimPrefix(text, "> ")
 		default:
-			list[len(list)-1].want += strings.TrimPrefix(line, in)
+			list[len(list)-1].want += empty + strings.TrimPrefix(line, in)
+			empty = ""
 		}
 	}
 	return list
@@ -129,6 +134,28 @@ func TestWorkedExample(t *testing.T) {
 		if got := string(read(t, dir, "links.bulk", name)); got != blocks[2+i] {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, blocks[2+i])
 		}
+	}
+}
+
+// So do the commands of the page about moving from another shortener.
+func TestWorkedMigration(t *testing.T) {
+	_, page, _ := strings.Cut(string(read(t, readme)), "\n## Moving from another shortener\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	_, list, _ := strings.Cut(page, "\n\n    ")
+	list, _, _ = strings.Cut(list, "\n\n")
+	commands := examples(page)
+	if len(commands) != 6 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	for i := range commands {
+		commands[i].want = regexp.MustCompile(`(?m)^bulk: .*\n`).ReplaceAllString(commands[i].want, "") // for stderr
+	}
+	dir := t.TempDir()
+	write(t, dir, "old.csv", strings.ReplaceAll(list, "\n    ", "\n")+"\n")
+	runExamples(t, dir, commands)
+	rows := string(read(t, dir, "links.bulk", "mapping.csv"))
+	if strings.Count(rows, ",created,") != 5 {
+		t.Errorf("the way back: %s", rows)
 	}
 }
 

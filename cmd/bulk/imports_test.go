@@ -46,7 +46,7 @@ var layers = map[string][]string{
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
-		"pipeline/outdir", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
@@ -54,7 +54,7 @@ var layers = map[string][]string{
 	"pipeline/estimate": {"codegen"},
 
 	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/legacy", "pipeline/manifest",
-		"pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.

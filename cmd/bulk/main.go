@@ -76,7 +76,7 @@ func bulk(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := onSignal(context.Background())
 	defer stop()
 	ui := newUI(stdout, stderr)
-	ui.named = append(slices.Clone(args), os.Getenv("BULK_DB"))
+	ui.args, ui.named = args, append(slices.Clone(args), os.Getenv("BULK_DB"))
 	root := rootCommand(ui)
 	ui.format = namedFormat(args)
 	root.SetArgs(args)
@@ -167,7 +167,7 @@ never matters.`,
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(help)
-	root.AddCommand(runCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), exportCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
+	root.AddCommand(runCommand(ui), previewCommand(ui), verifyCommand(ui), diffCommand(ui), explainCommand(ui), estimateCommand(ui), runsCommand(ui), undoCommand(ui), exportCommand(ui), initCommand(ui), profilesCommand(ui), configCommand(ui))
 	root.AddCommand(&cobra.Command{Use: "exit-codes", Short: "What each exit code means", Long: exitCodes}) // a help topic
 	return root
 }
@@ -180,8 +180,8 @@ func (u *ui) prepare(cmd *cobra.Command, args []string) error {
 		args = u.settings.inputs
 	}
 	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
-	if wrong == nil && (cmd.Name() == "run" || cmd.Name() == "verify") {
-		return nil // these two call inRange themselves, to report all problems at once
+	if wrong == nil && slices.Contains([]string{"run", "preview", "verify"}, cmd.Name()) {
+		return nil // these call inRange themselves, to report all problems at once
 	}
 	return usage(errors.Join(wrong, inRange(cmd.Flags())))
 }

@@ -67,10 +67,10 @@ func openMetrics(file string) (*metrics, error) {
 	return m, nil
 }
 
-// openMetrics opens those of a command that has --metrics-file. A dry run only checks it.
+// openMetrics opens those of bulk run with --metrics-file. A dry run only checks it.
 func (u *ui) openMetrics(cmd *cobra.Command) error {
 	f := cmd.Flag("metrics-file")
-	if f == nil || f.Value.String() == "" {
+	if cmd.Name() != "run" || f.Value.String() == "" {
 		return nil
 	}
 	m, err := openMetrics(f.Value.String())
@@ -185,6 +185,11 @@ func (m *metrics) printResult(r *pipeline.Result, succeeded bool, one func(name,
 		gauge("bulk_run_rows", "Rows of the last run, which succeeded, by outcome.", "outcome", map[string]float64{
 			"created": float64(c.Created), "existing": float64(c.Existing), "duplicate": float64(c.Duplicate), "rejected": float64(c.Rejected),
 		})
+		if l := r.Legacy; l != nil {
+			one("bulk_run_links_created", "Links and aliases that the last run, which succeeded, created.", float64(r.LinksCreated))
+			one("bulk_run_alias_rows", "Rows of the last run, which succeeded, whose code is an alias.", float64(l.Aliases))
+			one("bulk_run_conflict_rows", "Rows of the last run, which succeeded, that claimed the code of another URL.", float64(l.Conflicts))
+		}
 	}
 	reasons := map[string]float64{}
 	for reason, n := range r.Reasons {

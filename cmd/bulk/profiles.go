@@ -40,7 +40,7 @@ a profile is known. Check one that was only documented or told with your file.`,
 func tableOfProfiles() []column {
 	table := []column{{title: "NAME"}, {title: "PRODUCT", drop: 2}, {title: "COLUMNS"}, {title: "LEARNED", drop: 1}}
 	for _, p := range profile.All() {
-		cells := []string{p.Name, p.Product, "url ← " + columnsOf(p, profile.URL) + ", code ← " + columnsOf(p, profile.Code), learned(p)}
+		cells := []string{p.Name, p.Product, "url ← " + columnsOf(p.Columns, profile.URL) + ", code ← " + columnsOf(p.Columns, profile.Code), learned(p.Learned)}
 		for i, cell := range cells {
 			table[i].cells = append(table[i].cells, cell)
 		}
@@ -52,45 +52,51 @@ func csvProfiles(out io.Writer) error {
 	w := csv.NewWriter(out)
 	w.Write([]string{"name", "product", "url", "code", "learned"})
 	for _, p := range profile.All() {
-		w.Write([]string{p.Name, p.Product, columnsOf(p, profile.URL), columnsOf(p, profile.Code), learned(p)})
+		w.Write([]string{p.Name, p.Product, columnsOf(p.Columns, profile.URL), columnsOf(p.Columns, profile.Code), learned(p.Learned)})
 	}
 	w.Flush()
 	return w.Error()
 }
 
-func jsonProfiles(out io.Writer) error {
-	type roleColumn struct {
-		Role     profile.Role `json:"role"`
-		Column   string       `json:"column"`
-		Personal bool         `json:"personal,omitempty"`
+// A roleColumn is a column that has a role, in JSON.
+type roleColumn struct {
+	Role     profile.Role `json:"role"`
+	Column   string       `json:"column"`
+	Personal bool         `json:"personal,omitempty"`
+}
+
+func roleColumns(columns []profile.Column) (list []roleColumn) {
+	for _, c := range columns {
+		list = append(list, roleColumn{c.Role, c.String(), c.Role.Personal()})
 	}
+	return list
+}
+
+func jsonProfiles(out io.Writer) error {
 	j := newJSON(out)
 	for _, p := range profile.All() {
-		var list []roleColumn
-		for _, c := range p.Columns {
-			list = append(list, roleColumn{c.Role, c.String(), c.Role.Personal()})
-		}
 		if err := j.Encode(struct {
 			Name     string            `json:"name"`
 			Product  string            `json:"product"`
 			Columns  []roleColumn      `json:"columns"`
 			Document string            `json:"document,omitempty"`
 			Learned  []profile.Learned `json:"learned"`
-		}{p.Name, p.Product, list, p.Document, p.Learned}); err != nil {
+		}{p.Name, p.Product, roleColumns(p.Columns), p.Document, p.Learned}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// columnsOf names the columns of a role.
-func columnsOf(p *profile.Profile, role profile.Role) string {
-	text := ""
-	for i, c := range p.Of(role) {
+// columnsOf names the columns of a role; "": there are none.
+func columnsOf(columns []profile.Column, role profile.Role) (text string) {
+	for _, c := range columns {
 		switch {
-		case i > 0 && c.List:
+		case c.Role != role:
+			continue
+		case text != "" && c.List:
 			text += " and "
-		case i > 0:
+		case text != "":
 			text += " or "
 		}
 		text += c.String()
@@ -98,9 +104,9 @@ func columnsOf(p *profile.Profile, role profile.Role) string {
 	return text
 }
 
-func learned(p *profile.Profile) string {
+func learned(from []profile.Learned) string {
 	var words []string
-	for _, l := range p.Learned {
+	for _, l := range from {
 		words = append(words, string(l))
 	}
 	return strings.Join(words, ", ")

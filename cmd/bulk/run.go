@@ -27,6 +27,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // runOptions are the flags of bulk run: a Config, and flags that are no field of it or become
@@ -43,6 +44,19 @@ type runOptions struct {
 
 	rejectsOK bool
 }
+
+// legacyHelp is a part of the help of bulk run and bulk preview.
+const legacyHelp = `Legacy codes: the rows of another shortener have codes already. --legacy says
+what becomes of them:
+  keep  The old codes stay, byte for byte. If a URL has several, the smallest is
+        the code of its link, and the others are aliases of it. A URL without an
+        old code gets a generated one.
+  both  Each link gets a generated code. All old codes are aliases of it.
+  map   Links get generated codes only. The mapping shows old and new codes.
+If two URLs claim one old code, it goes to the one that has it in the store, or
+else to the one that sorts first. --on-conflict says what becomes of the other
+rows: they are rejected, the run fails, or they count as rows without an old
+code.`
 
 func runCommand(ui *ui) *cobra.Command {
 	var o runOptions
@@ -65,43 +79,40 @@ links of the unfinished run then count as existing. If the run is finished
 already, the same command says so and changes nothing, also with --overwrite. To
 run it anyway, add --overwrite --new-run.
 
-Legacy codes: rows of another shortener bring codes along. With --legacy keep
-they stay as they are: the smallest code of a URL is that of its link, and the
-others are aliases. With both, the link gets a generated code, and all old codes
-are aliases. With map only generated codes are stored, and the mapping shows the
-old ones beside them. See what a run would do with bulk preview.`,
+` + legacyHelp + `
+
+bulk preview, with the same flags, shows what a run would do.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
   bulk run links.csv --workspace-column team --max-rejects 1%`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Inputs = args
-			if len(args) == 0 {
-				o.Inputs = ui.settings.inputs
-			}
-			if len(o.Inputs) == 0 {
-				return usage(errors.New("give at least one INPUT"))
-			}
-			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.resolve(), ui.metrics.apart(o.Out)); err != nil {
-				return usage(err)
+			if err := o.take(ui, cmd, args); err != nil {
+				return err
 			}
 			return run(cmd.Context(), ui, &o)
 		},
 	}
+	o.flags(cmd, cmd.Flags())
+	return cmd
+}
+
+// flags defines the flags of a run. Those that do not matter to a preview are defined in a set of
+// their own: for bulk run that is the flags of the command, too.
+func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f := cmd.Flags()
 	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows; with --workspace-column, of rows whose cell is blank")
 	f.StringVar(&o.Source.WorkspaceColumn, "workspace-column", "", "`COLUMN` that has the workspace, by name or number")
 	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URL, by name or number (default: found by its usual names)")
-	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
-	f.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
+	writing.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.bulk)")
+	writing.BoolVar(&o.DryRun, "dry-run", false, "store nothing; write the reports to DIR.dry")
 	f.StringVar(&o.maxRejects, "max-rejects", "", "store nothing if more than `N` rows, or N% of the rows, are rejected")
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
-	f.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
+	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
+	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
-	f.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
+	writing.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
-	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
+	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
 	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
 	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
@@ -118,15 +129,15 @@ old ones beside them. See what a run would do with bulk preview.`,
 	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
 	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
 	group(f, "Legacy flags")
-	f.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
-	f.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
-	f.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt (default: the column short_url is blank)")
-	f.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
-	f.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
+	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
+	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
+	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt (default: the column short_url is blank)")
+	writing.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
+	writing.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
 	group(f, "Mapping flags")
 	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
-	f.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
+	writing.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
 	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
 	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
 	group(f, "Link flags")
@@ -135,13 +146,28 @@ old ones beside them. See what a run would do with bulk preview.`,
 	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for rows that do not fit in memory (default: TMPDIR)")
 	group(f, "Resource flags")
 	o.profiles.flags(f)
-	offer(cmd, "report-format", "csv", "parquet", "arrow")
-	offer(cmd, "report-order", "sort", "input")
-	offer(cmd, "header", "auto", "yes", "no")
-	offer(cmd, "legacy", "keep", "both", "map")
-	offer(cmd, "on-conflict", "reject", "fail", "generate")
-	offer(cmd, "profile", append(profile.Names(), profile.None, profile.Auto)...)
-	return cmd
+	for flag, words := range map[string][]string{
+		"report-format": {"csv", "parquet", "arrow"}, "report-order": {"sort", "input"}, "header": {"auto", "yes", "no"},
+		"legacy": {"keep", "both", "map"}, "on-conflict": {"reject", "fail", "generate"},
+		"profile": append(profile.Names(), profile.None, profile.Auto),
+	} {
+		if f.Lookup(flag) != nil {
+			offer(cmd, flag, words...)
+		}
+	}
+}
+
+// take takes the inputs, and checks them and the flags.
+func (o *runOptions) take(ui *ui, cmd *cobra.Command, args []string) error {
+	o.Inputs = args
+	if len(args) == 0 {
+		o.Inputs = ui.settings.inputs
+	}
+	if len(o.Inputs) == 0 {
+		return usage(errors.New("give at least one INPUT"))
+	}
+	o.Source.Stdin = cmd.InOrStdin()
+	return usage(errors.Join(inRange(cmd.Flags()), o.resolve(), ui.metrics.apart(o.Out)))
 }
 
 // outsideHeap is the part of --memory that the Go runtime does not count: the program itself,
@@ -152,34 +178,52 @@ const outsideHeap = 56 << 20
 func run(ctx context.Context, ui *ui, o *runOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
 	ui.begin(o)
+	end, err := o.open(ctx, ui)
+	if err != nil {
+		return err
+	}
+	if o.Legacy != legacy.Off {
+		o.Opened = ui.opened
+	}
+	result, err := pipeline.Run(ctx, o.Config)
+	err = errors.Join(err, end())
+	if ui.metrics != nil {
+		ui.metrics.status, ui.metrics.result = o.Status, result
+	}
+	ui.summary(o, result, err)
+	if err == nil && result.Counts.Rejected > 0 && !o.rejectsOK {
+		return errRejected
+	}
+	return err
+}
+
+// open opens the store, limits the memory and shows how far the run is, until end is called.
+func (o *runOptions) open(ctx context.Context, ui *ui) (end func() error, err error) {
 	o.Logger, o.Status, o.Outage = ui.log, new(pipeline.Status), ui.outages()
 	stopWatching := ui.watch(o.Status)
-	defer stopWatching()
+	defer func() {
+		if err != nil {
+			stopWatching()
+		}
+	}()
 	o.store.postgres.Outage = o.Outage
 	store, err := o.store.open(ctx, ui.log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Store, o.StoreName, o.Version, o.RetryFor = store, o.store.name(), toolVersion(), o.store.postgres.RetryFor
 	o.DiskBound = sync.OnceFunc(spareThreads)
 	debug.SetMemoryLimit(o.Memory - outsideHeap)
 	stop, err := o.profiles.start()
 	if err != nil {
-		return usage(errors.Join(err, store.Close()))
+		return nil, usage(errors.Join(err, store.Close()))
 	}
 	_, missing := store.Runs(ctx) // any other error the run will meet
 	o.newStore = errors.Is(missing, sink.ErrMissing)
-	result, err := pipeline.Run(ctx, o.Config)
-	stopWatching()
-	if ui.metrics != nil {
-		ui.metrics.status, ui.metrics.result = o.Status, result
-	}
-	err = errors.Join(err, stop(), store.Close())
-	ui.summary(o, result, err)
-	if err == nil && result.Counts.Rejected > 0 && !o.rejectsOK {
-		return errRejected
-	}
-	return err
+	return func() error {
+		stopWatching()
+		return errors.Join(stop(), store.Close())
+	}, nil
 }
 
 // resolve turns the flags that are text into configuration.

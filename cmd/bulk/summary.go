@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
 )
 
@@ -61,6 +62,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		say = append(say, fmt.Sprintf("%s %s the link of a row of this run whose URL may lead elsewhere: %s", count(m.Rows, "row"), verb, ways(m.By)),
 			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
 	}
+	if r.Legacy != nil {
+		say = append(say, codes(o, r, created, refused)...)
+	}
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
 	}
@@ -72,6 +76,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if m := r.MergedDiffers; m != nil {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
 	}
+	attrs = append(attrs, codeAttrs(r)...)
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
 	u.rejects(r, refused || o.DryRun)
 	if c.Read == 0 {
@@ -83,13 +88,54 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	}
 }
 
+// codes says what became of legacy codes. A run that was refused has not counted the aliases.
+func codes(o *runOptions, r *pipeline.Result, created string, refused bool) []string {
+	l := r.Legacy
+	text := count(l.WithoutCode, "row") + " without an old code"
+	if o.Legacy.Keeps() {
+		text += ", " + count(l.Conflicts, "conflict")
+	}
+	if o.Legacy.Keeps() && !refused {
+		text = fmt.Sprintf("%s and aliases %s, %s whose code is an alias, %s", count(r.LinksCreated, "link"), created, count(l.Aliases, "row"), text)
+	}
+	say := []string{"legacy codes: " + text}
+	if t := l.CaseTwins; t != nil {
+		say = append(say, fmt.Sprintf("%s of codes that differ only in case, for example %s: --fold-case takes them for the same", count(t.Groups, "group"), twins(t)))
+	}
+	if d := l.Damaged; d != nil {
+		say = append(say, fmt.Sprintf("%s damaged by a spreadsheet, perhaps, for example %s (%s, row %d): export the codes again as text",
+			count(d.Rows, "code"), d.Example.Code, d.Example.Source, d.Example.Row))
+	}
+	return say
+}
+
+// codeAttrs is codes for a log line.
+func codeAttrs(r *pipeline.Result) (attrs []any) {
+	l := r.Legacy
+	if l == nil {
+		return nil
+	}
+	attrs = []any{"links_created", r.LinksCreated, "aliases", l.Aliases, "conflicts", l.Conflicts, "without_code", l.WithoutCode}
+	if t := l.CaseTwins; t != nil {
+		attrs = append(attrs, "case_twins", t.Groups, "case_twins_example", twins(t))
+	}
+	if d := l.Damaged; d != nil {
+		attrs = append(attrs, "damaged", d.Rows, "damaged_example", string(d.Example.Code))
+	}
+	return attrs
+}
+
 // rejects reports how many rows were rejected, by reason, where they are, and what to correct:
 // a copy of the rejects, or the input if the other rows are not stored either.
 func (u *ui) rejects(r *pipeline.Result, whole bool) {
 	file := filepath.Join(r.Out, manifest.RejectsName)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		n := r.Reasons[reason]
-		u.tell(slog.LevelWarn, count(n, "row")+" rejected: "+reason, "rows were rejected", "reason", reason, "rows", n, "file", file)
+		say, attrs := count(n, "row")+" rejected: "+reason, []any{"reason", reason, "rows", n, "file", file}
+		if hint := advice(reason); hint != "" {
+			say, attrs = say+"; "+hint, append(attrs, "hint", hint)
+		}
+		u.tell(slog.LevelWarn, say, "rows were rejected", attrs...)
 	}
 	if r.Counts.Rejected > 0 && !u.lines {
 		do := "copy that file, correct the copy, run the copy"
@@ -98,6 +144,18 @@ func (u *ui) rejects(r *pipeline.Result, whole bool) {
 		}
 		u.print(fmt.Sprintf("bulk: rejected rows are in %s: %s", file, do))
 	}
+}
+
+// advice says what flag could accept rows that were rejected because of their old codes; "":
+// none.
+func advice(reason string) string {
+	switch reason {
+	case outcome.BadCode:
+		return "--code-pattern says which old codes are accepted"
+	case outcome.CodeTaken:
+		return "with --on-conflict generate they get generated codes"
+	}
+	return ""
 }
 
 // where says which store and workspaces a run had, and which of them are new.

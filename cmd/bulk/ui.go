@@ -30,6 +30,7 @@ import (
 type ui struct {
 	stdout   io.Writer
 	stderr   io.Writer
+	args     []string // of the command line
 	named    []string // arguments, BULK_DB and settings: an error shows none of their passwords
 	settings settings
 	format   string        // of log lines; "": by the terminal
@@ -95,6 +96,13 @@ func (u *ui) tell(level slog.Level, sentences, message string, attrs ...any) {
 		u.result.Log(context.Background(), level, message, attrs...)
 	} else {
 		u.print("bulk: " + strings.ReplaceAll(sentences, "\n", "\nbulk: "))
+	}
+}
+
+// note is tell for what is not shown with --quiet.
+func (u *ui) note(sentences, message string, attrs ...any) {
+	if !u.quiet {
+		u.tell(slog.LevelInfo, sentences, message, attrs...)
 	}
 }
 

@@ -36,10 +36,8 @@ type Settled struct {
 }
 
 const (
-	mostExamples = 3 // and as many codes of each
-	// Claims that are held while the store is asked about their codes.
-	chunkClaims = 1 << 14
-	chunkBytes  = 4 << 20
+	mostExamples = 3       // and as many codes of each
+	chunkClaims  = 1 << 14 // that are held while the store is asked about their codes, at most
 )
 
 // Close gives up memory and files.
@@ -157,18 +155,34 @@ type walk struct {
 	links *extsort.Cursor // of Settled.stored; nil: the store is asked
 	more  bool            // there is one of these in hand
 
-	// The chunk in hand. Its first code may be the last one of the chunk before.
+	// The chunk in hand, in one bucket of the claims. Its first code may be the last one of the
+	// chunk before.
 	codes  []code
 	claims []pending
-	arena  []byte
 	twins  int // how many codes before the last differ from it only in case
 }
 
 // A code is one that rows claim.
 type code struct {
-	group uint32
-	owner owner // the first claim, unless the store says otherwise
-	known bool  // the store was asked
+	group  uint32
+	owner  owner   // the first claim, unless the store says otherwise
+	others []owner // where codes that differ only in case are one, and the store has several of these
+	known  bool    // the store was asked
+}
+
+// ownerFor returns who has the code that p claims: whoever has it in this very spelling, else
+// the URL itself in another one.
+func (c *code) ownerFor(p *pending) *owner {
+	found := &c.owner
+	for i := range c.others {
+		switch o := &c.others[i]; {
+		case bytes.Equal(found.code, p.Code):
+			return found
+		case bytes.Equal(o.code, p.Code), bytes.Equal(o.canonical, p.Canonical) && !bytes.Equal(found.canonical, p.Canonical):
+			found = o
+		}
+	}
+	return found
 }
 
 // A pending claim is not settled yet.
@@ -183,16 +197,13 @@ func (w *walk) all(ctx context.Context) error {
 	defer claims.Close()
 	for claims.Next() {
 		w.add(claims.Group(), decode(claims.Record()))
-		if len(w.claims) >= chunkClaims || len(w.arena) >= chunkBytes {
+		if claims.Last() || len(w.claims) >= chunkClaims {
 			if err := w.flush(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if claims.Err() != nil {
-		return claims.Err()
-	}
-	return w.flush(ctx)
+	return claims.Err()
 }
 
 // add takes a claim into the chunk.
@@ -201,21 +212,13 @@ func (w *walk) add(group uint32, c Claim) {
 		if n := len(w.claims) - 1; n >= 0 && w.claims[n].Key == c.Key && bytes.Equal(w.claims[n].Code, c.Code) && w.claims[n].code == last {
 			return
 		}
-		c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
 		w.claims = append(w.claims, pending{c, last})
 		return
 	}
-	c.Code, c.Canonical = w.keep(c.Code), w.keep(c.Canonical)
 	w.countTwins(group, c.Code)
 	w.codes = append(w.codes, code{group: group, owner: owner{canonical: c.Canonical, code: c.Code}})
 	w.claims = append(w.claims, pending{c, len(w.codes) - 1})
 	w.take(w.to, group, c.Code)
-}
-
-func (w *walk) keep(b []byte) []byte {
-	start := len(w.arena)
-	w.arena = append(w.arena, b...)
-	return w.arena[start:len(w.arena):len(w.arena)]
 }
 
 // countTwins compares a code with the one before.
@@ -237,9 +240,6 @@ func (w *walk) countTwins(group uint32, next []byte) {
 
 // flush settles the claims of the chunk. Of its last code more claims may follow.
 func (w *walk) flush(ctx context.Context) error {
-	if len(w.codes) == 0 {
-		return nil
-	}
 	var err error
 	if w.links != nil {
 		err = w.merge()
@@ -252,12 +252,13 @@ func (w *walk) flush(ctx context.Context) error {
 	for i := range w.claims {
 		p := &w.claims[i]
 		c := &w.codes[p.code]
-		v := Verdict{State: c.owner.state, URL: p.Key, Code: p.Code, Alias: c.owner.alias}
+		o := c.ownerFor(p)
+		v := Verdict{State: o.state, URL: p.Key, Code: p.Code, Alias: o.alias}
 		switch {
-		case !bytes.Equal(p.Canonical, c.owner.canonical):
-			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: c.owner.canonical}
-		case !bytes.Equal(p.Code, c.owner.code):
-			v.State, v.Text = cmp.Or(v.State, Spelled), c.owner.code
+		case !bytes.Equal(p.Canonical, o.canonical):
+			v = Verdict{State: Lost, URL: p.Key, Code: p.Code, Text: o.canonical}
+		case !bytes.Equal(p.Code, o.code):
+			v.State, v.Text = cmp.Or(v.State, Spelled), o.code
 		case v.State == 0:
 			continue
 		}
@@ -265,7 +266,7 @@ func (w *walk) flush(ctx context.Context) error {
 	}
 	last := w.codes[len(w.codes)-1]
 	last.owner.canonical, last.owner.code, last.known = bytes.Clone(last.owner.canonical), bytes.Clone(last.owner.code), true
-	w.codes, w.claims, w.arena = append(w.codes[:0], last), w.claims[:0], w.arena[:0]
+	w.codes, w.claims = append(w.codes[:0], last), w.claims[:0]
 	return w.to.Err()
 }
 
@@ -300,16 +301,24 @@ func (w *walk) ask(ctx context.Context) error {
 func (w *walk) merge() error {
 	for i := range w.codes {
 		c := &w.codes[i]
-		for ; w.more && !c.known; w.more = w.links.Next() {
+		if c.known {
+			continue
+		}
+		for ; w.more; w.more = w.links.Next() {
 			o := storedOwner(w.links.Record())
 			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), record.CompareFolded(o.code, c.owner.code))
 			if d > 0 {
 				break
 			}
-			if d == 0 {
-				o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
-				c.owner, c.known = o, true
+			if d < 0 {
+				continue
 			}
+			o.canonical, o.code = bytes.Clone(o.canonical), bytes.Clone(o.code)
+			if c.known {
+				c.others = append(c.others, o)
+				continue
+			}
+			c.owner, c.known = o, true
 		}
 	}
 	return w.links.Err()

@@ -31,7 +31,7 @@ type Config struct {
 	Workers int
 	NoCarry bool            // leave the carried cells out of the mapping
 	Legacy  legacy.Mode     // of the mapping
-	Links   *extsort.Sorter // of NewLinkSorter: takes the links, which are to be loaded later; nil: they are loaded meanwhile
+	Links   *extsort.Sorter // of SortLinks: what is loaded, rather than the links in the order of the records; may be nil
 	Written *atomic.Int64   // accepted rows that are written or, by Order, placed; for another goroutine
 }
 
@@ -85,12 +85,12 @@ type emitter struct {
 	placed     *extsort.Sorter // nil: they are written
 	collisions *report.Collisions
 	load       Load
-	links      *extsort.Sorter // nil: links are loaded
+	links      *extsort.Sorter // that links are put into; nil: they are loaded
 	free       sync.Pool       // *chunk
 }
 
 func newEmitter(rows *intake.Rows, cfg Config) *emitter {
-	e := &emitter{rows: rows, cfg: cfg, links: cfg.Links}
+	e := &emitter{rows: rows, cfg: cfg}
 	e.free.New = func() any { return new(chunk) }
 	return e
 }
@@ -116,9 +116,10 @@ type piece struct {
 // A sharedBucket is released when the last of its pieces is done with.
 type sharedBucket struct {
 	*extsort.Bucket
-	number int
-	origin *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
-	pieces atomic.Int32
+	number  int
+	origin  *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
+	origins origins        // of that URL, if legacy codes are kept
+	pieces  atomic.Int32
 }
 
 // last returns a copy of the first record of the last URL.
@@ -160,14 +161,17 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	g.Go(func() error {
 		defer close(tasks)
 		var origin *record.Record
+		var kept origins
 		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
 			shared := &sharedBucket{Bucket: b, number: i}
 			if s := e.settled; s != nil {
 				if !s.Continues(i) {
-					origin = nil
+					origin, kept = nil, origins{}
 				}
-				shared.origin = origin
-				if i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0 {
+				shared.origin, shared.origins = origin, kept
+				if more := i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0; more && s.Claims() != nil {
+					kept = e.origins(shared)
+				} else if more {
 					origin = shared.last()
 				}
 			}
@@ -194,7 +198,11 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	}
 	g.Go(func() error { return ended(loads, e.write(ctx, order, loads, &w)) })
 	if e.load != nil {
-		g.Go(func() error { return e.load(ctx, e.chunks(ctx, loads)) })
+		chunks := e.chunks(ctx, loads)
+		if e.cfg.Links != nil {
+			chunks = sorted(ctx, e.cfg.Links, e.rows.Workspaces)
+		}
+		g.Go(func() error { return e.load(ctx, chunks) })
 	}
 	if err := g.Wait(); err != nil {
 		return w, err

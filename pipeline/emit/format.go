@@ -106,14 +106,14 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
 		r := record.Decode(rec)
-		f.row.Outcome = outcome.Duplicate
+		f.row.Outcome, f.row.Generated = outcome.Duplicate, false
 		if i != first {
 			if origin == nil {
 				origin = b.first(first)
 			}
 			f.merged.add(p, i, origin, f.e.rows, &r)
 		} else {
-			f.row.Outcome = d.Outcome
+			f.row.Outcome, f.row.Generated = d.Outcome, d.Outcome == outcome.Created
 			if f.e.load != nil && !d.Stored {
 				p.chunk.links = append(p.chunk.links, f.link(&r, key))
 			}

@@ -4,76 +4,154 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"maps"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
 
 // keptURL is url for a run that keeps legacy codes.
 func (f *formatter) keptURL(p *piece, first, from, to int) {
 	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
-	d := s.Decide(b.number, first, key)
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
-	link := []byte(d.Code)
-	switch {
-	case d.Reason != "" || d.Code != "":
-	case d.Kept:
-		at := s.LinkRow(b.number, first)
-		link = s.Spelling(s.Row(b.number, at), key, record.Decode(b.Record(at)).Legacy.Code)
-	default:
-		codes := &p.chunk.codes
-		start := len(*codes)
-		*codes = f.e.rows.Order.AppendCode0(*codes, b.Record(from))
-		link = (*codes)[start:len(*codes):len(*codes)]
-	}
+	d, link := f.e.link(b, first, &p.chunk.codes)
 	if f.e.cfg.Legacy == legacy.Both {
 		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	}
-	if first == 0 && s.Continues(b.number) {
-		first = -1
-	}
-	var origin *record.Record // the first row of the URL
+	var known map[string]origin // of duplicates, by code
 	for i := from; i < to; i++ {
 		rec, row := b.Record(i), s.Row(b.number, i)
 		if row.Lost() || !row.Won() && d.Reason != "" {
 			continue
 		}
 		r := record.Decode(rec)
+		if f.links != nil {
+			f.sortLinks(b.Group(i), &r, row, &d, link, key)
+			continue
+		}
 		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias = outcome.Duplicate, link, d.Salt, false
 		switch {
 		case row.Won():
 			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy.Code), -1
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
-				if f.row.Outcome = row.Outcome(); !row.Stored() {
-					f.file(b.Group(i), &r, key)
-				}
+				f.row.Outcome = row.Outcome()
 			}
 		case row.First():
 			f.row.Outcome = d.Outcome
 		}
-		if row.Bears() && !d.Kept && d.Reason == "" {
-			if !d.Stored {
-				code, alias := f.row.Code, f.row.Alias
-				f.row.Code, f.row.Alias = link, false
-				f.file(b.Group(i), &r, key)
-				f.row.Code, f.row.Alias = code, alias
-			}
-			if d.Salt > 0 {
-				p.salted = append(p.salted, d)
-			}
+		f.row.Generated = row.Bears() && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
+		if row.Bears() && d.Salt > 0 {
+			p.salted = append(p.salted, d)
 		}
-		if f.row.Outcome == outcome.Duplicate && i != first {
-			if origin == nil {
-				origin = b.first(first)
+		if !row.First() {
+			o := known[string(f.row.Code)]
+			if o.first == nil {
+				if known == nil {
+					known = map[string]origin{}
+				}
+				o = origin{f.e.originOf(b, max(first, o.searched), i, f.row.Code, link), i}
+				known[string(f.row.Code)] = o
 			}
-			f.merged.add(p, i, origin, f.e.rows, &r)
+			if o.first != nil {
+				f.merged.add(p, i, o.first, f.e.rows, &r)
+			}
 		}
 		f.emit(p, b.Group(i), rec, &r)
 	}
+}
+
+// sortLinks puts what the store is to get with a row into the sort of links: its own code, and
+// the link of its URL, whose code is given.
+func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d *settle.Decision, link []byte, key sink.Key) {
+	if row.Won() && row.First() && !row.Stored() {
+		f.row.Code = f.e.settled.Spelling(row, key, r.Legacy.Code)
+		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
+	}
+	if row.Bears() && !d.Kept && !d.Stored && d.Reason == "" {
+		f.row.Code = link
+		f.file(group, r, key, false)
+	}
+}
+
+// link returns what becomes of a URL, given by its first record in the bucket, and the code of its
+// link, which may be appended to codes.
+func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Decision, link []byte) {
+	key := record.Key(b.Record(first))
+	d = e.settled.Decide(b.number, first, key)
+	switch {
+	case d.Reason != "" || d.Code != "":
+		return d, []byte(d.Code)
+	case d.Kept:
+		at := e.settled.LinkRow(b.number, first)
+		return d, e.code(b, at, nil)
+	}
+	start := len(*codes)
+	*codes = e.rows.Order.AppendCode0(*codes, b.Record(first))
+	return d, (*codes)[start:len(*codes):len(*codes)]
+}
+
+// code returns the short code of record i, which is not lost, of a URL whose link is given.
+func (e *emitter) code(b *sharedBucket, i int, link []byte) []byte {
+	row, rec := e.settled.Row(b.number, i), b.Record(i)
+	if !row.Won() {
+		return link
+	}
+	return e.settled.Spelling(row, record.Key(rec), record.Decode(rec).Legacy.Code)
+}
+
+// An origin is the first row of a code of a URL; first is nil if there is none among the rows
+// before searched: such a row lost its own code and goes on without (legacy.Generate).
+type origin struct {
+	first    *record.Record
+	searched int
+}
+
+// originOf returns the first row that has a code, among [from, to) of the bucket or in an earlier
+// one; nil: there is none. The code of the URL's link is given.
+func (e *emitter) originOf(b *sharedBucket, from, to int, code, link []byte) *record.Record {
+	for i := to - 1; i >= from; i-- {
+		if e.settled.Row(b.number, i).First() && bytes.Equal(e.code(b, i, link), code) {
+			r := record.Decode(b.Record(i))
+			return &r
+		}
+	}
+	return b.origins.rows[string(code)]
+}
+
+// origins are copies of the first rows of a URL in earlier buckets, by code. Where equal codes
+// follow each other, they are the last one and that of the link: others have no more duplicates.
+type origins struct {
+	rows map[string]*record.Record
+	last string
+}
+
+// origins returns those of the last URL of a bucket, which continues in the next.
+func (e *emitter) origins(b *sharedBucket) (o origins) {
+	first := record.FirstOf(b.Bucket, b.Len()-1)
+	_, link := e.link(b, first, new([]byte))
+	o.rows = map[string]*record.Record{}
+	if first == 0 {
+		maps.Copy(o.rows, b.origins.rows)
+		o.last = b.origins.last
+	}
+	for i := first; i < b.Len(); i++ {
+		if !e.settled.Row(b.number, i).First() {
+			continue
+		}
+		if !e.rows.Order.Fold && o.last != string(link) {
+			delete(o.rows, o.last)
+		}
+		r := record.Decode(b.Record(i))
+		o.last = string(e.code(b, i, link))
+		o.rows[o.last] = &record.Record{Original: bytes.Clone(r.Original), Place: r.Place}
+	}
+	return o
 }
 
 // file puts the link of the row in hand into the sort of links: the group is that of the
@@ -81,13 +159,10 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 //
 //	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
 //	| original as of extsort.AppendNullable | canonical
-func (f *formatter) file(group uint32, r *record.Record, key sink.Key) {
-	if f.links == nil {
-		return
-	}
+func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
 	alias := byte(0)
-	if f.row.Alias {
+	if isAlias {
 		alias = 1
 	}
 	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
@@ -105,19 +180,26 @@ func codeKey(code []byte) (key uint64) {
 	return key
 }
 
-// NewLinkSorter returns a sorter of links: by workspace and code.
-func NewLinkSorter(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
-	cfg.CompareGroups = names.Compare
-	cfg.Compare = func(a, b []byte) int {
+// SortLinks sorts the links that the store is to get, if legacy codes are kept: by workspace and
+// code, which is not the order of the records. The order of the configuration is filled in. The
+// sorter is to be closed, also with an error.
+func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sorter extsort.Config, cfg Config) (*extsort.Sorter, error) {
+	sorter.CompareGroups = rows.Workspaces.Compare
+	sorter.Compare = func(a, b []byte) int {
 		x, _ := extsort.CutCell(a)
 		y, _ := extsort.CutCell(b)
 		return bytes.Compare(x, y)
 	}
-	return extsort.New(cfg)
+	e := newEmitter(rows, cfg)
+	e.settled, e.links = s, extsort.New(sorter)
+	if _, err := e.run(ctx, rows.Records, (*formatter).format); err != nil {
+		return e.links, err
+	}
+	return e.links, e.links.Finish(ctx)
 }
 
-// Links yields links that were sorted, in chunks as Load takes them.
-func Links(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
+// sorted yields links that were sorted.
+func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		var chunk []sink.Link
 		var input []byte

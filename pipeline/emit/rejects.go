@@ -9,14 +9,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
 // Rejects writes all rejects in the order of their places, and returns how many they are, and
 // the first, without its cells: those of the intake, and rows whose URL was rejected when it
-// was settled, which go through the given sorter by place.
-func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter, to *report.Rejects) (n int64, first outcome.Reject, err error) {
+// was settled, which go through the given sorter by place. A reject is valid during the call.
+func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late *extsort.Sorter, write func(*outcome.Reject) error) (n int64, first outcome.Reject, err error) {
 	if err := fileLate(ctx, rows, s, late); err != nil {
 		return 0, first, err
 	}
@@ -36,7 +35,7 @@ func Rejects(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late 
 		if n == 0 {
 			first = outcome.Reject{Source: rej.Source, Row: rej.Row, Reason: rej.Reason, Detail: rej.Detail}
 		}
-		if err := to.Append(rej); err != nil {
+		if err := write(rej); err != nil {
 			return n, first, err
 		}
 		*more = c.Next()

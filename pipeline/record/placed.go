@@ -8,11 +8,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
-// NewPlaceSorter returns a sorter of rows by the key of their place, all in group 0. The
-// order of the configuration is filled in.
+// NewPlaceSorter returns a sorter of rows by the key of their place, all in group 0. Variants of
+// one row have one key: they are ordered by their content. The order of the configuration is
+// filled in.
 func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 	cfg.CompareGroups = func(_, _ uint32) int { return 0 }
-	cfg.Compare = bytes.Compare // of one row with itself, in the sampling: no two have one key
+	cfg.Compare = bytes.Compare
 	return extsort.New(cfg)
 }
 

@@ -26,6 +26,10 @@ type Row struct {
 	LinkCode  []byte   // that of the link of the row's URL; nil: null
 	LinkSalt  int      // of LinkCode, as Salt
 	Carried   [][]byte // one for each carried column; nil is null
+
+	// Generated says that the run creates the link of the row's URL, with a generated code, and
+	// counts it with this row. It is in no column.
+	Generated bool
 }
 
 // Kind is what the column kind says of the row: alias or link.

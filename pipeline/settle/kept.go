@@ -257,6 +257,10 @@ func (v *visit) endKept() {
 	switch {
 	case !u.accepted.known:
 		s.mark(u.bucket, u.first, isNone)
+		if u.stored.made { // before another writer took the codes of all its rows
+			b := v.bucket()
+			b.bare, b.stored = b.bare+1, b.stored+1
+		}
 	case u.stored.code != "":
 		v.linkStored()
 	case s.cfg.Kept.Mode == legacy.Keep && u.least.at.known:
@@ -313,10 +317,11 @@ func (v *visit) linkStored() {
 	}
 	var code0 [codegen.MaxLength]byte
 	switch {
-	case !u.linkAt.known && u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
+	case u.linkAt.known: // kept, whatever salt would give it
+	case u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
 		v.s.mark(u.bucket, u.first, as)
 		return
-	case !u.linkAt.known:
+	default:
 		d.Kept, d.URL = false, assign.URL{Workspace: u.workspace, Canonical: bytes.Clone(u.url)}
 		d.Salt = codegen.SaltOf(u.url, v.s.names.Name(u.workspace), []byte(d.Code), max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
 	}

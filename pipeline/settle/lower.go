@@ -33,6 +33,9 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 		return err
 	}
 	for _, d := range s.made.special {
+		if d.Kept { // the claims know
+			continue
+		}
 		slot := s.made.slot(&d, d.Code)
 		if _, asked := owner[slot]; asked && !d.Kept && d.Outcome == outcome.Created && !d.Stored {
 			owner[slot] = d.URL.Canonical

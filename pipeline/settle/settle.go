@@ -142,7 +142,7 @@ func (s *Settlement) fate(bucket, first int) fate {
 // MayReject reports whether rows of a bucket may be rejected. If not, it need not be loaded
 // to find out which.
 func (s *Settlement) MayReject(bucket int) bool {
-	return s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
+	return s.Conflicts > 0 && s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
 }
 
 // Counts returns the books as they must come out if so many rows were read, and so many of

@@ -280,10 +280,11 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 		v.slotTaken = true
 	}
 	v.rivals = slices.Delete(v.rivals, 0, last)
-	if r := &v.rivals[0]; r.canonical == nil {
+	r := &v.rivals[0]
+	if r.canonical == nil {
 		r.canonical = bytes.Clone(record.Canonical(v.records.Record(r.first)))
-		r.least.code = bytes.Clone(r.least.code)
 	}
+	r.least.code = bytes.Clone(r.least.code) // of this bucket, even if the URL begins in an earlier one
 	return nil
 }
 

@@ -66,6 +66,11 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 	return o.Map[string(role)], "--map " + string(role)
 }
 
+// HasWorkspaces says whether a file may have a column of workspaces.
+func (o *Options) HasWorkspaces() bool {
+	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || o.Legacy && o.Profile != profile.None
+}
+
 // profiles says whether a file may be taken for what p describes.
 func (o *Options) profiles(p *profile.Profile) bool {
 	if o.named() {
@@ -213,6 +218,26 @@ func (in *Input) CodesOf(dst [][]byte, cellOf func(c int) []byte) [][]byte {
 		}
 	}
 	return dst
+}
+
+// Mapped returns the columns that have a role in the run, by their names in Columns: those of URLs
+// and codes, that of the workspace, that of kinds.
+func (in *Input) Mapped() (list []profile.Column) {
+	add := func(i int, c profile.Column, role profile.Role) {
+		if i >= 0 {
+			c.Name, c.Role = in.Columns[i], role
+			list = append(list, c)
+		}
+	}
+	for _, i := range in.URLs {
+		add(i, profile.Column{}, profile.URL)
+	}
+	for _, c := range in.codes {
+		add(c.column, c.Column, profile.Code)
+	}
+	add(in.Workspace, profile.Column{}, profile.Workspace)
+	add(in.Kind, profile.Column{}, profile.Kind)
+	return list
 }
 
 // addCode appends a code unless it is empty or in dst[first:].

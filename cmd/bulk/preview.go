@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/sink/postgres"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func previewCommand(ui *ui) *cobra.Command {
+	var o runOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "preview INPUT… --workspace ID",
+		Short: "Show what bulk run would do, without doing it",
+		Long: `preview reads all rows and looks them up in the store, as bulk run does with the
+same inputs and flags. It prints one screen: the columns of the inputs, the
+first rows with the codes that they would get, and how many links, aliases,
+conflicts and rejects there would be, with an example of each. It stores nothing
+and writes no file. (bulk run --dry-run writes the reports.) Flags of bulk run
+that are about its output are accepted, and mean nothing here.
+
+` + legacyHelp + `
+
+--json prints one object. inputs, counts, links_created, reasons, merged_differs
+and legacy are as in manifest.json. These are more:
+  inputs      each has mapping (columns that are used), carried (the others) and
+              learned (from where its profile is known)
+  links       kept, generated and aliases: the parts of links_created
+  rows        the first rows, with columns of the mapping and the rejects
+  examples    such a row of each: kept, generated, alias, existing, duplicate,
+              conflict, without_code
+  rejected    such a row of each reason
+  store, new_store, workspaces, new_workspaces
+  exit_code   of the run; refused says why it would store nothing
+  command     of the run
+
+The exit code is that of the run: 3 if rows would be rejected, 4 if no links
+would be stored.`,
+		Example: `  bulk preview old.csv --workspace demo --legacy keep
+  bulk preview old.csv -w demo --legacy keep --map 'code=path(old),url=new'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.take(ui, cmd, args); err != nil {
+				return err
+			}
+			return preview(cmd.Context(), ui, &o, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object instead of a screen")
+	writing := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.flags(cmd, writing)
+	writing.VisitAll(func(f *pflag.Flag) { f.Hidden = true }) // so that the command of a run fits
+	cmd.Flags().AddFlagSet(writing)
+	return cmd
+}
+
+// preview runs bulk preview; its options are resolved.
+func preview(ctx context.Context, ui *ui, o *runOptions, asJSON bool) error {
+	end, err := o.open(ctx, ui)
+	if err != nil {
+		return err
+	}
+	p, err := pipeline.Preview(ctx, o.Config)
+	if err = errors.Join(err, end()); err != nil {
+		return err
+	}
+	switch {
+	case p.Refused != nil:
+		err = wouldRefuse{p.Refused}
+	case p.Counts.Rejected > 0 && !o.rejectsOK:
+		err = errRejected
+	}
+	f := forecast{PreviewResult: p, o: o, code: exitCode(err), command: runInstead(ui.args)}
+	print := f.print
+	if asJSON {
+		print = f.printJSON
+	}
+	if failed := print(ui.stdout); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// wouldRefuse is the error of a preview of a run that would store nothing.
+type wouldRefuse struct{ *pipeline.TooManyRejectsError }
+
+func (e wouldRefuse) Error() string { return "the run would store no links: " + e.Why() }
+func (e wouldRefuse) Unwrap() error { return e.TooManyRejectsError }
+
+var plainArgument = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./…-]+$`)
+
+// runInstead returns the command of a run in place of a preview with these arguments, for a shell.
+// Passwords are hidden.
+func runInstead(args []string) string {
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" || strings.HasPrefix(arg, "--json=") })
+	if i := slices.Index(args, "preview"); i >= 0 {
+		args[i] = "run"
+	}
+	for i, arg := range args {
+		if dsn := address(arg); dsn != "" {
+			arg = strings.TrimSuffix(arg, dsn) + postgres.Redact(dsn)
+		}
+		if !plainArgument.MatchString(arg) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		args[i] = arg
+	}
+	return "bulk " + strings.Join(args, " ")
+}
+
+// mapping says which columns of an input are used, such as: url ← target, code ← slug.
+func mapping(in *pipeline.Input) string {
+	var used []string
+	for _, role := range []profile.Role{profile.URL, profile.Code, profile.Workspace, profile.Kind} {
+		if columns := columnsOf(in.Mapped, role); columns != "" {
+			used = append(used, string(role)+" ← "+columns)
+		}
+	}
+	return strings.Join(used, ", ")
+}
+
+// program says which program wrote an input, as far as is known.
+func program(in *pipeline.Input) string {
+	if in.Profile == "" {
+		return "no known profile"
+	}
+	return profile.Named(in.Profile).Product + " (profile " + in.Profile + ")"
+}
+
+// mostInputs is how many inputs are shown.
+const mostInputs = 5
+
+// opened tells what the inputs of a run with legacy codes are, before it reads them.
+func (u *ui) opened(inputs []pipeline.Input) {
+	for i := range inputs {
+		in := &inputs[i]
+		if i == mostInputs {
+			u.note("and "+count(int64(len(inputs)-i), "more input"), "there are more inputs", "inputs", len(inputs)-i)
+			return
+		}
+		u.note(fmt.Sprintf("%s: %s: %s", in.Name, program(in), mapping(in)), "input", "name", in.Name, "profile", in.Profile, "columns", mapping(in))
+	}
+}
+
+// A forecast is a preview to be printed.
+type forecast struct {
+	*pipeline.PreviewResult
+	o       *runOptions
+	code    int // with which the run would exit
+	command string
+}
+
+// exampleNames are the names of the examples in JSON, in their order.
+var exampleNames = [pipeline.ExampleCount]string{"kept", "generated", "alias", "existing", "duplicate", "conflict", "without_code"}
+
+// printJSON writes the preview as an object.
+func (f *forecast) printJSON(w io.Writer) error {
+	type input struct {
+		manifest.Input
+		Mapping []roleColumn      `json:"mapping"`
+		Learned []profile.Learned `json:"learned,omitempty"`
+		Carried []string          `json:"carried"`
+	}
+	type links struct {
+		Kept      int64 `json:"kept"`
+		Generated int64 `json:"generated"`
+		Aliases   int64 `json:"aliases"`
+	}
+	inputs := make([]input, len(f.Inputs))
+	for i, in := range f.Inputs {
+		inputs[i] = input{in.Input, roleColumns(in.Mapped), in.Learned, some(in.Carried)}
+	}
+	examples := map[string]*pipeline.PreviewRow{}
+	for i, row := range f.Examples {
+		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {
+			examples[exampleNames[i]] = row
+		}
+	}
+	refused := ""
+	if f.Refused != nil {
+		refused = f.Refused.Why()
+	}
+	return newJSON(w).Encode(struct {
+		Inputs        []input                         `json:"inputs"`
+		Rows          []pipeline.PreviewRow           `json:"rows"`
+		Counts        manifest.Counts                 `json:"counts"`
+		LinksCreated  int64                           `json:"links_created"`
+		Links         links                           `json:"links"`
+		Reasons       map[string]int64                `json:"reasons"`
+		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
+		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
+		Examples      map[string]*pipeline.PreviewRow `json:"examples"`
+		Rejected      map[string]*pipeline.PreviewRow `json:"rejected"`
+		Store         string                          `json:"store"`
+		NewStore      bool                            `json:"new_store"`
+		Workspaces    []string                        `json:"workspaces"`
+		NewWorkspaces []string                        `json:"new_workspaces"`
+		ExitCode      int                             `json:"exit_code"`
+		Refused       string                          `json:"refused,omitempty"`
+		Command       string                          `json:"command"`
+	}{
+		inputs, some(f.First), manifest.Counts(f.Counts), f.LinksCreated, links{f.Kept, f.Generated, f.Aliases}, f.Reasons, f.MergedDiffers, f.Legacy,
+		examples, f.Rejected, f.o.StoreName, f.o.newStore, some(f.Workspaces), some(f.Fresh), f.code, refused, f.command,
+	})
+}
+
+// some makes an empty list of nil, which would be null in JSON.
+func some[T any](list []T) []T { return append([]T{}, list...) }

@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/emit"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/settle"
+)
+
+// An Input is what was found out about an input, and how its columns are used. Before its rows
+// are read, their number, the size and the digest are not there.
+type Input struct {
+	manifest.Input
+	Mapped  []profile.Column  // columns that have a role, as of source.Input.Mapped
+	Learned []profile.Learned // from where its profile is known; nil: it has none
+	Carried []string          // columns that have no role
+}
+
+func describeInputs(inputs *intake.Inputs) []Input {
+	list := make([]Input, len(inputs.List))
+	for i, described := range inputs.Manifest() {
+		in := &list[i]
+		in.Input, in.Mapped = described, inputs.List[i].Mapped()
+		if p := profile.Named(in.Profile); p != nil {
+			in.Learned = p.Learned
+		}
+		used := map[string]bool{}
+		for _, c := range in.Mapped {
+			used[c.Name] = true
+		}
+		for _, name := range inputs.List[i].Columns {
+			if !used[name] {
+				in.Carried = append(in.Carried, name)
+			}
+		}
+	}
+	return list
+}
+
+// A PreviewResult tells what a run would do.
+type PreviewResult struct {
+	// Of the result of the run Out, ManifestSHA256, RunID, Resumed, Repeated and AsOf are not
+	// there.
+	Result
+	Inputs []Input
+	First  []PreviewRow // the first rows in the order of the input, at most FirstRows
+
+	Kept, Generated, Aliases int64 // of Result.LinksCreated: links with legacy codes, with generated codes, aliases
+
+	Examples [ExampleCount]*PreviewRow // of each the first in the order of the input; nil: none
+	Rejected map[string]*PreviewRow    // likewise, by reason
+	Refused  *TooManyRejectsError      // why the run would store nothing; nil: it would
+}
+
+// FirstRows is the number of rows that a preview shows.
+const FirstRows = 5
+
+// The examples of a preview.
+const (
+	ExampleKept        = iota // a row whose legacy code would be that of a new link
+	ExampleGenerated          // a row whose URL would get a link with a generated code
+	ExampleAlias              // a row whose code would be a new alias
+	ExampleExisting           // a row that the store has
+	ExampleDuplicate          // a row that is merged into another
+	ExampleConflict           // a row that claims the code of another URL, which Detail names
+	ExampleWithoutCode        // an accepted row without a legacy code
+	ExampleCount
+)
+
+// A PreviewRow is what would become of a row. The names in JSON are those of columns in the
+// mapping and the rejects.
+type PreviewRow struct {
+	Source     manifest.Text `json:"source"`
+	Row        int64         `json:"row"`
+	Workspace  manifest.Text `json:"workspace_id,omitempty"`
+	URL        manifest.Text `json:"original_url,omitempty"` // of a line that cannot be split, the line
+	LegacyCode manifest.Text `json:"legacy_code,omitempty"`
+	Code       manifest.Text `json:"short_code,omitempty"`
+	LinkCode   manifest.Text `json:"link_code,omitempty"` // with legacy.Both
+	Kind       string        `json:"kind,omitempty"`      // with legacy.Keep and Both
+	Outcome    string        `json:"outcome"`             // of package outcome, or "rejected"
+	Reason     string        `json:"reason,omitempty"`    // of a reject
+	Detail     string        `json:"detail,omitempty"`
+
+	canonical string
+}
+
+// Preview does all that a run does before it stores or writes anything, and tells what would
+// come of it. It creates no store and no file, except spill files without a name. Of the
+// configuration Out and all about the reports do not count, and DryRun is true. The result is
+// valid, as far as the preview got, also with an error. Errors are those of Run; but that the
+// run would store nothing is no error.
+func Preview(ctx context.Context, cfg Config) (*PreviewResult, error) {
+	cfg.Out, cfg.DryRun, cfg.NoCarry = ".", true, true
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return &PreviewResult{}, err
+	}
+	p := &preview{job: newJob(&cfg)}
+	err = p.do(ctx)
+	p.made.Result = p.result
+	p.made.Timings = &manifest.Timings{Started: p.meter.started, PeakMemory: peakMemory(), Stages: p.meter.stages}
+	return &p.made, err
+}
+
+// A preview is a job that does not write.
+type preview struct {
+	*job
+	made PreviewResult
+}
+
+func (p *preview) do(ctx context.Context) (err error) {
+	names, err := listInputs(p.cfg)
+	if err != nil {
+		return err
+	}
+	inputs, err := p.open(ctx, names)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inputs.Close()) }()
+	err = p.read(ctx, inputs)
+	defer func() { err = errors.Join(err, p.rows.Close()) }()
+	if err != nil {
+		return err
+	}
+	p.made.Inputs = describeInputs(inputs)
+	return retry(ctx, p.cfg, &p.meter, p.attempt)
+}
+
+// attempt settles all rows and looks at what would be written.
+func (p *preview) attempt(ctx context.Context) (err error) {
+	session, err := p.openSession(ctx)
+	if err != nil {
+		return err
+	}
+	if session != nil {
+		defer func() { err = errors.Join(err, session.Close()) }()
+	}
+	settled, err := p.settle(ctx, session, 0)
+	if settled != nil {
+		defer func() { err = errors.Join(err, settled.Close()) }()
+	}
+	if err != nil {
+		return err
+	}
+	p.cfg.Status.enter(StageCount)
+	return p.meter.time("count", func(s *manifest.Stage) error {
+		s.Rows = p.rows.Read()
+		return p.count(ctx, settled)
+	})
+}
+
+// count counts what would be written and takes examples of it.
+func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
+	all := &sample{keeps: p.rows.Claims != nil, fold: p.cfg.Codes.Fold}
+	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false), nil,
+		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Legacy: p.cfg.Legacy})
+	if err != nil {
+		return err
+	}
+	p.made.Rejected = map[string]*PreviewRow{}
+	seen := 0
+	rejects, first, err := p.rejects(ctx, settled, func(r *outcome.Reject) error {
+		if seen++; seen > FirstRows && p.made.Rejected[r.Reason] != nil { // they come in the order of the input
+			return nil
+		}
+		row := p.rejected(r)
+		all.addFirst(&row)
+		if p.made.Rejected[r.Reason] == nil {
+			p.made.Rejected[r.Reason] = &row
+		}
+		return nil
+	})
+	if err == nil {
+		err = balance(p.rows.Read(), p.result.Counts, written.Rows, rejects)
+	}
+	if links := all.kept + all.generated + all.aliases; err == nil && links != p.result.LinksCreated {
+		err = fmt.Errorf("the books do not balance: %d links settled, %d counted", p.result.LinksCreated, links)
+	}
+	if err != nil {
+		return err
+	}
+	p.result.Reasons, p.result.MergedDiffers = reasons(p.rows, settled), written.Merged
+	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
+	p.made.First, p.made.Examples = all.first, all.examples
+	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
+	if p.mayNotStore(settled) {
+		p.made.Refused = p.tooMany(settled, &first)
+	}
+	return p.findWinner(ctx, settled)
+}
+
+// findWinner completes the example of a conflict with the URL that has the code.
+func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) error {
+	if taken := p.made.Rejected[outcome.CodeTaken]; taken != nil {
+		p.made.Examples[ExampleConflict] = taken
+	}
+	c := p.made.Examples[ExampleConflict]
+	if c == nil || c.Detail != "" {
+		return nil
+	}
+	h := codegen.Sum(codegen.AppendInput(nil, []byte(c.canonical), []byte(c.Workspace), 0))
+	verdicts := settled.Claims().Reader()
+	defer verdicts.Close()
+	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(h), h.Key(), []byte(c.LegacyCode))
+	c.Detail = outcome.CodeTakenDetail([]byte(c.LegacyCode), owner)
+	return err
+}
+
+// rejected returns the row of a reject.
+func (p *preview) rejected(r *outcome.Reject) PreviewRow {
+	row := PreviewRow{Source: manifest.Text(r.Source), Row: r.Row, URL: manifest.Text(r.Raw), Outcome: "rejected", Reason: r.Reason, Detail: r.Detail}
+	if r.Raw != nil {
+		return row
+	}
+	in := p.rows.List[slices.IndexFunc(p.rows.List, func(in *intake.Input) bool { return in.Name == r.Source })]
+	cell := func(column int) []byte { return r.Cells[slices.Index(p.rows.Names, in.Columns[column])] }
+	row.URL = manifest.Text(cell(in.URLs[0]))
+	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
+		row.LegacyCode = manifest.Text(codes[0])
+	}
+	return row
+}

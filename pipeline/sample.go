@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/report"
+)
+
+// A sample is a report.Mapping that counts links and keeps a few rows, rather than write them. It
+// is also a block of one.
+type sample struct {
+	keeps    bool         // legacy codes are kept
+	fold     bool         // and those that differ only in case are one
+	first    []PreviewRow // the first rows in the order of the input, in this order, at most FirstRows
+	examples [ExampleCount]*PreviewRow
+
+	kept, generated, aliases int64 // as of PreviewResult
+}
+
+func (s *sample) Block() report.Block { return &sample{keeps: s.keeps, fold: s.fold} }
+
+func (s *sample) Write(block report.Block) error {
+	b := block.(*sample)
+	s.kept, s.generated, s.aliases = s.kept+b.kept, s.generated+b.generated, s.aliases+b.aliases
+	for i := range b.first {
+		s.addFirst(&b.first[i])
+	}
+	for i, row := range b.examples {
+		if row != nil && (s.examples[i] == nil || compareRows(row, s.examples[i]) < 0) {
+			s.examples[i] = row
+		}
+	}
+	return nil
+}
+
+func (s *sample) Close() error { return nil }
+func (s *sample) Abandon()     {}
+
+func (s *sample) Append(r *report.Row) {
+	if len(s.first) < FirstRows || comparePlace(r, &s.first[FirstRows-1]) < 0 {
+		s.addFirst(s.row(r))
+	}
+	switch created := r.Outcome == outcome.Created; {
+	case created && r.Alias:
+		s.aliases++
+		s.example(ExampleAlias, r)
+	case created && !r.Generated:
+		s.kept++
+		s.example(ExampleKept, r)
+	case r.Outcome == outcome.Existing:
+		s.example(ExampleExisting, r)
+	case r.Outcome == outcome.Duplicate:
+		s.example(ExampleDuplicate, r)
+	}
+	if r.Generated {
+		s.generated++
+		s.example(ExampleGenerated, r)
+	}
+	if r.Legacy == nil {
+		s.example(ExampleWithoutCode, r)
+	} else if s.keeps && !s.same(r.Legacy, r.Code) {
+		s.example(ExampleConflict, r)
+	}
+}
+
+// same reports whether codes are one. If that of a row and the legacy code that it brings along
+// are not, the latter belongs to another URL.
+func (s *sample) same(a, b []byte) bool {
+	return bytes.Equal(a, b) || s.fold && bytes.Equal(legacy.Fold(nil, a), legacy.Fold(nil, b))
+}
+
+// example keeps a row as an example, unless an earlier one is.
+func (s *sample) example(number int, r *report.Row) {
+	if have := s.examples[number]; have == nil || comparePlace(r, have) < 0 {
+		s.examples[number] = s.row(r)
+	}
+}
+
+// addFirst adds a row to the first ones, if it is one of them.
+func (s *sample) addFirst(row *PreviewRow) {
+	i, _ := slices.BinarySearchFunc(s.first, row, func(a PreviewRow, b *PreviewRow) int { return compareRows(&a, b) })
+	s.first = slices.Insert(s.first, i, *row)
+	s.first = s.first[:min(len(s.first), FirstRows)]
+}
+
+// row copies a row.
+func (s *sample) row(r *report.Row) *PreviewRow {
+	row := &PreviewRow{
+		Source: manifest.Text(r.Source), Row: r.Row, Workspace: manifest.Text(r.Workspace), URL: manifest.Text(r.Original),
+		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), canonical: string(r.Canonical),
+	}
+	if s.keeps {
+		row.LinkCode, row.Kind = manifest.Text(r.LinkCode), r.Kind()
+	}
+	return row
+}
+
+// comparePlace orders rows as in the input; several that one of the input became, by their codes.
+func comparePlace(a *report.Row, b *PreviewRow) int {
+	return cmp.Or(strings.Compare(a.Source, string(b.Source)), cmp.Compare(a.Row, b.Row), strings.Compare(string(a.Legacy), string(b.LegacyCode)))
+}
+
+func compareRows(a, b *PreviewRow) int {
+	return cmp.Or(strings.Compare(string(a.Source), string(b.Source)), cmp.Compare(a.Row, b.Row), strings.Compare(string(a.LegacyCode), string(b.LegacyCode)))
+}
