@@ -437,12 +437,18 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || bytes.Equal(c.code, l.Code) {
 		return
 	}
-	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(c.run.mostSalt, saltOfAny))
-	if salt < 0 && !c.mayKeep(l.Run) {
-		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
+	most, kept := max(c.run.mostSalt, saltOfAny), c.mayKeep(l.Run)
+	switch {
+	case kept && l.Run == c.runs.ours && len(l.Code) != c.run.scheme.Length():
+		return
+	case kept && l.Run == c.runs.ours:
+		most = c.run.retries
+	case kept: // or made with more retries
+		most = c.run.mostSalt
 	}
-	if c.mayKeep(l.Run) && (salt > c.run.mostSalt || l.Run == c.runs.ours && (salt > c.run.retries || len(l.Code) != c.run.scheme.Length())) {
-		return // it was kept, or made with more retries
+	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, most)
+	if salt < 0 && !kept {
+		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
