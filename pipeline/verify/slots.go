@@ -281,10 +281,10 @@ func (s *slotChecker) checkRefused(c *claim) {
 }
 
 // checkOwner checks the owner that a line of collisions.csv names. If the mapping has the
-// holder of the code, that is the owner. If not, the owner must be a canonical URL that can
-// have the code; only the store can tell whether it has. Without the store, an owner that
-// gets the code by a salt above those of the run is a doubt: a run with more retries may have
-// made it.
+// holder of the code, that is the owner. If not, the owner must be a canonical URL, and only
+// the store can tell whether it has the code. Without the store, an owner that does not get
+// the code by a salt of the run is a doubt: a run with more retries may have made it, or one
+// that kept the code.
 func (s *slotChecker) checkOwner(c *claim) {
 	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
@@ -301,10 +301,9 @@ func (s *slotChecker) checkOwner(c *claim) {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}
 	doubt := s.doubt(manifest.CollisionsName, c.row)
-	kept := s.wanted != nil || s.run.mode != legacy.Off // any URL may have any code, as a kept one
 	switch {
-	case owner != "" && !bytes.Equal(form, c.owner), owner != "" && !kept && !can(max(s.run.mostSalt, saltOfAny)):
-		here.wrong(BadOwner, "owner", "a canonical URL that can have "+string(s.code), owner)
+	case owner != "" && !bytes.Equal(form, c.owner): // any other may have any code, as a kept one
+		here.wrong(BadOwner, "owner", "a canonical URL", owner)
 	case s.wanted != nil:
 		file(s.wanted, s.group, &claim{what: line, row: c.row, code: s.code, canonical: c.owner})
 	case owner == "":
