@@ -14,9 +14,9 @@ const exitCodes = `  0    done
   2    wrong usage, or an input or output directory that cannot be used; nothing
        was done
   3    done, but some rows were rejected
-  4    more rejects than --max-rejects allows, no row was accepted, or rows claim
-       the codes of others and --on-conflict is fail; usually no links were
-       stored (if some were, the message says so)
+  4    more rejects than --max-rejects allows, no row was accepted, or rows
+       claim the codes of others and --on-conflict is fail; usually no links
+       were stored (if some were, the message says so)
   5    verify or diff found a difference
   6    the database did not answer, or another run is in the way; run it again
   130  interrupted (SIGINT, SIGTERM, SIGHUP); run it again

@@ -41,11 +41,11 @@ func NewParquetExport(w io.Writer, columns []string) Export {
 			Tag: reflect.StructTag(`parquet:` + strconv.Quote(name+",optional"))}
 	}
 	schema := parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface())
-	return &parquetExport{w: parquet.NewWriter(w, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}))}
+	return &parquetExport{w: parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}))}
 }
 
 type parquetExport struct {
-	w    *parquet.Writer
+	w    *parquet.GenericWriter[any]
 	row  parquet.Row
 	size int // bytes of the cells in the row group
 }

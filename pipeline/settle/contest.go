@@ -77,12 +77,6 @@ func (s *settling) hash(u *assign.URL, salt int) codegen.Hash {
 	return codegen.Sum(codegen.AppendInput(nil, u.Canonical, s.names.Name(u.Workspace), salt))
 }
 
-// code0 returns the code of salt 0 of a record's URL.
-func (s *settling) code0(rec []byte) string {
-	var buf [codegen.MaxLength]byte
-	return string(s.cfg.Order.AppendCode0(buf[:0], rec))
-}
-
 // slot0 returns the slot of salt 0 of a record's URL.
 func (s *settling) slot0(rec []byte) string {
 	var buf [codegen.MaxLength]byte
