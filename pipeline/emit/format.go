@@ -6,6 +6,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -153,7 +154,10 @@ func (f *formatter) formatPlaced(p *piece) {
 func (f *formatter) add(p *piece, r *record.Record) {
 	in := f.e.rows.Inputs
 	f.row.Source, f.row.Row = in.List[r.Place.Source].Name, r.Place.Row
-	f.row.Original, f.row.Canonical, f.row.Legacy = r.Original, r.Canonical, r.Legacy.Code
+	f.row.Original, f.row.Canonical = r.Original, r.Canonical
+	if f.e.cfg.Legacy != legacy.Off {
+		f.row.Legacy = r.Legacy().Code
+	}
 	if !f.e.cfg.NoCarry {
 		f.row.Carried = r.Carried(f.row.Carried[:0], len(in.Carried))
 	}

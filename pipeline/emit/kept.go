@@ -38,7 +38,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias = outcome.Duplicate, link, d.Salt, false
 		switch {
 		case row.Won():
-			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy.Code), -1
+			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy().Code), -1
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
 				f.row.Outcome = row.Outcome()
 			}
@@ -70,7 +70,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 // the link of its URL, whose code is given.
 func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d *settle.Decision, link []byte, key sink.Key) {
 	if row.Won() && row.First() && !row.Stored() {
-		f.row.Code = f.e.settled.Spelling(row, key, r.Legacy.Code)
+		f.row.Code = f.e.settled.Spelling(row, key, r.Legacy().Code)
 		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
 	}
 	if row.Bears() && !d.Kept && !d.Stored && d.Reason == "" {
@@ -102,7 +102,7 @@ func (e *emitter) code(b *sharedBucket, i int, link []byte) []byte {
 	if !row.Won() {
 		return link
 	}
-	return e.settled.Spelling(row, record.Key(rec), record.Decode(rec).Legacy.Code)
+	return e.settled.Spelling(row, record.Key(rec), record.LegacyCode(rec))
 }
 
 // An origin is the first row of a code of a URL; first is nil if there is none among the rows

@@ -51,9 +51,10 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 	file := func(d *settle.Decision, workspace, rec []byte) {
 		r := record.Decode(rec)
 		in := rows.List[r.Place.Source]
+		old := r.Legacy()
 		carried := r.Carried(nil, len(rows.Carried))
 		buf = record.AppendReject(buf[:0], r.Place, &outcome.Reject{Reason: d.Reason, Detail: d.Detail,
-			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(&r.Legacy, func(c int) []byte { return carried[c] })),
+			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(&old, func(c int) []byte { return carried[c] })),
 		})
 		copy(w.Reserve(0, r.Place.Key(), len(buf)), buf)
 	}
@@ -102,7 +103,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 // taken rejects a row because another URL has its code.
 func taken(ctx context.Context, verdicts *claim.Reader, b *extsort.Bucket, i int) (settle.Decision, error) {
 	rec := b.Record(i)
-	code := record.Decode(rec).Legacy.Code
+	code := record.LegacyCode(rec)
 	owner, err := verdicts.Owner(ctx, b.Group(i), b.Key(i), record.Key(rec), code)
 	return settle.Decision{Reason: outcome.CodeTaken, Detail: outcome.CodeTakenDetail(code, owner)}, err
 }

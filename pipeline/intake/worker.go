@@ -107,21 +107,21 @@ func (w *worker) file(number int, b *source.Batch) {
 	for i := range b.Rows {
 		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
 		if w.cfg.Legacy == nil {
-			w.fileRow(in, i, at, record.Legacy{})
+			w.fileRow(in, i, at, nil)
 			continue
 		}
 		w.codes = in.Codes(w.codes[:0], w.batch, i)
 		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == kindLink}
 		if len(w.codes) == 0 {
 			w.withoutCode++
-			w.fileRow(in, i, at, old)
+			w.fileRow(in, i, at, &old)
 			continue
 		}
 		for n, code := range w.codes {
 			if old.Code = code; len(w.codes) > 1 {
 				old.Variant = n + 1
 			}
-			w.fileRow(in, i, at, old)
+			w.fileRow(in, i, at, &old)
 		}
 		w.variants += int64(len(w.codes) - 1)
 	}
@@ -135,21 +135,21 @@ func (w *worker) file(number int, b *source.Batch) {
 // kindLink is what a row says in its column kind if its code is that of the link.
 const kindLink = "link"
 
-// fileRow files a row, or its reject.
-func (w *worker) fileRow(in *Input, i int, at record.Place, old record.Legacy) {
+// fileRow files a row, or its reject. Without old, legacy codes are not looked at.
+func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy) {
 	reason, detail := w.row(in, i, at, old)
 	if reason == "" {
 		return
 	}
 	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) }
-	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(&old, cell))
+	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(old, cell))
 	w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 }
 
 // Variant returns the carried cells of a row, of which cell returns those that it has in the
 // input: one of several variants has its own code alone.
 func (i *Input) Variant(old *record.Legacy, cell func(n int) []byte) func(n int) []byte {
-	if old.Variant == 0 {
+	if old == nil || old.Variant == 0 {
 		return cell
 	}
 	only := i.VariantCells(old.Code)
@@ -182,7 +182,7 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 }
 
 // row files one row, or says why it is rejected.
-func (w *worker) row(in *Input, i int, at record.Place, old record.Legacy) (reason, detail string) {
+func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (reason, detail string) {
 	original := w.batch.URL(in.URLs, i)
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
@@ -199,7 +199,7 @@ func (w *worker) row(in *Input, i int, at record.Place, old record.Legacy) (reas
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
-	if old.Code != nil {
+	if old != nil && old.Code != nil {
 		if reason, detail = w.code(old.Code); reason != "" {
 			return reason, detail
 		}
@@ -210,10 +210,14 @@ func (w *worker) row(in *Input, i int, at record.Place, old record.Legacy) (reas
 		w.changes.Add(changes)
 	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
-	if old.Code != nil && w.claims != nil {
-		claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
+	if old == nil {
+		rec = record.Finish(rec, h, original, flags)
+	} else {
+		if old.Code != nil && w.claims != nil {
+			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
+		}
+		rec = record.FinishLegacy(rec, h, original, flags, old)
 	}
-	rec = record.Finish(rec, h, original, flags, old)
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
 	}

@@ -94,8 +94,15 @@ func (o Order) Compare(a, b []byte) int {
 	if c := bytes.Compare(x.Canonical, y.Canonical); c != 0 {
 		return c
 	}
-	if c := compareCodes(x.Legacy.Code, y.Legacy.Code); c != 0 {
-		return c
+	var variants int
+	if (x.flags|y.flags)&flagLegacy != 0 {
+		var a, b Legacy
+		a, x.rest = x.cutLegacy()
+		b, y.rest = y.cutLegacy()
+		if c := compareCodes(a.Code, b.Code); c != 0 {
+			return c
+		}
+		variants = cmp.Compare(a.Variant, b.Variant)
 	}
 	if c := bytes.Compare(x.Original, y.Original); c != 0 {
 		return c
@@ -108,7 +115,7 @@ func (o Order) Compare(a, b []byte) int {
 			return c
 		}
 	}
-	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), cmp.Compare(x.Legacy.Variant, y.Legacy.Variant))
+	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
 }
 
 // compareCodes orders legacy codes, none last.

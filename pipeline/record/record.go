@@ -23,7 +23,7 @@ import (
 //
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
-//	| legacy code as of extsort.AppendNullable, variant uvarint (only if flagLegacy)
+//	| legacy code as of extsort.AppendCell, variant uvarint (only if flagLegacy)
 //	| each carried cell as of extsort.AppendNullable
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
@@ -33,9 +33,8 @@ type Record struct {
 	Canonical []byte
 	Original  []byte // the cell of the input, not trimmed
 	Place     Place
-	Legacy    Legacy
 	flags     Flags
-	rest      []byte // from the carried cells on
+	rest      []byte // from the legacy code on
 }
 
 const (
@@ -54,7 +53,7 @@ const (
 	NoWorkspace                           // the workspace was empty, and a default stood in
 
 	flagSame   Flags = 1      // original is byte for byte the canonical URL
-	flagLegacy Flags = 1 << 3 // there is a Legacy with a code, or of a variant
+	flagLegacy Flags = 1 << 3 // there is a legacy code
 	flagLink   Flags = 1 << 4 // Legacy.Link
 )
 
@@ -74,29 +73,30 @@ func Start(buf []byte) []byte {
 func StartedCanonical(rec []byte) []byte { return rec[headSize:] }
 
 // Finish fills in the head of a record that ends with the canonical URL, and appends the
-// original and what it says of a legacy code. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
+// original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
 // appends the carried cells (extsort.AppendNullable), and then the place.
-func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags, old Legacy) []byte {
+func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 	canonical := rec[headSize:]
 	binary.BigEndian.PutUint64(rec, h.Hi)
 	binary.BigEndian.PutUint64(rec[8:], h.Lo)
 	binary.LittleEndian.PutUint16(rec[KeySize:], uint16(len(canonical)))
-	if old.Code != nil || old.Variant > 0 {
-		flags |= flagLegacy
+	if bytes.Equal(canonical, original) {
+		return append(rec, byte(flags|flagSame))
 	}
+	rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
+	return append(rec, original...)
+}
+
+// FinishLegacy is Finish for a row that may have a legacy code.
+func FinishLegacy(rec []byte, h codegen.Hash, original []byte, flags Flags, old *Legacy) []byte {
 	if old.Link {
 		flags |= flagLink
 	}
-	if bytes.Equal(canonical, original) {
-		rec = append(rec, byte(flags|flagSame))
-	} else {
-		rec = binary.AppendUvarint(append(rec, byte(flags)), uint64(len(original)))
-		rec = append(rec, original...)
+	if old.Code == nil {
+		return Finish(rec, h, original, flags)
 	}
-	if flags&flagLegacy != 0 {
-		rec = binary.AppendUvarint(extsort.AppendNullable(rec, old.Code), uint64(old.Variant))
-	}
-	return rec
+	rec = Finish(rec, h, original, flags|flagLegacy)
+	return binary.AppendUvarint(extsort.AppendCell(rec, old.Code), uint64(old.Variant))
 }
 
 // AppendPlace appends where the row comes from, which ends the record.
@@ -163,14 +163,32 @@ func Decode(rec []byte) (r Record) {
 		n, size := binary.Uvarint(rec)
 		r.Original, rec = rec[size:size+int(n)], rec[size+int(n):]
 	}
-	if r.flags&flagLegacy != 0 {
-		r.Legacy.Code, rec = extsort.CutNullable(rec)
-		variant, size := binary.Uvarint(rec)
-		r.Legacy.Variant, rec = int(variant), rec[size:]
-	}
-	r.Legacy.Link = r.flags&flagLink != 0
 	r.rest = rec
 	return r
+}
+
+// Legacy returns what the row says of a legacy code.
+func (r *Record) Legacy() (old Legacy) {
+	old, _ = r.cutLegacy()
+	return old
+}
+
+// LegacyCode returns the legacy code of a record; nil: none.
+func LegacyCode(rec []byte) []byte {
+	r := Decode(rec)
+	return r.Legacy().Code
+}
+
+// cutLegacy returns that, and what follows it: the carried cells.
+func (r *Record) cutLegacy() (old Legacy, rest []byte) {
+	old.Link = r.flags&flagLink != 0
+	if r.flags&flagLegacy == 0 {
+		return old, r.rest
+	}
+	old.Code, rest = extsort.CutCell(r.rest)
+	variant, size := binary.Uvarint(rest)
+	old.Variant = int(variant)
+	return old, rest[size:]
 }
 
 // IsCanonical reports whether the original is byte for byte the canonical URL.
@@ -178,7 +196,7 @@ func (r *Record) IsCanonical() bool { return r.flags&flagSame != 0 }
 
 // Carried appends the n carried cells to cells.
 func (r *Record) Carried(cells [][]byte, n int) [][]byte {
-	rest := r.rest
+	_, rest := r.cutLegacy()
 	for range n {
 		var cell []byte
 		cell, rest = extsort.CutNullable(rest)

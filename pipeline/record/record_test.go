@@ -24,12 +24,12 @@ func FuzzRecord(f *testing.F) {
 		}
 		old := Legacy{Code: b, Variant: int(row % 3), Link: row%2 == 1}
 		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset}
-		rec := Finish(append(Start(nil), canonical...), h, original, NoWorkspace, old)
+		rec := FinishLegacy(append(Start(nil), canonical...), h, original, NoWorkspace, &old)
 		rec = AppendPlace(extsort.AppendNullable(extsort.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
-		cells := got.Carried(nil, 2)
+		cells, legacy := got.Carried(nil, 2), got.Legacy()
 		if codegen.FromKey(Key(rec)) != h || !bytes.Equal(got.Canonical, canonical) || !bytes.Equal(got.Original, original) || got.flags&NoWorkspace == 0 ||
-			!bytes.Equal(got.Legacy.Code, b) || (got.Legacy.Code == nil) != (b == nil) || got.Legacy.Variant != old.Variant || got.Legacy.Link != old.Link ||
+			!bytes.Equal(legacy.Code, b) || (legacy.Code == nil) != (b == nil) || b != nil && legacy.Variant != old.Variant || legacy.Link != old.Link ||
 			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
 		}

@@ -221,8 +221,7 @@ func (s *settling) count(r *rival, i, j int, rec []byte) {
 		r.rows++
 		return
 	}
-	old := record.Decode(rec).Legacy
-	r.count(origin{true, i, j}, s.made.Row(i, j), bytes.Clone(old.Code))
+	r.count(origin{true, i, j}, s.made.Row(i, j), bytes.Clone(record.LegacyCode(rec)))
 }
 
 // isNew reports whether record j of bucket i is the first of a new URL.

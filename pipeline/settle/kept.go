@@ -169,15 +169,16 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
 	for i := from; i < end; i++ {
 		r := record.Decode(v.records.Record(i))
 		var verdict claim.Verdict
-		if r.Legacy.Code != nil {
-			for len(verdicts) > 0 && verdicts[0].URL == url && bytes.Compare(verdicts[0].Code, r.Legacy.Code) < 0 {
+		old := r.Legacy()
+		if old.Code != nil {
+			for len(verdicts) > 0 && verdicts[0].URL == url && bytes.Compare(verdicts[0].Code, old.Code) < 0 {
 				verdicts = verdicts[1:]
 			}
-			if len(verdicts) > 0 && verdicts[0].URL == url && bytes.Equal(verdicts[0].Code, r.Legacy.Code) {
+			if len(verdicts) > 0 && verdicts[0].URL == url && bytes.Equal(verdicts[0].Code, old.Code) {
 				verdict = verdicts[0]
 			}
 		}
-		v.keepRow(i, url, &r.Legacy, &verdict)
+		v.keepRow(i, url, &old, &verdict)
 	}
 }
 

@@ -41,7 +41,7 @@ func onDisk(t *testing.T, length int) (s *settling, add func(h codegen.Hash, url
 	w := s.records.NewWriter()
 	add = func(h codegen.Hash, url string, row int, cell []byte) {
 		rec := append(record.Start(nil), url...)
-		rec = record.AppendPlace(extsort.AppendNullable(record.Finish(rec, h, []byte(url), 0, record.Legacy{}), cell), record.Place{Row: int64(row)})
+		rec = record.AppendPlace(extsort.AppendNullable(record.Finish(rec, h, []byte(url), 0), cell), record.Place{Row: int64(row)})
 		copy(w.Reserve(0, s.cfg.Order.Key(h), len(rec)), rec)
 	}
 	return s, add, func() {
