@@ -52,12 +52,16 @@ func (s *Settled) Close() error {
 // Settle settles the claims, which NewSorter sorted. The result must be closed, also with an
 // error.
 func Settle(ctx context.Context, claims *extsort.Sorter, cfg Config) (*Settled, error) {
+	fold := cfg.Order.Fold && slices.Contains(cfg.Populated, true)
+	if fold { // for the links of the store
+		cfg.Sorter.Memory /= 2
+	}
 	s := &Settled{cfg: cfg, claims: claims}
 	sorter := cfg.Sorter
 	sorter.CompareGroups, sorter.Compare = cfg.Names.Compare, bytes.Compare
 	s.verdicts = extsort.New(sorter)
 	w := &walk{Settled: s, to: s.verdicts.NewWriter()}
-	if cfg.Order.Fold && slices.Contains(cfg.Populated, true) {
+	if fold {
 		if err := s.scan(ctx, w.to); err != nil {
 			return s, err
 		}
