@@ -99,7 +99,7 @@ func (o Order) Compare(a, b []byte) int {
 		var a, b Legacy
 		a, x.rest = x.cutLegacy()
 		b, y.rest = y.cutLegacy()
-		if c := compareCodes(a.Code, b.Code); c != 0 {
+		if c := CompareCodes(a.Code, b.Code); c != 0 {
 			return c
 		}
 		variants = cmp.Compare(a.Variant, b.Variant)
@@ -118,8 +118,8 @@ func (o Order) Compare(a, b []byte) int {
 	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
 }
 
-// compareCodes orders legacy codes, none last.
-func compareCodes(a, b []byte) int {
+// CompareCodes orders legacy codes, none last.
+func CompareCodes(a, b []byte) int {
 	if a == nil || b == nil {
 		return -compareCells(a, b)
 	}

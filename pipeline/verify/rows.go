@@ -302,17 +302,9 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 }
 
-// compareLegacy orders legacy codes, none last.
-func compareLegacy(a, b []byte) int {
-	if a == nil || b == nil {
-		return cmp.Compare(btoi(a == nil), btoi(b == nil))
-	}
-	return bytes.Compare(a, b)
-}
-
 // compareSame compares two rows of one URL as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
-	c, sure := cmp.Or(compareLegacy(old.Legacy, r.Legacy), bytes.Compare(old.Original, r.Original)), true
+	c, sure := cmp.Or(record.CompareCodes(old.Legacy, r.Legacy), bytes.Compare(old.Original, r.Original)), true
 	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
 		c, sure = w.compareCells(old, r, i)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/record"
 )
 
 // Layout of a row of a mapping that is not in the order of the sort, on its way
@@ -243,7 +244,7 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 func (s *sortedReader) check(group uint32) {
 	w := s.w
 	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) ||
-		w.run.mode.Keeps() && compareLegacy(w.old.Legacy, w.row.Legacy) != 0 {
+		w.run.mode.Keeps() && record.CompareCodes(w.old.Legacy, w.row.Legacy) != 0 {
 		w.row, w.old, s.group = w.old, w.row, group
 		w.old.known = true
 		return
