@@ -387,7 +387,8 @@ func allRejected(c sink.Counts) bool { return c.Rejected == c.Read && c.Read > 0
 // suspect returns the name of the column of an input that was taken for the URLs, if the URLs
 // are at fault for all rejects; otherwise "".
 func (j *job) suspect(input string) string {
-	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted} {
+	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
+		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken} {
 		if j.result.Reasons[other] > 0 {
 			return ""
 		}

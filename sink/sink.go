@@ -223,6 +223,7 @@ type Undoing struct {
 	Was     State // before the Undo
 	Deleted int64 // links
 	Kept    int64 // links that stay
+	Orphans int64 // of PreviewUndo: aliases of other runs, whose links are among these
 }
 
 // Kept is a link that Undo did not delete, because somebody changed it after the run or

@@ -17,6 +17,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/explain"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -53,9 +54,9 @@ and the aliases of the URL.
 For a CODE, explain shows the link that has it in the store (--db): the URL as
 it was given, the canonical URL, when it was created and by which run, and
 whether it is an alias (a further code of a URL, kept by bulk run --legacy). If
-no link has the code, the exit code is 1. An argument is a CODE if it can be one
-(1 to 24 letters and digits, without 0, O, I and l), or if the store has a link
-with this code. Otherwise it is a URL.
+no link has the code, the exit code is 1. An argument is a CODE if the store has
+a link with this code, or if it has no dot, slash or colon. Otherwise it is a
+URL.
 
 A URL may be - for standard input, with one URL on each line. A URL that a run
 would reject is shown with the reason (exit code 3). Text that is not printable
@@ -116,11 +117,10 @@ func isCode(arg string) bool {
 	return arg != "" && len(arg) <= codegen.MaxLength && strings.Trim(arg, codegen.Alphabet) == ""
 }
 
-// mayBeCode reports whether an argument can be the code of some link, also of one that bulk
-// did not compute. Such an argument may be a URL without a scheme.
+// mayBeCode reports whether an argument can be a code that was kept: it begins with no scheme.
+// Such an argument may be a URL without one.
 func mayBeCode(arg string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	return arg != "" && len(arg) <= 64 && strings.Trim(arg, letters+"0123456789._~-") == ""
+	return arg != "" && len(arg) <= legacy.MaxCode && utf8.ValidString(arg) && !legacy.HasControl([]byte(arg)) && !strings.Contains(arg, "://")
 }
 
 // runExplain writes a block of lines for each URL or code, with an empty line between, or
@@ -185,7 +185,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool) (any, error) {
 	if argument && o.ask && mayBeCode(string(text)) {
 		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, string(text))
-		if err != nil || link.Found || isCode(string(text)) {
+		if err != nil || link.Found || isCode(string(text)) || !strings.ContainsAny(string(text), ".:/") { // no URL without a scheme either
 			return link, err
 		}
 	}

@@ -193,6 +193,9 @@ func (s *screen) legacy() {
 		example = s.place(row.Source, row.Row) + string(row.URL)
 	}
 	s.count("rows without an old code", l.WithoutCode, example)
+	if l.WithoutCode == s.Counts.Read && l.WithoutCode > 0 {
+		s.line(noCodes)
+	}
 }
 
 // twins lists the codes of the first group.

@@ -78,6 +78,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	}
 	attrs = append(attrs, codeAttrs(r)...)
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
+	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
+		u.log.Warn(noCodes)
+	}
 	u.rejects(r, refused || o.DryRun)
 	if c.Read == 0 {
 		u.log.Warn("the inputs have no rows")
@@ -99,6 +102,9 @@ func codes(o *runOptions, r *pipeline.Result, created string, refused bool) []st
 		text = fmt.Sprintf("%s and aliases %s, %s whose code is an alias, %s", count(r.LinksCreated, "link"), created, count(l.Aliases, "row"), text)
 	}
 	say := []string{"legacy codes: " + text}
+	if l.WithoutCode == r.Counts.Read && l.WithoutCode > 0 {
+		say = append(say, noCodes)
+	}
 	if t := l.CaseTwins; t != nil {
 		say = append(say, fmt.Sprintf("%s of codes that differ only in case, for example %s: --fold-case takes them for the same", count(t.Groups, "group"), twins(t)))
 	}
@@ -108,6 +114,9 @@ func codes(o *runOptions, r *pipeline.Result, created string, refused bool) []st
 	}
 	return say
 }
+
+// noCodes is said if no row has a legacy code.
+const noCodes = "no row has an old code: is it the right column (--code-column)?"
 
 // codeAttrs is codes for a log line.
 func codeAttrs(r *pipeline.Result) (attrs []any) {

@@ -143,12 +143,15 @@ func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.
 	if preview.Kept > 0 {
 		say += fmt.Sprintf("; %s would stay: somebody changed them, or something refers to them", count(preview.Kept, "link"))
 	}
+	if preview.Orphans > 0 {
+		say += "\naliases of other runs that would be left without their link: " + thousands(preview.Orphans)
+	}
 	later, existing := laterRuns(runs, id)
 	if len(later) > 0 {
 		say += fmt.Sprintf("\nlater runs that used %s, perhaps of these: %s", count(existing, "existing link"), strings.Join(later, ", "))
 	}
 	ui.tell(slog.LevelInfo, say, "undo would delete links", "run", id, "state", r.State, "started", r.Started, "workspaces", jsonList(r.Workspaces),
-		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing)
+		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing, "orphaned_aliases", preview.Orphans)
 	return preview, nil
 }
 

@@ -200,10 +200,10 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (rea
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
 	if old != nil && old.Code != nil {
+		w.countDamaged(at, old.Code)
 		if reason, detail = w.code(old.Code); reason != "" {
 			return reason, detail
 		}
-		w.countDamaged(at, old.Code)
 	}
 	if changes != 0 {
 		w.rewritten++

@@ -55,15 +55,19 @@ func path(cell []byte) []byte {
 // Cells returns the elements of the cell of a list column, which is a JSON array of strings. Any
 // other cell is taken as a whole.
 func Cells(list []byte) (cells [][]byte) {
-	var texts []string
-	switch {
-	case string(list) == "[]":
-		return nil
-	case json.Unmarshal(list, &texts) != nil:
+	var elements []json.RawMessage
+	if json.Unmarshal(list, &elements) != nil {
 		return [][]byte{list}
 	}
-	for _, text := range texts {
-		cells = append(cells, []byte(text))
+	for _, element := range elements {
+		var text string
+		switch {
+		case string(element) == "null":
+		case json.Unmarshal(element, &text) == nil:
+			cells = append(cells, []byte(text))
+		default: // a number, as it is written
+			cells = append(cells, element)
+		}
 	}
 	return cells
 }

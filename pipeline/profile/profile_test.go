@@ -79,7 +79,7 @@ func TestCut(t *testing.T) {
 		{"list(c)", `["a","\u00e9\"",""]`, "a é\" "},
 		{"list(c)", `[]`, ""},
 		{"list(c)", `null`, ""},
-		{"list(c)", `["a",1]`, `["a",1]`},
+		{"list(c)", `["a",1]`, `a 1`},
 		{"list(path(c))", `["h/a","https://h/b"]`, "a b"},
 	} {
 		c := ParseColumn(tt.column)

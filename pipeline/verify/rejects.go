@@ -148,6 +148,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, d
 	if reason != "" {
 		return reason, detail
 	}
+	w.told.damage(code, record.Place{Source: i, Row: r.Row})
 	if reason, detail = w.run.isBad(code); reason != "" {
 		return reason, detail
 	}
@@ -162,11 +163,9 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, d
 		}
 		w.fileClaim(w.group(workspace), &c)
 		if c.what == taken {
-			w.told.damage(code, record.Place{Source: i, Row: r.Row})
 			return outcome.CodeTaken, ""
 		}
 	}
-	w.told.damage(code, record.Place{Source: i, Row: r.Row})
 	if r.Reason == outcome.CodeSpaceExhausted {
 		w.exhausted(workspace)
 	}

@@ -92,7 +92,11 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 			}
 			err := tx.QueryRow(ctx, "SELECT count(*) FILTER (WHERE free), count(*) FILTER (WHERE NOT free) FROM (SELECT "+
 				n.untouched()+" AND NOT ("+referred+") AS free FROM "+n.links+" l WHERE run_id = $1) q", run).Scan(&out.Deleted, &out.Kept)
-			return err
+			if err != nil || s.version.Load() < 2 { // without aliases
+				return err
+			}
+			return tx.QueryRow(ctx, "SELECT count(*) FROM "+n.links+" WHERE run_id <> $1 AND base_key IN (SELECT url_key FROM "+n.links+" l WHERE "+
+				n.untouched()+" AND NOT ("+referred+"))", run).Scan(&out.Orphans)
 		})
 	})
 	return out, err

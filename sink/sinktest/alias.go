@@ -64,7 +64,9 @@ func testAliases(t *testing.T, db *database, before []sink.Link) {
 	var got []Row
 	noError(t, db.scan(func(l *sink.Stored) error { got = append(got, stored(l)); return nil }))
 	equal(t, got, db.Dump(t)...)
-	if out := db.preview(run.ID); out.Deleted != int64(len(ls)) || out.Kept != 0 {
+	orphan := rows([]sink.Link{alias("w", "https://kept.example/7", "another run's")}, run.ID+1)
+	db.Insert(t, orphan[0])
+	if out := db.preview(run.ID); out.Deleted != int64(len(ls)) || out.Kept != 0 || out.Orphans != 1 {
 		t.Errorf("preview of undo: %+v", out)
 	}
 	out, _, err := db.undo(run.ID)
@@ -72,7 +74,7 @@ func testAliases(t *testing.T, db *database, before []sink.Link) {
 	if out.Deleted != int64(len(ls)) {
 		t.Errorf("undo: %+v", out)
 	}
-	db.expect(old)
+	db.expect(old, orphan)
 }
 
 // The aliases of a URL are found in its workspace only.

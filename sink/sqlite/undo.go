@@ -56,9 +56,16 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 		if err = c.referred(); err != nil {
 			return err
 		}
-		return c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+untouched+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
+		err = c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+untouched+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
 			out.Deleted = q.int(1)
 			out.Kept = q.int(0) - out.Deleted
+			return nil
+		})
+		if err != nil || c.version < 2 { // without aliases
+			return err
+		}
+		return c.query("count the aliases", "SELECT count(*) FROM links WHERE run_id <> ?1 AND base_key IN (SELECT url_key FROM links WHERE "+untouched+")", []any{run}, func(q *stmt) error {
+			out.Orphans = q.int(0)
 			return nil
 		})
 	})
