@@ -298,6 +298,9 @@ func Read(data []byte) (*Manifest, error) {
 	if err == nil && m.Profile == "" {
 		err = errors.New("it names no profile")
 	}
+	if y := m.AsOf.UTC().Year(); err == nil && (y < 0 || y > 9999) { // JSON has no others
+		err = errors.New("as_of is out of range")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}

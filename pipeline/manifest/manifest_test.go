@@ -230,6 +230,7 @@ func FuzzManifest(f *testing.F) {
 	}
 	f.Add(bytes.Clone(out.Bytes()))
 	f.Add([]byte(`{"profile":"x","as_of":"0001-01-01T00:00:00+23:59"}`))
+	f.Add([]byte(`{"profile":"x","as_of":"0000-01-01T00:00:00+23:59"}`)) // in UTC the year before
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := Read(data)
 		if err != nil {
