@@ -270,20 +270,27 @@ func (v *visit) endKept() {
 		}
 		v.linkKept(u.marked.at, Decision{Kept: true, Code: string(u.marked.code), Salt: -1})
 	default:
-		bearer := u.accepted
-		if u.plain.known {
-			bearer = u.plain
-			v.bucket().urls++
-			*s.row(bearer) |= first
-		} else {
-			v.bucket().bare++
-		}
-		*s.row(bearer) |= bears
+		v.bear()
 		if u.bucket != v.number {
 			u.canonical = bytes.Clone(u.url)
 		}
 		v.rivals = append(v.rivals, u.rival)
 	}
+}
+
+// bear finds the row of the URL in hand that its link goes with, where no row has its code: the
+// first without a code of its own, which is then the first of that identity, or the first of all.
+func (v *visit) bear() {
+	u, b := &v.kept, v.bucket()
+	bearer := u.accepted
+	if u.plain.known {
+		bearer = u.plain
+		b.urls++
+		*v.s.row(bearer) |= first
+	} else {
+		b.bare++
+	}
+	*v.s.row(bearer) |= bears
 }
 
 // linkStored decides about a URL whose link is in the store.
@@ -293,20 +300,8 @@ func (v *visit) linkStored() {
 	if u.stored.made {
 		as, d.Outcome = isStored, outcome.Created
 	}
-	switch {
-	case u.linkAt.known: // counted with that row
-	case u.plain.known:
-		*v.s.row(u.plain) |= first
-		b.urls++
-	default:
-		b.bare++
-	}
-	if !u.linkAt.known {
-		bearer := u.accepted
-		if u.plain.known {
-			bearer = u.plain
-		}
-		*v.s.row(bearer) |= bears
+	if !u.linkAt.known { // else it was counted with that row
+		v.bear()
 		switch {
 		case u.stored.made:
 			b.stored++

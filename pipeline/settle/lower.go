@@ -37,7 +37,7 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 			continue
 		}
 		slot := s.made.slot(&d, d.Code)
-		if _, asked := owner[slot]; asked && !d.Kept && d.Outcome == outcome.Created && !d.Stored {
+		if _, asked := owner[slot]; asked && d.Outcome == outcome.Created && !d.Stored {
 			owner[slot] = d.URL.Canonical
 		}
 	}
