@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -64,15 +63,9 @@ func (s *sample) Append(r *report.Row) {
 	}
 	if r.Legacy == nil {
 		s.example(ExampleWithoutCode, r)
-	} else if s.keeps && !s.same(r.Legacy, r.Code) {
+	} else if s.keeps && !legacy.Same(r.Legacy, r.Code, s.fold) { // it belongs to another URL
 		s.example(ExampleConflict, r)
 	}
-}
-
-// same reports whether codes are one. If that of a row and the legacy code that it brings along
-// are not, the latter belongs to another URL.
-func (s *sample) same(a, b []byte) bool {
-	return bytes.Equal(a, b) || s.fold && bytes.Equal(legacy.Fold(nil, a), legacy.Fold(nil, b))
 }
 
 // example keeps a row as an example, unless an earlier one is.

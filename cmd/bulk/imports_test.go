@@ -42,7 +42,7 @@ var layers = map[string][]string{
 	"sink/sinktest":        {"sink", "codegen"},
 
 	"pipeline/intake": {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
-	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/record", "sink"},
+	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
@@ -62,7 +62,7 @@ var pure = map[string]string{
 	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":          "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
-	"pipeline/legacy":  "bufio bytes fmt io regexp strings unicode/utf8",
+	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/profile": "bytes encoding/json slices strings unicode",
 }
 

@@ -15,6 +15,7 @@ import (
 	"cmp"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
@@ -50,7 +51,7 @@ func NewSorter(cfg extsort.Config, names *record.Workspaces, fold bool) *extsort
 	cfg.CompareGroups = names.Compare
 	cfg.Compare = func(a, b []byte) int {
 		x, y := decode(a), decode(b)
-		if c := record.CompareFolded(x.Code, y.Code); c != 0 {
+		if c := legacy.CompareFolded(x.Code, y.Code); c != 0 {
 			return c
 		}
 		url := bytes.Compare(x.Canonical, y.Canonical)

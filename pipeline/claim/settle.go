@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
@@ -149,7 +150,7 @@ type owner struct {
 
 // same reports whether two codes are one.
 func (s *Settled) same(a, b []byte) bool {
-	return s.cfg.Order.Fold && record.CompareFolded(a, b) == 0 || bytes.Equal(a, b)
+	return legacy.Same(a, b, s.cfg.Order.Fold)
 }
 
 // A walk goes over the claims.
@@ -228,7 +229,7 @@ func (w *walk) add(group uint32, c Claim) {
 // countTwins compares a code with the one before.
 func (w *walk) countTwins(group uint32, next []byte) {
 	last := len(w.codes) - 1
-	if last < 0 || w.codes[last].group != group || record.CompareFolded(w.codes[last].owner.code, next) != 0 {
+	if last < 0 || w.codes[last].group != group || legacy.CompareFolded(w.codes[last].owner.code, next) != 0 {
 		w.twins = 0
 		return
 	}
@@ -310,7 +311,7 @@ func (w *walk) merge() error {
 		}
 		for ; w.more; w.more = w.links.Next() {
 			o := storedOwner(w.links.Record())
-			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), record.CompareFolded(o.code, c.owner.code))
+			d := cmp.Or(w.cfg.Names.Compare(w.links.Group(), c.group), legacy.CompareFolded(o.code, c.owner.code))
 			if d > 0 {
 				break
 			}

@@ -167,17 +167,8 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	}
 	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
 	rec = append(extsort.AppendNullable(rec, l.Original), l.Canonical...)
-	copy(f.links.Reserve(group, codeKey(l.Code), len(rec)), rec)
+	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
 	f.buf = rec
-}
-
-func codeKey(code []byte) (key uint64) {
-	for i := range 8 {
-		if key <<= 8; i < len(code) {
-			key |= uint64(code[i])
-		}
-	}
-	return key
 }
 
 // SortLinks sorts the links that the store is to get, if legacy codes are kept: by workspace and

@@ -2,6 +2,14 @@ package extsort
 
 import "encoding/binary"
 
+// TextKey returns the key of a text, where keys are to be in the order of the texts as far as their
+// first eight bytes tell.
+func TextKey(text []byte) uint64 {
+	var key [8]byte
+	copy(key[:], text)
+	return binary.BigEndian.Uint64(key[:])
+}
+
 // AppendCell appends a text to the content of a record: its length as a uvarint, and its
 // bytes. Nil is an empty text. CutCell splits it off again.
 func AppendCell[T string | []byte](dst []byte, cell T) []byte {

@@ -2,6 +2,8 @@ package legacy
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -125,6 +127,21 @@ func Fold(dst, code []byte) []byte {
 		dst = append(dst, Lower(b))
 	}
 	return dst
+}
+
+// CompareFolded compares codes in ASCII lower case.
+func CompareFolded(a, b []byte) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := Lower(a[i]), Lower(b[i]); x != y {
+			return cmp.Compare(x, y)
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// Same reports whether two codes are one: with fold, codes that differ only in ASCII case are.
+func Same(a, b []byte, fold bool) bool {
+	return bytes.Equal(a, b) || fold && CompareFolded(a, b) == 0
 }
 
 // Lower returns an ASCII letter in lower case, and any other byte as it is.

@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -52,22 +51,11 @@ func (o Order) Slot(code []byte) []byte {
 	return code
 }
 
-// CodeKey returns a key for sorting by any codes, as CompareFolded orders them: the first
+// CodeKey returns a key for sorting by any codes, as legacy.CompareFolded orders them: the first
 // eight bytes in lower case.
 func CodeKey(code []byte) uint64 {
 	var key [8]byte
-	copy(key[:], legacy.Fold(key[:0], code[:min(len(code), 8)]))
-	return binary.BigEndian.Uint64(key[:])
-}
-
-// CompareFolded compares codes in ASCII lower case.
-func CompareFolded(a, b []byte) int {
-	for i := range min(len(a), len(b)) {
-		if x, y := legacy.Lower(a[i]), legacy.Lower(b[i]); x != y {
-			return cmp.Compare(x, y)
-		}
-	}
-	return cmp.Compare(len(a), len(b))
+	return extsort.TextKey(legacy.Fold(key[:0], code[:min(len(code), len(key))]))
 }
 
 // AppendCode0 appends the code of salt 0 of a record's URL.
@@ -82,7 +70,7 @@ func (o Order) Compare(a, b []byte) int {
 		var bufA, bufB [codegen.MaxLength]byte
 		x, y := o.AppendCode0(bufA[:0], a), o.AppendCode0(bufB[:0], b)
 		if o.Fold {
-			if c := CompareFolded(x, y); c != 0 {
+			if c := legacy.CompareFolded(x, y); c != 0 {
 				return c
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -89,12 +90,6 @@ func decodeClaim(rec []byte) (c claim) {
 	return c
 }
 
-func codeKey(code []byte) uint64 {
-	var key [8]byte
-	copy(key[:], code)
-	return binary.BigEndian.Uint64(key[:])
-}
-
 func compareClaims(a, b []byte) int {
 	codeA, restA := extsort.CutCell(a)
 	codeB, restB := extsort.CutCell(b)
@@ -104,7 +99,7 @@ func compareClaims(a, b []byte) int {
 // file files a claim on a code of a workspace.
 func file(w *extsort.Writer, group uint32, c *claim) {
 	rec := c.append(make([]byte, 0, 256)) // on the stack
-	copy(w.Reserve(group, codeKey(c.code), len(rec)), rec)
+	copy(w.Reserve(group, extsort.TextKey(c.code), len(rec)), rec)
 }
 
 // foldedClaims orders claims for a run that keeps legacy codes: codes that differ only in case
@@ -114,9 +109,9 @@ func (c *codes) foldedClaims(a, b []byte) int {
 	codeB, restB := extsort.CutCell(b)
 	code, rest := bytes.Compare(codeA, codeB), bytes.Compare(restA, restB)
 	if c.rules.Fold {
-		return cmp.Or(record.CompareFolded(codeA, codeB), rest, code)
+		return cmp.Or(legacy.CompareFolded(codeA, codeB), rest, code)
 	}
-	return cmp.Or(record.CompareFolded(codeA, codeB), code, rest)
+	return cmp.Or(legacy.CompareFolded(codeA, codeB), code, rest)
 }
 
 // fileClaim files a claim for verifyClaims.

@@ -115,7 +115,7 @@ func (c *codes) anyMany() bool {
 
 // same reports whether two codes are one.
 func (c *codes) same(a, b []byte) bool {
-	return bytes.Equal(a, b) || c.rules.Fold && record.CompareFolded(a, b) == 0
+	return legacy.Same(a, b, c.rules.Fold)
 }
 
 // owns reports whether a row has its own legacy code. Any other has that of the link of its URL.
@@ -214,7 +214,7 @@ func (v *verifier) verifyLinks() {
 }
 
 // twins counts groups of codes that differ only in case, of codes that come in the order of
-// record.CompareFolded.
+// legacy.CompareFolded.
 type twins struct {
 	manifest.CaseTwins
 	group uint32
@@ -226,7 +226,7 @@ func (t *twins) add(group uint32, code []byte) {
 	if t.run > 0 && group == t.group && bytes.Equal(code, t.code) {
 		return
 	}
-	if t.run == 0 || group != t.group || record.CompareFolded(code, t.code) != 0 {
+	if t.run == 0 || group != t.group || legacy.CompareFolded(code, t.code) != 0 {
 		t.group, t.code, t.run = group, append(t.code[:0], code...), 1
 		return
 	}

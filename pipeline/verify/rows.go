@@ -289,7 +289,7 @@ func (w *checker) checkOrder(r *link, same bool) {
 	if !same {
 		folded := 0
 		if w.run.rules.Fold {
-			folded = record.CompareFolded(old.code0, r.code0)
+			folded = legacy.CompareFolded(old.code0, r.code0)
 		}
 		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), folded, bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
 	}

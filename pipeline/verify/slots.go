@@ -248,7 +248,7 @@ func (s *slotChecker) closeLine() {
 	case s.run.mode == legacy.Keep: // perhaps of a link that no row has
 		rec := append(extsort.AppendCell(nil, s.line.canonical), 1)
 		rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(s.line.row)), uint64(s.line.salt))
-		copy(s.lines.Reserve(s.group, codeKey(s.line.canonical), len(rec)), rec)
+		copy(s.lines.Reserve(s.group, extsort.TextKey(s.line.canonical), len(rec)), rec)
 	default:
 		s.notAsked(s.line.row, s.line.salt, s.line.canonical)
 	}

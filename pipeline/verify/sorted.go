@@ -100,7 +100,7 @@ func (w *checker) sort(s *stretch) {
 		faults := s.rows.Row(i, &r.MappingRow)
 		w.derive(r)
 		rec := w.appendRow(w.input[:0], r, faults)
-		copy(w.filed.Reserve(w.group(r.Workspace), codeKey(r.code0), len(rec)), rec)
+		copy(w.filed.Reserve(w.group(r.Workspace), extsort.TextKey(r.code0), len(rec)), rec)
 		w.input = rec
 		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
 			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))

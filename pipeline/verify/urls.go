@@ -212,7 +212,7 @@ func (u *urlChecker) endKeep() {
 	case at.link == nil: // the store had it, or it is one that was generated; its code is not known
 		u.urls++
 		rec := append(extsort.AppendCell(nil, at.canonical), 0)
-		copy(u.bare.Reserve(u.group(at.workspace), codeKey(at.canonical), len(rec)), rec)
+		copy(u.bare.Reserve(u.group(at.workspace), extsort.TextKey(at.canonical), len(rec)), rec)
 	case want == nil:
 	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
 		u.fault(at.linkRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
