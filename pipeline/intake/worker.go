@@ -111,7 +111,7 @@ func (w *worker) file(number int, b *source.Batch) {
 			continue
 		}
 		w.codes = in.Codes(w.codes[:0], w.batch, i)
-		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == kindLink}
+		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == legacy.KindLink}
 		if len(w.codes) == 0 {
 			w.withoutCode++
 			w.fileRow(in, i, at, &old)
@@ -131,9 +131,6 @@ func (w *worker) file(number int, b *source.Batch) {
 		w.reject(at, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
 	}
 }
-
-// kindLink is what a row says in its column kind if its code is that of the link.
-const kindLink = "link"
 
 // fileRow files a row, or its reject. Without old, legacy codes are not looked at.
 func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy) {

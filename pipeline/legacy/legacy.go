@@ -30,6 +30,20 @@ func ParseMode(name string) (Mode, error) {
 // Keeps reports whether legacy codes are stored.
 func (m Mode) Keeps() bool { return m == Keep || m == Both }
 
+// The kinds of links, as the column kind of the mapping has them.
+const (
+	KindLink  = "link"
+	KindAlias = "alias"
+)
+
+// KindOf returns KindAlias or KindLink.
+func KindOf(isAlias bool) string {
+	if isAlias {
+		return KindAlias
+	}
+	return KindLink
+}
+
 // A Conflict says what becomes of a row whose code belongs to another URL.
 type Conflict string
 

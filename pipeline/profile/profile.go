@@ -16,7 +16,7 @@ const (
 	URL       Role = "url"       // the long URL; of several columns the first cell that is not blank counts
 	Code      Role = "code"      // the legacy code; of several columns the first that is there, and lists
 	Workspace Role = "workspace" // of bulk
-	Kind      Role = "kind"      // KindAlias, or else a link
+	Kind      Role = "kind"      // link or alias, as bulk exports them
 
 	Domain    Role = "domain"
 	Title     Role = "title"
@@ -32,9 +32,6 @@ const (
 
 // Personal reports whether the cells are personal data.
 func (r Role) Personal() bool { return r == IP }
-
-// KindAlias is the cell of a column of kinds that makes its row an alias. Any other makes it a link.
-const KindAlias = "alias"
 
 // A Learned says from where a profile is known.
 type Learned string

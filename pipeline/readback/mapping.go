@@ -154,7 +154,7 @@ func (b *Block) legacy(i int, r *MappingRow, fault func(c int)) (next int) {
 	mode, c := b.file.opts.Legacy, kindColumn
 	if mode.Keeps() {
 		kind := b.cell(i, c)
-		r.Alias = string(kind) == "alias"
+		r.Alias = string(kind) == legacy.KindAlias
 		if string(kind) != r.Kind() {
 			fault(c)
 		}

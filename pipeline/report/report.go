@@ -8,7 +8,10 @@
 // only where their cells reach 32 MiB).
 package report
 
-import "github.com/linkforge/bulk/pipeline/outcome"
+import (
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
 
 // A Row is a row of the mapping. The slices belong to the caller. Alias, Legacy, LinkCode and
 // LinkSalt count only where the mode of the mapping has a column for them (MappingColumns).
@@ -33,12 +36,7 @@ type Row struct {
 }
 
 // Kind is what the column kind says of the row: alias or link.
-func (r *Row) Kind() string {
-	if r.Alias {
-		return "alias"
-	}
-	return "link"
-}
+func (r *Row) Kind() string { return legacy.KindOf(r.Alias) }
 
 // A Mapping writes the mapping. Blocks are filled by any number of goroutines,
 // each with its own, and written in order by one.

@@ -241,7 +241,7 @@ type Input struct {
 	Workspace   int      // index of the workspace column in Columns; -1: none
 	Profile     string   // name of the profile in force; "": none
 	Code        int      // index of the first column of codes in Columns; -1: none. See Codes
-	Kind        int      // index of the column of kinds (profile.KindAlias); -1: none
+	Kind        int      // index of the column of kinds (profile.Kind); -1: none
 	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
 	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 

@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
@@ -358,7 +359,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
 	if alias := w.flags&isAlias != 0; alias != l.Alias {
-		here.wrong(StoreDiffers, "kind", kindText(alias), kindText(l.Alias))
+		here.wrong(StoreDiffers, "kind", legacy.KindOf(alias), legacy.KindOf(l.Alias))
 	}
 	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 {
 		if w.created = true; c.first {

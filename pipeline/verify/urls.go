@@ -87,18 +87,18 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 			here.wrong(BadDuplicate, "link_salt", saltText(at.linkSalt), saltText(r.LinkSalt))
 		}
 		if alias := !bytes.Equal(r.Code, r.LinkCode); alias != r.Alias {
-			here.wrong(BadKind, "kind", kindText(alias), kindText(r.Alias))
+			here.wrong(BadKind, "kind", legacy.KindOf(alias), legacy.KindOf(r.Alias))
 		}
 	}
 	own := u.run.owns(r)
 	switch {
 	case r.Alias && !own:
-		here.wrong(BadKind, "kind", kindText(false), kindText(true))
+		here.wrong(BadKind, "kind", legacy.KindLink, legacy.KindAlias)
 	case r.Alias:
 	case at.link == nil:
 		at.link = bytes.Clone(r.Code)
 	case !bytes.Equal(at.link, r.Code) && own:
-		here.wrong(BadKind, "kind", kindText(true), kindText(false))
+		here.wrong(BadKind, "kind", legacy.KindAlias, legacy.KindLink)
 	case !bytes.Equal(at.link, r.Code):
 		here.wrong(BadDuplicate, "short_code", string(at.link), string(r.Code))
 	}
@@ -107,13 +107,6 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 	} else {
 		u.addPlain(r)
 	}
-}
-
-func kindText(alias bool) string {
-	if alias {
-		return "alias"
-	}
-	return "link"
 }
 
 // addOwn takes a row that has a code of its own.
@@ -142,7 +135,7 @@ func (u *urlChecker) addOwn(r *readback.MappingRow) {
 		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if again && known.alias != r.Alias {
-		here.wrong(BadKind, "kind", kindText(known.alias), kindText(r.Alias))
+		here.wrong(BadKind, "kind", legacy.KindOf(known.alias), legacy.KindOf(r.Alias))
 	}
 	at.code, at.last = append(at.code[:0], r.Code...), known
 	if known.created && u.saysLink(r) && (at.marked == nil || bytes.Compare(r.Code, at.marked) < 0) {
@@ -172,7 +165,7 @@ func (u *urlChecker) saysLink(r *readback.MappingRow) bool {
 		return false
 	}
 	n := u.run.carried[i][u.run.inputs[i].Kind]
-	return n >= 0 && string(r.Carried[n]) == kindText(false)
+	return n >= 0 && string(r.Carried[n]) == legacy.KindLink
 }
 
 // end checks the URL in hand.
