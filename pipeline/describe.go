@@ -64,15 +64,9 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 		return nil
 	}
 	l := &manifest.Legacy{Aliases: aliases, Conflicts: settled.Conflicts, WithoutCode: rows.WithoutCode, Damaged: rows.Damaged}
-	if claims := settled.Claims(); claims != nil && claims.Twins > 0 {
-		l.CaseTwins = &manifest.CaseTwins{Groups: claims.Twins}
-		for _, group := range claims.Examples {
-			var codes manifest.Codes
-			for _, code := range group {
-				codes = append(codes, manifest.Text(code))
-			}
-			l.CaseTwins.Examples = append(l.CaseTwins.Examples, codes)
-		}
+	if claims := settled.Claims(); claims != nil && claims.Twins.Groups > 0 {
+		twins := manifest.TwinsOf(claims.Twins.Groups, claims.Twins.Examples)
+		l.CaseTwins = &twins
 	}
 	return l
 }

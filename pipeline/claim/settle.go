@@ -27,8 +27,7 @@ type Config struct {
 
 // Settled is who has each code that rows claim. It must be closed.
 type Settled struct {
-	Twins    int64      // groups of codes that differ only in case, where such codes are not one
-	Examples [][]string // of the first of these, some of their codes
+	Twins legacy.Twins // none where codes that differ only in case are one
 
 	cfg      Config
 	claims   *extsort.Sorter
@@ -36,10 +35,7 @@ type Settled struct {
 	verdicts *extsort.Sorter
 }
 
-const (
-	mostExamples = 3       // and as many codes of each
-	chunkClaims  = 1 << 14 // that are held while the store is asked about their codes, at most
-)
+const chunkClaims = 1 << 14 // that are held while the store is asked about their codes, at most
 
 // Close gives up memory and files.
 func (s *Settled) Close() error {
@@ -164,7 +160,6 @@ type walk struct {
 	// chunk before.
 	codes  []code
 	claims []pending
-	twins  int // how many codes before the last differ from it only in case
 }
 
 // A code is one that rows claim.
@@ -220,27 +215,10 @@ func (w *walk) add(group uint32, c Claim) {
 		w.claims = append(w.claims, pending{c, last})
 		return
 	}
-	w.countTwins(group, c.Code)
+	w.Twins.Add(group, c.Code)
 	w.codes = append(w.codes, code{group: group, owner: owner{canonical: c.Canonical, code: c.Code}})
 	w.claims = append(w.claims, pending{c, len(w.codes) - 1})
 	w.take(w.to, group, c.Code)
-}
-
-// countTwins compares a code with the one before.
-func (w *walk) countTwins(group uint32, next []byte) {
-	last := len(w.codes) - 1
-	if last < 0 || w.codes[last].group != group || legacy.CompareFolded(w.codes[last].owner.code, next) != 0 {
-		w.twins = 0
-		return
-	}
-	if w.twins++; w.twins == 1 {
-		if w.Twins++; w.Twins <= mostExamples {
-			w.Examples = append(w.Examples, []string{string(w.codes[last].owner.code)})
-		}
-	}
-	if w.Twins <= mostExamples && w.twins < mostExamples {
-		w.Examples[w.Twins-1] = append(w.Examples[w.Twins-1], string(next))
-	}
 }
 
 // flush settles the claims of the chunk. Of its last code more claims may follow.

@@ -110,19 +110,15 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 
 // damaged tells of the codes that a spreadsheet has rewritten.
 func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
-	var all damaged
+	var all record.Damaged
 	for _, w := range workers {
-		d := &w.damaged
-		if d.rows > 0 && (all.rows == 0 || d.at.Key() < all.at.Key()) {
-			all.at, all.code = d.at, d.code
-		}
-		all.rows += d.rows
+		all.Merge(&w.damaged)
 	}
-	if all.rows == 0 {
+	if all.Rows == 0 {
 		return nil
 	}
-	return &manifest.Damaged{Rows: all.rows, Example: manifest.CodeOfRow{
-		Source: manifest.Text(r.List[all.at.Source].Name), Row: all.at.Row, Code: manifest.Text(all.code),
+	return &manifest.Damaged{Rows: all.Rows, Example: manifest.CodeOfRow{
+		Source: manifest.Text(r.List[all.First.Source].Name), Row: all.First.Row, Code: manifest.Text(all.Code),
 	}}
 }
 

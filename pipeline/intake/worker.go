@@ -74,7 +74,7 @@ type worker struct {
 	claims      *extsort.Writer // nil: no codes are kept
 	withoutCode int64           // rows
 	variants    int64           // beyond the first of their rows
-	damaged     damaged
+	damaged     record.Damaged
 	codes       [][]byte // of the row in hand
 
 	cells [][]byte     // of a reject
@@ -91,13 +91,6 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 		w.claims = rows.Claims.NewWriter()
 	}
 	return w
-}
-
-// damaged tells of rows whose codes look damaged by a spreadsheet.
-type damaged struct {
-	rows int64
-	at   record.Place // of the first
-	code string
 }
 
 // file files the rows of a batch of an input, which is known by its number.
@@ -197,7 +190,7 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (rea
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
 	}
 	if old != nil && old.Code != nil {
-		w.countDamaged(at, old.Code)
+		w.damaged.Add(old.Code, at)
 		if reason, detail = w.code(old.Code); reason != "" {
 			return reason, detail
 		}
@@ -222,16 +215,6 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (rea
 	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
 	w.buf = rec
 	return "", ""
-}
-
-// countDamaged counts a row whose code a spreadsheet has rewritten.
-func (w *worker) countDamaged(at record.Place, code []byte) {
-	if !legacy.Damaged(code) {
-		return
-	}
-	if w.damaged.rows++; w.damaged.rows == 1 || at.Key() < w.damaged.at.Key() {
-		w.damaged.at, w.damaged.code = at, string(code)
-	}
 }
 
 // workspace returns that of a row, with flags that say what its cell was.

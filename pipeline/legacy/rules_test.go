@@ -3,6 +3,7 @@ package legacy
 import (
 	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -120,5 +121,22 @@ func TestDamaged(t *testing.T) {
 		if Damaged([]byte(code)) {
 			t.Errorf("%s is not damaged", code)
 		}
+	}
+}
+
+func TestTwins(t *testing.T) {
+	var twins Twins
+	for _, c := range []struct {
+		workspace uint32
+		code      string
+	}{
+		{0, "A"}, {0, "A"}, {0, "a"}, {0, "a"}, {0, "B"}, {0, "b"}, {0, "c"}, {1, "C"},
+		{1, "XYZ"}, {1, "XYz"}, {1, "XyZ"}, {1, "xyz"}, {1, "Z"}, {2, "z"}, {2, "Zz"}, {2, "zz"},
+	} {
+		twins.Add(c.workspace, []byte(c.code))
+	}
+	want := [][]string{{"A", "a"}, {"B", "b"}, {"XYZ", "XYz", "XyZ"}}
+	if twins.Groups != 4 || !reflect.DeepEqual(twins.Examples, want) {
+		t.Errorf("%d groups, with %q; want 4, with %q", twins.Groups, twins.Examples, want)
 	}
 }

@@ -181,6 +181,19 @@ type CaseTwins struct {
 	Examples Twins `json:"examples"` // the first groups, at most MaxTwins
 }
 
+// TwinsOf returns what legacy.Twins counted.
+func TwinsOf(groups int64, examples [][]string) CaseTwins {
+	t := CaseTwins{Groups: groups}
+	for _, group := range examples {
+		var codes Codes
+		for _, code := range group {
+			codes = append(codes, Text(code))
+		}
+		t.Examples = append(t.Examples, codes)
+	}
+	return t
+}
+
 // Damaged tells of codes that look like a number a spreadsheet has rewritten (legacy.Damaged).
 // It is missing if there are none.
 type Damaged struct {

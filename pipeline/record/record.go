@@ -17,6 +17,7 @@ import (
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
 // A Record is an accepted row. Its slices refer to the bytes of the sort:
@@ -215,4 +216,26 @@ func (r *Record) WorkspaceCell(name []byte) []byte {
 		return []byte{}
 	}
 	return name
+}
+
+// Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged).
+type Damaged struct {
+	Rows  int64
+	First Place  // of such a row, if there is one
+	Code  string // of that row
+}
+
+// Add takes the code of a row.
+func (d *Damaged) Add(code []byte, at Place) {
+	if legacy.Damaged(code) {
+		d.Merge(&Damaged{1, at, string(code)})
+	}
+}
+
+// Merge takes what another has counted.
+func (d *Damaged) Merge(o *Damaged) {
+	if o.Rows > 0 && (d.Rows == 0 || o.First.Key() < d.First.Key()) {
+		d.First, d.Code = o.First, o.Code
+	}
+	d.Rows += o.Rows
 }

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"reflect"
@@ -131,8 +130,8 @@ func (c *codes) isBad(code []byte) (reason, detail string) {
 
 // told is what the rows say of legacy codes. The manifest has it, too.
 type told struct {
-	aliases, conflicts, withoutCode, damaged int64
-	first                                    record.Place // of the damaged
+	aliases, conflicts, withoutCode int64
+	damaged                         record.Damaged
 }
 
 // code counts a row that has a legacy code, or none.
@@ -141,25 +140,12 @@ func (t *told) code(code []byte, at record.Place) {
 		t.withoutCode++
 		return
 	}
-	t.damage(code, at)
-}
-
-// damage counts a legacy code that looks damaged.
-func (t *told) damage(code []byte, at record.Place) {
-	if !legacy.Damaged(code) {
-		return
-	}
-	if t.damaged++; t.damaged == 1 || at.Key() < t.first.Key() {
-		t.first = at
-	}
+	t.damaged.Add(code, at)
 }
 
 func (t *told) merge(o *told) {
-	if o.damaged > 0 && (t.damaged == 0 || o.first.Key() < t.first.Key()) {
-		t.first = o.first
-	}
-	t.aliases, t.conflicts = t.aliases+o.aliases, t.conflicts+o.conflicts
-	t.withoutCode, t.damaged = t.withoutCode+o.withoutCode, t.damaged+o.damaged
+	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
+	t.damaged.Merge(&o.damaged)
 }
 
 // addTold adds what a checker was told.
@@ -175,9 +161,9 @@ func (v *verifier) verifyTold() {
 	damaged := int64(0)
 	if d := m.Legacy.Damaged; d != nil {
 		damaged = d.Rows
-		here := m.Inputs[t.first.Source].Name
-		if t.damaged > 0 && (d.Example.Source != here || d.Example.Row != t.first.Row || !legacy.Damaged([]byte(d.Example.Code))) {
-			v.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.first.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
+		here := m.Inputs[t.damaged.First.Source].Name
+		if t.damaged.Rows > 0 && (d.Example.Source != here || d.Example.Row != t.damaged.First.Row || !legacy.Damaged([]byte(d.Example.Code))) {
+			v.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.damaged.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
 		}
 	}
 	for _, c := range []struct {
@@ -185,7 +171,7 @@ func (v *verifier) verifyTold() {
 		got, has int64
 	}{
 		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", t.conflicts, m.Legacy.Conflicts},
-		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged, damaged},
+		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged.Rows, damaged},
 	} {
 		if c.got != c.has {
 			v.wrong(BadCount, "legacy."+c.field, c.got, c.has)
@@ -213,44 +199,14 @@ func (v *verifier) verifyLinks() {
 	}
 }
 
-// twins counts groups of codes that differ only in case, of codes that come in the order of
-// legacy.CompareFolded.
-type twins struct {
-	manifest.CaseTwins
-	group uint32
-	code  []byte
-	run   int // codes in hand
-}
-
-func (t *twins) add(group uint32, code []byte) {
-	if t.run > 0 && group == t.group && bytes.Equal(code, t.code) {
-		return
-	}
-	if t.run == 0 || group != t.group || legacy.CompareFolded(code, t.code) != 0 {
-		t.group, t.code, t.run = group, append(t.code[:0], code...), 1
-		return
-	}
-	if t.run++; t.run == 2 {
-		if t.Groups++; t.Groups <= manifest.MaxTwins {
-			t.Examples = append(t.Examples, manifest.Codes{manifest.Text(t.code)})
-		}
-	}
-	if t.Groups <= manifest.MaxTwins && t.run <= mostTwins {
-		t.Examples[t.Groups-1] = append(t.Examples[t.Groups-1], manifest.Text(code))
-	}
-	t.code = append(t.code[:0], code...)
-}
-
-// mostTwins are the codes of an example.
-const mostTwins = 3
-
 // verifyTwins compares the twins with those of the manifest.
-func (v *verifier) verifyTwins(t *twins) {
+func (v *verifier) verifyTwins(t *legacy.Twins) {
 	var has manifest.CaseTwins
+	found := manifest.TwinsOf(t.Groups, t.Examples)
 	if c := v.run.manifest.Legacy.CaseTwins; c != nil {
 		has = *c
 	}
-	if !reflect.DeepEqual(has, t.CaseTwins) {
-		v.wrong(BadCount, "legacy.case_twins", t.CaseTwins, has)
+	if !reflect.DeepEqual(has, found) {
+		v.wrong(BadCount, "legacy.case_twins", found, has)
 	}
 }

@@ -148,7 +148,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, d
 	if reason != "" {
 		return reason, detail
 	}
-	w.told.damage(code, record.Place{Source: i, Row: r.Row})
+	w.told.damaged.Add(code, record.Place{Source: i, Row: r.Row})
 	if reason, detail = w.run.isBad(code); reason != "" {
 		return reason, detail
 	}

@@ -30,7 +30,7 @@ type slotChecker struct {
 	elsewhere []byte // the URL of the last link that has another code
 
 	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
-	twins  twins
+	twins  legacy.Twins
 	others []claim         // further holders of codes that differ from that in hand only in case
 	lines  *extsort.Writer // with Keep, of lines that no link has asked for
 }
@@ -127,7 +127,7 @@ func (s *slotChecker) check(c *claim) {
 		c.created = true // as all of them
 	}
 	if !s.run.rules.Fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
-		s.twins.add(s.group, c.code)
+		s.twins.Add(s.group, c.code)
 	}
 	switch {
 	case c.what == holds && s.run.mode.Keeps():
