@@ -72,17 +72,20 @@ func TestThirtyNights(t *testing.T) {
 		if code != want {
 			t.Fatalf("night %d: exit code %d, want %d: %s", night, code, want, output)
 		}
-		if code == exitDone {
+		mapping := string(read(t, "links.bulk", "mapping.csv"))
+		isOf := func(night int) bool {
+			return !slices.ContainsFunc([]int{night * fresh, night*fresh + rows - 1}, func(i int) bool {
+				return !strings.Contains(mapping, ",http://example.com/"+strconv.Itoa(i)+",")
+			})
+		}
+		if code == exitDone || code == -1 && isOf(night) { // killed when its output was in place
 			good = night
 			for _, url := range regexp.MustCompile(`http:\S+`).FindAllString(content, -1) {
 				stored[url] = true
 			}
 		}
-		mapping := string(read(t, "links.bulk", "mapping.csv"))
-		for _, i := range []int{good * fresh, good*fresh + rows - 1} {
-			if !strings.Contains(mapping, ",http://example.com/"+strconv.Itoa(i)+",") {
-				t.Fatalf("night %d: the mapping is not that of night %d", night, good)
-			}
+		if !isOf(good) {
+			t.Fatalf("night %d: the mapping is not that of night %d", night, good)
 		}
 	}
 	if code, output := execute(t, nil, "verify", "links.bulk", "--inputs", "export.csv", "--db", dsn); code != exitDone || good != 29 {
