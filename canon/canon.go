@@ -3,7 +3,7 @@
 //
 // The canonical URL is the identity of a link, never its destination: a redirect
 // service must serve the original URL. A fragment is not part of the identity, so
-// all fragments of a page are one link.
+// all fragments of a page are one link, unless [Profile.KeepFragment] is set.
 //
 // # The rules
 //
@@ -55,14 +55,15 @@
 //   - a URL and what a WHATWG URL parser makes of it have the same canonical
 //     form, if both have one.
 //
-// testdata/canonical.jsonl has 267 worked cases.
+// testdata/canonical.jsonl has 267 worked cases, testdata/options.jsonl has 105 for profiles
+// with options.
 //
 // # Use
 //
 // [Profile.Append] is what runs for each row. [Trim] is its first step alone.
 // [Detail] and [Profile.Explain] tell a person why a URL was refused, and which
 // rules changed it; they are slower, and allocate. A [Profile] can also keep user
-// information, under another name.
+// information or fragments, and drop parameters of the query, under another name.
 //
 // # Compatibility
 //
@@ -75,7 +76,7 @@
 // concurrent use.
 package canon
 
-import "fmt"
+import "bytes"
 
 const maxInput = 65536 // bytes after trimming
 
@@ -87,30 +88,19 @@ type Profile struct {
 	// KeepUserinfo keeps a user name and password instead of refusing them.
 	KeepUserinfo bool
 
+	// KeepFragment keeps a fragment that is not empty, percent-normalised.
+	KeepFragment bool
+
+	// StripParams drops parameters of the query. The zero value drops none.
+	StripParams StripParams
+
 	// MaxLength is the greatest length of a canonical form in bytes, 1 to 8,192;
 	// 0 means 8,192. It decides what is refused and never how a form is spelled,
 	// so it is not part of the name.
 	MaxLength int
 }
 
-// Name returns the name of the rules: linkforge-1 or linkforge-1+userinfo.
-// Canonical forms may be compared only under one name.
-func (p Profile) Name() string {
-	if p.KeepUserinfo {
-		return "linkforge-1+userinfo"
-	}
-	return "linkforge-1"
-}
-
-// Validate reports whether the fields of p are in range.
-func (p Profile) Validate() error {
-	if p.MaxLength < 0 || p.MaxLength > MaxLength {
-		return fmt.Errorf("maximal length of a canonical URL %d is not in 0 to %d", p.MaxLength, MaxLength)
-	}
-	return nil
-}
-
-func (p Profile) limit() int {
+func (p *Profile) limit() int {
 	if p.MaxLength <= 0 || p.MaxLength > MaxLength {
 		return MaxLength
 	}
@@ -124,13 +114,23 @@ func (p Profile) limit() int {
 // pieces allocate.
 func (p Profile) Append(dst, raw []byte) ([]byte, error) {
 	var c Changes
-	return p.AppendChanged(dst, raw, &c)
+	return p.append(dst, raw, &c)
 }
 
 // AppendChanged is Append, and adds to c how raw differs from its canonical form.
 func (p Profile) AppendChanged(dst, raw []byte, c *Changes) ([]byte, error) {
+	return p.append(dst, raw, c)
+}
+
+// append is AppendChanged. With a pointer all arguments fit in registers, and its callers are
+// inlined.
+func (p *Profile) append(dst, raw []byte, c *Changes) ([]byte, error) {
 	s := Trim(raw)
 	c.set(WhiteSpace, len(s) < len(raw))
+	if p.KeepFragment || !p.StripParams.empty() {
+		n, at := scanBeforeQuery(s, c)
+		return p.appendFrom(dst, s, n, at, c)
+	}
 	n, at := scan(s)
 	if at != atEnd {
 		return p.appendFrom(dst, s, n, at, c)
@@ -146,7 +146,7 @@ func (p Profile) AppendChanged(dst, raw []byte, c *Changes) ([]byte, error) {
 }
 
 // appendFrom does the rest, where scan has found that s[:n] is canonical.
-func (p Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte, error) {
+func (p *Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte, error) {
 	if len(s) == 0 {
 		return dst, Empty
 	}
@@ -159,7 +159,7 @@ func (p Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte,
 		if err != nil {
 			return dst, err
 		}
-		if out, err = p.appendAuthority(out, u, c); err != nil {
+		if out, err = appendAuthority(out, &u, p.KeepUserinfo, c); err != nil {
 			return dst, err
 		}
 		rest = u.rest
@@ -168,13 +168,43 @@ func (p Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte,
 		return dst, TooLong
 	}
 	path, query, fragment := splitRest(rest)
-	c.set(Fragment, len(fragment) > 0)
 	if at != atQuery {
 		out = appendPath(out, path, c)
 	}
-	out = appendQuery(out, query, c)
+	if p.StripParams.empty() {
+		out = appendQuery(out, query, c)
+	} else {
+		out = p.StripParams.appendQuery(out, query, c)
+	}
+	if p.KeepFragment && len(fragment) > len("#") {
+		out = appendFragment(out, fragment, c)
+	} else {
+		c.set(Fragment, len(fragment) > 0)
+	}
 	if len(out)-len(dst) > p.limit() {
 		return dst, TooLong
 	}
 	return out, nil
+}
+
+// scanBeforeQuery is scan for all before the query and the fragment, which are left to
+// appendFrom.
+func scanBeforeQuery(s []byte, c *Changes) (n int, at stage) {
+	end := len(s)
+	if i := bytes.IndexAny(s, "?#"); i >= 0 {
+		end = i
+	}
+	if n, at = scan(s[:end]); at == atEnd {
+		c.set(TrailingSlash, n < end)
+		at = atQuery
+	}
+	return n, at
+}
+
+// appendFragment appends a fragment, which starts with its '#' and is not empty.
+func appendFragment(dst, fragment []byte, c *Changes) []byte {
+	start := len(dst)
+	dst = appendNormal(append(dst, '#'), fragment[1:], inFragment)
+	c.set(Escapes, !bytes.Equal(dst[start:], fragment))
+	return dst
 }

@@ -11,17 +11,20 @@ import (
 	"time"
 )
 
-// A vector is one worked case of testdata/canonical.jsonl.
+// A vector is one worked case of testdata/canonical.jsonl or options.jsonl.
 type vector struct {
+	Profile   string // "": the default one
 	Input     string
 	Raw       []byte `json:"input_base64"`
 	Canonical string
 	Reason    Reason
 }
 
-func vectors(t testing.TB) []vector {
+func vectors(t testing.TB) []vector { return readVectors(t, "canonical.jsonl") }
+
+func readVectors(t testing.TB, name string) []vector {
 	t.Helper()
-	f, err := os.Open("../testdata/canonical.jsonl")
+	f, err := os.Open("../testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

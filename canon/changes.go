@@ -8,7 +8,7 @@ import (
 // Changes is a set of ways in which two spellings of a URL differ.
 type Changes uint16
 
-// The ways. Of these Elsewhere returns the last five only: a server may answer them
+// The ways. Of these Elsewhere returns the last six only: a server may answer them
 // differently.
 const (
 	WhiteSpace Changes = 1 << iota // at the ends
@@ -24,13 +24,14 @@ const (
 	TrailingSlash // of the path
 	EmptyParts    // of the query
 	QueryOrder
-	Fragment
+	Fragment   // dropped
+	Parameters // of the query, dropped (StripParams)
 
 	changeCount = iota
 )
 
 var changeNames = [changeCount]string{"white space", "scheme", "user name", "host", "port", "empty path", "escapes", "dot segments",
-	"runs of slashes", "trailing slash", "empty query parts", "query order", "fragment"}
+	"runs of slashes", "trailing slash", "empty query parts", "query order", "fragment", "parameters"}
 
 // ChangeCounts counts URLs by change.
 type ChangeCounts [changeCount]int64
@@ -70,23 +71,28 @@ func (c *Changes) set(change Changes, changed bool) {
 // Elsewhere returns in which ways raw and other, which have the same canonical form, may
 // lead to different pages or places in them. To ignore these is a rule of this package; all
 // others follow from RFC 3986 or from what browsers do.
-func Elsewhere(raw, other []byte) (c Changes) {
+func (p Profile) Elsewhere(raw, other []byte) (c Changes) {
 	path, query, fragment := splitRest(afterAuthority(raw))
 	path2, query2, fragment2 := splitRest(afterAuthority(other))
-	if !bytes.Equal(fragment, fragment2) && max(len(fragment), len(fragment2)) > len("#") {
+	if !p.KeepFragment && !bytes.Equal(fragment, fragment2) && max(len(fragment), len(fragment2)) > len("#") {
 		c |= Fragment
 	}
 	var buf, buf2 [512]byte
 	if !bytes.Equal(query, query2) {
+		if !p.StripParams.empty() {
+			c.set(Parameters, p.StripParams.dropped(query) != p.StripParams.dropped(query2))
+			query, _ = p.StripParams.strip(nil, query)
+			query2, _ = p.StripParams.strip(nil, query2)
+		}
 		c |= queryChanges(appendNormal(buf[:0], query, inQuery), appendNormal(buf2[:0], query2, inQuery))
 	}
 	if bytes.Equal(path, path2) {
 		return c
 	}
-	p := removeDotSegments(appendSegments(buf[:0], path))
-	p2 := removeDotSegments(appendSegments(buf2[:0], path2))
-	start, start2 := bytes.TrimRight(p, "/"), bytes.TrimRight(p2, "/")
-	end, end2 := len(p)-len(start), len(p2)-len(start2)
+	path = removeDotSegments(appendSegments(buf[:0], path))
+	path2 = removeDotSegments(appendSegments(buf2[:0], path2))
+	start, start2 := bytes.TrimRight(path, "/"), bytes.TrimRight(path2, "/")
+	end, end2 := len(path)-len(start), len(path2)-len(start2)
 	if len(start) > 0 && (end > 0) != (end2 > 0) {
 		c |= TrailingSlash
 	}

@@ -66,7 +66,7 @@ func TestElsewhere(t *testing.T) {
 		{"http://example.com/?", "http://example.com/#x", "empty query parts, fragment"},
 	} {
 		for range 2 {
-			if got := Elsewhere([]byte(tt.raw), []byte(tt.other)).named(); got != tt.want {
+			if got := (Profile{}).Elsewhere([]byte(tt.raw), []byte(tt.other)).named(); got != tt.want {
 				t.Errorf("%q and %q: %s, want %s", tt.raw, tt.other, got, tt.want)
 			}
 			tt.raw, tt.other = tt.other, tt.raw
@@ -80,24 +80,32 @@ func FuzzChanged(f *testing.F) {
 	for _, tt := range [][2]string{{"http://example.com/a/?b&a#x", " HTTP://example.com//a?b&a"}, {"http://a", "http://a//"}, {"http://a/?b&&a", "http://a/%2e/?"}} {
 		f.Add([]byte(tt[0]), []byte(tt[1]))
 	}
+	f.Add([]byte("http://a/?b&utm_a=1&c"), []byte("http://a/?c&b&UTM_b"))
 	f.Fuzz(func(t *testing.T, raw, other []byte) {
-		var changed, otherChanged Changes
-		form, err := Profile{}.AppendChanged(nil, raw, &changed)
-		if err != nil {
-			return
-		}
-		if same := string(raw) == string(form); same != (changed == 0) {
-			t.Errorf("%q becomes %q by %q", raw, form, changed.named())
-		}
-		if where := Elsewhere(raw, form); where&^changed != 0 {
-			t.Errorf("%q leads elsewhere by %q, and was changed by %q", raw, where.named(), changed.named())
-		}
-		otherForm, err := Profile{}.AppendChanged(nil, other, &otherChanged)
-		if err != nil || string(otherForm) != string(form) {
-			return
-		}
-		if where := Elsewhere(raw, other); where&^(changed|otherChanged) != 0 || where != Elsewhere(other, raw) {
-			t.Errorf("%q and %q lead elsewhere by %q", raw, other, where.named())
+		for _, p := range profiles {
+			checkChanged(t, p, raw, other)
 		}
 	})
+}
+
+func checkChanged(t *testing.T, p Profile, raw, other []byte) {
+	t.Helper()
+	var changed, otherChanged Changes
+	form, err := p.AppendChanged(nil, raw, &changed)
+	if err != nil {
+		return
+	}
+	if same := string(raw) == string(form); same != (changed == 0) {
+		t.Errorf("%s: %q becomes %q by %q", p.Name(), raw, form, changed.named())
+	}
+	if where := p.Elsewhere(raw, form); where&^changed != 0 {
+		t.Errorf("%s: %q leads elsewhere by %q, and was changed by %q", p.Name(), raw, where.named(), changed.named())
+	}
+	otherForm, err := p.AppendChanged(nil, other, &otherChanged)
+	if err != nil || string(otherForm) != string(form) {
+		return
+	}
+	if where := p.Elsewhere(raw, other); where&^(changed|otherChanged) != 0 || where != p.Elsewhere(other, raw) {
+		t.Errorf("%s: %q and %q lead elsewhere by %q", p.Name(), raw, other, where.named())
+	}
 }

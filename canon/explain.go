@@ -1,6 +1,9 @@
 package canon
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // A Step is a rule that changed a URL, and the whole URL after it. The URL need not
 // be UTF-8.
@@ -54,15 +57,19 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 	e.parts = [...][]byte{u.scheme, u.slashes, u.userinfo, u.host, u.port, path, query, fragment}
 	e.authority(p, u)
 	e.path(path)
-	e.query(query)
-	e.set("fragment", partFragment, nil)
+	e.query(p.StripParams, query)
+	if p.KeepFragment && len(fragment) > len("#") {
+		e.set("fragment: percent-encoding", partFragment, appendFragment(nil, fragment, new(Changes)))
+	} else {
+		e.set("fragment", partFragment, nil)
+	}
 	return e.steps, nil
 }
 
 func (e *explanation) authority(p Profile, u splitURL) {
 	e.set("scheme", partScheme, appendScheme(nil, u.scheme))
 	e.set("authority", partSlashes, []byte("://"))
-	userinfo, _ := p.appendUserinfo(nil, u.userinfo)
+	userinfo, _ := appendUserinfo(nil, u.userinfo, p.KeepUserinfo)
 	e.set("userinfo", partUserinfo, userinfo)
 	port, _ := parsePort(u.port, len(u.scheme) == len("https"))
 	e.set("port", partPort, appendPort(nil, port))
@@ -86,7 +93,8 @@ func (e *explanation) path(path []byte) {
 	}
 }
 
-func (e *explanation) query(query []byte) {
+func (e *explanation) query(strip StripParams, query []byte) {
+	query = e.strip(strip, query)
 	if len(query) == 0 {
 		return
 	}
@@ -103,4 +111,26 @@ func (e *explanation) query(query []byte) {
 	pieces, _ = cutPieces(nil, q[1:])
 	sortPieces(pieces, q[1:])
 	e.set("query: order", partQuery, appendPieces([]byte("?"), q[1:], pieces))
+}
+
+// strip drops the pieces that match, one a step, and returns the query that is left.
+func (e *explanation) strip(strip StripParams, query []byte) []byte {
+	if len(query) == 0 {
+		return nil
+	}
+	pieces := bytes.Split(query[1:], []byte("&"))
+	for i := 0; i < len(pieces); {
+		pattern := strip.match(pieces[i])
+		if pattern == "" {
+			i++
+			continue
+		}
+		if pieces = slices.Delete(pieces, i, i+1); len(pieces) > 0 {
+			query = append([]byte("?"), bytes.Join(pieces, []byte("&"))...)
+		} else {
+			query = nil
+		}
+		e.set("query: strip "+pattern, partQuery, query)
+	}
+	return query
 }

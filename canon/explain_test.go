@@ -45,8 +45,9 @@ func checkDetail(t *testing.T, raw []byte, r Reason) {
 
 func TestExplainVectors(t *testing.T) {
 	for _, v := range vectors(t) {
-		checkExplain(t, Profile{}, v.Raw)
-		checkExplain(t, Profile{KeepUserinfo: true}, v.Raw)
+		for _, p := range profiles {
+			checkExplain(t, p, v.Raw)
+		}
 	}
 }
 
@@ -138,7 +139,7 @@ func TestDetail(t *testing.T) {
 func FuzzExplain(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range bothProfiles {
+		for _, p := range profiles {
 			checkExplain(t, p, raw)
 		}
 		for _, r := range reasons { // the wrong ones must not panic either

@@ -37,8 +37,10 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	profiles := map[string]Profile{
-		"| rule | input | gives |":                             {},
-		"| rule | input | gives, with user information kept |": {KeepUserinfo: true},
+		"| rule | input | gives |":                                           {},
+		"| rule | input | gives, with user information kept |":               {KeepUserinfo: true},
+		"| rule | input | gives, with fragments kept |":                      {KeepFragment: true},
+		"| rule | input | gives, without the parameters `utm_*,gclid,x[]` |": {StripParams: mustStrip("utm_*,gclid,x[]")},
 	}
 	var table *Profile
 	missing := slices.Clone(reasons)

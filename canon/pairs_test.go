@@ -94,4 +94,8 @@ var browserPairs = [][2]string{
 	{"http://a.example/?a#b?c#d", "http://a.example/?a#b?c#d"},
 	{"http://a.example#ü", "http://a.example/#%C3%BC"},
 	{"http://a.example/b/#/../c", "http://a.example/b/#/../c"},
+	{"http://a.example/#", "http://a.example/#"},
+	{"http://a.example/#a b\"<>`", "http://a.example/#a%20b%22%3C%3E%60"},
+	{"http://a.example/#it's|^{}[]\\#x", "http://a.example/#it's|^{}[]\\#x"},
+	{"http://a.example/#%zz%2f%41", "http://a.example/#%zz%2f%41"},
 }

@@ -14,6 +14,7 @@ const (
 	inQuery                   // RFC 3986 §3.4 without "'", which browsers escape
 	inScheme                  // RFC 3986 §3.1, after the first letter
 	endsAuthority             // RFC 3986 §3.2, with the backslash of WHATWG
+	inFragment                // RFC 3986 §3.5
 )
 
 const (
@@ -25,16 +26,16 @@ const (
 
 // class has the sets of each byte. It is read only.
 var class = classTable(map[string]uint8{
-	lower + upper + digits: unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
-	"-.":                   unreserved | inHost | inUserinfo | inPath | inQuery | inScheme,
-	"_~":                   unreserved | inHost | inUserinfo | inPath | inQuery,
-	"+":                    inHost | inUserinfo | inPath | inQuery | inScheme,
-	"!$&()*,":              inHost | inUserinfo | inPath | inQuery,
-	"'":                    inHost | inUserinfo | inPath,
-	";=":                   inHost | inPath | inQuery,
-	":@":                   inPath | inQuery,
-	"/":                    inPath | inQuery | endsAuthority,
-	"?":                    inQuery | endsAuthority,
+	lower + upper + digits: unreserved | inHost | inUserinfo | inPath | inQuery | inFragment | inScheme,
+	"-.":                   unreserved | inHost | inUserinfo | inPath | inQuery | inFragment | inScheme,
+	"_~":                   unreserved | inHost | inUserinfo | inPath | inQuery | inFragment,
+	"+":                    inHost | inUserinfo | inPath | inQuery | inFragment | inScheme,
+	"!$&()*,":              inHost | inUserinfo | inPath | inQuery | inFragment,
+	"'":                    inHost | inUserinfo | inPath | inFragment,
+	";=":                   inHost | inPath | inQuery | inFragment,
+	":@":                   inPath | inQuery | inFragment,
+	"/":                    inPath | inQuery | inFragment | endsAuthority,
+	"?":                    inQuery | inFragment | endsAuthority,
 	"\\#":                  endsAuthority,
 })
 

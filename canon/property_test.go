@@ -32,13 +32,14 @@ func checkIdempotent(t *testing.T, p Profile, raw []byte) {
 
 // plain is the grammar of RFC 3986, appendix A, for what a form can be: schemes
 // http and https, an authority, and an absolute path. It captures an IPv6
-// literal.
+// literal and the fragment.
 var plain = regexp.MustCompile(`^https?://` +
 	`(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-F]{2})*@)?` +
 	`(?:\[([0-9a-f:.]+)\]|[a-z0-9._~!$&'()*+,;=-]+)` +
 	`(?::[0-9]{1,5})?` +
 	`(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*)+` +
-	`(?:\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+)?$`)
+	`(?:\?(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+)?` +
+	`(#(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-F]{2})+)?$`)
 
 func checkPlain(t *testing.T, p Profile, raw []byte) {
 	t.Helper()
@@ -51,7 +52,7 @@ func checkPlain(t *testing.T, p Profile, raw []byte) {
 		return
 	}
 	m := plain.FindSubmatch(form)
-	if m == nil || len(form) > MaxLength || bytes.ContainsAny(form, "| ") {
+	if m == nil || m[2] != nil && !p.KeepFragment || len(form) > MaxLength || bytes.ContainsAny(form, "| ") {
 		t.Fatalf("%q: form %q is not plain", raw, form)
 	}
 	if m[1] == nil {
@@ -62,7 +63,52 @@ func checkPlain(t *testing.T, p Profile, raw []byte) {
 	}
 }
 
-var bothProfiles = []Profile{{}, {KeepUserinfo: true}}
+// profiles are the eight kinds of profile; the first two keep no fragment and drop no parameter.
+var profiles = []Profile{
+	{}, {KeepUserinfo: true},
+	{KeepFragment: true}, {KeepFragment: true, KeepUserinfo: true},
+	{StripParams: someParams}, {StripParams: someParams, KeepUserinfo: true},
+	{StripParams: someParams, KeepFragment: true}, {StripParams: someParams, KeepFragment: true, KeepUserinfo: true},
+}
+
+var someParams = mustStrip("utm_*,b,x[]*")
+
+func mustStrip(patterns string) StripParams {
+	s, err := ParseStripParams(patterns)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// drawn returns a profile with these patterns, and whether there is one.
+func drawn(patterns string, fragment, userinfo bool) (Profile, bool) {
+	s, err := ParseStripParams(patterns)
+	return Profile{StripParams: s, KeepFragment: fragment, KeepUserinfo: userinfo}, err == nil
+}
+
+// FuzzDrawn holds the properties for profiles of any patterns.
+func FuzzDrawn(f *testing.F) {
+	for _, patterns := range []string{"", "utm_*,gclid", "a", "%41*,B", "é,%zz", "x%5b%5d", "'", "a%*", "%2a*", "+"} {
+		for _, raw := range []string{"http://a/?a&A=1&aa&x[]=2&utm_b&&#c%2f'", "http://b.example/x/?&b&%c3%A9=1&%25zz&'&%2A2&+#"} {
+			f.Add(patterns, true, true, []byte(raw))
+			f.Add(patterns, false, false, []byte(raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, patterns string, fragment, userinfo bool, raw []byte) {
+		p, ok := drawn(patterns, fragment, userinfo)
+		if !ok {
+			return
+		}
+		if q, err := ParseProfile(p.Name()); err != nil || q != p {
+			t.Fatalf("%q is read as %+v, %v", p.Name(), q, err)
+		}
+		checkIdempotent(t, p, raw)
+		checkPlain(t, p, raw)
+		checkExplain(t, p, raw)
+		checkChanged(t, p, raw, nil)
+	})
+}
 
 func addSeeds(f *testing.F) {
 	for _, v := range vectors(f) {
@@ -81,7 +127,7 @@ func addSeeds(f *testing.F) {
 func FuzzIdempotent(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range bothProfiles {
+		for _, p := range profiles {
 			checkIdempotent(t, p, raw)
 		}
 	})
@@ -105,7 +151,7 @@ func FuzzTrim(f *testing.F) {
 func FuzzPlain(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range bothProfiles {
+		for _, p := range profiles {
 			checkPlain(t, p, raw)
 		}
 	})
@@ -117,8 +163,10 @@ func TestRestartedScan(t *testing.T) {
 	for _, u := range ordinaryURLs {
 		for i := range len(u) {
 			for _, spoil := range []string{"", "A", "/", "//", "/.", "?", "&", "=", "%", "%2f", "%41", "#", "\\", " ", "@", ":", "é", "\x01"} {
-				checkIdempotent(t, Profile{}, []byte(u[:i]+spoil+u[i:]))
-				checkIdempotent(t, Profile{}, []byte(u[:i]+spoil))
+				for _, p := range []Profile{{}, profiles[6]} {
+					checkIdempotent(t, p, []byte(u[:i]+spoil+u[i:]))
+					checkIdempotent(t, p, []byte(u[:i]+spoil))
+				}
 			}
 		}
 	}
@@ -142,8 +190,10 @@ func checkBrowser(t *testing.T, p Profile, x, href string) bool {
 // TestBrowserPairs holds the property on pairs that are ours.
 func TestBrowserPairs(t *testing.T) {
 	for _, pair := range browserPairs {
-		if !checkBrowser(t, Profile{KeepUserinfo: true}, pair[0], pair[1]) {
-			t.Errorf("%q is refused", pair[0])
+		for _, p := range profiles {
+			if p.KeepUserinfo && !checkBrowser(t, p, pair[0], pair[1]) {
+				t.Errorf("%q is refused", pair[0])
+			}
 		}
 	}
 }
@@ -164,7 +214,7 @@ func TestWebPlatformPairs(t *testing.T) {
 	}
 	type tally struct{ same, refused, browserRefused int }
 	want := []tally{{93, 40, 147}, {105, 28, 147}}
-	for i, p := range bothProfiles {
+	for i, p := range profiles {
 		var got tally
 		for _, pair := range pairs {
 			switch x, href := pair[0], pair[1]; {
@@ -179,8 +229,8 @@ func TestWebPlatformPairs(t *testing.T) {
 				got.refused++
 			}
 		}
-		if got != want[i] {
-			t.Errorf("%s: %+v, want %+v", p.Name(), got, want[i])
+		if got != want[i%2] {
+			t.Errorf("%s: %+v, want %+v", p.Name(), got, want[i%2])
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	all := &sample{keeps: p.rows.Claims != nil, fold: p.cfg.Codes.Fold}
 	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false), nil,
-		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Legacy: p.cfg.Legacy})
+		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Legacy: p.cfg.Legacy, Profile: p.cfg.Profile})
 	if err != nil {
 		return err
 	}

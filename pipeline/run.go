@@ -454,7 +454,7 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy}
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Profile: j.cfg.Profile}
 	if load != nil && j.rows.Claims != nil {
 		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
 			defer func() { err = errors.Join(err, j.meter.close(cfg.Links)) }()

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -31,6 +32,7 @@ type Config struct {
 	Workers int
 	NoCarry bool            // leave the carried cells out of the mapping
 	Legacy  legacy.Mode     // of the mapping
+	Profile canon.Profile   // of the canonical URLs
 	Links   *extsort.Sorter // of SortLinks: what is loaded, rather than the links in the order of the records; may be nil
 	Written *atomic.Int64   // accepted rows that are written or, by Order, placed; for another goroutine
 }

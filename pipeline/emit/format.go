@@ -112,7 +112,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 			if origin == nil {
 				origin = b.first(first)
 			}
-			f.merged.add(p, i, origin, f.e.rows, &r)
+			f.merged.add(f.e.cfg.Profile, p, i, origin, f.e.rows, &r)
 		} else {
 			f.row.Outcome, f.row.Generated = d.Outcome, d.Outcome == outcome.Created
 			if f.e.load != nil && !d.Stored {

@@ -59,7 +59,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 				known[string(f.row.Code)] = o
 			}
 			if o.first != nil {
-				f.merged.add(p, i, o.first, f.e.rows, &r)
+				f.merged.add(f.e.cfg.Profile, p, i, o.first, f.e.rows, &r)
 			}
 		}
 		f.emit(p, b.Group(i), rec, &r)

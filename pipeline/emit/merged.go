@@ -30,11 +30,11 @@ func (b *sharedBucket) first(i int) *record.Record {
 }
 
 // add compares record i of the bucket of a piece with the first record of its URL.
-func (m *merging) add(p *piece, i int, first *record.Record, rows *intake.Rows, r *record.Record) {
+func (m *merging) add(profile canon.Profile, p *piece, i int, first *record.Record, rows *intake.Rows, r *record.Record) {
 	if bytes.Equal(first.Original, r.Original) {
 		return
 	}
-	changes := canon.Elsewhere(r.Original, first.Original)
+	changes := profile.Elsewhere(r.Original, first.Original)
 	if changes == 0 {
 		return
 	}

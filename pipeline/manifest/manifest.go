@@ -159,7 +159,7 @@ type Counts struct {
 }
 
 // MergedDiffers tells of rows whose URL may lead elsewhere than that of the first row of its
-// link, which a redirect service serves (canon.Elsewhere). It is missing if there are none.
+// link, which a redirect service serves (canon.Profile.Elsewhere). It is missing if there are none.
 type MergedDiffers struct {
 	Rows    int64            `json:"rows"`
 	By      map[string]int64 `json:"by"`      // rows by what is different; there may be more than one
