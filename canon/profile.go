@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unique"
 )
 
 const (
@@ -58,7 +57,7 @@ func (p Profile) Validate() error {
 // StripParams is a set of patterns for the names of parameters. Equal sets are equal by ==.
 // ParseStripParams makes one; the zero value is empty.
 type StripParams struct {
-	list unique.Handle[string] // one word, so that a Profile stays small; see String
+	list string // see String
 }
 
 // ParseStripParams reads patterns that are separated by commas. A pattern is the name of a
@@ -80,19 +79,14 @@ func ParseStripParams(text string) (StripParams, error) {
 		patterns = append(patterns, name)
 	}
 	slices.Sort(patterns)
-	return StripParams{unique.Make(strings.Join(slices.Compact(patterns), ","))}, nil
+	return StripParams{strings.Join(slices.Compact(patterns), ",")}, nil
 }
 
-func (s StripParams) empty() bool { return s == StripParams{} }
+func (s StripParams) empty() bool { return s.list == "" }
 
 // String returns the patterns as they stand in the name of a profile: percent-normalised, in
 // lower case, distinct, sorted and joined by commas.
-func (s StripParams) String() string {
-	if s.empty() {
-		return ""
-	}
-	return s.list.Value()
-}
+func (s StripParams) String() string { return s.list }
 
 // appendParam appends the name of a parameter as it is compared: percent-normalised and in
 // ASCII lower case.
@@ -113,7 +107,7 @@ func (s StripParams) match(piece []byte) string {
 	name, _, _ := bytes.Cut(piece, []byte("="))
 	var buf [128]byte
 	name = appendParam(buf[:0], name)
-	for rest := s.String(); rest != ""; {
+	for rest := s.list; rest != ""; {
 		var pattern string
 		pattern, rest, _ = strings.Cut(rest, ",")
 		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix || string(name) == pattern {

@@ -46,6 +46,12 @@ func (c *Config) options() manifest.Options {
 		o["legacy"], o["code_pattern"], o["on_conflict"] = string(c.Legacy), c.CodePattern, string(c.OnConflict)
 		o["fold_case"], o["reserved_sha256"] = c.Codes.Fold, c.ReservedSHA256
 	}
+	if c.Profile.KeepFragment {
+		o["keep_fragment"] = true
+	}
+	if list := c.Profile.StripParams.String(); list != "" {
+		o["strip_params"] = list
+	}
 	if p := c.Source.Profile; p != "" && p != "auto" {
 		o["profile"] = p
 	}

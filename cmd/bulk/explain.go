@@ -32,6 +32,8 @@ type explainOptions struct {
 	json   bool
 	stdin  io.Reader
 
+	stripParams string
+
 	opened  sink.Store   // nil: not asked
 	session sink.Session // of that store
 }
@@ -83,8 +85,7 @@ is shown in quotes, with escapes.`,
 	f.IntSliceVar(&o.salts, "salt", []int{0}, "show the code of salt `N`; several as 0,1,2")
 	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "with --db: how many alternative codes (`N`) to look up")
-	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
-	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+	identityFlags(f, &o.Profile, &o.stripParams)
 	group(f, "Link flags")
 	return cmd
 }
@@ -107,6 +108,9 @@ func (o *explainOptions) resolve(args []string) (err error) {
 		if salt < 0 {
 			return fmt.Errorf("--salt: %d is negative", salt)
 		}
+	}
+	if err := parseStrip(&o.Profile, o.stripParams); err != nil {
+		return err
 	}
 	return o.Validate()
 }

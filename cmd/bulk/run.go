@@ -40,7 +40,7 @@ type runOptions struct {
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
-	columns, reserved                                  string
+	columns, reserved, stripParams                     string
 
 	rejectsOK bool
 }
@@ -138,8 +138,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
 	writing.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
-	f.BoolVar(&o.Profile.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
-	f.IntVar(&o.Profile.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+	identityFlags(f, &o.Profile, &o.stripParams)
 	group(f, "Link flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
 	f.StringVar(&o.memory, "memory", "", "memory `SIZE` to use, such as 512MiB (default: half of the machine's)")
@@ -155,6 +154,22 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 			offer(cmd, flag, words...)
 		}
 	}
+}
+
+// identityFlags defines the flags of a profile, of which parseStrip reads one.
+func identityFlags(f *pflag.FlagSet, p *canon.Profile, stripParams *string) {
+	f.BoolVar(&p.KeepFragment, "keep-fragment", false, "keep what follows # in URLs, so that each fragment is a link of its own (profile linkforge-1+fragment)")
+	f.StringVar(stripParams, "strip-params", "", "drop parameters of the query: a `LIST` of names, or beginnings of names with * as in utm_*,gclid (profile linkforge-1+strip(LIST))")
+	f.BoolVar(&p.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
+	f.IntVar(&p.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
+}
+
+// parseStrip reads the flag strip-params into a profile.
+func parseStrip(p *canon.Profile, list string) (err error) {
+	if p.StripParams, err = canon.ParseStripParams(list); err != nil {
+		err = fmt.Errorf("--strip-params: %w", err)
+	}
+	return err
 }
 
 // take takes the inputs, and checks them and the flags.
@@ -253,6 +268,7 @@ func (o *runOptions) resolve() (err error) {
 		o.Source.Map, err = source.ParseMap(o.columns)
 		check("map", err)
 	}
+	problems = append(problems, parseStrip(&o.Profile, o.stripParams))
 	if o.MaxRetries == 0 {
 		o.MaxRetries = pipeline.NoRetries
 	}

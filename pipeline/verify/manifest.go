@@ -48,13 +48,19 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	is := func(name string) bool { return manifest.Option[bool](m.Options, name) }
 	r = &run{
 		manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
-		profile: canon.Profile{
-			MaxLength:    int(manifest.Option[int64](m.Options, "max_url_length")),
-			KeepUserinfo: m.Profile == (canon.Profile{KeepUserinfo: true}).Name(),
-		},
 		workspace: []byte(text("workspace")), excelSafe: is("excel_safe"), carry: is("carry"), dryRun: is("dry_run"), order: report.SortOrder,
 	}
 	var err error
+	if r.profile, err = canon.ParseProfile(m.Profile); err != nil {
+		bad("profile", "the name of a profile", m.Profile)
+	}
+	r.profile.MaxLength = int(manifest.Option[int64](m.Options, "max_url_length"))
+	if list := r.profile.StripParams.String(); text("strip_params") != list {
+		bad("options.strip_params", list, text("strip_params"))
+	}
+	if is("keep_fragment") != r.profile.KeepFragment {
+		bad("options.keep_fragment", r.profile.KeepFragment, is("keep_fragment"))
+	}
 	if r.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
 		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
 	}
@@ -79,12 +85,9 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	return r, ok
 }
 
-// checkRules calls bad with what no run writes of profile and scheme.
+// checkRules calls bad with what no run writes of the longest URL and the scheme.
 func (r *run) checkRules(bad func(field string, expected, got any)) {
 	m := r.manifest
-	if m.Profile != r.profile.Name() {
-		bad("profile", r.profile.Name(), m.Profile)
-	}
 	if r.profile.Validate() != nil {
 		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
 	}

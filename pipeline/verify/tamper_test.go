@@ -321,8 +321,16 @@ func TestVerifyManifest(t *testing.T) {
 		want   verify.Kind
 		change func(m *manifest.Manifest)
 	}{
-		"profile":    {verify.BadManifest, func(m *manifest.Manifest) { m.Profile = "linkforge-2" }},
-		"userinfo":   {verify.BadReason, func(m *manifest.Manifest) { m.Profile = "linkforge-1+userinfo" }},
+		"profile":  {verify.BadManifest, func(m *manifest.Manifest) { m.Profile = "linkforge-2" }},
+		"userinfo": {verify.BadReason, func(m *manifest.Manifest) { m.Profile = "linkforge-1+userinfo" }},
+		"fragment": {verify.BadManifest, func(m *manifest.Manifest) { m.Profile = "linkforge-1+fragment" }},
+		"fragments": {verify.BadCanonical, func(m *manifest.Manifest) {
+			m.Profile, m.Options["keep_fragment"] = "linkforge-1+fragment", true
+		}},
+		"parameters": {verify.BadManifest, func(m *manifest.Manifest) { m.Options["strip_params"] = "a" }},
+		"parameter": {verify.BadCanonical, func(m *manifest.Manifest) {
+			m.Profile, m.Options["strip_params"] = "linkforge-1+strip(a)", "a"
+		}},
 		"scheme":     {verify.BadManifest, func(m *manifest.Manifest) { m.Scheme.Name = "x" }},
 		"length":     {verify.BadCode, func(m *manifest.Manifest) { m.Scheme.CodeLength = 2 }},
 		"no length":  {verify.BadManifest, func(m *manifest.Manifest) { m.Scheme.CodeLength = 25 }},

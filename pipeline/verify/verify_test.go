@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -183,15 +184,20 @@ func TestVerifyClean(t *testing.T) {
 		"plain":         func(*pipeline.Config) {},
 		"excel-safe":    func(c *pipeline.Config) { c.ExcelSafe = true },
 		"keep-userinfo": func(c *pipeline.Config) { c.Profile.KeepUserinfo = true },
-		"max-length":    func(c *pipeline.Config) { c.Profile.MaxLength = 28 },
-		"no-carry":      func(c *pipeline.Config) { c.NoCarry = true },
-		"input order":   func(c *pipeline.Config) { c.ReportOrder = report.InputOrder },
-		"input, excel":  func(c *pipeline.Config) { c.ReportOrder, c.ExcelSafe = report.InputOrder, true },
-		"limit":         func(c *pipeline.Config) { c.Limit = 811 },
-		"dry-run":       func(c *pipeline.Config) { c.DryRun = true; create(t, c.Store) },
-		"no base URL":   func(c *pipeline.Config) { c.BaseURL = "" },
-		"no retries":    func(c *pipeline.Config) { c.MaxRetries = pipeline.NoRetries },
-		"few retries":   func(c *pipeline.Config) { c.MaxRetries = 2 },
+		"keep-fragment": func(c *pipeline.Config) { c.Profile.KeepFragment = true },
+		"strip-params":  func(c *pipeline.Config) { c.Profile.StripParams, _ = canon.ParseStripParams("a,UTM_*") },
+		"all of them": func(c *pipeline.Config) {
+			c.Profile, _ = canon.ParseProfile("linkforge-1+fragment+strip(b,utm_*)+userinfo")
+		},
+		"max-length":   func(c *pipeline.Config) { c.Profile.MaxLength = 28 },
+		"no-carry":     func(c *pipeline.Config) { c.NoCarry = true },
+		"input order":  func(c *pipeline.Config) { c.ReportOrder = report.InputOrder },
+		"input, excel": func(c *pipeline.Config) { c.ReportOrder, c.ExcelSafe = report.InputOrder, true },
+		"limit":        func(c *pipeline.Config) { c.Limit = 811 },
+		"dry-run":      func(c *pipeline.Config) { c.DryRun = true; create(t, c.Store) },
+		"no base URL":  func(c *pipeline.Config) { c.BaseURL = "" },
+		"no retries":   func(c *pipeline.Config) { c.MaxRetries = pipeline.NoRetries },
+		"few retries":  func(c *pipeline.Config) { c.MaxRetries = 2 },
 	}
 	lengths := []int{1, 2, 10, 3, 12, 24}
 	for n, name := range slices.Sorted(maps.Keys(options)) {
