@@ -92,6 +92,13 @@ func (s *faultySession) Populated(ctx context.Context, workspaces []string) ([]b
 	return s.Session.Populated(ctx, workspaces)
 }
 
+func (s *faultySession) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
+	if err := s.f.call("profiles"); err != nil {
+		return nil, err
+	}
+	return s.Session.Profiles(ctx, workspaces)
+}
+
 func (s *faultySession) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	if err := s.f.call("lookup"); err != nil {
 		return err

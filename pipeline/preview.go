@@ -147,6 +147,9 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 	if session != nil {
 		defer func() { err = errors.Join(err, session.Close()) }()
 	}
+	if err := p.checkProfile(ctx, session); err != nil {
+		return err
+	}
 	settled, err := p.settle(ctx, session, 0)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()

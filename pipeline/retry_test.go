@@ -235,6 +235,10 @@ func (s *spoiledSession) Populated(_ context.Context, workspaces []string) ([]bo
 	return make([]bool, len(workspaces)), nil
 }
 
+func (s *spoiledSession) Profiles(context.Context, []string) (map[string]string, error) {
+	return nil, nil
+}
+
 func (s *spoiledSession) Unfinished(context.Context) ([]sink.Run, error) { return nil, nil }
 
 func (s *spoiledSession) Close() error {

@@ -85,6 +85,7 @@ type job struct {
 	result Result
 	out    outputDir
 	rows   *intake.Rows
+	unset  []string // workspaces whose profile the store is to be told before their first link
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -207,6 +208,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	}
 	if j.out.committed != nil {
 		return session.Finish(ctx, *j.out.committed)
+	}
+	if err := j.checkProfile(ctx, session); err != nil {
+		return err
 	}
 	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, j.entry())
 	if err != nil {
@@ -416,6 +420,11 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 		entry.ID = started.ID
 		j.result.RunID = entry.ID
 		if settled.ToLoad() > 0 {
+			if len(j.unset) > 0 {
+				if err := session.SetProfile(ctx, j.unset, j.cfg.Profile.Name()); err != nil {
+					return err
+				}
+			}
 			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
 				return session.Load(ctx, entry, chunks)
 			}

@@ -163,7 +163,7 @@ type Store interface {
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start, Load,
-	// Loaded, Finish and Abandon fail.
+	// Loaded, Finish, Abandon and SetProfile fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
@@ -246,6 +246,14 @@ type Session interface {
 	// Lookup.
 	Populated(ctx context.Context, workspaces []string) ([]bool, error)
 
+	// Profiles returns the names of the profiles that were set, by workspace: of these
+	// workspaces, or of all if the list is nil. Links of any other workspace have the
+	// profile linkforge-1. The error wraps ErrOldTables if the tables cannot have any.
+	Profiles(ctx context.Context, workspaces []string) (map[string]string, error)
+	// SetProfile commits the profile of workspaces that the session has locked and that have
+	// no links.
+	SetProfile(ctx context.Context, workspaces []string, profile string) error
+
 	// Lookup visits, in any order, the links in each probe's workspace that have the
 	// key or the code of the probe. There may be none, one, or two: the link of the URL
 	// under another code, and the link of another URL under the probe's code.
@@ -312,6 +320,8 @@ var (
 	ErrLocked = errors.New("another bulk run is at work")
 	// ErrMissing: there is no database yet, or it has no tables.
 	ErrMissing = errors.New("no run has stored anything there")
+	// ErrOldTables: what was asked for needs tables of a newer version, which bulk init makes.
+	ErrOldTables = errors.New("its tables are of version 1: run bulk init first")
 	// ErrNotOurs: another program, or a newer version of bulk, made the database or a
 	// table in it.
 	ErrNotOurs = errors.New("not a database of this version of bulk")

@@ -173,6 +173,15 @@ var errAiling = errors.New("the store has failed")
 
 func (*ailing) Runs(context.Context) ([]sink.Run, error) { return nil, nil }
 
+func (*ailing) Peek(context.Context) (sink.Session, error) { return unset{}, nil }
+
+// unset is a session of a store in which no profile was set.
+type unset struct{ sink.Session }
+
+func (unset) Profiles(context.Context, []string) (map[string]string, error) { return nil, nil }
+
+func (unset) Close() error { return nil }
+
 func (s *ailing) Scan(context.Context, func(*sink.Stored) error) error {
 	if s.lists--; s.lists < 0 {
 		return errAiling

@@ -2,17 +2,20 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 )
 
 // storeRuns are the runs of the store.
 type storeRuns struct {
-	byID map[int32]sink.Run
-	ours int32 // the run that left the manifest; 0: the store has none
+	byID     map[int32]sink.Run
+	ours     int32                    // the run that left the manifest; 0: the store has none
+	profiles map[string]canon.Profile // by workspace; see verifier.profiles
 }
 
 // findRun returns the runs of the store, and finds the one that left this manifest. That
@@ -23,6 +26,9 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 		return nil, err
 	}
 	known := &storeRuns{byID: make(map[int32]sink.Run, len(runs))}
+	if known.profiles, err = v.profiles(ctx); err != nil {
+		return nil, err
+	}
 	at := -1
 	for i, run := range runs {
 		known.byID[run.ID] = run
@@ -43,6 +49,33 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
 	}
 	return known, nil
+}
+
+// profiles returns the profiles of the store's workspaces that have another than the default one,
+// each as lenient makes it.
+func (v *verifier) profiles(ctx context.Context) (map[string]canon.Profile, error) {
+	session, err := v.cfg.Store.Peek(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := session.Profiles(ctx, nil)
+	if errors.Is(err, sink.ErrOldTables) {
+		err = nil
+	}
+	if err := errors.Join(err, session.Close()); err != nil {
+		return nil, err
+	}
+	profiles := map[string]canon.Profile{}
+	for workspace, name := range names {
+		p, err := canon.ParseProfile(name)
+		if err != nil {
+			return nil, fmt.Errorf("the profile of workspace %q: %w", workspace, err)
+		}
+		if p != (canon.Profile{}) {
+			profiles[workspace] = lenient(p)
+		}
+	}
+	return profiles, nil
 }
 
 // checkRun compares the run of the store with the manifest. Its state is loaded if it was

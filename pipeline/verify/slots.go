@@ -296,7 +296,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 	if s.run.rules.Fold { // the store may have it in another case
 		return
 	}
-	form, _ := lenient.Append(nil, c.owner) // nil if it is refused
+	form, _ := lenient(s.run.profile).Append(nil, c.owner) // nil if it is refused
 	can := func(most int) bool {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
 	}

@@ -384,8 +384,12 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
-// lenient is the profile that rejects least: other runs may have had other options.
-var lenient = canon.Profile{KeepUserinfo: true}
+// lenient returns the profile that rejects least and has the same forms as p: other runs may have
+// had other options.
+func lenient(p canon.Profile) canon.Profile {
+	p.KeepUserinfo, p.MaxLength = true, 0
+	return p
+}
 
 // saltOfAny is the highest salt that is tried to explain a link that only the store has. A
 // run with more retries may have made it.
@@ -419,10 +423,14 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if original == nil {
 		original = l.Canonical
 	}
+	profile, ok := c.runs.profiles[string(l.Workspace)]
+	if !ok {
+		profile = lenient(canon.Profile{})
+	}
 	var err error
-	if c.canon, err = lenient.Append(c.canon[:0], original); err == canon.TooLong && len(original) > 1<<16 {
+	if c.canon, err = profile.Append(c.canon[:0], original); err == canon.TooLong && len(original) > 1<<16 {
 		// Escaped bytes have made it longer than any input.
-		c.canon, err = lenient.Append(c.canon[:0], l.Canonical)
+		c.canon, err = profile.Append(c.canon[:0], l.Canonical)
 	}
 	if err != nil || !bytes.Equal(c.canon, l.Canonical) {
 		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))

@@ -56,6 +56,12 @@ func TestVersion1(t *testing.T) {
 	if _, err := at.Start(ctx, aliases); err == nil || !strings.Contains(err.Error(), "bulk init") {
 		t.Errorf("a run with aliases: %v", err)
 	}
+	if _, err := at.Profiles(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) || !strings.Contains(err.Error(), "bulk init") {
+		t.Errorf("profiles: %v", err)
+	}
+	if err := at.SetProfile(ctx, []string{"demo"}, "linkforge-1"); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("a profile is set: %v", err)
+	}
 	run, err := at.Start(ctx, first)
 	noError(t, err)
 	aliases.ID = run.ID
@@ -106,6 +112,7 @@ func TestVersion1(t *testing.T) {
 	if run, err = after.Start(ctx, first); err != nil || !slices.Equal(run.Inputs, first.Inputs) || run.Out != "/out" {
 		t.Errorf("%+v, %v", run, err)
 	}
+	noError(t, after.SetProfile(ctx, []string{"demo"}, "linkforge-1"))
 	noError(t, after.Close())
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Finished, sink.Loading)
 	if out, err := s.Undo(ctx, 1, sink.LockOptions{}, nil); err != nil || out.Deleted != 2 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -20,6 +21,7 @@ var schemaTests = []test{
 	{"schema/peek_sees_what_is_committed", testPeekSees},
 	{"schema/stats", testStats},
 	{"populated", testPopulated},
+	{"profiles", testProfiles},
 }
 
 func testCreateNothing(t *testing.T, db *database) {
@@ -117,6 +119,7 @@ func testPeekWrites(t *testing.T, db *database) {
 		for call, err := range map[string]error{
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
 			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),
+			"SetProfile": s.SetProfile(ctx, []string{"w"}, "p"),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", call)
@@ -182,4 +185,35 @@ func testPopulated(t *testing.T, db *database) {
 			}
 		}
 	})
+}
+
+func testProfiles(t *testing.T, db *database) {
+	ctx := context.Background()
+	expect := func(s sink.Session, want map[string]string, workspaces ...string) {
+		t.Helper()
+		got, err := s.Profiles(ctx, workspaces)
+		noError(t, err)
+		if !maps.Equal(got, want) {
+			t.Errorf("profiles of %.60q: %q, want %q", workspaces, got, want)
+		}
+	}
+	many := make([]string, 40_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("b%06d", i)
+	}
+	db.with(func(s sink.Session) {
+		expect(s, nil)
+		expect(s, nil, "a", "b")
+		expect(s, nil, many...)
+		noError(t, s.SetProfile(ctx, []string{"a", "b", "ü"}, "linkforge-1+fragment"))
+		noError(t, s.SetProfile(ctx, []string{"b"}, "linkforge-1"))
+		expect(s, map[string]string{"a": "linkforge-1+fragment", "b": "linkforge-1"}, "B", "a", "b", "c")
+	}, "a", "b", "ü")
+	db.load(links("a", 0, 3), "a")
+	db.with(func(sink.Session) {
+		db.peek(func(s sink.Session) {
+			expect(s, map[string]string{"a": "linkforge-1+fragment", "b": "linkforge-1", "ü": "linkforge-1+fragment"})
+			expect(s, map[string]string{"ü": "linkforge-1+fragment"}, append(many, "ü")...)
+		})
+	}, "a")
 }

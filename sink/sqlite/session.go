@@ -61,6 +61,47 @@ func (s *session) Populated(ctx context.Context, workspaces []string) ([]bool, e
 	return found, err
 }
 
+// Profiles implements sink.Session. Mostly the table is empty.
+func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
+	set := map[string]string{}
+	err := s.use(ctx, func(c *conn) error {
+		if c.version < 2 { // Lock will upgrade it
+			return nil
+		}
+		const op, all = "read profiles", "SELECT workspace_id, profile FROM workspaces WHERE profile IS NOT NULL"
+		add := func(q *stmt) error { set[q.string(0)] = q.string(1); return nil }
+		if workspaces == nil {
+			return c.query(op, all, nil, add)
+		}
+		some, err := c.number(op, "SELECT EXISTS (SELECT 1 FROM workspaces)")
+		if err != nil || some == 0 {
+			return err
+		}
+		for _, w := range workspaces {
+			if err := c.query(op, all+" AND workspace_id = ?", []any{w}, add); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return set, err
+}
+
+// SetProfile implements sink.Session.
+func (s *session) SetProfile(ctx context.Context, workspaces []string, profile string) error {
+	return s.write(ctx, func(c *conn) error {
+		return c.transact("set profiles", func() error {
+			for _, w := range workspaces {
+				if err := c.run("set profiles", `INSERT INTO workspaces (workspace_id, profile) VALUES (?, ?)
+					ON CONFLICT (workspace_id) DO UPDATE SET profile = excluded.profile`, w, profile); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
 // Close implements sink.Session.
 func (s *session) Close() error {
 	errs := []error{s.closeReaders()}

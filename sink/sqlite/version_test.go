@@ -50,6 +50,9 @@ func TestVersion1(t *testing.T) {
 		}
 		return nil
 	}))
+	if set, err := peek.Profiles(ctx, []string{"old"}); err != nil || len(set) > 0 {
+		t.Errorf("profiles %q, %v", set, err)
+	}
 	noError(t, peek.Close())
 	if found != 1 {
 		t.Errorf("%d links found by a code", found)
