@@ -58,6 +58,7 @@
 //	run.go       the steps of a run (Run), and of one attempt to store and write
 //	retry.go     when an attempt is made again
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
+//	profile.go   whether the links of a workspace have the run's profile of canonical URLs
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
 //	reports.go   the files of an attempt, and whether the books balance
 //	describe.go  the manifest of a run, and its fingerprint

@@ -10,41 +10,46 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// checkProfile refuses the run if a workspace has links of another profile: their URLs would
-// get a second link. It notes the workspaces that have no links and another profile.
-func (j *job) checkProfile(ctx context.Context, session sink.Session) error {
-	if j.unset = nil; session == nil || len(j.result.Workspaces) == 0 {
-		return nil
+// checkProfile refuses the run if CheckProfile does. It notes the workspaces whose profile is to
+// be set.
+func (j *job) checkProfile(ctx context.Context, session sink.Session) (err error) {
+	if j.unset = nil; session != nil && len(j.result.Workspaces) > 0 {
+		j.unset, err = CheckProfile(ctx, session, j.result.Workspaces, j.cfg.Profile)
 	}
-	plain, ours := canon.Profile{}.Name(), j.cfg.Profile.Name()
-	set, err := session.Profiles(ctx, j.result.Workspaces)
+	return err
+}
+
+// CheckProfile returns a UsageError if one of these workspaces, of which there must be one, has
+// links of another profile: their URLs would get a second link. Otherwise it returns those that
+// have another profile and no links.
+func CheckProfile(ctx context.Context, session sink.Session, workspaces []string, profile canon.Profile) (unset []string, err error) {
+	plain, ours := canon.Profile{}.Name(), profile.Name()
+	set, err := session.Profiles(ctx, workspaces)
 	switch {
 	case errors.Is(err, sink.ErrOldTables) && ours == plain:
-		return nil
+		return nil, nil
 	case errors.Is(err, sink.ErrOldTables):
-		return &UsageError{fmt.Errorf("the store cannot have links of profile %s: %w", ours, err)}
+		return nil, &UsageError{fmt.Errorf("the store cannot have links of profile %s: %w", ours, err)}
 	case err != nil:
-		return err
+		return nil, err
 	}
-	var others []string
-	for _, w := range j.result.Workspaces {
+	for _, w := range workspaces {
 		if cmp.Or(set[w], plain) != ours {
-			others = append(others, w)
+			unset = append(unset, w)
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	if len(unset) == 0 {
+		return nil, nil
 	}
-	populated, err := session.Populated(ctx, others)
+	populated, err := session.Populated(ctx, unset)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, w := range others {
+	for i, w := range unset {
 		if populated[i] {
-			return &UsageError{fmt.Errorf("workspace %q has links of profile %s, and this run has profile %s: use the options of that profile, or another workspace",
+			return nil, &UsageError{fmt.Errorf("workspace %q has links of profile %s, and the options are those of profile %s: use the options of the former, or another workspace",
 				w, cmp.Or(set[w], plain), ours)}
 		}
 	}
-	j.unset = others
-	return nil
+	return unset, nil
 }

@@ -94,7 +94,7 @@ func TestProfileOfWorkspace(t *testing.T) {
 				}
 				_, err := pipeline.Run(t.Context(), cfg)
 				for _, err := range []error{err, previewErr, dryErr} {
-					want := `workspace "` + w + `" has links of profile ` + of[w] + ", and this run has profile " + profile + ":"
+					want := `workspace "` + w + `" has links of profile ` + of[w] + ", and the options are those of profile " + profile + ":"
 					if _, ok := errors.AsType[*pipeline.UsageError](err); !ok || !strings.HasPrefix(err.Error(), want) {
 						t.Errorf("%s in workspace of %s: %v", profile, of[w], err)
 					}

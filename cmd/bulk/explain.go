@@ -16,6 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/explain"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/sink"
@@ -196,6 +197,9 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 	e := explain.URL(&o.Rules, text, o.salts)
 	if !o.ask || e.Reason != "" {
 		return e, nil
+	}
+	if _, err := pipeline.CheckProfile(ctx, o.session, []string{o.Workspace}, o.Profile); err != nil {
+		return e, err
 	}
 	var err error
 	if e.Store, err = explain.Ask(ctx, &o.Rules, o.session, e.Canonical); err != nil {

@@ -82,6 +82,22 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	}
 }
 
+// It does not set a profile: another run may have set it, and loaded links.
+func TestLostLocksSetNoProfile(t *testing.T) {
+	ctx, dsn := context.Background(), server.Database(t)
+	s := openStore(t, dsn, Options{})
+	session, _ := started(t, s, "demo", sink.LockOptions{})
+	terminate(t, dsn, session)
+	for _, lost := range []bool{true, false} {
+		if err := session.SetProfile(ctx, []string{"demo"}, "linkforge-1+fragment"); errors.Is(err, sink.ErrLost) != lost || !lost && err != nil {
+			t.Errorf("error %v", err)
+		}
+		if set, err := session.Profiles(ctx, nil); err != nil || len(set) > 0 == lost {
+			t.Errorf("profiles %q, %v", set, err)
+		}
+	}
+}
+
 // It does not finish a run that an undo has begun to delete.
 func TestLostLocksOfARunUndoneInPart(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
