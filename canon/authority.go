@@ -7,14 +7,14 @@ import (
 
 // appendAuthority appends scheme and authority in canonical form. It checks
 // userinfo, port and host, in this order.
-func appendAuthority(dst []byte, u *splitURL, keepUserinfo bool, c *Changes) ([]byte, error) {
+func (p *Profile) appendAuthority(dst []byte, u splitURL, c *Changes) ([]byte, error) {
 	start := len(dst)
 	dst = appendScheme(dst, u.scheme)
 	dst = append(dst, "://"...)
 	c.set(Scheme, !bytes.Equal(dst[start:start+len(u.scheme)], u.scheme) || string(u.slashes) != "://")
 	secure := len(u.scheme) == len("https")
 	start = len(dst)
-	dst, err := appendUserinfo(dst, u.userinfo, keepUserinfo)
+	dst, err := p.appendUserinfo(dst, u.userinfo)
 	if err != nil {
 		return dst, err
 	}
@@ -44,8 +44,8 @@ func appendScheme(dst, scheme []byte) []byte {
 
 // appendUserinfo appends userinfo, which ends with '@' or is empty, escaped as
 // browsers do. The first colon ends the user name. It is dropped if the password
-// is empty. It is refused unless keep is true.
-func appendUserinfo(dst, userinfo []byte, keep bool) ([]byte, error) {
+// is empty.
+func (p *Profile) appendUserinfo(dst, userinfo []byte) ([]byte, error) {
 	if len(userinfo) == 0 {
 		return dst, nil
 	}
@@ -53,7 +53,7 @@ func appendUserinfo(dst, userinfo []byte, keep bool) ([]byte, error) {
 	if len(user) == 0 && len(password) == 0 {
 		return dst, nil
 	}
-	if !keep {
+	if !p.KeepUserinfo {
 		return dst, Userinfo
 	}
 	dst = appendNormal(dst, user, inUserinfo)

@@ -100,7 +100,7 @@ http://STRAẞE.example/a
 https://пример.example/новости/2024
 `), "\n")
 
-func benchmarkAppend(b *testing.B, urls []string) {
+func benchmarkAppend(b *testing.B, p Profile, urls []string) {
 	raw, size := make([][]byte, len(urls)), 0
 	for i, u := range urls {
 		raw[i] = []byte(u)
@@ -111,7 +111,7 @@ func benchmarkAppend(b *testing.B, urls []string) {
 	b.SetBytes(int64(size / len(urls)))
 	i := 0
 	for b.Loop() {
-		if _, err := (Profile{}).Append(dst, raw[i]); err != nil {
+		if _, err := p.Append(dst, raw[i]); err != nil {
 			b.Fatal(err)
 		}
 		if i++; i == len(raw) {
@@ -121,7 +121,10 @@ func benchmarkAppend(b *testing.B, urls []string) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	b.Run("kind=ordinary", func(b *testing.B) { benchmarkAppend(b, ordinaryURLs) })
-	b.Run("kind=dirty", func(b *testing.B) { benchmarkAppend(b, dirtyURLs) })
-	b.Run("kind=idn", func(b *testing.B) { benchmarkAppend(b, idnURLs) })
+	b.Run("kind=ordinary", func(b *testing.B) { benchmarkAppend(b, Profile{}, ordinaryURLs) })
+	b.Run("kind=dirty", func(b *testing.B) { benchmarkAppend(b, Profile{}, dirtyURLs) })
+	b.Run("kind=idn", func(b *testing.B) { benchmarkAppend(b, Profile{}, idnURLs) })
+	p := Profile{KeepFragment: true, StripParams: mustStrip("utm_*,gclid,fbclid")}
+	b.Run("kind=ordinary/profile=fragment+strip", func(b *testing.B) { benchmarkAppend(b, p, ordinaryURLs) })
+	b.Run("kind=dirty/profile=fragment+strip", func(b *testing.B) { benchmarkAppend(b, p, dirtyURLs) })
 }

@@ -159,7 +159,7 @@ func (p *Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte
 		if err != nil {
 			return dst, err
 		}
-		if out, err = appendAuthority(out, &u, p.KeepUserinfo, c); err != nil {
+		if out, err = p.appendAuthority(out, u, c); err != nil {
 			return dst, err
 		}
 		rest = u.rest

@@ -69,7 +69,7 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 func (e *explanation) authority(p Profile, u splitURL) {
 	e.set("scheme", partScheme, appendScheme(nil, u.scheme))
 	e.set("authority", partSlashes, []byte("://"))
-	userinfo, _ := appendUserinfo(nil, u.userinfo, p.KeepUserinfo)
+	userinfo, _ := p.appendUserinfo(nil, u.userinfo)
 	e.set("userinfo", partUserinfo, userinfo)
 	port, _ := parsePort(u.port, len(u.scheme) == len("https"))
 	e.set("port", partPort, appendPort(nil, port))
