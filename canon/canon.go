@@ -107,6 +107,9 @@ func (p *Profile) limit() int {
 	return p.MaxLength
 }
 
+// hasOptions reports whether query and fragment are not those of linkforge-1.
+func (p *Profile) hasOptions() bool { return p.KeepFragment || !p.StripParams.empty() }
+
 // Append appends the canonical form of raw to dst. If raw is refused, it returns
 // dst as it was and a [Reason], that of the first step that finds a fault. raw may
 // hold any bytes; it must not overlap the capacity of dst. Apart from the growth
@@ -127,7 +130,7 @@ func (p Profile) AppendChanged(dst, raw []byte, c *Changes) ([]byte, error) {
 func (p *Profile) append(dst, raw []byte, c *Changes) ([]byte, error) {
 	s := Trim(raw)
 	c.set(WhiteSpace, len(s) < len(raw))
-	if p.KeepFragment || !p.StripParams.empty() {
+	if p.hasOptions() {
 		n, at := scanBeforeQuery(s, c)
 		return p.appendFrom(dst, s, n, at, c)
 	}
@@ -171,14 +174,10 @@ func (p *Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte
 	if at != atQuery {
 		out = appendPath(out, path, c)
 	}
-	if p.StripParams.empty() {
+	if p.hasOptions() {
+		out = p.appendKept(out, query, fragment, c)
+	} else {
 		out = appendQuery(out, query, c)
-	} else {
-		out = p.StripParams.appendQuery(out, query, c)
-	}
-	if p.KeepFragment && len(fragment) > len("#") {
-		out = appendFragment(out, fragment, c)
-	} else {
 		c.set(Fragment, len(fragment) > 0)
 	}
 	if len(out)-len(dst) > p.limit() {
@@ -199,6 +198,16 @@ func scanBeforeQuery(s []byte, c *Changes) (n int, at stage) {
 		at = atQuery
 	}
 	return n, at
+}
+
+// appendKept appends what the options keep of query and fragment.
+func (p *Profile) appendKept(dst, query, fragment []byte, c *Changes) []byte {
+	dst = p.StripParams.appendQuery(dst, query, c)
+	if p.KeepFragment && len(fragment) > len("#") {
+		return appendFragment(dst, fragment, c)
+	}
+	c.set(Fragment, len(fragment) > 0)
+	return dst
 }
 
 // appendFragment appends a fragment, which starts with its '#' and is not empty.

@@ -128,7 +128,7 @@ func (s StripParams) appendQuery(dst, query []byte, c *Changes) []byte {
 // strip returns a query, which is empty or starts with '?', without the pieces that match. Their
 // order and empty pieces stay. If one matches it appends the result to buf and returns that.
 func (s StripParams) strip(buf, query []byte) (kept []byte, dropped bool) {
-	if len(query) <= len("?") {
+	if s.empty() || len(query) <= len("?") {
 		return query, false
 	}
 	kept = append(buf, '?')
