@@ -53,16 +53,20 @@ func classTable(sets map[string]uint8) (t [256]uint8) {
 // upper-case digits (§6.2.2.1), and every other byte is escaped.
 func appendNormal(dst, s []byte, keep uint8) []byte {
 	for {
-		i := 0
-		for i < len(s) && class[s[i]]&keep != 0 {
-			i++
+		rest := s
+		// Most bytes stay, so four are tested at once.
+		for len(rest) >= 4 && class[rest[0]]&class[rest[1]]&class[rest[2]]&class[rest[3]]&keep != 0 {
+			rest = rest[4:]
 		}
-		dst = append(dst, s[:i]...)
-		if i == len(s) {
+		for len(rest) > 0 && class[rest[0]]&keep != 0 {
+			rest = rest[1:]
+		}
+		dst = append(dst, s[:len(s)-len(rest)]...)
+		if len(rest) == 0 {
 			return dst
 		}
-		c, n := unescape(s[i:])
-		if s = s[i+n:]; n > 1 && class[c]&unreserved != 0 {
+		c, n := unescape(rest)
+		if s = rest[n:]; n > 1 && class[c]&unreserved != 0 {
 			dst = append(dst, c)
 		} else {
 			dst = append(dst, '%', hexUpper[c>>4], hexUpper[c&15])
