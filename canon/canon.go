@@ -2,8 +2,9 @@
 // exactly when their canonical forms are equal, byte for byte.
 //
 // The canonical URL is the identity of a link, never its destination: a redirect
-// service must serve the original URL. A fragment is not part of the identity, so
-// all fragments of a page are one link, unless [Profile.KeepFragment] is set.
+// service must serve the original URL ([Profile.Complete]). A fragment is not part
+// of the identity, so all fragments of a page are one link, unless
+// [Profile.KeepFragment] is set.
 //
 // # The rules
 //
@@ -63,7 +64,8 @@
 // [Profile.Append] is what runs for each row. [Trim] is its first step alone.
 // [Detail] and [Profile.Explain] tell a person why a URL was refused, and which
 // rules changed it; they are slower, and allocate. A [Profile] can also keep user
-// information or fragments, and drop parameters of the query, under another name.
+// information or fragments, and drop parameters of the query, under another name, and
+// take URLs without a scheme as if they had one.
 //
 // # Compatibility
 //
@@ -93,6 +95,10 @@ type Profile struct {
 
 	// StripParams drops parameters of the query. The zero value drops none.
 	StripParams StripParams
+
+	// AssumeScheme is the scheme of URLs that start with a host that has a dot, or with
+	// two slashes and a host. Like MaxLength it is not part of the name.
+	AssumeScheme AssumedScheme
 
 	// MaxLength is the greatest length of a canonical form in bytes, 1 to 8,192;
 	// 0 means 8,192. It decides what is refused and never how a form is spelled,
@@ -158,7 +164,7 @@ func (p *Profile) appendFrom(dst, s []byte, n int, at stage, c *Changes) ([]byte
 	}
 	out, rest := append(dst, s[:n]...), s[n:]
 	if at == atScheme {
-		u, err := split(s)
+		u, err := split(s, p.AssumeScheme)
 		if err != nil {
 			return dst, err
 		}

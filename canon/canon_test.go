@@ -192,6 +192,8 @@ func TestProfile(t *testing.T) {
 		{Profile{MaxLength: 8192}, "linkforge-1", true},
 		{Profile{MaxLength: 8193}, "linkforge-1", false},
 		{Profile{MaxLength: -1}, "linkforge-1", false},
+		{Profile{AssumeScheme: HTTPS}, "linkforge-1", true},
+		{Profile{AssumeScheme: HTTPS + 1}, "linkforge-1", false},
 	}
 	for _, test := range tests {
 		if name := test.profile.Name(); name != test.name {
@@ -227,6 +229,7 @@ func TestAllocations(t *testing.T) {
 		"ordinary": ordinaryURLs,
 		"dirty":    dirtyURLs,
 		"refused":  {"", "ftp://a/", "http://a@b/", "http://a:b/", "http://a..b/", "http://1.2.3.256/", "a\x00b"},
+		"assumed":  {"a.example/b", "//a.example", "a.example:80/?b"},
 		"address":  {"http://127.1:8080/", "http://0x7f000001/"},
 		"query":    {"http://example.com/?" + strings.Repeat("b=2&a=1&", 16)},
 	}
@@ -234,7 +237,7 @@ func TestAllocations(t *testing.T) {
 	for kind, urls := range kinds {
 		for _, u := range urls {
 			raw := []byte(u)
-			if n := testing.AllocsPerRun(10, func() { Profile{}.Append(dst, raw) }); n != 0 {
+			if n := testing.AllocsPerRun(10, func() { Profile{AssumeScheme: HTTPS}.Append(dst, raw) }); n != 0 {
 				t.Errorf("%s: Append(%q) allocates %v times", kind, u, n)
 			}
 		}

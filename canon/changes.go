@@ -12,7 +12,7 @@ type Changes uint16
 // differently.
 const (
 	WhiteSpace Changes = 1 << iota // at the ends
-	Scheme                         // upper case, or backslashes after it
+	Scheme                         // upper case, backslashes after it, or none
 	User                           // empty, or with escapes
 	Host
 	Port
@@ -72,8 +72,8 @@ func (c *Changes) set(change Changes, changed bool) {
 // lead to different pages or places in them. To ignore these is a rule of this package; all
 // others follow from RFC 3986 or from what browsers do.
 func (p Profile) Elsewhere(raw, other []byte) (c Changes) {
-	path, query, fragment := splitRest(afterAuthority(raw))
-	path2, query2, fragment2 := splitRest(afterAuthority(other))
+	path, query, fragment := splitRest(p.afterAuthority(raw))
+	path2, query2, fragment2 := splitRest(p.afterAuthority(other))
 	if !p.KeepFragment && !bytes.Equal(fragment, fragment2) && max(len(fragment), len(fragment2)) > len("#") {
 		c |= Fragment
 	}
@@ -103,13 +103,9 @@ func (p Profile) Elsewhere(raw, other []byte) (c Changes) {
 }
 
 // afterAuthority returns what follows the authority of a URL that has a canonical form.
-func afterAuthority(raw []byte) []byte {
-	s := Trim(raw)
-	i := bytes.IndexByte(s, ':') + len("://")
-	for i < len(s) && class[s[i]]&endsAuthority == 0 {
-		i++
-	}
-	return s[min(i, len(s)):]
+func (p *Profile) afterAuthority(raw []byte) []byte {
+	u, _ := split(Trim(raw), p.AssumeScheme)
+	return u.rest
 }
 
 // queryChanges tells normalised queries apart, whose pieces are the same in some order. Each is

@@ -81,8 +81,9 @@ func FuzzChanged(f *testing.F) {
 		f.Add([]byte(tt[0]), []byte(tt[1]))
 	}
 	f.Add([]byte("http://a/?b&utm_a=1&c"), []byte("http://a/?c&b&UTM_b"))
+	f.Add([]byte("a.example/b:c#d"), []byte("//a.example:443/b:c/"))
 	f.Fuzz(func(t *testing.T, raw, other []byte) {
-		for _, p := range profiles {
+		for _, p := range allProfiles {
 			checkChanged(t, p, raw, other)
 		}
 	})

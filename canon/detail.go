@@ -13,7 +13,7 @@ import (
 // package.
 func Detail(raw []byte, r Reason) string {
 	s := Trim(raw)
-	u, _ := split(s)
+	u, _ := split(s, HTTPS) // if r is about what follows the scheme, one was assumed
 	switch r {
 	case Empty:
 		return "nothing is left after trimming"

@@ -52,9 +52,12 @@ func (p Profile) Explain(raw []byte) ([]Step, error) {
 	if len(s) < len(raw) {
 		e.steps = append(e.steps, Step{"trim", string(s)})
 	}
-	u, _ := split(s) // no errors here and in the authority: Append has found none
+	u, _ := split(s, p.AssumeScheme) // no errors here and in the authority: Append has found none
 	path, query, fragment := splitRest(u.rest)
 	e.parts = [...][]byte{u.scheme, u.slashes, u.userinfo, u.host, u.port, path, query, fragment}
+	if u.slashes == nil {
+		e.set("scheme: assumed", partSlashes, []byte("://"))
+	}
 	e.authority(p, u)
 	e.path(path)
 	e.query(p.StripParams, query)

@@ -45,7 +45,7 @@ func checkDetail(t *testing.T, raw []byte, r Reason) {
 
 func TestExplainVectors(t *testing.T) {
 	for _, v := range vectors(t) {
-		for _, p := range profiles {
+		for _, p := range allProfiles {
 			checkExplain(t, p, v.Raw)
 		}
 	}
@@ -139,7 +139,7 @@ func TestDetail(t *testing.T) {
 func FuzzExplain(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range profiles {
+		for _, p := range allProfiles {
 			checkExplain(t, p, raw)
 		}
 		for _, r := range reasons { // the wrong ones must not panic either

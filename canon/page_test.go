@@ -40,6 +40,7 @@ func TestPage(t *testing.T) {
 		"| rule | input | gives |":                                           {},
 		"| rule | input | gives, with user information kept |":               {KeepUserinfo: true},
 		"| rule | input | gives, with fragments kept |":                      {KeepFragment: true},
+		"| rule | input | gives, with https assumed |":                       {AssumeScheme: HTTPS},
 		"| rule | input | gives, without the parameters `utm_*,gclid,x[]` |": {StripParams: mustStrip("utm_*,gclid,x[]")},
 	}
 	var table *Profile

@@ -31,7 +31,7 @@ func (p Profile) Name() string {
 	return name
 }
 
-// ParseProfile returns the profile that has this name. Its MaxLength is 0.
+// ParseProfile returns the profile that has this name. Its AssumeScheme and MaxLength are 0.
 func ParseProfile(name string) (p Profile, err error) {
 	rest := strings.TrimPrefix(name, baseName)
 	rest, p.KeepFragment = strings.CutPrefix(rest, nameFragment)
@@ -50,6 +50,9 @@ func ParseProfile(name string) (p Profile, err error) {
 func (p Profile) Validate() error {
 	if p.MaxLength < 0 || p.MaxLength > MaxLength {
 		return fmt.Errorf("maximal length of a canonical URL %d is not in 0 to %d", p.MaxLength, MaxLength)
+	}
+	if p.AssumeScheme > HTTPS {
+		return fmt.Errorf("scheme %d is not one that can be assumed", p.AssumeScheme)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -71,6 +72,10 @@ var profiles = []Profile{
 	{StripParams: someParams, KeepFragment: true}, {StripParams: someParams, KeepFragment: true, KeepUserinfo: true},
 }
 
+// allProfiles are these, and some that assume a scheme.
+var allProfiles = append(slices.Clone(profiles), Profile{AssumeScheme: HTTPS}, Profile{AssumeScheme: HTTP, KeepUserinfo: true},
+	Profile{AssumeScheme: HTTPS, StripParams: someParams, KeepFragment: true})
+
 var someParams = mustStrip("utm_*,b,x[]*")
 
 func mustStrip(patterns string) StripParams {
@@ -103,10 +108,12 @@ func FuzzDrawn(f *testing.F) {
 		if q, err := ParseProfile(p.Name()); err != nil || q != p {
 			t.Fatalf("%q is read as %+v, %v", p.Name(), q, err)
 		}
-		checkIdempotent(t, p, raw)
-		checkPlain(t, p, raw)
-		checkExplain(t, p, raw)
-		checkChanged(t, p, raw, nil)
+		for _, p.AssumeScheme = range []AssumedScheme{NoScheme, HTTPS} {
+			checkIdempotent(t, p, raw)
+			checkPlain(t, p, raw)
+			checkExplain(t, p, raw)
+			checkChanged(t, p, raw, nil)
+		}
 	})
 }
 
@@ -122,12 +129,15 @@ func addSeeds(f *testing.F) {
 	for _, u := range append(ordinaryURLs, dirtyURLs...) {
 		f.Add([]byte(u))
 	}
+	for _, test := range assumeTests {
+		f.Add([]byte(test.input))
+	}
 }
 
 func FuzzIdempotent(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range profiles {
+		for _, p := range allProfiles {
 			checkIdempotent(t, p, raw)
 		}
 	})
@@ -151,7 +161,7 @@ func FuzzTrim(f *testing.F) {
 func FuzzPlain(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		for _, p := range profiles {
+		for _, p := range allProfiles {
 			checkPlain(t, p, raw)
 		}
 	})
@@ -163,7 +173,7 @@ func TestRestartedScan(t *testing.T) {
 	for _, u := range ordinaryURLs {
 		for i := range len(u) {
 			for _, spoil := range []string{"", "A", "/", "//", "/.", "?", "&", "=", "%", "%2f", "%41", "#", "\\", " ", "@", ":", "é", "\x01"} {
-				for _, p := range []Profile{{}, profiles[6]} {
+				for _, p := range []Profile{{}, profiles[6], {AssumeScheme: HTTP}} {
 					checkIdempotent(t, p, []byte(u[:i]+spoil+u[i:]))
 					checkIdempotent(t, p, []byte(u[:i]+spoil))
 				}

@@ -6,10 +6,10 @@ import (
 )
 
 // A splitURL has the parts of an input, with their delimiters. Joined in this order
-// they are the input.
+// they are the input, unless the scheme is assumed.
 type splitURL struct {
 	scheme   []byte // "http" or "https" in any case
-	slashes  []byte // the colon and two slashes or backslashes
+	slashes  []byte // the colon and two slashes or backslashes; nil: the scheme is assumed
 	userinfo []byte // with its '@', or empty
 	host     []byte
 	port     []byte // with its ':', or empty
@@ -18,24 +18,22 @@ type splitURL struct {
 
 // split cuts s, which is trimmed and not empty, into its parts (RFC 3986 §3; the
 // authority ends where WHATWG URL §4.4 ends it). The error is the Reason if s has no
-// scheme or no authority.
-func split(s []byte) (u splitURL, err error) {
+// scheme, and none may be assumed, or no authority.
+func split(s []byte, assumed AssumedScheme) (u splitURL, err error) {
 	n := schemeLen(s)
-	if n == 0 {
+	if u.scheme = s[:n]; isHTTP(u.scheme) {
+		if len(s) < n+3 || !isSlashOrBackslash(s[n+1]) || !isSlashOrBackslash(s[n+2]) {
+			return u, MissingAuthority
+		}
+		u.slashes, s = s[n:n+3], s[n+3:]
+	} else if rest, ok := assumed.precedes(s, n); ok {
+		u.scheme, s = schemes[assumed], rest
+	} else if n > 0 {
+		return u, UnsupportedScheme
+	} else {
 		return u, MissingScheme
 	}
-	u.scheme = s[:n]
-	if !isHTTP(u.scheme) {
-		return u, UnsupportedScheme
-	}
-	if len(s) < n+3 || !isSlashOrBackslash(s[n+1]) || !isSlashOrBackslash(s[n+2]) {
-		return u, MissingAuthority
-	}
-	u.slashes, s = s[n:n+3], s[n+3:]
-	end := 0
-	for end < len(s) && class[s[end]]&endsAuthority == 0 {
-		end++
-	}
+	end := authorityLen(s)
 	authority := s[:end]
 	u.rest = s[end:]
 	at := bytes.LastIndexByte(authority, '@') + 1
@@ -43,6 +41,15 @@ func split(s []byte) (u splitURL, err error) {
 	colon := portColon(authority)
 	u.host, u.port = authority[:colon], authority[colon:]
 	return u, nil
+}
+
+// authorityLen returns the length of the authority that s starts with.
+func authorityLen(s []byte) int {
+	n := 0
+	for n < len(s) && class[s[n]]&endsAuthority == 0 {
+		n++
+	}
+	return n
 }
 
 // isHTTP reports whether a scheme is "http" or "https" in any case.
