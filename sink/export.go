@@ -1,10 +1,8 @@
 package sink
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +17,7 @@ const (
 	Time                // RFC 3339 in UTC, with microseconds
 	Integer             // decimal
 	Float               // decimal, the shortest that reads as the same number
-	JSON                // without spaces, members by name
+	JSON                // as [AppendJSON] writes it
 )
 
 // A Column of an export.
@@ -139,17 +137,9 @@ func (c *Cells) Float(f float64) {
 	c.cell(from)
 }
 
-// JSON adds a document. If it is none, the bytes stay as they are.
+// JSON adds a document.
 func (c *Cells) JSON(b []byte) {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if d.Decode(&v) != nil || d.More() || e.Encode(v) != nil {
-		c.Text(b)
-		return
-	}
-	c.Text(bytes.TrimSuffix(out.Bytes(), []byte("\n")))
+	from := len(c.buf)
+	c.buf = AppendJSON(c.buf, b)
+	c.cell(from)
 }
