@@ -36,6 +36,13 @@ type Link struct {
 	// 16 bytes of SHA-256(canonical|workspace|c=CODE). So no Probe has it.
 	Alias bool
 	Base  Key // url_key of the URL alone; counts only if Alias
+
+	// Attrs is what a migrated link was: a JSON object in the form of [AppendJSON], without
+	// U+0000, which PostgreSQL refuses. nil: NULL.
+	Attrs []byte
+	// Created is the created_at of a migrated link; UTC, whole microseconds. Zero: the AsOf of
+	// the run.
+	Created time.Time
 }
 
 // A Probe asks whether a URL has a link, and which link owns the code that the URL would
@@ -86,7 +93,7 @@ type Run struct {
 	ID             int32
 	Fingerprint    string // of the inputs and of every option that can change a result
 	State          State
-	AsOf           time.Time // created_at of the run's links; UTC, whole microseconds
+	AsOf           time.Time // updated_at of the run's links, and created_at unless KeepCreated; UTC, whole microseconds
 	Counts         Counts    // zero until Loaded
 	LinksCreated   int64     // links that the run stored, aliases included, where that is not Counts.Created; 0: as Created, or tables of version 1
 	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
@@ -104,6 +111,11 @@ type Run struct {
 	// whose result has it, too, and to Load. It is not stored. Without it, Load fails at an
 	// alias. Tables of version 1 have no aliases: with them, Start and Load fail.
 	Aliases bool
+	// Attrs: Load may bring links with Attrs. The caller says so as with Aliases.
+	Attrs bool
+	// KeepCreated: Load may bring links with Created. The caller says so as with Aliases, but it
+	// is stored when the run begins: in such a run, the created_at of a link need not be the AsOf.
+	KeepCreated bool
 }
 
 // CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
@@ -119,9 +131,13 @@ func (r *Run) CheckOpen() error {
 	return nil
 }
 
-// Unannounced is the error of Load for an alias of a run without Aliases.
-func Unannounced(l *Link) error {
-	return fmt.Errorf("link %q in workspace %q is an alias, and the run has not said that it has any", l.Code, l.Workspace)
+// Unannounced is the error of Load for a link that is or has what the run has not said that its
+// links may be or have: an alias, Attrs, Created. It is nil for any other link.
+func (r *Run) Unannounced(l *Link) error {
+	if l.Alias && !r.Aliases || l.Attrs != nil && !r.Attrs || !l.Created.IsZero() && !r.KeepCreated {
+		return fmt.Errorf("link %q in workspace %q is an alias, or has attrs or a created_at of its own, and the run has not said that any link does", l.Code, l.Workspace)
+	}
+	return nil
 }
 
 // Abandoning returns those of the runs that have one of these IDs, in the order of the IDs,
@@ -210,11 +226,11 @@ type Store interface {
 	Close() error
 }
 
-// Stored is a link as the store has it.
+// Stored is a link as the store has it. Created is always its created_at; zero: the stored value
+// is not a time. Attrs that another program wrote may be any JSON, or in SQLite any text.
 type Stored struct {
 	Link
-	Run     int32
-	Created time.Time // UTC, whole microseconds; zero: the stored value is not a time
+	Run int32
 }
 
 // Undoing is the result of Undo, also if it was interrupted.
@@ -272,7 +288,7 @@ type Session interface {
 	// A new run gets the highest ID + 1; if there are no runs, the highest run of a link
 	// counts. Its row is committed before the first link, or together with all links. If its
 	// Started is zero it becomes the current time. A run that continues keeps its
-	// fingerprint, AsOf, Started, Inputs, Workspaces and Out.
+	// fingerprint, AsOf, Started, Inputs, Workspaces, Out and KeepCreated.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links. They come in chunks, in ascending order of (workspace, code) with
 	// a few exceptions. Each chunk is valid until the next one is asked for. An error in

@@ -32,11 +32,13 @@ var postgresEpoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // An encoder appends links of one run as rows of a stream. That of newEncoder sends all
 // columns; that of setDefaults sends fewer.
 type encoder struct {
+	run       sink.Run
+	own       bool     // the run may have links with more than others have
 	columns   []string // to send
-	aliases   bool     // links may be aliases: aliasColumns are sent, too
 	dropped   bool     // the index on base_key, by dropBase
 	workspace []byte   // of all links, if it is not sent; else nil
-	tail      []byte   // run_id, created_at and updated_at, the same in every row; nil if they are not sent
+	tail      []byte   // those of run_id, created_at and updated_at that are sent; created_at is the AsOf
+	created   int      // where the value of created_at is in the tail
 }
 
 // newEncoder makes an encoder that sends all columns.
@@ -44,17 +46,27 @@ func newEncoder(run sink.Run) *encoder {
 	var tail []byte
 	tail = binary.BigEndian.AppendUint32(tail, 4)
 	tail = binary.BigEndian.AppendUint32(tail, uint32(run.ID))
-	for range 2 {
-		tail = binary.BigEndian.AppendUint32(tail, 8)
-		tail = binary.BigEndian.AppendUint64(tail, uint64(run.AsOf.UnixMicro()-postgresEpoch))
-	}
-	return (&encoder{columns: linksColumns, tail: tail}).withAliases(run)
+	tail = appendTime(tail, run.AsOf)
+	created := len(tail) - 8
+	tail = appendTime(tail, run.AsOf)
+	return (&encoder{run: run, columns: linksColumns, tail: tail, created: created}).withOwn()
 }
 
-// withAliases adds the columns of aliases if the run has any.
-func (e *encoder) withAliases(run sink.Run) *encoder {
-	if e.aliases = run.Aliases; e.aliases {
+// appendTime adds a timestamp and its length.
+func appendTime(dst []byte, t time.Time) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), timestampOf(t))
+}
+
+func timestampOf(t time.Time) uint64 { return uint64(t.UnixMicro() - postgresEpoch) }
+
+// withOwn adds the columns that only some links have, if links of the run may have them.
+func (e *encoder) withOwn() *encoder {
+	e.own = e.run.Aliases || e.run.Attrs || e.run.KeepCreated
+	if e.run.Aliases {
 		e.columns = slices.Concat(e.columns, aliasColumns)
+	}
+	if e.run.Attrs {
+		e.columns = slices.Concat(e.columns, []string{"attrs"})
 	}
 	return e
 }
@@ -65,7 +77,7 @@ func copyInto(table string, columns []string, options string) string {
 }
 
 // append adds a link to dst. It fails if the workspace is not sent and the link has another
-// one, and if the link is an alias and aliases are not sent.
+// one, and if the link has something else that is not sent.
 func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 	dst = append(dst, 0, byte(len(e.columns)))
 	if e.workspace == nil {
@@ -82,18 +94,40 @@ func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 		dst = appendBytes(dst, l.Original)
 	}
 	dst = append(dst, e.tail...)
-	switch {
-	case l.Alias && !e.aliases:
-		return dst, sink.Unannounced(l)
-	case l.Alias:
-		return appendBytes(append(dst, 0, 0, 0, 5, 'a', 'l', 'i', 'a', 's'), l.Base[:]), nil
-	case e.aliases:
-		return append(dst, null+null...), nil
+	if e.own || l.Alias || l.Attrs != nil || !l.Created.IsZero() {
+		return e.appendOwn(dst, l)
 	}
 	return dst, nil
 }
 
-const null = "\xff\xff\xff\xff" // in place of the length of a value
+// appendOwn adds what only some links have.
+func (e *encoder) appendOwn(dst []byte, l *sink.Link) ([]byte, error) {
+	if err := e.run.Unannounced(l); err != nil {
+		return dst, err
+	}
+	if !l.Created.IsZero() {
+		binary.BigEndian.PutUint64(dst[len(dst)-len(e.tail)+e.created:], timestampOf(l.Created))
+	}
+	switch {
+	case l.Alias:
+		dst = appendBytes(append(dst, 0, 0, 0, 5, 'a', 'l', 'i', 'a', 's'), l.Base[:])
+	case e.run.Aliases:
+		dst = append(dst, null+null...)
+	}
+	switch {
+	case l.Attrs != nil:
+		dst = binary.BigEndian.AppendUint32(dst, uint32(1+len(l.Attrs)))
+		dst = append(append(dst, jsonbVersion), l.Attrs...)
+	case e.run.Attrs:
+		dst = append(dst, null...)
+	}
+	return dst, nil
+}
+
+const (
+	null         = "\xff\xff\xff\xff" // in place of the length of a value
+	jsonbVersion = 1                  // of the binary format: a byte before the text
+)
 
 // appendBytes adds the length of b and then b, as COPY and arrays need them.
 func appendBytes(dst, b []byte) []byte {

@@ -126,7 +126,12 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run) (*encoder, error) {
 	asOf := literal(run.AsOf.UTC().Format("2006-01-02 15:04:05.999999+00"))
 	shared := map[string]string{"run_id": strconv.Itoa(int(run.ID)), "created_at": asOf, "updated_at": asOf}
-	e := &encoder{}
+	e := &encoder{run: run}
+	if run.KeepCreated {
+		delete(shared, "created_at")
+		e.tail = appendTime(nil, run.AsOf)
+		e.created = len(e.tail) - 8
+	}
 	if len(s.workspaces) == 1 {
 		e.workspace = []byte(s.workspaces[0])
 		shared["workspace_id"] = literal(s.workspaces[0])
@@ -145,7 +150,7 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 	if err != nil || taken {
 		return newEncoder(run), err
 	}
-	return e.withAliases(run), execAll(ctx, conn, "ALTER TABLE "+s.store.names.links+" "+strings.Join(changes, ", "))
+	return e.withOwn(), execAll(ctx, conn, "ALTER TABLE "+s.store.names.links+" "+strings.Join(changes, ", "))
 }
 
 // dropBase drops the index on base_key, unless somebody has set something on it. (600,000 links

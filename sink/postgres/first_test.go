@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -63,7 +64,8 @@ func TestWaysOfLoading(t *testing.T) {
 }
 
 // A first load makes what all its links share the defaults of their columns, for as
-// long as it takes. Those that are there already it leaves alone.
+// long as it takes. Those that are there already it leaves alone. A created_at of its own a link
+// has nevertheless.
 func TestDefaultsOfColumns(t *testing.T) {
 	dsn := server.Database(t)
 	database := value[string](t, dsn, "SELECT current_database()")
@@ -78,20 +80,29 @@ func TestDefaultsOfColumns(t *testing.T) {
 		{"ALTER TABLE links ALTER run_id ADD GENERATED ALWAYS AS IDENTITY", "run_id a"},
 		{"ALTER DATABASE " + database + " SET datestyle = 'SQL, DMY'; ALTER DATABASE " + database + " SET timezone = 'Asia/Kolkata'", ""},
 	} {
-		script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-		s := openStore(t, dsn, Options{})
-		initialize(t, s)
-		script(t, dsn, c.change)
-		links := generated(0, 10)
-		run := loadAll(t, s, links)
-		if way := s.Stats()["load_way"]; way != "one transaction into an empty table" {
-			t.Errorf("%s: way: %s", c.change, way)
-		}
-		if got := value[string](t, dsn, defaults); got != c.want {
-			t.Errorf("%s: defaults are %q, want %q", c.change, got, c.want)
-		}
-		if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND created_at = $2 AND updated_at = $2", run.ID, asOf); n != len(links) {
-			t.Errorf("%s: %d links of %d are of the run and its time", c.change, n, len(links))
+		for _, keep := range []bool{false, true} {
+			script(t, dsn, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+			s := openStore(t, dsn, Options{})
+			initialize(t, s)
+			script(t, dsn, c.change)
+			links, created := generated(0, 10), asOf
+			if keep {
+				created = time.Date(1999, 1, 2, 3, 4, 5, 6000, time.UTC)
+				links[0].Created = created
+			}
+			session := locked(t, s, "demo", sink.LockOptions{})
+			run, err := settle(context.Background(), session, sink.Run{Fingerprint: "f", AsOf: asOf, KeepCreated: keep}, links)
+			noError(t, errors.Join(err, session.Close()))
+			if way := s.Stats()["load_way"]; way != "one transaction into an empty table" {
+				t.Errorf("%s: way: %s", c.change, way)
+			}
+			if got := value[string](t, dsn, defaults); got != c.want {
+				t.Errorf("%s: defaults are %q, want %q", c.change, got, c.want)
+			}
+			if n := value[int](t, dsn, "SELECT count(*) FROM links WHERE run_id = $1 AND updated_at = $2 AND created_at = CASE short_code WHEN $3 THEN $4 ELSE $2 END",
+				run.ID, asOf, string(links[0].Code), created); n != len(links) {
+				t.Errorf("%s: %d links of %d are of the run and its time", c.change, n, len(links))
+			}
 		}
 	}
 }

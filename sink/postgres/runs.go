@@ -18,12 +18,12 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
 		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', ''),
-		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0)
+		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0), coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false)
 		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated)
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated, &r.KeepCreated)
 		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
@@ -89,14 +89,14 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 		out, err = s.store.names.openRun(ctx, conn, id)
 		return err
 	})
-	out.Aliases = run.Aliases
+	out.Aliases, out.Attrs = run.Aliases, run.Attrs
 	return out, err
 }
 
-// takes is the error of a run with aliases if the tables cannot have them.
+// takes is the error of a run with links that the tables cannot have.
 func (s *Store) takes(run sink.Run) error {
-	if made := s.version.Load(); run.Aliases && made < 2 {
-		return fmt.Errorf("table %s is of version %d, and aliases need version %d: run bulk init first", s.names.table, made, version)
+	if made := s.version.Load(); made < 2 && (run.Aliases || run.Attrs || run.KeepCreated) {
+		return fmt.Errorf("table %s is of version %d, and aliases, attrs and a created_at of its own for each link need version %d: run bulk init first", s.names.table, made, version)
 	}
 	return nil
 }
@@ -115,8 +115,8 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		columns, values := "", ""
 		args := []any{run.Fingerprint, run.Started, string(sink.Loading), run.AsOf}
 		if s.store.version.Load() > 1 {
-			columns, values = ", inputs, workspaces, out", ", $5::jsonb, $6::jsonb, $7"
-			args = append(args, list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"))
+			columns, values = ", inputs, workspaces, out, numbers", ", $5::jsonb, $6::jsonb, $7, CASE WHEN $8 THEN '{\"keep_created\": true}'::jsonb END"
+			args = append(args, list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"), run.KeepCreated)
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
 				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started`+columns+`)

@@ -53,8 +53,9 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 	var stop error
 	columns := ""
 	if s.version.Load() > 1 {
-		columns = ", kind, base_key"
+		columns = ", kind, base_key, attrs"
 	}
+	var attrs []byte
 	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at`+columns+`
 		FROM `+s.names.links+` `+where+` ORDER BY workspace_id, short_code`, params, func(row [][]byte) error {
 		link = sink.Stored{
@@ -65,6 +66,10 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 		if columns != "" {
 			link.Alias = isAlias(row[7])
 			copy(link.Base[:], row[8])
+			if row[9] != nil {
+				attrs = sink.AppendJSON(attrs[:0], row[9][1:])
+				link.Attrs = attrs
+			}
 		}
 		stop = visit(&link)
 		return stop

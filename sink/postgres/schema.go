@@ -75,7 +75,8 @@ func literal(s string) string {
 // which is also the order of COPY. newColumns come after them.
 var linksColumns = []string{"workspace_id", "short_code", "url_key", "canonical_url", "original_url", "run_id", "created_at", "updated_at"}
 
-// aliasColumns are those that a run with aliases writes after linksColumns.
+// aliasColumns are those that a run with aliases writes after linksColumns. A run with attrs
+// writes these last.
 var aliasColumns = []string{"kind", "base_key"}
 
 // newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
@@ -103,7 +104,7 @@ var newRunsColumns = []string{
 	"inputs          jsonb", // their names
 	"workspaces      jsonb", // their names
 	"out             text",  // output directory
-	"numbers         jsonb", // links_created, if that is not rows_created; ranges of the counter
+	"numbers         jsonb", // links_created, if that is not rows_created; keep_created, if true; ranges of the counter
 }
 
 // createNew is the SQL of the tables that are new in version 2, and the comment with the

@@ -62,8 +62,8 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			return dump(t, dsn, links)
 		},
 		Insert: func(t *testing.T, r sinktest.Row) {
-			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, CASE WHEN $8 THEN $9::uuid END)",
-				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base)
+			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, CASE WHEN $8 THEN $9::uuid END, nullif($10, '')::jsonb)",
+				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs)
 		},
 		Execute: func(t *testing.T, sql string) { execute(t, dsn, strings.Replace(sql, " links ", " "+links+" ", 1)) },
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
@@ -87,14 +87,15 @@ func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
 	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
-		" run_id, created_at, coalesce(to_jsonb(l)->>'kind', '') = 'alias', (to_jsonb(l)->>'base_key')::uuid FROM "+links+" l ORDER BY workspace_id, short_code")
+		" run_id, created_at, coalesce(to_jsonb(l)->>'kind', '') = 'alias', (to_jsonb(l)->>'base_key')::uuid, coalesce(to_jsonb(l)->>'attrs', '') FROM "+links+" l ORDER BY workspace_id, short_code")
 	noError(t, err)
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sinktest.Row, err error) {
 		var base *sink.Key
-		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created, &r.Alias, &base)
+		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created, &r.Alias, &base, &r.Attrs)
 		if base != nil {
 			r.Base = *base
 		}
+		r.Attrs = string(sink.AppendJSON(nil, []byte(r.Attrs)))
 		r.Created = r.Created.UTC().Round(time.Microsecond)
 		return r, err
 	})

@@ -51,10 +51,12 @@ func TestVersion1(t *testing.T) {
 	_, err := s.Abandon(ctx, []int32{2}, sink.LockOptions{})
 	noError(t, err)
 	at := locked(t, s, "demo", sink.LockOptions{})
-	aliases := first
-	aliases.Aliases = true
-	if _, err := at.Start(ctx, aliases); err == nil || !strings.Contains(err.Error(), "bulk init") {
-		t.Errorf("a run with aliases: %v", err)
+	newer := []sink.Run{{Aliases: true}, {Attrs: true}, {KeepCreated: true}}
+	for _, run := range newer {
+		run.Fingerprint, run.AsOf = first.Fingerprint, first.AsOf
+		if _, err := at.Start(ctx, run); err == nil || !strings.Contains(err.Error(), "bulk init") {
+			t.Errorf("%+v: %v", run, err)
+		}
 	}
 	if _, err := at.Profiles(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) || !strings.Contains(err.Error(), "bulk init") {
 		t.Errorf("profiles: %v", err)
@@ -64,9 +66,11 @@ func TestVersion1(t *testing.T) {
 	}
 	run, err := at.Start(ctx, first)
 	noError(t, err)
-	aliases.ID = run.ID
-	if err := at.Load(ctx, aliases, pieces(links[10:])); err == nil || !strings.Contains(err.Error(), "bulk init") {
-		t.Errorf("a load with aliases: %v", err)
+	for _, with := range newer {
+		with.ID, with.AsOf = run.ID, run.AsOf
+		if err := at.Load(ctx, with, pieces(links[10:])); err == nil || !strings.Contains(err.Error(), "bulk init") {
+			t.Errorf("a load of %+v: %v", with, err)
+		}
 	}
 	old := sink.Probe{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}
 	found := 0
@@ -80,6 +84,12 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("%d links found by a code", found)
 	}
 	noError(t, at.Load(ctx, run, pieces(links[10:15])))
+	noError(t, s.Scan(ctx, func(l *sink.Stored) error {
+		if l.Attrs != nil || l.Created.IsZero() {
+			t.Errorf("scanned %+v", l)
+		}
+		return nil
+	}))
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
 	before := dump(t, dsn, "links")
 

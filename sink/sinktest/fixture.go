@@ -178,7 +178,10 @@ func rows(links []sink.Link, run int32) []Row {
 		out[i] = Row{
 			Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
 			Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: run, Created: asOf,
-			Alias: l.Alias, Base: l.Base,
+			Alias: l.Alias, Base: l.Base, Attrs: string(l.Attrs),
+		}
+		if !l.Created.IsZero() {
+			out[i].Created = l.Created
 		}
 	}
 	return out
@@ -193,12 +196,13 @@ func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 			for i, l := range part {
 				part[i].Workspace, part[i].Code = bytes.Clone(l.Workspace), bytes.Clone(l.Code)
 				part[i].Canonical, part[i].Original = bytes.Clone(l.Canonical), bytes.Clone(l.Original)
+				part[i].Attrs = bytes.Clone(l.Attrs)
 			}
 			if !yield(part, nil) {
 				return
 			}
 			for i, l := range part {
-				for _, b := range [][]byte{l.Workspace, l.Code, l.Canonical, l.Original} {
+				for _, b := range [][]byte{l.Workspace, l.Code, l.Canonical, l.Original, l.Attrs} {
 					for j := range b {
 						b[j] = '!'
 					}

@@ -55,7 +55,7 @@ func testScanAll(t *testing.T, db *database) {
 // stored is what a link looks like in the database.
 func stored(l *sink.Stored) Row {
 	return Row{Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
-		Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created, Alias: l.Alias, Base: l.Base}
+		Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created, Alias: l.Alias, Base: l.Base, Attrs: string(l.Attrs)}
 }
 
 // A link is found by its code, byte by byte, in its workspace only.

@@ -30,6 +30,7 @@ type Row struct {
 	Created         time.Time // UTC
 	Alias           bool
 	Base            sink.Key // zero: NULL
+	Attrs           string   // in the form of sink.AppendJSON; blank: NULL
 }
 
 // A Database is a new, isolated database of the store under test. None of its functions is
@@ -43,8 +44,8 @@ type Database struct {
 	// Dump returns all links as the database sorts them by workspace_id and
 	// short_code. It returns none if the tables do not exist.
 	Dump func(t *testing.T) []Row
-	// Insert commits a link past all sessions, as an online service would. The tables
-	// exist.
+	// Insert commits a link past all sessions, as an online service would. Its updated_at is
+	// its created_at. The tables exist.
 	Insert func(t *testing.T, row Row)
 	// Change sets the updated_at of a link, as if somebody had changed it.
 	Change func(t *testing.T, workspace, code string, updated time.Time)
@@ -57,7 +58,7 @@ type Database struct {
 // Run runs the suite, with a subtest for each sentence of the contract. The function fresh
 // creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, exportTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

@@ -29,9 +29,9 @@ func TestConformance(t *testing.T) {
 			},
 			Insert: func(t *testing.T, r sinktest.Row) {
 				plain(t, path, func(db *sql.DB) {
-					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key)
-						VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), iif(?8, ?9, NULL))`,
-						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:])
+					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key, attrs)
+						VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), iif(?8, ?9, NULL), nullif(?10, ''))`,
+						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:], r.Attrs)
 					noError(t, err)
 				})
 			},
@@ -76,7 +76,7 @@ func dump(t testing.TB, path string) (out []sinktest.Row) {
 	t.Helper()
 	plain(t, path, func(db *sql.DB) {
 		var since2 string
-		noError(t, db.QueryRow("SELECT CASE count(*) WHEN 0 THEN 'false, NULL' ELSE 'kind IS ''alias'', base_key' END FROM pragma_table_info('links') WHERE name = 'kind'").Scan(&since2))
+		noError(t, db.QueryRow("SELECT CASE count(*) WHEN 0 THEN 'false, NULL, ''''' ELSE 'kind IS ''alias'', base_key, coalesce(attrs, '''')' END FROM pragma_table_info('links') WHERE name = 'kind'").Scan(&since2))
 		rows, err := db.Query(`SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, ` + since2 + `
 			FROM links ORDER BY workspace_id, short_code`)
 		noError(t, err)
@@ -85,7 +85,7 @@ func dump(t testing.TB, path string) (out []sinktest.Row) {
 			var r sinktest.Row
 			var key, base []byte
 			var created string
-			noError(t, rows.Scan(&r.Workspace, &r.Code, &key, &r.Canonical, &r.Original, &r.Run, &created, &r.Alias, &base))
+			noError(t, rows.Scan(&r.Workspace, &r.Code, &key, &r.Canonical, &r.Original, &r.Run, &created, &r.Alias, &base, &r.Attrs))
 			copy(r.Key[:], key)
 			copy(r.Base[:], base)
 			r.Created, err = time.Parse(timeForm, created)

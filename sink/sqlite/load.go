@@ -30,10 +30,9 @@ type load struct {
 	c         *conn
 	txRows    int
 	txTime    time.Duration
-	run       int32
-	at        []byte // created_at and updated_at
+	run       sink.Run
+	at        []byte // updated_at, and created_at unless the link has its own
 	many, one *stmt  // insert statementRows rows, and one row
-	aliases   bool   // they insert kind and base_key, too
 
 	atEnd        bool // the index on url_key is created after the last row
 	rows         int64
@@ -54,7 +53,7 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 			return err
 		}
 		begun := time.Now()
-		l := &load{c: c, txRows: s.store.txRows, txTime: s.store.txTime, run: run.ID, at: []byte(stamp(run.AsOf)), aliases: run.Aliases}
+		l := &load{c: c, txRows: s.store.txRows, txTime: s.store.txTime, run: run, at: []byte(stamp(run.AsOf))}
 		if err = l.begin(s.workspaces > 1 || run.Aliases); err == nil {
 			err = l.all(ctx, chunks)
 		}
@@ -76,11 +75,19 @@ func (c *conn) insertVerb() (string, error) {
 }
 
 // prepare prepares a statement that inserts n rows, and skips those whose code or key is
-// taken. ?1 and ?2 are for all rows; each row has five more parameters, or seven with aliases.
+// taken. ?1 and ?2 are for all rows; each row has five more parameters, and those of what only
+// some links have.
 func (l *load) prepare(verb string, n int) (*stmt, error) {
-	columns, row := "run_id, created_at, updated_at, workspace_id, short_code, url_key, canonical_url, original_url", "(?1, ?2, ?2, ?, ?, ?, ?, ?"
-	if l.aliases {
+	created := "?2"
+	if l.run.KeepCreated {
+		created = "?"
+	}
+	columns, row := "run_id, updated_at, created_at, workspace_id, short_code, url_key, canonical_url, original_url", "(?1, ?2, "+created+", ?, ?, ?, ?, ?"
+	if l.run.Aliases {
 		columns, row = columns+", kind, base_key", row+", ?, ?"
+	}
+	if l.run.Attrs {
+		columns, row = columns+", attrs", row+", ?"
 	}
 	text := verb + " INTO links (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(row+"),", n), ",")
 	if !l.atEnd { // else there is no index on url_key, and no other writer could take anything
@@ -185,23 +192,31 @@ func (l *load) insert(links []sink.Link) error {
 		q, n = l.one, 1
 	}
 	for part := range slices.Chunk(links, n) {
-		q.bindInt(1, int64(l.run))
+		q.bindInt(1, int64(l.run.ID))
 		q.bindText(2, l.at)
 		i := 3
 		for j := range part {
 			link := &part[j]
+			if err := l.run.Unannounced(link); err != nil {
+				return err
+			}
+			if l.run.KeepCreated {
+				l.bindCreated(q, i, link)
+				i++
+			}
 			q.bindText(i, link.Workspace)
 			q.bindText(i+1, link.Code)
 			q.bindBlob(i+2, link.Key[:])
 			q.bindText(i+3, link.Canonical)
 			q.bindText(i+4, link.Original)
 			i += 5
-			switch {
-			case l.aliases:
+			if l.run.Aliases {
 				l.bindAlias(q, i, link)
 				i += 2
-			case link.Alias:
-				return sink.Unannounced(link)
+			}
+			if l.run.Attrs {
+				q.bindText(i, link.Attrs)
+				i++
 			}
 		}
 		if _, err := q.step(); err != nil {
@@ -212,6 +227,15 @@ func (l *load) insert(links []sink.Link) error {
 		l.skipped += int64(len(part)) - took
 	}
 	return nil
+}
+
+// bindCreated binds created_at.
+func (l *load) bindCreated(q *stmt, i int, link *sink.Link) {
+	at := l.at
+	if !link.Created.IsZero() {
+		at = []byte(stamp(link.Created))
+	}
+	q.bindText(i, at)
 }
 
 // bindAlias binds kind and base_key.

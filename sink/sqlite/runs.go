@@ -39,13 +39,13 @@ func (c *conn) since2(columns ...string) string {
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "out", "json_extract(numbers, '$.links_created')") + " FROM runs "
+		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "out", "json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
 			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)), Out: s.string(14),
-			LinksCreated: s.int(15),
+			LinksCreated: s.int(15), KeepCreated: s.int(16) != 0,
 		}
 		for i, list := range []*[]string{&run.Inputs, &run.Workspaces} {
 			if text := s.bytes(12 + i); text != nil {
@@ -95,7 +95,7 @@ func (c *conn) openRun(id int32) (sink.Run, error) {
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.ID != 0 {
 		err = s.write(ctx, func(c *conn) (err error) { out, err = c.openRun(run.ID); return err })
-		out.Aliases = run.Aliases
+		out.Aliases, out.Attrs = run.Aliases, run.Attrs
 		return out, err
 	}
 	run.State = sink.Loading
@@ -111,14 +111,18 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				return err
 			}
 			run.ID = int32(last + 1)
-			if err := c.run("start run", `INSERT INTO runs (run_id, fingerprint, state, as_of, started_at, inputs, workspaces, out)
-				VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started),
-				list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD")); err != nil {
+			var numbers []byte // NULL
+			if run.KeepCreated {
+				numbers = []byte(`{"keep_created":true}`)
+			}
+			if err := c.run("start run", `INSERT INTO runs (run_id, fingerprint, state, as_of, started_at, inputs, workspaces, out, numbers)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, run.ID, run.Fingerprint, string(run.State), stamp(run.AsOf), stamp(run.Started),
+				list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"), numbers); err != nil {
 				return err
 			}
-			aliases := run.Aliases
+			aliases, attrs := run.Aliases, run.Attrs
 			run, err = c.oneRun(run.ID)
-			run.Aliases = aliases
+			run.Aliases, run.Attrs = aliases, attrs
 			return err
 		})
 	})

@@ -30,8 +30,9 @@ func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*
 			return nil
 		}
 		var l sink.Stored
+		var attrs []byte
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same
-		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias'", "base_key")+`
+		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias'", "base_key", "attrs")+`
 			FROM links `+where+` ORDER BY workspace_id, short_code`, args, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -49,6 +50,10 @@ func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*
 			if l.Alias = q.int(7) != 0; l.Alias {
 				l.Base = sink.Key{}
 				copy(l.Base[:], q.bytes(8))
+			}
+			if l.Attrs = q.bytes(9); l.Attrs != nil {
+				attrs = sink.AppendJSON(attrs[:0], l.Attrs)
+				l.Attrs = attrs
 			}
 			return visit(&l)
 		})

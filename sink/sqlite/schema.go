@@ -45,7 +45,7 @@ CREATE TABLE runs (
   run_id          INTEGER PRIMARY KEY,
   fingerprint     TEXT    NOT NULL,
   state           TEXT    NOT NULL,
-  as_of           TEXT    NOT NULL, -- created_at of its links
+  as_of           TEXT    NOT NULL, -- updated_at of its links, and created_at unless keep_created
   read            INTEGER NOT NULL DEFAULT 0,
   created         INTEGER NOT NULL DEFAULT 0,
   existing        INTEGER NOT NULL DEFAULT 0,
@@ -57,7 +57,7 @@ CREATE TABLE runs (
   inputs          TEXT,             -- JSON: their names
   workspaces      TEXT,             -- JSON: their names
   out             TEXT,             -- output directory
-  numbers         TEXT              -- JSON: links_created, if that is not created; ranges of the counter
+  numbers         TEXT              -- JSON: links_created, if that is not created; keep_created, if true; ranges of the counter
 ) STRICT;
 CREATE TABLE workspaces (
   workspace_id    TEXT    PRIMARY KEY,

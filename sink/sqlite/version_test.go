@@ -37,7 +37,12 @@ func TestVersion1(t *testing.T) {
 	before, err := store.Runs(ctx)
 	noError(t, err)
 	scanned := 0
-	noError(t, store.Scan(ctx, func(*sink.Stored) error { scanned++; return nil }))
+	noError(t, store.Scan(ctx, func(l *sink.Stored) error {
+		if scanned++; l.Attrs != nil || l.Created.IsZero() {
+			t.Errorf("scanned %+v", l)
+		}
+		return nil
+	}))
 	if out, err := store.PreviewUndo(ctx, 1); err != nil || out.Deleted != 2 || scanned != 2 {
 		t.Errorf("%d links, %+v, %v", scanned, out, err)
 	}
