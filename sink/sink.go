@@ -210,10 +210,10 @@ type Store interface {
 	// transactions of bounded size, calls kept for each link of the run that stays, in
 	// the order of Scan, and marks the run as Undone.
 	//
-	// A link stays if somebody changed it (its created_at is not the AsOf of the run, or its
-	// updated_at is later), or if a row elsewhere in the database refers to it. If the
-	// database would delete or change such rows together with the links, or would leave them
-	// without their link, Undo fails before it deletes anything.
+	// A link stays if somebody changed it (its updated_at is not the AsOf of the run), or if a
+	// row elsewhere in the database refers to it. If the database would delete or change such
+	// rows together with the links, or would leave them without their link, Undo fails before it
+	// deletes anything.
 	//
 	// If Undo is interrupted after its first deletion, the run is Loading (or Abandoned, if it
 	// was), and Undo can be called again. The error for a run that does not exist wraps no class.

@@ -137,9 +137,10 @@ type deletion struct {
 type place struct{ Workspace, Code string }
 
 // untouched is the condition that run $1 created a link and nobody changed it. The time is
-// compared, too: an earlier run may have had the same ID.
+// compared, too: an earlier run may have had the same ID. The created_at says nothing: a migrated
+// link has that of its earlier life.
 func (n names) untouched() string {
-	return "run_id = $1 AND updated_at = created_at AND created_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
+	return "run_id = $1 AND updated_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
 }
 
 // deletePages deletes the links, a page at a time. If the locks were lost for a while it

@@ -32,6 +32,7 @@ var ownTests = []test{
 	{"own/resumed", testOwnResumed},
 	{"own/numbers", testOwnNumbers},
 	{"own/read", testAttrsRead},
+	{"own/undo", testUndoCreated},
 }
 
 // attrs of links, in their canonical form.
@@ -191,4 +192,31 @@ func testAttrsRead(t *testing.T, db *database) {
 		b := "b" + want + "false"
 		equal(t, got, "atrue", b, "ctrue", b, "ctrue", b, "ctrue")
 	}
+}
+
+// An undo deletes the links of a run whatever their created_at, except those that somebody
+// changed.
+func testUndoCreated(t *testing.T, db *database) {
+	flags := sink.Run{Attrs: true, KeepCreated: true}
+	ls := own(flags, links("w", 0, 40))
+	var run sink.Run
+	db.with(func(s sink.Session) {
+		run = startOwn(t, s, flags)
+		noError(t, s.Load(context.Background(), run, chunks(ls, 7)))
+		complete(t, s, run)
+	}, "w")
+	at := asOf.Add(time.Hour)
+	db.Change(t, "w", string(ls[7].Code), at)
+	before := asOf.Add(-time.Hour)
+	db.Change(t, "w", string(ls[8].Code), before)
+	if out := db.preview(run.ID); out.Deleted != 38 || out.Kept != 2 || !out.Run.KeepCreated {
+		t.Errorf("preview: %+v", out)
+	}
+	out, kept, err := db.undo(run.ID)
+	noError(t, err)
+	if out.Deleted != 38 || !out.Run.KeepCreated {
+		t.Errorf("undo: %+v", out)
+	}
+	equal(t, kept, sink.Kept{Workspace: "w", Code: string(ls[7].Code), Updated: at}, sink.Kept{Workspace: "w", Code: string(ls[8].Code), Updated: before})
+	db.expect(rows(ls[7:9], run.ID))
 }

@@ -92,8 +92,9 @@ func (c *conn) referred() error {
 }
 
 // untouched is the condition that run ?1 created a link and nobody changed it. The time is
-// compared, too: an earlier run may have had the same ID.
-const untouched = "run_id = ?1 AND updated_at = created_at AND created_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
+// compared, too: an earlier run may have had the same ID. The created_at says nothing: a migrated
+// link has that of its earlier life.
+const untouched = "run_id = ?1 AND updated_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
 
 // deleteLinks deletes the links of a run that nobody changed, a page at a time in the order
 // of the primary key. The first page sets the run to Loading, unless it is Abandoned.
