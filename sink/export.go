@@ -3,6 +3,8 @@ package sink
 import (
 	"cmp"
 	"encoding/hex"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +19,7 @@ const (
 	Time                // RFC 3339 in UTC, with microseconds
 	Integer             // decimal
 	Float               // decimal, the shortest that reads as the same number
-	JSON                // as [AppendJSON] writes it
+	JSON                // as [AppendJSON] writes it, or in columns of its members
 )
 
 // A Column of an export.
@@ -25,8 +27,10 @@ type Column struct {
 	Name     string
 	Form     Form
 	Nullable bool
-	since    int    // version of the tables
-	sql      string // of its value
+	sql      string   // of its value
+	split    bool     // its members are columns
+	members  []string // in byte order
+	whole    bool     // it is a column, too
 }
 
 // Columns are columns of an export in its order.
@@ -38,7 +42,13 @@ func AllColumns(version int) (out Columns) {
 	if version < 2 {
 		kind = "'link'"
 	}
-	for _, c := range []Column{
+	for _, c := range []struct {
+		name     string
+		form     Form
+		nullable bool
+		since    int // version of the tables
+		sql      string
+	}{
 		{"workspace_id", Text, false, 1, ""}, {"short_code", Text, false, 1, ""}, {"kind", Text, false, 1, kind},
 		{"canonical_url", Text, false, 1, ""}, {"original_url", Text, true, 1, ""}, {"url_key", UUID, false, 1, ""},
 		{"base_key", UUID, true, 2, ""}, {"attrs", JSON, true, 2, ""}, {"expires_at", Time, true, 2, ""}, {"max_uses", Integer, true, 2, ""},
@@ -48,8 +58,7 @@ func AllColumns(version int) (out Columns) {
 		{"changed_run", Integer, true, 2, ""}, {"change", Text, true, 2, ""},
 	} {
 		if c.since <= version {
-			c.sql = cmp.Or(c.sql, c.Name)
-			out = append(out, c)
+			out = append(out, Column{Name: c.name, Form: c.form, Nullable: c.nullable, sql: cmp.Or(c.sql, c.name)})
 		}
 	}
 	return out
@@ -58,9 +67,55 @@ func AllColumns(version int) (out Columns) {
 // Names are the names of the columns.
 func (cs Columns) Names() (names []string) {
 	for _, c := range cs {
-		names = append(names, c.Name)
+		if !c.split || c.whole {
+			names = append(names, c.Name)
+		}
+		for _, member := range c.members {
+			names = append(names, c.ofMember(member))
+		}
 	}
 	return names
+}
+
+// ofMember is the name of the column of a member. It is not that of any other column.
+func (c *Column) ofMember(member string) string {
+	name, table := member, AllColumns(math.MaxInt).Names()
+	for slices.Contains(table, name) || name != member && slices.Contains(c.members, name) {
+		name = "attrs_" + name
+	}
+	return name
+}
+
+// MaxMembers is how many members of attrs are columns of an export.
+const MaxMembers = 200
+
+// Split makes columns of the members of attrs, if that is one of the columns. The function finds
+// the names of the members, all or MaxMembers + 1 of them in any order, and whether there are
+// attrs that are no object.
+func (cs Columns) Split(find func() (members []string, others bool, err error)) (Columns, error) {
+	i := slices.IndexFunc(cs, func(c Column) bool { return c.Form == JSON })
+	if i < 0 {
+		return cs, nil
+	}
+	members, others, err := find()
+	if len(members) <= MaxMembers && !slices.ContainsFunc(members, func(name string) bool { return name == "" || strings.Contains(name, "\x00") }) {
+		slices.Sort(members)
+		cs[i].split, cs[i].members, cs[i].whole = true, members, others
+	}
+	return cs, err
+}
+
+// Members adds the names of the members of attrs to a set, until it has more than MaxMembers.
+// It reports whether attrs are an object.
+func Members(attrs []byte, names map[string]bool) (object bool) {
+	v, _ := decodeJSON(attrs)
+	members, object := v.(map[string]any)
+	for name := range members {
+		if len(names) <= MaxMembers {
+			names[name] = true
+		}
+	}
+	return object
 }
 
 // Select is what to select for the columns.
@@ -137,9 +192,37 @@ func (c *Cells) Float(f float64) {
 	c.cell(from)
 }
 
-// JSON adds a document.
-func (c *Cells) JSON(b []byte) {
-	from := len(c.buf)
-	c.buf = AppendJSON(c.buf, b)
-	c.cell(from)
+// JSON adds a document, which may be nil, as all the cells that the column has become.
+func (c *Cells) JSON(b []byte, column *Column) {
+	var members map[string]any
+	object := false
+	if column.split && b != nil {
+		v, _ := decodeJSON(b)
+		members, object = v.(map[string]any)
+	}
+	switch from := len(c.buf); {
+	case column.split && !column.whole:
+	case b == nil || object:
+		c.Null()
+	default:
+		c.buf = AppendJSON(c.buf, b)
+		c.cell(from)
+	}
+	for _, name := range column.members {
+		c.member(members[name])
+	}
+}
+
+// member adds a value that was decoded.
+func (c *Cells) member(v any) {
+	switch v := v.(type) {
+	case nil:
+		c.Null()
+	case string:
+		c.Text([]byte(v))
+	default:
+		from := len(c.buf)
+		c.buf = encodeJSON(c.buf, v)
+		c.cell(from)
+	}
 }

@@ -19,6 +19,11 @@ func AppendJSON(dst, document []byte) []byte {
 	if !ok {
 		return append(dst, document...)
 	}
+	return encodeJSON(dst, v)
+}
+
+// encodeJSON appends what decodeJSON has returned.
+func encodeJSON(dst []byte, v any) []byte {
 	out := bytes.NewBuffer(dst)
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -33,8 +38,10 @@ func decodeJSON(document []byte) (v any, ok bool) {
 	if d.Decode(&v) != nil {
 		return nil, false
 	}
-	_, err := d.Token()
-	return decimals(v), err == io.EOF
+	if _, err := d.Token(); err != io.EOF {
+		return nil, false
+	}
+	return decimals(v), true
 }
 
 func decimals(v any) any {

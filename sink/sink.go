@@ -198,6 +198,13 @@ type Store interface {
 	// cannot be NULL. The kind is link or alias, and always there. A row has a text for each
 	// column, in its Form; nil for NULL. A row is valid only during the call. An error of begin
 	// or visit ends the export and is returned.
+	//
+	// In place of attrs there is a column for each member that one of these links has, in byte
+	// order of the names. It is called like the member, or attrs_NAME if AllColumns has that
+	// name. A string is the text itself, any other value is in the form of AppendJSON, and null
+	// is NULL. The column attrs stays before them if a link has attrs that are no JSON object, and
+	// has only those. It stays alone, with all attrs, if there are more than MaxMembers names, or
+	// a name is blank or has U+0000.
 	Export(ctx context.Context, workspace string, begin func(columns []string) error, visit func(row [][]byte) error) error
 	// Abandon marks unfinished runs as Abandoned and returns them. It waits until no bulk run
 	// is at work. Runs that are Abandoned already are returned, too. If there is no such run,

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"time"
 
@@ -36,7 +37,7 @@ func (s *Store) Export(ctx context.Context, workspace string, begin func(columns
 		return query(ctx, conn, "SELECT "+columns.Select()+" FROM "+s.names.links+where+" ORDER BY workspace_id, short_code", params, func(row [][]byte) error {
 			cells.Reset()
 			for i, value := range row {
-				cell(&cells, value, columns[i].Form)
+				cell(&cells, value, &columns[i])
 			}
 			stop = visit(cells.Row)
 			return stop
@@ -63,14 +64,40 @@ func (s *Store) filled(ctx context.Context, conn *pgx.Conn, where string, params
 		return nil
 	})
 	if err == nil {
+		columns, err = columns.Split(func() (names []string, others bool, err error) {
+			return s.members(ctx, conn, where, params)
+		})
+	}
+	if err == nil {
 		err = execAll(ctx, conn, "SET LOCAL enable_seqscan = off")
 	}
 	return columns, err
 }
 
+// members returns the names of the members of attrs, at most sink.MaxMembers + 1, and whether
+// there are attrs that are no object.
+func (s *Store) members(ctx context.Context, conn *pgx.Conn, where string, params [][]byte) (names []string, others bool, err error) {
+	err = query(ctx, conn, "SELECT count(*) FILTER (WHERE jsonb_typeof(attrs) <> 'object') FROM "+s.names.links+where, params, func(row [][]byte) error {
+		others = binary.BigEndian.Uint64(row[0]) > 0
+		return nil
+	})
+	if err == nil {
+		err = query(ctx, conn, fmt.Sprintf("SELECT DISTINCT jsonb_object_keys(CASE jsonb_typeof(attrs) WHEN 'object' THEN attrs END) FROM %s%s LIMIT %d",
+			s.names.links, where, sink.MaxMembers+1), params, func(row [][]byte) error {
+			names = append(names, string(row[0]))
+			return nil
+		})
+	}
+	return names, others, err
+}
+
 // cell adds a value in binary format to the cells.
-func cell(to *sink.Cells, value []byte, form sink.Form) {
-	switch {
+func cell(to *sink.Cells, value []byte, column *sink.Column) {
+	switch form := column.Form; {
+	case form == sink.JSON && value != nil:
+		to.JSON(value[1:], column) // after the version of the format
+	case form == sink.JSON:
+		to.JSON(nil, column)
 	case value == nil:
 		to.Null()
 	case form == sink.UUID:
@@ -81,8 +108,6 @@ func cell(to *sink.Cells, value []byte, form sink.Form) {
 		to.Integer(int64(binary.BigEndian.Uint64(value)))
 	case form == sink.Float:
 		to.Float(math.Float64frombits(binary.BigEndian.Uint64(value)))
-	case form == sink.JSON:
-		to.JSON(value[1:]) // after the version of the format
 	case form == sink.Time:
 		at, infinite := timestamp(value)
 		if infinite != "" {

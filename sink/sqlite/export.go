@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/linkforge/bulk/sink"
 )
@@ -58,13 +60,32 @@ func (c *conn) filled(where string, args []any) (columns sink.Columns, err error
 		}
 		return nil
 	})
+	if err == nil {
+		columns, err = columns.Split(func() ([]string, bool, error) { return c.members(where, args) })
+	}
 	return columns, err
+}
+
+// members returns the names of the members of attrs, at most sink.MaxMembers + 1, and whether
+// there are attrs that are no object. It does not ask json_each, which takes as long, but reads
+// some texts in another way than sink.Cells does.
+func (c *conn) members(where string, args []any) (members []string, others bool, err error) {
+	names := map[string]bool{}
+	err = c.query("look for members of attrs", "SELECT attrs FROM links"+where, args, func(q *stmt) error {
+		if attrs := q.bytes(0); attrs != nil && !sink.Members(attrs, names) {
+			others = true
+		}
+		return nil
+	})
+	return slices.Collect(maps.Keys(names)), others, err
 }
 
 // cell adds a value of the row to the cells.
 func (s *stmt) cell(to *sink.Cells, i int, column *sink.Column) error {
 	text := s.bytes(i)
 	switch {
+	case column.Form == sink.JSON:
+		to.JSON(text, column)
 	case text == nil:
 		to.Null()
 	case column.Form == sink.UUID && len(text) != len(sink.Key{}):
@@ -73,8 +94,6 @@ func (s *stmt) cell(to *sink.Cells, i int, column *sink.Column) error {
 		to.UUID(sink.Key(text))
 	case column.Form == sink.Float:
 		to.Float(s.float(i))
-	case column.Form == sink.JSON:
-		to.JSON(text)
 	case column.Form == sink.Time:
 		if at := anyTime(string(text)); !at.IsZero() {
 			to.Time(at)
