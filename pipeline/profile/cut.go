@@ -38,9 +38,7 @@ func (c Cut) Cell(dst, code []byte) []byte {
 // path returns the path of a URL, which may lack its scheme, or scheme and host, without one slash
 // before it.
 func path(cell []byte) []byte {
-	if i := bytes.Index(cell, []byte("://")); i >= 0 && !bytes.ContainsAny(cell[:i], "/?#") {
-		cell = cell[i+len("://"):]
-	}
+	cell, _ = afterScheme(cell)
 	start := bytes.IndexAny(cell, "/?#")
 	if start < 0 || cell[start] != '/' {
 		return nil
