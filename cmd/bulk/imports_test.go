@@ -63,7 +63,7 @@ var pure = map[string]string{
 	"codegen":          "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
-	"pipeline/profile": "bytes encoding/json slices strings unicode",
+	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
 }
 
 // drivers may only be imported by the packages beside them.

@@ -1,0 +1,147 @@
+package profile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TagsOf returns the tags in a cell, in their order and without repeats: the elements of a JSON
+// array, of objects their member name or title; otherwise what stands between the separators. If
+// the separator is "", it is | where the cell has one, else a comma.
+func TagsOf(cell []byte, separator string) (tags [][]byte) {
+	parts, ok := tagArray(cell)
+	if !ok {
+		if separator == "" && bytes.IndexByte(cell, '|') >= 0 {
+			separator = "|"
+		}
+		parts = bytes.Split(cell, []byte(cmp.Or(separator, ",")))
+	}
+	seen := map[string]bool{}
+	for _, tag := range parts {
+		if tag = bytes.TrimSpace(tag); len(tag) > 0 && !seen[string(tag)] {
+			seen[string(tag)] = true
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// tagArray returns the elements of a JSON array.
+func tagArray(cell []byte) (tags [][]byte, ok bool) {
+	var elements []json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimSpace(cell), []byte("[")) || json.Unmarshal(cell, &elements) != nil {
+		return nil, false
+	}
+	for _, element := range elements {
+		var text string
+		var object struct{ Name, Title string }
+		if json.Unmarshal(element, &text) != nil { // null is a text without bytes
+			json.Unmarshal(element, &object)
+			text = cmp.Or(object.Name, object.Title, string(element))
+		}
+		tags = append(tags, []byte(text))
+	}
+	return tags, true
+}
+
+// layouts are the forms of a time that is not a number. Each may have a fraction of seconds.
+var layouts = [...]string{
+	time.RFC3339, "2006-01-02T15:04:05Z0700",
+	time.DateTime, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700",
+	"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 UTC",
+	time.DateOnly,
+}
+
+// ParseTime reads a time: as of RFC 3339, the offset also as +0000; the same with a space for the T,
+// where the offset may be missing or follow a space, and be UTC; a date; Unix seconds of 9 or 10
+// digits; Unix milliseconds of 13. A time without an offset is in UTC, as is the result. Its year is
+// 1 to 9999.
+func ParseTime(cell []byte) (time.Time, bool) {
+	text := strings.ToUpper(string(bytes.TrimSpace(cell)))
+	t, ok := parseUnix(text)
+	const date = len(time.DateOnly)
+	for i := 0; i < len(layouts) && !ok; i++ {
+		layout := layouts[i]
+		if len(layout) > date && len(text) > date && layout[date] != text[date] { // T or a space
+			continue
+		}
+		var err error
+		t, err = time.Parse(layout, text)
+		ok = err == nil
+	}
+	t = t.UTC()
+	if !ok || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, false
+	}
+	return t, true
+}
+
+func parseUnix(text string) (time.Time, bool) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	switch {
+	case err != nil:
+	case len(text) == 9 || len(text) == 10:
+		return time.Unix(int64(n), 0), true
+	case len(text) == 13:
+		return time.UnixMilli(int64(n)), true
+	}
+	return time.Time{}, false
+}
+
+// IsTrue reports whether a cell says yes. Blanks around a word and its case do not count, here and
+// below.
+func IsTrue(cell []byte) bool {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "true", "1", "yes", "y", "t", "on":
+		return true
+	}
+	return isDead(cell)
+}
+
+// IsFalse reports whether a cell says no.
+func IsFalse(cell []byte) bool {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "false", "0", "no", "n", "f", "off":
+		return true
+	}
+	return isDead(cell)
+}
+
+// isDead reports whether a cell is a word for a link that no longer works: yes to the question
+// whether it is archived, no to the question whether it is enabled.
+func isDead(cell []byte) bool {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "archived", "banned", "disabled", "inactive", "deleted":
+		return true
+	}
+	return false
+}
+
+// IsSet reports whether a cell has a value: it is not blank, null, an empty array or object, nor no.
+func IsSet(cell []byte) bool {
+	var buf word
+	switch string(buf.of(cell)) {
+	case "", "false", "0", "no", "null", "{}", "[]":
+		return false
+	}
+	return true
+}
+
+// A word has room for each word that has a meaning.
+type word [len("disabled")]byte
+
+// of returns a cell without blanks around it, in lower case if it can be such a word.
+func (w *word) of(cell []byte) []byte {
+	cell = bytes.TrimSpace(cell)
+	if len(cell) > len(w) {
+		return cell
+	}
+	return appendLower(w[:0], cell)
+}

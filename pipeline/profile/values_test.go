@@ -1,0 +1,137 @@
+package profile
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestTags(t *testing.T) {
+	for _, tt := range []struct{ cell, separator, want string }{
+		{"sale|spring", "|", "sale;spring"},
+		{" sale , spring,,sale, ", ",", "sale;spring"},
+		{"a,b, c", ", ", "a,b;c"},
+		{"a,b|c", "", "a,b;c"},
+		{"a, b", "", "a;b"},
+		{"a|b", ",", "a|b"},
+		{"b,a", ",", "b;a"},
+		{`["a,b"," c ","","a,b"]`, "|", "a,b;c"},
+		{` [1,null,true,"x"] `, ",", "1;true;x"},
+		{`[{"id":1,"name":"a"},{"title":"b"},{"name":"","title":"c"},{"id":1},{"name":2}]`, ",", `a;b;c;{"id":1};{"name":2}`},
+		{`[x]`, ",", "[x]"},
+		{`["x"`, ",", `["x"`},
+		{"[]", ",", ""},
+		{"null", ",", "null"},
+		{" , ", ",", ""},
+		{"", "", ""},
+	} {
+		if got := string(bytes.Join(TagsOf([]byte(tt.cell), tt.separator), []byte(";"))); got != tt.want {
+			t.Errorf("%q by %q: %q, want %q", tt.cell, tt.separator, got, tt.want)
+		}
+	}
+}
+
+// An array of tags has these tags.
+func FuzzTags(f *testing.F) {
+	f.Add("a, b|c", ",")
+	f.Add(`[{"name":"a"},"b",["c"]]`, "|")
+	f.Fuzz(func(t *testing.T, cell, separator string) {
+		if !utf8.ValidString(cell) || !utf8.ValidString(separator) {
+			return
+		}
+		tags := []string{}
+		for _, tag := range TagsOf([]byte(cell), separator) {
+			tags = append(tags, string(tag))
+		}
+		array, err := json.Marshal(tags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again []string
+		for _, tag := range TagsOf(array, separator) {
+			again = append(again, string(tag))
+		}
+		if !slices.Equal(tags, again) {
+			t.Errorf("%q become %q", tags, again)
+		}
+	})
+}
+
+func TestParseTime(t *testing.T) {
+	for cell, want := range map[string]string{
+		"2014-03-01T10:11:12Z":           "2014-03-01T10:11:12Z",
+		" 2014-03-01T10:11:12.5+01:00 ":  "2014-03-01T09:11:12.5Z",
+		"2014-03-01t10:11:12z":           "2014-03-01T10:11:12Z",
+		"2014-03-01T10:11:12+0000":       "2014-03-01T10:11:12Z",
+		"2014-03-01T10:11:12.000-0130":   "2014-03-01T11:41:12Z",
+		"2014-03-01 10:11:12":            "2014-03-01T10:11:12Z",
+		"2014-03-01 10:11:12.678":        "2014-03-01T10:11:12.678Z",
+		"2014-03-01 10:11:12+0000":       "2014-03-01T10:11:12Z",
+		"2014-03-01 10:11:12 +0000":      "2014-03-01T10:11:12Z",
+		"2014-03-01 10:11:12+01:00":      "2014-03-01T09:11:12Z",
+		"2014-03-01 10:11:12 +01:00":     "2014-03-01T09:11:12Z",
+		"2014-03-01 10:11:12 UTC":        "2014-03-01T10:11:12Z",
+		"2014-03-01":                     "2014-03-01T00:00:00Z",
+		"0001-01-01":                     "0001-01-01T00:00:00Z",
+		"9999-12-31T23:59:59.999999999Z": "9999-12-31T23:59:59.999999999Z",
+		"123456789":                      "1973-11-29T21:33:09Z",
+		"1709287872":                     "2024-03-01T10:11:12Z",
+		"1709287872123":                  "2024-03-01T10:11:12.123Z",
+		"":                               "",
+		"null":                           "",
+		"12345678":                       "",
+		"17092878721":                    "",
+		"20140301101112":                 "",
+		"-123456789":                     "",
+		"+1709287872":                    "",
+		"1_709287872":                    "",
+		"0000-01-01":                     "",
+		"0000-00-00 00:00:00":            "",
+		"0001-01-01T00:00:00+01:00":      "",
+		"9999-12-31T23:59:59-01:00":      "",
+		"2014-03-01T10:11:12":            "",
+		"2014-02-30":                     "",
+		"01/03/2014":                     "",
+		"2014-03-01 10:11:12 CET":        "",
+		"2 days":                         "",
+	} {
+		text := ""
+		got, ok := ParseTime([]byte(cell))
+		if ok {
+			text = got.Format(time.RFC3339Nano)
+		}
+		if text != want || !ok && !got.IsZero() {
+			t.Errorf("%q: %q, want %q", cell, text, want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, tt := range []struct {
+		cells        []string
+		yes, no, set bool
+	}{
+		{[]string{"true", "1", "YES", " y ", "T", "on"}, true, false, true},
+		{[]string{"Archived", "banned", "disabled", "inactive", "DELETED"}, true, true, true},
+		{[]string{"n", "f", "OFF"}, false, true, true},
+		{[]string{"False", "0", "no"}, false, true, false},
+		{[]string{"", " ", "null", "NULL", "{}", " [] "}, false, false, false},
+		{[]string{"enabled", "active", "2", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
+	} {
+		for _, cell := range tt.cells {
+			if yes, no, set := IsTrue([]byte(cell)), IsFalse([]byte(cell)), IsSet([]byte(cell)); yes != tt.yes || no != tt.no || set != tt.set {
+				t.Errorf("%q: true %t, false %t, set %t", cell, yes, no, set)
+			}
+		}
+	}
+}
+
+func TestWordsAllocateNothing(t *testing.T) {
+	cell := []byte(" Disabled ")
+	if n := testing.AllocsPerRun(100, func() { IsTrue(cell); IsFalse(cell); IsSet(cell) }); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
