@@ -11,23 +11,27 @@ import (
 // A Role is what the cells of a column are.
 type Role string
 
-// The roles. A run uses the first four.
+// The roles. Of several columns of one role the first cell that is not blank counts, unless another
+// rule stands here. The host of a cell out of which Path cuts a code is the domain of that code.
 const (
-	URL       Role = "url"       // the long URL; of several columns the first cell that is not blank counts
+	URL       Role = "url"       // the long URL
 	Code      Role = "code"      // the legacy code; of several columns the first that is there, and lists
 	Workspace Role = "workspace" // of bulk
 	Kind      Role = "kind"      // link or alias, as bulk exports them
 
-	Domain    Role = "domain"
+	Domain    Role = "domain" // see DomainOf
 	Title     Role = "title"
-	Tags      Role = "tags"
+	Tags      Role = "tags" // see TagsOf
 	CreatedAt Role = "created_at"
 	Clicks    Role = "clicks"
-	Password  Role = "password"
-	Archived  Role = "archived"
-	Regex     Role = "regex"   // true: the code is a pattern
-	Targets   Role = "targets" // further URLs, chosen by country or device
+	Password  Role = "password" // IsSet in any column: the link asks for it
+	Archived  Role = "archived" // IsTrue in any column: the link is dead
+	Enabled   Role = "enabled"  // IsFalse in any column: the link is dead
+	Expires   Role = "expires_at"
+	Regex     Role = "regex"   // IsTrue in any column: the code is a pattern
+	Targets   Role = "targets" // IsSet in any column: further URLs, chosen by country or device
 	IP        Role = "ip"
+	Stored    Role = "stored_at" // when bulk itself stored the link
 )
 
 // Personal reports whether the cells are personal data.
@@ -57,6 +61,7 @@ type Profile struct {
 	Beside   []string // other members of that object; one of them tells it from others
 	Batch    bool     // a TSV is from mysql --batch: without quotes, \t \n \\ \0 are escapes
 	Null     bool     // the text null is a blank cell
+	Tags     string   // what separates the tags of a cell (see TagsOf)
 
 	known map[string]bool // all names, folded
 }
@@ -64,9 +69,15 @@ type Profile struct {
 // A Column is one that has a role.
 type Column struct {
 	Role Role
-	Name string
-	Cut  Cut  // of a code
-	List bool // each cell is a JSON array of further codes of its row
+	Name string // NAME.* are all members of the object NAME
+	Cut  Cut    // of a code
+	List bool   // each cell is a JSON array of further codes of its row
+}
+
+// Is reports whether this is the name of the column or, of NAME.*, of one of the columns.
+func (c Column) Is(name string) bool {
+	name, own := Fold(name), Fold(c.Name)
+	return name == own || strings.HasSuffix(own, ".*") && strings.HasPrefix(name, own[:len(own)-1])
 }
 
 // None and Auto are no profiles, but may be given instead of the name of one.

@@ -6,6 +6,25 @@ import (
 	"testing"
 )
 
+func TestColumnIs(t *testing.T) {
+	for _, tt := range []struct {
+		column, name string
+		want         bool
+	}{
+		{"Short URL", "short_url", true},
+		{"Short URL", "url", false},
+		{"geo.*", "geo.DE", true},
+		{"geo.*", "Geo.de.x", true},
+		{"geo.*", "geo", false},
+		{"geo.*", "geometry", false},
+		{"geo*", "geo.DE", false},
+	} {
+		if got := (Column{Name: tt.column}).Is(tt.name); got != tt.want {
+			t.Errorf("%s is %s: %t", tt.column, tt.name, got)
+		}
+	}
+}
+
 // No two profiles can be taken for each other, and each has what a run needs.
 func TestTable(t *testing.T) {
 	for _, p := range table {

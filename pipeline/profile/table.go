@@ -1,6 +1,9 @@
 package profile
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // An entry is a profile as it is written below: lists are joined by commas, and a column stands
 // after its role as ParseColumn takes it.
@@ -10,6 +13,7 @@ type entry struct {
 	header, optional, column string
 
 	format, document, beside string
+	tags                     string // ",", if it is empty
 	batch, null              bool
 }
 
@@ -35,9 +39,10 @@ var table = profiles([]entry{
 	}, {
 		name: "bulk", product: "bulk export", learned: []Learned{Read},
 		header: "workspace_id,short_code,kind,canonical_url",
-		optional: "original_url,url_key,base_key,attrs,expires_at,max_uses,access_count,avg_redirect_ms,link_type,owner_id,ref,status," +
-			"marked_at,run_id,created_at,updated_at,changed_run,change",
-		column: "url=original_url,url=canonical_url,code=short_code,workspace=workspace_id,kind=kind,created_at=created_at,clicks=access_count",
+		optional: "original_url,url_key,base_key,attrs,title,tags,clicks,attrs_created_at,expires_at,max_uses,access_count,avg_redirect_ms," +
+			"link_type,owner_id,ref,status,marked_at,run_id,created_at,updated_at,changed_run,change",
+		column: "url=original_url,url=canonical_url,code=short_code,workspace=workspace_id,kind=kind,title=title,tags=tags," +
+			"created_at=attrs_created_at,clicks=clicks,expires_at=expires_at,stored_at=created_at",
 	}, {
 		name: "drupal", product: "Drupal Short URL", learned: []Learned{Documented},
 		header: "slug,destination,slug_mode,label,langcode,redirect_status,domain",
@@ -46,62 +51,69 @@ var table = profiles([]entry{
 		name: "dub", product: "Dub, older CSV", learned: []Learned{Read},
 		header: "link,url,clicks|createdAt|updatedAt|archived", optional: "id,tags,clicks,createdAt,updatedAt,archived",
 		column: "url=url,code=path(link),tags=tags,created_at=createdAt,clicks=clicks,archived=archived",
+		tags:   ", ",
 	}, {
 		name: "dub-labels", product: "Dub, CSV with labels", learned: []Learned{Told},
 		header: "Short link,Destination URL", optional: "Clicks,Created at,Updated at,Tags,Archived",
 		column: "url=Destination URL,code=path(Short link),tags=Tags,created_at=Created at,clicks=Clicks,archived=Archived",
+		tags:   ", ",
 	}, {
 		name: "gogovmy", product: "GoGovMY (of Dub)", learned: []Learned{Seen},
 		header: "id,domain,key,url,archived,expiresAt,passwordEnabledAt,banned,clicks,lastClicked,createdAt,updatedAt,tags,shortLink",
-		column: "url=url,code=key,domain=domain,tags=tags,created_at=createdAt,clicks=clicks,archived=archived",
-		null:   true,
+		column: "url=url,code=key,domain=domain,tags=tags,created_at=createdAt,clicks=clicks,password=passwordEnabledAt," +
+			"archived=archived,archived=banned,expires_at=expiresAt",
+		null: true,
 	}, {
 		name: "kutt", product: "Kutt, JSON of the API", learned: []Learned{Read},
 		header: "address,target,banned,visit_count", optional: "id,link,description,domain,password,expiration,expire_in,created_at,updated_at",
-		column:   "url=target,code=address,domain=domain,title=description,created_at=created_at,clicks=visit_count,password=password",
+		column: "url=target,code=address,domain=domain,domain=link,title=description,created_at=created_at,clicks=visit_count," +
+			"password=password,archived=banned,expires_at=expire_in,expires_at=expiration",
 		document: "data", beside: "limit,skip,total",
 	}, {
 		name: "polr", product: "Polr, table", learned: []Learned{Told},
-		header: "short_url,long_url,ip,clicks,creator,secret_key",
-		column: "url=long_url,code=short_url,clicks=clicks,ip=ip",
+		header: "short_url,long_url,ip,clicks,creator,secret_key", optional: "is_disabled,created_at",
+		column: "url=long_url,code=short_url,created_at=created_at,clicks=clicks,password=secret_key,archived=is_disabled,ip=ip",
 	}, {
 		name: "rebrandly", product: "Rebrandly", learned: []Learned{Documented},
 		header: "slashtag,destination,shortUrl", optional: "id,domain,domain.fullName,title,createdAt,clicks",
-		column: "url=destination,code=slashtag,domain=domain,domain=domain.fullName,title=title,created_at=createdAt,clicks=clicks",
+		column: "url=destination,code=slashtag,domain=domain,domain=domain.fullName,domain=shortUrl,title=title,created_at=createdAt,clicks=clicks",
 	}, {
 		name: "redirection", product: "WordPress Redirection, CSV", learned: []Learned{Read},
 		header: "source,target,regex,code,type,hits,title", optional: "status,match",
-		column: "url=target,code=trim(source),title=title,clicks=hits,regex=regex",
+		column: "url=target,code=trim(source),title=title,clicks=hits,archived=status,regex=regex",
 	}, {
 		name: "redirection-json", product: "WordPress Redirection, JSON", learned: []Learned{Documented},
 		header: "url,action_code,action_data.url,regex", optional: "id,match_url,enabled,hits,title",
-		column:   "url=action_data.url,code=trim(url),title=title,clicks=hits,regex=regex",
+		column:   "url=action_data.url,code=trim(url),title=title,clicks=hits,enabled=enabled,regex=regex",
 		document: "redirects", beside: "plugin,groups",
 	}, {
 		name: "shlink", product: "Shlink, standard CSV", learned: []Learned{Seen, Read},
 		header: "Long URL,Tags,Short code|Short URL,Title", optional: "Domain,Short code,Short URL",
-		column: "url=Long URL,code=Short code,code=path(Short URL),domain=Domain,title=Title,tags=Tags",
+		column: "url=Long URL,code=Short code,code=path(Short URL),domain=Domain,domain=Short URL,title=Title,tags=Tags",
+		tags:   "|",
 	}, {
 		name: "shlink-web", product: "Shlink, CSV of the web client", learned: []Learned{Seen, Read},
 		header: "createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits",
-		column: "url=longUrl,code=shortCode,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=visits",
+		column: "url=longUrl,code=shortCode,domain=domain,domain=shortUrl,title=title,tags=tags,created_at=createdAt,clicks=visits",
+		tags:   "|",
 	}, {
 		name: "shortio", product: "Short.io, TSV", learned: []Learned{Seen},
 		header: "id,short_url,original_url,title,path,tags,folder_name", optional: "clicks_limit,cloaking,password,ttl,expire_at,expire_url,archived",
-		column: "url=original_url,code=path,title=title,tags=tags,password=password,archived=archived",
+		column: "url=original_url,code=path,domain=short_url,title=title,tags=tags,password=password,archived=archived,expires_at=expire_at",
 	}, {
 		name: "shortio-dashboard", product: "Short.io, CSV of the dashboard", learned: []Learned{Told},
 		header: "OriginalURL,Path,Title,Tags,CreatedAt",
 		column: "url=OriginalURL,code=Path,title=Title,tags=Tags,created_at=CreatedAt",
 	}, {
 		name: "sink", product: "Sink", learned: []Learned{Read},
-		header: "url,slug,createdAt,updatedAt", optional: "id,comment,expiration,title,description,image,password,tags,geo,apple,google",
-		column:   "url=url,code=slug,title=title,tags=tags,created_at=createdAt,password=password,targets=geo,targets=apple,targets=google",
+		header: "url,slug,createdAt,updatedAt", optional: "id,comment,expiration,title,description,image,password,tags,geo,geo.*,apple,google",
+		column: "url=url,code=slug,title=title,tags=tags,created_at=createdAt,password=password,expires_at=expiration," +
+			"targets=geo,targets=geo.*,targets=apple,targets=google",
 		document: "links", beside: "version,exportedAt,count",
 	}, {
 		name: "tinyurl", product: "TinyURL", learned: []Learned{Documented},
 		header: "alias,url,domain,tags,created_at,expires_at",
-		column: "url=url,code=alias,domain=domain,tags=tags,created_at=created_at",
+		column: "url=url,code=alias,domain=domain,tags=tags,created_at=created_at,expires_at=expires_at",
 	}, {
 		name: "urlteam", product: "URLTeam, BEACON", learned: []Learned{Seen, Read},
 		column: "url=url,code=code", format: "beacon",
@@ -122,7 +134,7 @@ func profiles(entries []entry) (list []*Profile) {
 	for _, e := range entries {
 		p := &Profile{
 			Name: e.name, Product: e.product, Learned: e.learned, Header: split(e.header), Optional: split(e.optional),
-			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null,
+			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Tags: cmp.Or(e.tags, ","),
 			known: map[string]bool{},
 		}
 		for _, text := range split(e.column) {
