@@ -28,6 +28,7 @@ var layers = map[string][]string{
 	"pipeline/columnar":      {},                // what source must know of hostile files
 	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
 	"pipeline/profile":       {},
+	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
@@ -62,6 +63,7 @@ var pure = map[string]string{
 	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":          "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
+	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
 }
