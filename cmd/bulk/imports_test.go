@@ -29,6 +29,7 @@ var layers = map[string][]string{
 	"pipeline/extsort":       {"pipeline/fsys"}, // knows no URL
 	"pipeline/profile":       {},
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
@@ -64,6 +65,7 @@ var pure = map[string]string{
 	"codegen":          "bytes crypto/sha256 encoding encoding/binary errors fmt hash math/bits strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
+	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
 }
