@@ -1,0 +1,158 @@
+package hygiene
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/profile"
+)
+
+// Rules find the kinds of a row. A row must be checked by its cells and its URL before the policy
+// is asked: the reason of a reject is the first kind of both.
+type Rules struct {
+	Policy       Policy
+	ShortDomains map[string]bool // see ParseDomains
+	Fold         bool            // codes that differ only in ASCII case are the same
+	AsOf         time.Time       // a link that expired by then is Expired
+}
+
+// ParseDomains reads domains that are separated by commas, each perhaps with a port. They become
+// the hosts of canonical URLs.
+func ParseDomains(text string) (map[string]bool, error) {
+	if text == "" {
+		return nil, nil
+	}
+	domains := map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		domain, ok := canonicalDomain(part)
+		if !ok {
+			return nil, fmt.Errorf("%q is not a domain, such as go.example", part)
+		}
+		domains[domain] = true
+	}
+	return domains, nil
+}
+
+func canonicalDomain(text string) (domain string, ok bool) {
+	text = strings.TrimSpace(text)
+	url, err := canon.Profile{}.Append(nil, []byte("https://"+text))
+	if err != nil || strings.ContainsAny(text, `/\?#@`) {
+		return "", false
+	}
+	host, _ := cutHost(url)
+	return string(host), true
+}
+
+// Columns are the columns of the cells that Cells looks at, by the roles of package profile.
+type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets []int }
+
+// Cells returns the kinds that the cells of a row show.
+func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
+	if anyCell(c.Regex, cell, profile.IsTrue) {
+		s.Add(Pattern)
+	}
+	if anyCell(c.Password, cell, profile.IsSet) {
+		s.Add(Protected)
+	}
+	if anyCell(c.Archived, cell, profile.IsTrue) || anyCell(c.Enabled, cell, profile.IsFalse) {
+		s.Add(Inactive)
+	}
+	if expiry, ok := c.expiry(cell); ok && !expiry.After(r.AsOf) {
+		s.Add(Expired)
+	}
+	if anyCell(c.Targets, cell, profile.IsSet) {
+		s.Add(Targeted)
+	}
+	return s
+}
+
+func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) bool {
+	for _, column := range columns {
+		if is(cell(column)) {
+			return true
+		}
+	}
+	return false
+}
+
+// expiry returns when a link expires, by the first column that is set, if that has a time.
+func (c *Columns) expiry(cell func(column int) []byte) (time.Time, bool) {
+	for _, column := range c.Expires {
+		if text := cell(column); profile.IsSet(text) {
+			return profile.ParseTime(text)
+		}
+	}
+	return time.Time{}, false
+}
+
+// URL returns the kinds that the URL of a row shows: the original one and its canonical form. The
+// row may have a code, and a domain as profile.DomainOf returns it. Loop and Chain need short
+// domains; Secret is not looked for if the policy keeps it. If the original URL has no '?', '#' or
+// '@' and its host is no short domain, nothing is allocated.
+func (r *Rules) URL(original, canonical, code, domain []byte) (s Set) {
+	if len(r.ShortDomains) > 0 {
+		if host, rest := cutHost(canonical); r.ShortDomains[string(host)] {
+			switch path := upTo(rest, "?#"); {
+			case len(path) == 0:
+			case isDomain(domain, host) && legacy.Same(plainCode(path), plainCode(code), r.Fold):
+				s.Add(Loop)
+			default:
+				s.Add(Chain)
+			}
+		}
+	}
+	if r.Policy[Secret] != Keep && len(secrets(original)) > 0 {
+		s.Add(Secret)
+	}
+	return s
+}
+
+// cutHost returns the host of a canonical URL, with its port, and what follows its slash.
+func cutHost(canonical []byte) (host, rest []byte) {
+	_, rest, _ = bytes.Cut(canonical, []byte("://"))
+	host, rest, _ = bytes.Cut(rest, []byte("/"))
+	return host[bytes.LastIndexByte(host, '@')+1:], rest
+}
+
+// isDomain reports whether the domain of a row, if it has one, is a host.
+func isDomain(domain, host []byte) bool {
+	if len(domain) == 0 || bytes.Equal(domain, host) {
+		return true
+	}
+	canonical, ok := canonicalDomain(string(domain))
+	return ok && canonical == string(host)
+}
+
+// plainCode returns a code as it is in a path, or in a cell: without escapes and one slash at the end.
+func plainCode(code []byte) []byte { return bytes.TrimSuffix(unescape(code), []byte("/")) }
+
+// Detail tells a person why the row of a link of this kind is a reject.
+func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonical []byte) string {
+	switch k {
+	case Pattern:
+		return "the code is a regular expression, not a code"
+	case Protected:
+		return "the link has a password; without it the link would be public (--hygiene protected=warn accepts it)"
+	case Inactive:
+		return "the link is archived or disabled"
+	case Expired:
+		expiry, _ := c.expiry(cell)
+		return "the link expired at " + expiry.Format(time.RFC3339)
+	case Loop:
+		return "the URL is this link's own short URL"
+	case Chain:
+		host, _ := cutHost(canonical)
+		return fmt.Sprintf("the URL leads to another code of %s", host)
+	case Targeted:
+		return "the link has other targets by country or device"
+	case Secret:
+		if found := secrets(original); len(found) > 0 {
+			return "the URL has a secret: " + found[0].String()
+		}
+	}
+	return ""
+}
