@@ -13,20 +13,21 @@ import (
 // A Kind is what is the matter with a link.
 type Kind int
 
-// The kinds, in the order in which they are checked.
+// The kinds, in the order in which they are checked: first those that the cells of a row show,
+// then those that its URL shows.
 const (
 	Pattern   Kind = iota // the code is a regular expression: the row is no link
 	Protected             // it has a password
 	Inactive              // it is archived, banned or disabled
 	Expired
+	Targeted         // it has other destinations by country or device
 	Loop             // its destination is its own short URL
 	Chain            // its destination is another short URL
-	Targeted         // it has other destinations by country or device
 	Secret           // its URL has a password, a token, an e-mail address
 	KindCount = iota // of kinds
 )
 
-var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "loop", "chain", "targeted", "secret"}
+var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "targeted", "loop", "chain", "secret"}
 
 // String returns the name of the kind, which is also the reason of rejects.
 func (k Kind) String() string { return names[k] }

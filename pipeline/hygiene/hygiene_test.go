@@ -50,7 +50,7 @@ func TestParseKind(t *testing.T) {
 			t.Errorf("%s: %v, %v", k, got, err)
 		}
 	}
-	const want = `"Loop" is not pattern, protected, inactive, expired, loop, chain, targeted or secret`
+	const want = `"Loop" is not pattern, protected, inactive, expired, targeted, loop, chain or secret`
 	if _, err := ParseKind("Loop"); err == nil || err.Error() != want {
 		t.Error(err)
 	}

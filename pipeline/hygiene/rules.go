@@ -11,8 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/profile"
 )
 
-// Rules find the kinds of a row. A row must be checked by its cells and its URL before the policy
-// is asked: the reason of a reject is the first kind of both.
+// Rules find the kinds of a row: first by its cells, then by its URL.
 type Rules struct {
 	Policy       Policy
 	ShortDomains map[string]bool // see ParseDomains

@@ -62,6 +62,7 @@ type Profile struct {
 	Batch    bool     // a TSV is from mysql --batch: without quotes, \t \n \\ \0 are escapes
 	Null     bool     // the text null is a blank cell
 	Tags     string   // what separates the tags of a cell (see TagsOf)
+	Members  bool     // a column that is not known is an attribute of the link
 
 	known map[string]bool // all names, folded
 }
@@ -74,10 +75,13 @@ type Column struct {
 	List bool   // each cell is a JSON array of further codes of its row
 }
 
+// Many reports whether the name stands for several columns.
+func (c Column) Many() bool { return strings.HasSuffix(c.Name, ".*") }
+
 // Is reports whether this is the name of the column or, of NAME.*, of one of the columns.
 func (c Column) Is(name string) bool {
 	name, own := Fold(name), Fold(c.Name)
-	return name == own || strings.HasSuffix(own, ".*") && strings.HasPrefix(name, own[:len(own)-1])
+	return name == own || c.Many() && strings.HasPrefix(name, own[:len(own)-1])
 }
 
 // None and Auto are no profiles, but may be given instead of the name of one.
@@ -133,6 +137,9 @@ func Detect(header []string) (best *Profile, strange []string) {
 	}
 	return best, strange
 }
+
+// Knows reports whether the export has a column of this name, which it may lack.
+func (p *Profile) Knows(name string) bool { return p.known[Fold(name)] }
 
 // fits reports whether a header has all columns by which p is found, each once. It has names, which
 // are folded, so many times.

@@ -14,7 +14,7 @@ type entry struct {
 
 	format, document, beside string
 	tags                     string // ",", if it is empty
-	batch, null              bool
+	batch, null, members     bool
 }
 
 // table has all profiles, those of one product together.
@@ -42,7 +42,8 @@ var table = profiles([]entry{
 		optional: "original_url,url_key,base_key,attrs,title,tags,clicks,attrs_created_at,expires_at,max_uses,access_count,avg_redirect_ms," +
 			"link_type,owner_id,ref,status,marked_at,run_id,created_at,updated_at,changed_run,change",
 		column: "url=original_url,url=canonical_url,code=short_code,workspace=workspace_id,kind=kind,title=title,tags=tags," +
-			"created_at=attrs_created_at,clicks=clicks,expires_at=expires_at,stored_at=created_at",
+			"created_at=attrs_created_at,clicks=clicks,clicks=access_count,expires_at=expires_at,stored_at=created_at",
+		members: true,
 	}, {
 		name: "drupal", product: "Drupal Short URL", learned: []Learned{Documented},
 		header: "slug,destination,slug_mode,label,langcode,redirect_status,domain",
@@ -66,7 +67,7 @@ var table = profiles([]entry{
 	}, {
 		name: "kutt", product: "Kutt, JSON of the API", learned: []Learned{Read},
 		header: "address,target,banned,visit_count", optional: "id,link,description,domain,password,expiration,expire_in,created_at,updated_at",
-		column: "url=target,code=address,domain=domain,domain=link,title=description,created_at=created_at,clicks=visit_count," +
+		column: "url=target,code=address,domain=domain,title=description,created_at=created_at,clicks=visit_count," +
 			"password=password,archived=banned,expires_at=expire_in,expires_at=expiration",
 		document: "data", beside: "limit,skip,total",
 	}, {
@@ -89,12 +90,12 @@ var table = profiles([]entry{
 	}, {
 		name: "shlink", product: "Shlink, standard CSV", learned: []Learned{Seen, Read},
 		header: "Long URL,Tags,Short code|Short URL,Title", optional: "Domain,Short code,Short URL",
-		column: "url=Long URL,code=Short code,code=path(Short URL),domain=Domain,domain=Short URL,title=Title,tags=Tags",
+		column: "url=Long URL,code=Short code,code=path(Short URL),domain=Domain,title=Title,tags=Tags",
 		tags:   "|",
 	}, {
 		name: "shlink-web", product: "Shlink, CSV of the web client", learned: []Learned{Seen, Read},
 		header: "createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits",
-		column: "url=longUrl,code=shortCode,domain=domain,domain=shortUrl,title=title,tags=tags,created_at=createdAt,clicks=visits",
+		column: "url=longUrl,code=shortCode,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=visits",
 		tags:   "|",
 	}, {
 		name: "shortio", product: "Short.io, TSV", learned: []Learned{Seen},
@@ -134,7 +135,7 @@ func profiles(entries []entry) (list []*Profile) {
 	for _, e := range entries {
 		p := &Profile{
 			Name: e.name, Product: e.product, Learned: e.learned, Header: split(e.header), Optional: split(e.optional),
-			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Tags: cmp.Or(e.tags, ","),
+			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Members: e.members, Tags: cmp.Or(e.tags, ","),
 			known: map[string]bool{},
 		}
 		for _, text := range split(e.column) {
