@@ -1,9 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"io"
-	"reflect"
-	"strconv"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -35,13 +35,26 @@ func (e *csvExport) Append(row [][]byte) error {
 // NewParquetExport returns an export in Parquet, in which all columns are optional strings.
 // It needs memory for a row group, whose cells have about 32 MiB.
 func NewParquetExport(w io.Writer, columns []string) Export {
-	fields := make([]reflect.StructField, len(columns)) // a parquet.Group would sort them by name
-	for i, name := range columns {
-		fields[i] = reflect.StructField{Name: "C" + strconv.Itoa(i), Type: reflect.TypeFor[*string](),
-			Tag: reflect.StructTag(`parquet:` + strconv.Quote(name+",optional"))}
+	group := parquet.Group{}
+	for _, name := range columns {
+		group[name] = parquet.Optional(parquet.String())
 	}
-	schema := parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface())
+	schema := parquet.NewSchema("links", exportColumns{group, columns})
 	return &parquetExport{w: parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}))}
+}
+
+// exportColumns is a group in the order of its columns: a parquet.Group alone sorts them by name.
+type exportColumns struct {
+	parquet.Group
+	names []string
+}
+
+func (c exportColumns) Fields() []parquet.Field {
+	fields := c.Group.Fields()
+	slices.SortFunc(fields, func(a, b parquet.Field) int {
+		return cmp.Compare(slices.Index(c.names, a.Name()), slices.Index(c.names, b.Name()))
+	})
+	return fields
 }
 
 type parquetExport struct {

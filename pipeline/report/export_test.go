@@ -38,7 +38,7 @@ func TestParquetExport(t *testing.T) {
 	big := [][]byte{bytes.Repeat([]byte("x"), exportGroup), []byte("end"), nil}
 	for _, rows := range [][][][]byte{nil, exported, append(slices.Clone(exported), big, exported[0])} {
 		var out bytes.Buffer
-		e := NewParquetExport(&out, []string{"z", "a", "m"})
+		e := NewParquetExport(&out, []string{"z", "-", "m,\"x"})
 		for _, row := range rows {
 			if err := e.Append(row); err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestParquetExport(t *testing.T) {
 		for _, c := range f.Root().Columns() {
 			schema = append(schema, fmt.Sprint(c.Name(), " ", c.Optional(), " ", c.Type()))
 		}
-		if want := []string{"z true STRING", "a true STRING", "m true STRING"}; !slices.Equal(schema, want) {
+		if want := []string{"z true STRING", "- true STRING", `m,"x true STRING`}; !slices.Equal(schema, want) {
 			t.Errorf("schema %q, want %q", schema, want)
 		}
 		if want := map[int]int{0: 0, 3: 1, 5: 2}[len(rows)]; len(f.RowGroups()) != want {
