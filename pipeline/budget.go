@@ -14,10 +14,11 @@ import "github.com/linkforge/bulk/pipeline/report"
 //	         afterwards for the buckets that are loaded
 //	kept     half of that of records, if legacy codes are kept: half of it claims, a quarter
 //	         verdicts on them, a quarter links on their way to the store
+//	others   a quarter of that of records, if a preview counts the URLs of other profiles
 //	placed   half of that of records, if the mapping is in the order of the input
 type budget struct {
 	records, rejects, contested, placed int64
-	claims, verdicts, links             int64
+	claims, verdicts, links, others     int64
 
 	loads int // buckets that are loaded at once
 }
@@ -34,13 +35,17 @@ func (c *Config) budget() budget {
 		kept := b.records / 2
 		b.records, b.claims, b.verdicts, b.links = b.records-kept, kept/2, kept/4, kept/4
 	}
+	if c.counts {
+		b.others = b.records / 4
+		b.records -= b.others
+	}
 	if c.ReportOrder == report.InputOrder {
 		b.placed = b.records / 2
 		b.records -= b.placed
 	}
 	if c.spillAt > 0 {
 		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
-		b.claims, b.verdicts, b.links = c.spillAt, c.spillAt, c.spillAt
+		b.claims, b.verdicts, b.links, b.others = c.spillAt, c.spillAt, c.spillAt, c.spillAt
 	}
 	return b
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -38,6 +40,14 @@ type Config struct {
 	CodePattern    string          // as Codes.Pattern was given; "": legacy.DefaultPattern
 	ReservedSHA256 string          // of the file that Codes.Reserved was read from, hexadecimal; "": none
 	OnConflict     legacy.Conflict // what becomes of rows whose code belongs to another URL; "": Reject
+
+	// What a link was beyond code and URL. Each of these is looked at only with Legacy, or if
+	// one of them or a column of Source.Map asks for it.
+	Domains      legacy.Domains  // what becomes of codes of several domains
+	Attrs        string          // what goes along with links: "none", or a list of column names and "profile"; "": "profile" with Legacy, otherwise "none"
+	KeepCreated  bool            // created_at of links is their creation time in the input, if that can be read
+	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
+	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
 
 	Profile    canon.Profile
 	CodeLength int // characters; 0: 10
@@ -69,6 +79,8 @@ type Config struct {
 	// beside those that compute: when all is read, if rows did not fit in memory, and
 	// whenever the mapping is about to be written.
 	DiskBound func()
+
+	counts bool // a preview counts the URLs of other profiles
 
 	// For tests.
 	spillAt  int64                                     // of budget: records, rejects and placed, whatever Memory says; 0: by Memory
@@ -117,6 +129,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.CodePattern = cmp.Or(c.CodePattern, legacy.DefaultPattern)
 	c.OnConflict = cmp.Or(c.OnConflict, legacy.Reject)
 	c.Source.Legacy = c.Legacy != legacy.Off
+	if c.moves() {
+		c.withMoved()
+	}
 	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Outage == nil {
@@ -144,6 +159,32 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// moves reports whether the run looks at what a link was beyond code and URL.
+func (c *Config) moves() bool {
+	return c.Legacy != legacy.Off || c.Domains != legacy.DomainsOff || c.Attrs != "" && c.Attrs != along.None ||
+		c.KeepCreated || c.Hygiene != nil || len(c.ShortDomains) > 0 || c.Source.MapsFurther()
+}
+
+// withMoved fills in the defaults of what is looked at beyond code and URL.
+func (c *Config) withMoved() {
+	if c.Attrs == "" && c.Legacy != legacy.Off {
+		c.Attrs = along.Profile
+	}
+	c.Attrs = cmp.Or(c.Attrs, along.None)
+	c.Source.Roles, c.Source.ByDomain = true, c.Domains == legacy.DomainsKeep
+	_, c.Source.Along, _ = along.Parse(c.Attrs) // validate has its error
+	policy := c.Policy()
+	c.Hygiene = &policy
+}
+
+// Policy returns Hygiene, or the defaults.
+func (c *Config) Policy() hygiene.Policy {
+	if c.Hygiene == nil {
+		return hygiene.Defaults()
+	}
+	return *c.Hygiene
+}
+
 func (c *Config) validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -162,7 +203,7 @@ func (c *Config) validate() error {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
 			complain("--workspace: %w: %q", err, c.Workspace)
 		}
-	} else if !c.Source.HasWorkspaces() {
+	} else if !c.Source.HasWorkspaces() && c.Domains != legacy.DomainsKeep {
 		problems = append(problems, errNoWorkspace)
 	}
 	problems = append(problems, c.Source.Validate())
@@ -195,6 +236,15 @@ func (c *Config) validate() error {
 	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
 	check("legacy", badMode)
 	check("on-conflict", badConflict)
+	_, badDomains := legacy.ParseDomains(string(c.Domains))
+	check("domains", badDomains)
+	if c.Domains == legacy.DomainsKeep && (c.Source.WorkspaceColumn != "" || c.Source.Map["workspace"] != "") {
+		complain("--domains keep makes a workspace of each domain, so that no column can have it")
+	}
+	if c.Attrs != "" {
+		_, _, badAttrs := along.Parse(c.Attrs)
+		check("attrs", badAttrs)
+	}
 	c.checkLegacy(complain)
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
@@ -256,6 +306,9 @@ func (c *Config) LeastMemory() int64 {
 	if c.Legacy.Keeps() {
 		least *= 2
 	}
+	if c.counts {
+		least *= 2
+	}
 	return c.overhead() + least
 }
 
@@ -269,13 +322,13 @@ func size(bytes int64) string {
 
 func checkBaseURL(base string) error {
 	const form = "is not of the form https://host or https://host/path"
-	u, err := url.Parse(base)
+	u, err := url.Parse(strings.Replace(base, "{workspace}", "workspace", 1))
 	switch {
 	case base == "":
 		return nil
 	case err == nil && u.User != nil: // not shown: it would be, in every mapping and manifest
 		return errors.New("the base URL has a user name or password")
-	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(base, "?# \"<>\\^`{|}"):
+	case err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.ContainsAny(strings.Replace(base, "{workspace}", "", 1), "?# \"<>\\^`{|}"):
 		return nil
 	case strings.Contains(base, "@") || strings.Contains(base, "%40"): // not shown either
 		return errors.New("the base URL, which may have a password, " + form)

@@ -5,12 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
@@ -52,6 +56,21 @@ func (c *Config) options() manifest.Options {
 	if list := c.Profile.StripParams.String(); list != "" {
 		o["strip_params"] = list
 	}
+	if c.Profile.AssumeScheme != canon.NoScheme {
+		o["assume_scheme"] = c.Profile.AssumeScheme.String()
+	}
+	if c.moves() {
+		o["attrs"], o["hygiene"] = c.Attrs, c.Hygiene.String()
+		if c.KeepCreated {
+			o["keep_created"] = true
+		}
+		if c.Domains != legacy.DomainsOff {
+			o["domains"] = string(c.Domains)
+		}
+		if len(c.ShortDomains) > 0 {
+			o["short_domains"] = strings.Join(slices.Sorted(maps.Keys(c.ShortDomains)), ",")
+		}
+	}
 	if p := c.Source.Profile; p != "" && p != "auto" {
 		o["profile"] = p
 	}
@@ -88,4 +107,31 @@ func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {
 	}
 	sum := sha256.Sum256(buf.Bytes())
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// describeMoved tells what the rows say beyond code and URL; nil: it is not looked at.
+func describeMoved(cfg *Config, rows *intake.Rows, reasons map[string]int64) *manifest.Moved {
+	if !cfg.moves() {
+		return nil
+	}
+	m := &manifest.Moved{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), Hygiene: map[string]manifest.Hygiene{}}
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		h := manifest.Hygiene{Decision: cfg.Hygiene[kind].String(), Rows: reasons[kind.String()]}
+		if told := &rows.Told.Warned[kind]; told.Rows > 0 {
+			first := noted(rows, told)
+			h.Rows, h.Example = told.Rows, &manifest.Spelling{Source: first.Source, Row: first.Row, URL: manifest.Text(hygiene.Redact(told.Text))}
+		}
+		if h.Rows > 0 {
+			m.Hygiene[kind.String()] = h
+		}
+	}
+	return m
+}
+
+// noted describes rows that were noted; nil: none were.
+func noted(rows *intake.Rows, n *record.Noted) *manifest.Noted {
+	if n.Rows == 0 {
+		return nil
+	}
+	return &manifest.Noted{Rows: n.Rows, Source: manifest.Text(rows.List[n.First.Source].Name), Row: n.First.Row, Text: manifest.Text(n.Text)}
 }

@@ -45,6 +45,16 @@
 // of each row (settle/kept.go), and generates codes only for URLs that have none. Emit sorts
 // the new links by code before they are loaded, since that is not the order of the records.
 //
+// # What a link was beyond code and URL
+//
+// A run with legacy codes, or with one of the options of Config about it, looks at further columns
+// of its inputs (source.Input.Roles). Intake asks package hygiene what the store cannot keep, and
+// rejects, counts or ignores it; with Config.Domains the domain of a code makes its workspace.
+// Package along says which carried cells go along with a link: emit makes the attributes
+// (package attrs) and the creation time of a new link of them, so the record needs no more than
+// before. What has expired depends on as_of: a run that resumes one of another as_of reads its
+// inputs once more (run.go, errOtherTime).
+//
 // A new column of the mapping touches, in this order: report (Row, MappingColumns, and the
 // writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
 // readback, which reads it. If it comes from the input, intake/worker.go puts it into the

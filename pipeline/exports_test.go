@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/sink"
@@ -24,13 +25,21 @@ import (
 // anyCode is a pattern for the codes of all exports.
 const anyCode = `\S{1,300}`
 
-// keeping is a run in the workspace demo that keeps legacy codes of any shape.
+// keepAll takes links for what they are, whatever the store cannot keep.
+var keepAll = func() (p hygiene.Policy) {
+	for kind := range p {
+		p[kind] = hygiene.Keep
+	}
+	return p
+}()
+
+// keeping is a run in the workspace demo that keeps legacy codes of any shape, of all links.
 func keeping(mode legacy.Mode, store sink.Store) pipeline.Config {
 	pattern, err := legacy.ParsePattern(anyCode)
 	if err != nil {
 		panic(err)
 	}
-	return pipeline.Config{Workspace: "demo", Legacy: mode, CodePattern: anyCode, Codes: legacy.Rules{Pattern: pattern}, Store: store}
+	return pipeline.Config{Workspace: "demo", Legacy: mode, CodePattern: anyCode, Codes: legacy.Rules{Pattern: pattern}, Store: store, Hygiene: &keepAll}
 }
 
 // inPostgres opens a store, which it returns with a function that empties it: that is faster than

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/diff"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
@@ -42,7 +43,7 @@ func TestLegacyDiff(t *testing.T) {
 		want []string
 	}{
 		{"keep", "again", nil},
-		{"keep", "off", []string{"manifest legacy keep -> ", "outcome outcome created -> duplicate", "remapped short_code aa -> " + code("a", 2), "remapped short_code bb -> " + code("b", 2)}},
+		{"keep", "off", []string{"manifest attrs profile -> ", "manifest hygiene " + hygiene.Defaults().String() + " -> ", "manifest legacy keep -> ", "outcome outcome created -> duplicate", "remapped short_code aa -> " + code("a", 2), "remapped short_code bb -> " + code("b", 2)}},
 		{"keep", "profile", []string{"manifest input_profile  -> none"}},
 		{"keep", "both", []string{"kind kind link -> alias", "kind kind link -> alias", "manifest legacy keep -> both"}},
 		{"keep", "marked", []string{"added short_code  -> bx", "kind kind alias -> link", "kind kind link -> alias", "removed short_code bb -> "}},

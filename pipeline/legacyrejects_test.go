@@ -28,7 +28,7 @@ func TestLegacyRejectsFedBack(t *testing.T) {
 		},
 		"bitly-api.json": {
 			bitly, "bad_code code_reserved code_taken missing_url missing_url",
-			[]string{`,/s,`, `,/s2,`, `,/admin,`, `,x.example/adm,`, `,/a/b,`, `,/a-b,`, `,missing_url,the URL is blank,/u,[],,`, `,,,/u,[],http://example.com/3,`},
+			[]string{`,b.example/s,`, `,/s2,`, `,b.example/admin,`, `,x.example/adm,`, `,b.example/a/b,`, `,/a-b,`, `,missing_url,the URL is blank,b.example/u,[],,`, `,,,b.example/u,[],http://example.com/3,`},
 			[]string{"a-b alias http://example.com/2", "adm alias http://example.com/2", "s2 alias http://example.com/2", "u link http://example.com/3"},
 		},
 	} {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/intake"
@@ -60,6 +61,35 @@ type PreviewResult struct {
 	Examples [ExampleCount]*PreviewRow // of each the first in the order of the input; nil: none
 	Rejected map[string]*PreviewRow    // likewise, by reason
 	Refused  *TooManyRejectsError      // why the run would store nothing; nil: it would
+
+	URLs         int64         // different ones of the accepted rows, each with its workspace
+	Alternatives []Alternative // options that would make that number another
+}
+
+// An Alternative is an option of identity that a run does not have, and how many different URLs
+// there would be with it.
+type Alternative struct {
+	Option string `json:"option"`
+	URLs   int64  `json:"urls"`
+}
+
+// tracking are the parameters of usual campaign tools.
+const tracking = "utm_*,gclid,fbclid"
+
+// alternatives returns the options that are compared with a profile, and the profiles that they
+// make of it.
+func alternatives(p canon.Profile) (list []Alternative, profiles []canon.Profile) {
+	if !p.KeepFragment {
+		with := p
+		with.KeepFragment = true
+		list, profiles = append(list, Alternative{Option: "--keep-fragment"}), append(profiles, with)
+	}
+	if p.StripParams == (canon.StripParams{}) {
+		with := p
+		with.StripParams, _ = canon.ParseStripParams(tracking)
+		list, profiles = append(list, Alternative{Option: "--strip-params '" + tracking + "'"}), append(profiles, with)
+	}
+	return list, profiles
 }
 
 // FirstRows is the number of rows that a preview shows.
@@ -101,12 +131,16 @@ type PreviewRow struct {
 // valid, as far as the preview got, also with an error. Errors are those of Run; but that the
 // run would store nothing is no error.
 func Preview(ctx context.Context, cfg Config) (*PreviewResult, error) {
-	cfg.Out, cfg.DryRun, cfg.NoCarry = ".", true, true
+	cfg.Out, cfg.DryRun, cfg.NoCarry, cfg.counts = ".", true, true, true
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return &PreviewResult{}, err
 	}
 	p := &preview{job: newJob(&cfg)}
+	p.result.AsOf = asOf(&cfg, p.meter.started)
+	var profiles []canon.Profile
+	p.made.Alternatives, profiles = alternatives(cfg.Profile)
+	p.others = &intake.Others{Profiles: append(profiles, cfg.Profile), Sorter: p.sorter(p.budget.others, 1)}
 	err = p.do(ctx)
 	p.made.Result = p.result
 	p.made.Timings = &manifest.Timings{Started: p.meter.started, PeakMemory: peakMemory(), Stages: p.meter.stages}
@@ -135,6 +169,14 @@ func (p *preview) do(ctx context.Context) (err error) {
 		return err
 	}
 	p.made.Inputs = describeInputs(inputs)
+	counts, err := p.rows.CountOthers(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range p.made.Alternatives {
+		p.made.Alternatives[i].URLs = counts[i]
+	}
+	p.made.URLs = counts[len(counts)-1]
 	return retry(ctx, p.cfg, &p.meter, p.attempt)
 }
 
@@ -196,6 +238,7 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	}
 	p.result.Reasons, p.result.MergedDiffers = reasons(p.rows, settled), written.Merged
 	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
+	p.result.Moved = describeMoved(p.cfg, p.rows, p.result.Reasons)
 	p.made.First, p.made.Examples = all.first, all.examples
 	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
 	if p.mayNotStore(settled) {
@@ -231,7 +274,7 @@ func (p *preview) rejected(r *outcome.Reject) PreviewRow {
 	cell := func(column int) []byte { return r.Cells[slices.Index(p.rows.Names, in.Columns[column])] }
 	row.URL = manifest.Text(cell(in.URLs[0]))
 	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
-		row.LegacyCode = manifest.Text(codes[0])
+		row.LegacyCode = manifest.Text(codes[0].Text)
 	}
 	return row
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -46,6 +47,7 @@ type Result struct {
 
 	Legacy       *manifest.Legacy // also in the manifest; nil: legacy codes were not looked at
 	LinksCreated int64            // with aliases
+	Moved        *manifest.Moved  // also in the manifest; nil: it was not looked at
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -63,16 +65,20 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		cfg.Out = outdir.DryOf(cfg.Out)
 	}
 	j := newJob(&cfg)
-	j.result.Out, j.result.AsOf = cfg.Out, cfg.AsOf
-	if cfg.AsOf.IsZero() {
-		j.result.AsOf = j.meter.started
-	}
-	j.result.AsOf = j.result.AsOf.UTC().Truncate(time.Microsecond)
+	j.result.Out, j.result.AsOf = cfg.Out, asOf(&cfg, j.meter.started)
 	err = j.do(ctx)
 	if j.result.Timings == nil {
 		j.result.Timings = &manifest.Timings{Started: j.meter.started, PeakMemory: peakMemory(), Stages: j.meter.stages}
 	}
 	return &j.result, err
+}
+
+// asOf returns the as_of of a run that was started at a time.
+func asOf(cfg *Config, started time.Time) time.Time {
+	if !cfg.AsOf.IsZero() {
+		started = cfg.AsOf
+	}
+	return started.UTC().Truncate(time.Microsecond)
 }
 
 // A job is what the steps of a run share: what it was told, and what is there once the rows are
@@ -85,7 +91,8 @@ type job struct {
 	result Result
 	out    outputDir
 	rows   *intake.Rows
-	unset  []string // workspaces whose profile the store is to be told before their first link
+	others *intake.Others // of a preview
+	unset  []string       // workspaces whose profile the store is to be told before their first link
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -111,11 +118,30 @@ func (j *job) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, inputs.Close()) }()
 	if err := j.out.claim(ctx, j.cfg, inputs); err != nil {
-		return err
+		return errors.Join(err, inputs.Close())
 	}
 	defer func() { err = errors.Join(err, j.out.abandon()) }()
+	err = j.process(ctx, inputs)
+	if errors.Is(err, errOtherTime) {
+		if slices.Contains(names, "-") {
+			return fmt.Errorf("links may have expired since the run began that this one resumes (%s), and standard input cannot be read twice: add --new-run", j.result.AsOf.Format(time.RFC3339))
+		}
+		j.cfg.Status.begin()
+		if inputs, err = j.open(ctx, names); err == nil {
+			err = j.process(ctx, inputs)
+		}
+	}
+	return err
+}
+
+// errOtherTime: the rows were judged by another as_of than that of the run that is resumed, which
+// the job has now. They are to be read once more.
+var errOtherTime = errors.New("links may have expired meanwhile")
+
+// process reads the inputs, which it closes, and does everything from there.
+func (j *job) process(ctx context.Context, inputs *intake.Inputs) (err error) {
+	defer func() { err = errors.Join(err, inputs.Close()) }()
 	err = j.read(ctx, inputs)
 	defer func() { err = errors.Join(err, j.rows.Close()) }()
 	if err != nil {
@@ -129,15 +155,30 @@ func (j *job) do(ctx context.Context) (err error) {
 
 // open opens the inputs, which the caller closes.
 func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) {
-	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Logger)
+	inputs, err := intake.Open(ctx, names, j.cfg.Source, j.cfg.Attrs, j.cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
-	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
+	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && j.cfg.Domains != legacy.DomainsKeep && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
 		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
+	}
+	if err := checkMoved(j.cfg, inputs); err != nil {
+		return nil, errors.Join(err, inputs.Close())
 	}
 	j.cfg.Opened(describeInputs(inputs))
 	return inputs, nil
+}
+
+// checkMoved refuses to keep what no input tells.
+func checkMoved(cfg *Config, inputs *intake.Inputs) error {
+	none := func(tells func(*intake.Input) bool) bool { return !slices.ContainsFunc(inputs.List, tells) }
+	if cfg.Domains == legacy.DomainsKeep && none(func(in *intake.Input) bool { return in.HasDomains() || in.Blank }) {
+		return &UsageError{errors.New("--domains keep: no column is known to have the domain; give it with --map domain=COLUMN")}
+	}
+	if cfg.KeepCreated && none(func(in *intake.Input) bool { return in.Along.HasCreated() || in.Blank }) {
+		return &UsageError{errors.New("--keep-created: no column is known to have the creation time; give it with --map created_at=COLUMN")}
+	}
+	return nil
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.
@@ -162,8 +203,8 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Legacy: j.legacy(),
-			Room:   j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
+			Legacy: j.legacy(), Moved: j.moved(), Others: j.others,
+			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
 		s.Rows, s.Bytes = inputs.RecordsRead(), j.cfg.Status.Bytes.Load()
@@ -191,6 +232,16 @@ func (j *job) legacy() *intake.Legacy {
 	return &intake.Legacy{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern, Claims: j.sorter(j.budget.claims, 3)}
 }
 
+// moved says what is looked at beyond code and URL; nil: nothing is.
+func (j *job) moved() *intake.Moved {
+	if !j.cfg.moves() {
+		return nil
+	}
+	return &intake.Moved{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
+		Policy: *j.cfg.Hygiene, ShortDomains: j.cfg.ShortDomains, Fold: j.cfg.Codes.Fold, AsOf: j.result.AsOf,
+	}}
+}
+
 // sorter returns the configuration of a sorter, all but its order.
 func (j *job) sorter(memory int64, loads int) extsort.Config {
 	return extsort.Config{Memory: memory, Loads: loads, TempDir: j.cfg.TempDir, FS: j.cfg.fs, Room: j.room.need}
@@ -216,7 +267,16 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	j.result.AsOf, j.result.Resumed = entry.AsOf, j.result.Resumed || resumed
+	j.result.Resumed = j.result.Resumed || resumed
+	asOf := entry.AsOf
+	if j.out.finished() {
+		asOf = j.out.there.AsOf
+	}
+	if !asOf.Equal(j.result.AsOf) && j.rows.MayExpire() {
+		j.result.AsOf = asOf
+		return errOtherTime
+	}
+	j.result.AsOf = entry.AsOf
 	settled, err := j.settle(ctx, session, entry.ID)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()
@@ -228,6 +288,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if j.rows.Claims != nil {
 		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
 	}
+	entry.Attrs, entry.KeepCreated = j.rows.HasAttrs(), j.cfg.KeepCreated
 	if j.out.finished() {
 		if settled.LinksCreated() == 0 {
 			return j.repeat(settled)
@@ -463,7 +524,8 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Profile: j.cfg.Profile}
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Profile: j.cfg.Profile,
+		Attrs: j.rows.HasAttrs(), KeepCreated: j.cfg.KeepCreated}
 	if load != nil && j.rows.Claims != nil {
 		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
 			defer func() { err = errors.Join(err, j.meter.close(cfg.Links)) }()
@@ -560,6 +622,8 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	}
 	j.result.Legacy = m.Legacy
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
+	m.Moved = describeMoved(j.cfg, j.rows, m.Reasons)
+	j.result.Moved = m.Moved
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
 		return first, err

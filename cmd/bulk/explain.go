@@ -33,7 +33,7 @@ type explainOptions struct {
 	json   bool
 	stdin  io.Reader
 
-	stripParams string
+	identity identityText
 
 	opened  sink.Store   // nil: not asked
 	session sink.Session // of that store
@@ -86,7 +86,7 @@ is shown in quotes, with escapes.`,
 	f.IntSliceVar(&o.salts, "salt", []int{0}, "show the code of salt `N`; several as 0,1,2")
 	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "with --db: how many alternative codes (`N`) to look up")
-	identityFlags(f, &o.Profile, &o.stripParams)
+	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	return cmd
 }
@@ -110,7 +110,7 @@ func (o *explainOptions) resolve(args []string) (err error) {
 			return fmt.Errorf("--salt: %d is negative", salt)
 		}
 	}
-	if err := parseStrip(&o.Profile, o.stripParams); err != nil {
+	if err := o.identity.parse(&o.Profile); err != nil {
 		return err
 	}
 	return o.Validate()

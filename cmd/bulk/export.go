@@ -33,7 +33,9 @@ func exportCommand(ui *ui) *cobra.Command {
 		Short: "Write the links of a store as CSV or Parquet",
 		Long: `export writes one row for each link, by workspace, then code (in byte order).
 The columns are those of the table. A column without a value in any row is left
-out, except kind, which is link or alias (a further code of the same URL).
+out, except kind, which is link or alias (a further code of the same URL). What
+went along with migrated links has a column each: title, tags, clicks,
+attrs_created_at (their creation time elsewhere) and so on, in place of attrs.
 
 original_url is the URL as it was given; it is empty if that is canonical_url.
 Times are in UTC. In CSV, an empty cell is also what has no value; in Parquet

@@ -31,6 +31,7 @@ var layers = map[string][]string{
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/profile", "pipeline/source"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},
@@ -43,19 +44,19 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/source"},
+	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/record", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
-	"pipeline": {"canon", "codegen", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
+	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"pipeline/estimate": {"codegen"},
 
-	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/legacy", "pipeline/manifest",
+	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -32,10 +34,15 @@ that are about its output are accepted, and mean nothing here.
 
 ` + legacyHelp + `
 
---json prints one object. inputs, counts, links_created, reasons, merged_differs
-and legacy are as in manifest.json. These are more:
+` + migrationHelp + `
+
+--json prints one object. inputs, counts, links_created, reasons,
+merged_differs, legacy and moved are as in manifest.json, but moved has all
+kinds of --hygiene. These are more:
   inputs      each has mapping (columns that are used), carried (the others) and
               learned (from where its profile is known)
+  urls        number of different URLs of the accepted rows; alternatives has
+              that number with --keep-fragment and with --strip-params
   links       kept, generated and aliases: the parts of links_created
   rows        the first rows, with columns of the mapping and the rejects
   examples    such a row of each: kept, generated, alias, existing, duplicate,
@@ -121,10 +128,12 @@ func runInstead(args []string) string {
 // mapping says which columns of an input are used, such as: url ← target, code ← slug.
 func mapping(in *pipeline.Input) string {
 	var used []string
-	for _, role := range []profile.Role{profile.URL, profile.Code, profile.Workspace, profile.Kind} {
-		if columns := columnsOf(in.Mapped, role); columns != "" {
-			used = append(used, string(role)+" ← "+columns)
+	seen := map[profile.Role]bool{}
+	for _, c := range in.Mapped {
+		if !seen[c.Role] && !c.Role.Personal() {
+			used = append(used, string(c.Role)+" ← "+columnsOf(in.Mapped, c.Role))
 		}
+		seen[c.Role] = true
 	}
 	return strings.Join(used, ", ")
 }
@@ -199,6 +208,9 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Reasons       map[string]int64                `json:"reasons"`
 		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
 		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
+		Moved         *manifest.Moved                 `json:"moved,omitempty"`
+		URLs          int64                           `json:"urls"`
+		Alternatives  []pipeline.Alternative          `json:"alternatives"`
 		Examples      map[string]*pipeline.PreviewRow `json:"examples"`
 		Rejected      map[string]*pipeline.PreviewRow `json:"rejected"`
 		Store         string                          `json:"store"`
@@ -210,8 +222,24 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Command       string                          `json:"command"`
 	}{
 		inputs, some(f.First), manifest.Counts(f.Counts), f.LinksCreated, links{f.Kept, f.Generated, f.Aliases}, f.Reasons, f.MergedDiffers, f.Legacy,
+		f.allKinds(), f.URLs, some(f.Alternatives),
 		examples, f.Rejected, f.o.StoreName, f.o.newStore, some(f.Workspaces), some(f.Fresh), f.code, refused, f.command,
 	})
+}
+
+// allKinds is what was found beyond code and URL, with the kinds of which there are none.
+func (f *forecast) allKinds() *manifest.Moved {
+	if f.Moved == nil {
+		return nil
+	}
+	m := *f.Moved
+	m.Hygiene = map[string]manifest.Hygiene{}
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		h := f.Moved.Hygiene[kind.String()]
+		h.Decision = cmp.Or(h.Decision, f.o.Policy()[kind].String())
+		m.Hygiene[kind.String()] = h
+	}
+	return &m
 }
 
 // some makes an empty list of nil, which would be null in JSON.

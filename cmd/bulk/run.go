@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -40,7 +41,8 @@ type runOptions struct {
 	profiles profiles
 
 	header, delimiter, quote, asOf, maxRejects, memory string
-	columns, reserved, stripParams                     string
+	columns, reserved, hygiene, shortDomains           string
+	identity                                           identityText
 
 	rejectsOK bool
 }
@@ -57,6 +59,33 @@ If two URLs claim one old code, it goes to the one that has it in the store, or
 else to the one that sorts first. --on-conflict says what becomes of the other
 rows: they are rejected, the run fails, or they count as rows without an old
 code.`
+
+// migrationHelp is a part of the help of bulk run and bulk preview.
+const migrationHelp = `Migration: a link was more than a code and a URL. With --legacy, or with one of
+these flags, a run looks at that, too.
+  --domains       Codes belong to a short domain. keep makes a workspace of each
+                  domain; --workspace W goes before it (W/bit.ly), and rows
+                  without a domain are in W. merge puts all into one workspace,
+                  where two URLs with the same code are a conflict.
+  --attrs         The title, the tags, the creation time and the clicks go along
+                  with new links, if the profile or --map knows their columns.
+                  bulk export writes them. List other columns by name; profile
+                  in the list stands for these four. none: nothing goes along.
+                  Personal data (the column ip of YOURLS) is left out, also of
+                  the reports, unless it is listed.
+  --hygiene       Each kind of link that the store cannot keep as it was is
+                  counted. keep ignores it, warn accepts and counts it, reject
+                  rejects the row with the kind as reason. The defaults:
+                    protected=reject  it has a password, and would be public
+                    inactive=reject   it is archived, banned or disabled
+                    pattern=reject    the code is a regular expression
+                    loop=reject       it leads to itself (--short-domain)
+                    chain=warn        it leads to another code of --short-domain
+                    expired=warn      it has expired
+                    targeted=warn     it has rules by country or device
+                    secret=warn       its URL has a password, token or e-mail
+                                      address
+Existing links are not changed.`
 
 func runCommand(ui *ui) *cobra.Command {
 	var o runOptions
@@ -80,6 +109,8 @@ already, the same command says so and changes nothing, also with --overwrite. To
 run it anyway, add --overwrite --new-run.
 
 ` + legacyHelp + `
+
+` + migrationHelp + `
 
 bulk preview, with the same flags, shows what a run would do.`,
 		Example: `  bulk run links.csv --workspace demo
@@ -123,22 +154,28 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar((*string)(&o.Legacy), "legacy", "", "what to do with the codes that the rows bring along: `keep|both|map`; see Legacy codes above")
 	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the old code, by name or number; path(COLUMN) takes the path of a URL (default: found by its usual names)")
 	f.StringVar(&o.Source.Profile, "profile", "", "`NAME` of the program that wrote the files, none or auto; see bulk profiles (default: auto with --legacy)")
-	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of url, code, workspace and kind")
+	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of "+strings.Join(source.MapRoles(), ", "))
 	f.StringVar(&o.CodePattern, "code-pattern", "", "reject rows whose old code is not of this `PATTERN`, a regular expression (default: "+legacy.DefaultPattern+")")
 	f.StringVar(&o.reserved, "reserved", "", "reject rows whose old code is in this `FILE`, a word a line")
 	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
 	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
 	group(f, "Legacy flags")
+	f.StringVar((*string)(&o.Domains), "domains", "", "what to do if the codes are of several short domains: `keep|merge`; see Migration above")
+	f.StringVar(&o.Attrs, "attrs", "", "what goes along with a link: `none|profile|COLUMN,…`; see Migration above (default: profile with --legacy)")
+	f.BoolVar(&o.KeepCreated, "keep-created", false, "links keep the creation time that the input has")
+	f.StringVar(&o.hygiene, "hygiene", "", "what to do with links that the store cannot keep as they were: a `LIST` such as protected=warn,secret=reject; see Migration above")
+	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas, to find links that lead to short links")
+	group(f, "Migration flags")
 	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
 	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
-	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt (default: the column short_url is blank)")
+	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt; {workspace} stands for the workspace (default: the column short_url is blank)")
 	writing.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
 	writing.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
 	group(f, "Mapping flags")
 	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
 	writing.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
-	identityFlags(f, &o.Profile, &o.stripParams)
+	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
 	f.StringVar(&o.memory, "memory", "", "memory `SIZE` to use, such as 512MiB (default: half of the machine's)")
@@ -147,7 +184,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	o.profiles.flags(f)
 	for flag, words := range map[string][]string{
 		"report-format": {"csv", "parquet", "arrow"}, "report-order": {"sort", "input"}, "header": {"auto", "yes", "no"},
-		"legacy": {"keep", "both", "map"}, "on-conflict": {"reject", "fail", "generate"},
+		"legacy": {"keep", "both", "map"}, "domains": {"keep", "merge"}, "assume-scheme": {"https", "http"}, "on-conflict": {"reject", "fail", "generate"},
 		"profile": append(profile.Names(), profile.None, profile.Auto),
 	} {
 		if f.Lookup(flag) != nil {
@@ -156,20 +193,28 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	}
 }
 
-// identityFlags defines the flags of a profile, of which parseStrip reads one.
-func identityFlags(f *pflag.FlagSet, p *canon.Profile, stripParams *string) {
+// identityText has the flags of a profile that are text.
+type identityText struct{ stripParams, assumeScheme string }
+
+// flags defines the flags of a profile.
+func (t *identityText) flags(f *pflag.FlagSet, p *canon.Profile) {
 	f.BoolVar(&p.KeepFragment, "keep-fragment", false, "keep what follows # in URLs, so that each fragment is a link of its own (profile linkforge-1+fragment)")
-	f.StringVar(stripParams, "strip-params", "", "drop parameters of the query: a `LIST` of names, or beginnings of names with * as in utm_*,gclid (profile linkforge-1+strip(LIST))")
+	f.StringVar(&t.stripParams, "strip-params", "", "drop parameters of the query: a `LIST` of names, or beginnings of names with * as in utm_*,gclid (profile linkforge-1+strip(LIST))")
 	f.BoolVar(&p.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
+	f.StringVar(&t.assumeScheme, "assume-scheme", "", "take a URL without a scheme, such as example.com/a or //example.com/a, as `http|https`, instead of rejecting it")
 	f.IntVar(&p.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
 }
 
-// parseStrip reads the flag strip-params into a profile.
-func parseStrip(p *canon.Profile, list string) (err error) {
-	if p.StripParams, err = canon.ParseStripParams(list); err != nil {
-		err = fmt.Errorf("--strip-params: %w", err)
+// parse reads them into a profile.
+func (t *identityText) parse(p *canon.Profile) error {
+	var badList, badScheme error
+	if p.StripParams, badList = canon.ParseStripParams(t.stripParams); badList != nil {
+		badList = fmt.Errorf("--strip-params: %w", badList)
 	}
-	return err
+	if p.AssumeScheme, badScheme = canon.ParseAssumedScheme(t.assumeScheme); badScheme != nil {
+		badScheme = fmt.Errorf("--assume-scheme: %w", badScheme)
+	}
+	return errors.Join(badList, badScheme)
 }
 
 // take takes the inputs, and checks them and the flags.
@@ -268,7 +313,14 @@ func (o *runOptions) resolve() (err error) {
 		o.Source.Map, err = source.ParseMap(o.columns)
 		check("map", err)
 	}
-	problems = append(problems, parseStrip(&o.Profile, o.stripParams))
+	problems = append(problems, o.identity.parse(&o.Profile))
+	if o.hygiene != "" {
+		policy, err := hygiene.ParsePolicy(o.hygiene)
+		check("hygiene", err)
+		o.Hygiene = &policy
+	}
+	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
+	check("short-domain", err)
 	if o.MaxRetries == 0 {
 		o.MaxRetries = pipeline.NoRetries
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 )
 
@@ -61,15 +63,21 @@ func (s *screen) inputs() {
 			s.line("and %s", count(int64(len(s.Inputs)-i), "more input"))
 			break
 		}
-		from, carried := "", ""
+		from, along, carried := "", "", ""
 		if in.Profile != "" {
 			from = program(in) + ", " + learned(in.Learned)
+		}
+		if len(in.Attrs) > 0 {
+			along = "goes along with links: " + strings.Join(slices.Sorted(maps.Keys(in.Attrs)), ", ")
+		}
+		if len(in.LeftOut) > 0 {
+			along = strings.TrimPrefix(along+"; left out (personal data): "+strings.Join(texts(in.LeftOut), ", "), "; ")
 		}
 		if len(in.Carried) > 0 {
 			carried = "only carried along: " + strings.Join(in.Carried, ", ")
 		}
 		s.line("%s: %s, %s", in.Name, form(in), count(in.Records, "row"))
-		parts := slices.DeleteFunc([]string{from, mapping(in), carried}, func(part string) bool { return part == "" })
+		parts := slices.DeleteFunc([]string{from, mapping(in), along, carried}, func(part string) bool { return part == "" })
 		if len(s.Inputs) > 2 { // there is no room for a line each
 			parts = []string{strings.Join(parts, "; ")}
 		}
@@ -111,7 +119,7 @@ func (s *screen) rows() {
 		case row.Kind != "":
 			what += ", " + row.Kind
 		}
-		for i, cell := range []string{string(row.Source), thousands(row.Row), string(row.URL), string(row.LegacyCode), string(row.Code), what} {
+		for i, cell := range []string{string(row.Source), thousands(row.Row), redacted(row.URL), string(row.LegacyCode), string(row.Code), what} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
@@ -158,7 +166,7 @@ func (s *screen) counts() {
 	s.count("rows merged into another", s.Counts.Duplicate, s.link(pipeline.ExampleDuplicate))
 	if m := s.MergedDiffers; m != nil {
 		row := &m.Example[1]
-		s.part("whose URL may lead elsewhere", m.Rows, fmt.Sprintf("%s%s; %s", s.place(row.Source, row.Row), row.URL, ways(m.By)))
+		s.part("whose URL may lead elsewhere", m.Rows, fmt.Sprintf("%s%s; %s", s.place(row.Source, row.Row), redacted(row.URL), ways(m.By)))
 	}
 	if keeps {
 		s.count("conflicts over codes", s.Legacy.Conflicts, s.conflict())
@@ -171,12 +179,63 @@ func (s *screen) counts() {
 			break
 		}
 		r := s.Rejected[reason]
-		s.part(reason, s.Reasons[reason], s.place(r.Source, r.Row)+r.Detail)
+		s.part(reason, s.Reasons[reason], s.place(r.Source, r.Row)+hygiene.Redact(r.Detail))
 	}
 	if s.Legacy != nil {
 		s.legacy()
 	}
+	if s.Moved != nil {
+		s.moved()
+	}
+	s.count("different URLs", s.URLs, "")
+	for _, a := range s.Alternatives {
+		flag, value, ok := strings.Cut(a.Option, " ")
+		text := difference(a.URLs - s.URLs)
+		if ok {
+			text += " (" + strings.Trim(value, "'") + ")"
+		}
+		s.count("  with "+flag, a.URLs, text)
+	}
 	s.WriteString("\n")
+}
+
+// difference says how a number is to another one.
+func difference(n int64) string {
+	switch {
+	case n > 0:
+		return thousands(n) + " more"
+	case n < 0:
+		return thousands(-n) + " fewer"
+	}
+	return "no difference"
+}
+
+// moved writes what the links were beyond code and URL.
+func (s *screen) moved() {
+	if d := s.Moved.Domains; d != nil {
+		how := map[legacy.Domains]string{legacy.DomainsKeep: "a workspace each", legacy.DomainsMerge: "one workspace", legacy.DomainsOff: "one workspace, unless --domains keep"}[s.o.Domains]
+		s.count("domains", d.Count, domains(d)+" ("+how+")")
+	}
+	var none []string
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		h, example := s.Moved.Hygiene[kind.String()], ""
+		if r := s.Rejected[kind.String()]; h.Example != nil {
+			example = s.place(h.Example.Source, h.Example.Row) + string(h.Example.URL)
+		} else if r != nil {
+			example = s.place(r.Source, r.Row) + redacted(r.URL)
+		}
+		if h.Rows > 0 {
+			s.count(fmt.Sprintf("%s links (%s)", kind, h.Decision), h.Rows, example)
+		} else {
+			none = append(none, kind.String())
+		}
+	}
+	if len(none) > 0 {
+		s.line("no links that are %s", strings.Join(none, ", "))
+	}
+	if n := s.Moved.NoTime; n != nil {
+		s.count("creation times not read", n.Rows, s.place(n.Source, n.Row)+string(n.Text))
+	}
 }
 
 // legacy writes what else there is to know of legacy codes.
@@ -190,7 +249,7 @@ func (s *screen) legacy() {
 	}
 	example := ""
 	if row := s.Examples[pipeline.ExampleWithoutCode]; row != nil {
-		example = s.place(row.Source, row.Row) + string(row.URL)
+		example = s.place(row.Source, row.Row) + redacted(row.URL)
 	}
 	s.count("rows without an old code", l.WithoutCode, example)
 	if l.WithoutCode == s.Counts.Read && l.WithoutCode > 0 {
@@ -225,7 +284,7 @@ func (s *screen) link(number int) string {
 	if number == pipeline.ExampleGenerated {
 		code = cmp.Or(row.LinkCode, code)
 	}
-	return fmt.Sprintf("%s%s → %s", s.place(row.Source, row.Row), code, row.URL)
+	return fmt.Sprintf("%s%s → %s", s.place(row.Source, row.Row), code, redacted(row.URL))
 }
 
 // conflict shows a conflict and who wins.
@@ -235,7 +294,7 @@ func (s *screen) conflict() string {
 		return ""
 	}
 	owner := row.Detail[strings.LastIndex(row.Detail, " ")+1:] // a canonical URL has no spaces
-	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(string(row.LegacyCode), 24), owner)
+	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(string(row.LegacyCode), 24), hygiene.Redact(owner))
 }
 
 // end says which store it is about and how the run would end.
@@ -272,4 +331,12 @@ func (s *screen) ending() string {
 		return fmt.Sprintf("done, with %s rejected.", count(s.Counts.Rejected, "row"))
 	}
 	return "done."
+}
+
+// texts returns the names of columns.
+func texts(columns manifest.Columns) (names []string) {
+	for _, name := range columns {
+		names = append(names, string(name))
+	}
+	return names
 }

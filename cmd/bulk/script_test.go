@@ -107,12 +107,15 @@ func TestScriptsOfStores(t *testing.T) {
 }
 
 func scripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+	testdata, err := filepath.Abs("../../testdata")
+	must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       os.Getenv("BULK_TEST_UPDATE") != "",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
+			env.Setenv("TESTDATA", testdata)
 			return setup(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

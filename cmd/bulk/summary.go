@@ -60,11 +60,12 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 			verb = "shares"
 		}
 		say = append(say, fmt.Sprintf("%s %s the link of a row of this run whose URL may lead elsewhere: %s", count(m.Rows, "row"), verb, ways(m.By)),
-			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", b.URL, b.Source, b.Row, a.URL, a.Source, a.Row))
+			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", redacted(b.URL), b.Source, b.Row, redacted(a.URL), a.Source, a.Row))
 	}
 	if r.Legacy != nil {
 		say = append(say, codes(o, r, created, refused)...)
 	}
+	say = append(say, movedLines(o, r.Moved)...)
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
 	}
@@ -76,7 +77,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if m := r.MergedDiffers; m != nil {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
 	}
-	attrs = append(attrs, codeAttrs(r)...)
+	attrs = append(append(attrs, codeAttrs(r)...), movedAttrs(r.Moved)...)
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
 	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
 		u.log.Warn(noCodes)

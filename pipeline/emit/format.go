@@ -22,6 +22,7 @@ type formatter struct {
 
 	links *extsort.Writer // of links that are not in the order of their codes; nil: they are
 
+	carried [][]byte // of the link in hand
 	digest  report.RowDigest
 	counts  [outcome.Count]int64
 	aliases int64 // rows
@@ -173,8 +174,18 @@ func (f *formatter) add(p *piece, r *record.Record) {
 func (f *formatter) link(r *record.Record, key sink.Key) sink.Link {
 	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: key, Canonical: r.Canonical}
 	if !r.IsCanonical() {
-		if original := canon.Trim(r.Original); !bytes.Equal(original, r.Canonical) {
+		if original := f.e.cfg.Profile.Complete(r.Original); !bytes.Equal(original, r.Canonical) {
 			l.Original = canon.EscapeInvalid(original)
+		}
+	}
+	if f.e.cfg.Attrs || f.e.cfg.KeepCreated {
+		in := f.e.rows.List[r.Place.Source]
+		f.carried = r.Carried(f.carried[:0], len(f.e.rows.Carried))
+		if f.e.cfg.Attrs {
+			l.Attrs = in.Along.AppendAttrs(nil, f.carried)
+		}
+		if f.e.cfg.KeepCreated {
+			l.Created = in.Along.Created(f.carried)
 		}
 	}
 	return l

@@ -3,8 +3,11 @@ package emit
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"iter"
 	"maps"
+	"math"
+	"time"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -158,7 +161,9 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 // workspace, the key the first bytes of the code in the order of the bytes, and the content
 //
 //	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
-//	| original as of extsort.AppendNullable | canonical
+//	| original and attributes as of extsort.AppendNullable
+//	| creation time in microseconds of Unix time, 8 bytes; the least there is: the as_of of the run
+//	| canonical
 func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
 	alias := byte(0)
@@ -166,7 +171,12 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 		alias = 1
 	}
 	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
-	rec = append(extsort.AppendNullable(rec, l.Original), l.Canonical...)
+	rec = extsort.AppendNullable(extsort.AppendNullable(rec, l.Original), l.Attrs)
+	created := int64(math.MinInt64)
+	if !l.Created.IsZero() {
+		created = l.Created.UnixMicro()
+	}
+	rec = append(binary.BigEndian.AppendUint64(rec, uint64(created)), l.Canonical...)
 	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
 	f.buf = rec
 }
@@ -201,7 +211,12 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 			var rec []byte
 			l.Code, rec = extsort.CutCell(at.Record())
 			l.Key, l.Alias, rec = sink.Key(rec), rec[len(l.Key)] == 1, rec[len(l.Key)+1:]
-			l.Original, l.Canonical = extsort.CutNullable(rec)
+			l.Original, rec = extsort.CutNullable(rec)
+			l.Attrs, rec = extsort.CutNullable(rec)
+			if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
+				l.Created = time.UnixMicro(created).UTC()
+			}
+			l.Canonical = rec[8:]
 			if l.Alias {
 				l.Base = l.Key
 				input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)

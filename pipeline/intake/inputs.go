@@ -9,7 +9,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -24,16 +27,19 @@ type Inputs struct {
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {
 	*source.Input
-	Layout source.Layout
-	begun  bool // Read was called
+	Layout  source.Layout
+	Along   along.Along
+	hygiene hygiene.Columns
+	begun   bool // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
 }
 
-// Open opens every input and determines its format, dialect and columns. The caller closes
-// the inputs. Errors are those of source.Open.
-func Open(ctx context.Context, names []string, opts source.Options, log *slog.Logger) (_ *Inputs, err error) {
+// Open opens every input and determines its format, dialect and columns. With Options.Roles attrs
+// says what goes along with links, as of along.Parse. The caller closes the inputs. Errors are
+// those of source.Open.
+func Open(ctx context.Context, names []string, opts source.Options, attrs string, log *slog.Logger) (_ *Inputs, err error) {
 	in := &Inputs{}
 	defer func() {
 		if err != nil {
@@ -56,6 +62,11 @@ func Open(ctx context.Context, names []string, opts source.Options, log *slog.Lo
 		}
 	}
 	in.unite()
+	if opts.Roles {
+		if err := in.findAlong(&opts, attrs); err != nil {
+			return nil, err
+		}
+	}
 	if n := len(in.Names); n > source.MaxColumns {
 		return nil, &source.UsageError{Input: names[len(names)-1], Msg: fmt.Sprintf("with it the inputs have %d columns in all, more than %d: their rejects could not be read back", n, source.MaxColumns)}
 	}
@@ -83,12 +94,43 @@ func (in *Inputs) unite() {
 		}
 	}
 	for _, i := range in.List {
-		in.Add(i.Columns, i.IsKey)
+		in.Add(i.Columns, i.IsCarried)
 	}
 	for _, i := range in.List {
 		i.Among = in.Names
 		i.Layout = in.Find(i.Input)
 	}
+}
+
+// findAlong finds what goes along with the links of each input.
+func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
+	roles, names, err := along.Parse(attrs)
+	if err != nil {
+		return err
+	}
+	found := map[string]bool{}
+	for _, i := range in.List {
+		if i.Along, err = along.Find(i.Input, i.Layout.Carried, roles, names, found); err != nil {
+			return err
+		}
+		i.hygiene = along.HygieneColumns(i.Input)
+	}
+	for _, name := range names {
+		if !found[name] {
+			return &source.UsageError{Input: in.List[0].Name, Msg: fmt.Sprintf("there is no column %q for --attrs", name)}
+		}
+	}
+	return nil
+}
+
+// HasAttrs reports whether something goes along with the links of some input.
+func (in *Inputs) HasAttrs() bool {
+	return slices.ContainsFunc(in.List, func(i *Input) bool { return len(i.Along.Columns()) > 0 })
+}
+
+// MayExpire reports whether some input tells when links expire.
+func (in *Inputs) MayExpire() bool {
+	return slices.ContainsFunc(in.List, func(i *Input) bool { return len(i.Roles[profile.Expires]) > 0 })
 }
 
 // RecordsRead returns how many records were read.
@@ -132,6 +174,25 @@ func (in *Inputs) Manifest() []manifest.Input {
 		if i.Kind >= 0 {
 			m.KindColumn = &m.Columns[i.Kind]
 		}
+		name := func(columns []int) (names manifest.Columns) {
+			for _, c := range columns {
+				names = append(names, m.Columns[c])
+			}
+			return names
+		}
+		for role, columns := range i.Roles {
+			if m.Roles == nil {
+				m.Roles = map[string]manifest.Columns{}
+			}
+			m.Roles[string(role)] = name(columns)
+		}
+		for attribute, columns := range i.Along.Columns() {
+			if m.Attrs == nil {
+				m.Attrs = map[string]manifest.Columns{}
+			}
+			m.Attrs[attribute] = name(columns)
+		}
+		m.LeftOut = name(i.LeftOut)
 		switch sum := i.SHA256(); {
 		case i.Cut():
 			m.RecordsSHA256 = hex.EncodeToString(sum[:])

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -19,7 +20,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
-// Config says how rows are read. All fields but Limit and Legacy must be set.
+// Config says how rows are read. All fields but Limit, Legacy, Moved and Others must be set.
 type Config struct {
 	Profile   canon.Profile
 	Scheme    codegen.Scheme // of the codes by which records are sorted
@@ -28,6 +29,8 @@ type Config struct {
 	Workers   int            // goroutines that canonicalize and hash
 
 	Legacy *Legacy // nil: legacy codes are not looked at
+	Moved  *Moved  // nil: nothing but code and URL is looked at
+	Others *Others // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
@@ -63,6 +66,10 @@ type Rows struct {
 	WithoutCode int64             // rows without a legacy code
 	Damaged     *manifest.Damaged // codes that a spreadsheet has rewritten; nil: none
 	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
+	Told        Told              // of what a link was beyond code and URL
+
+	others   *extsort.Sorter // nil: no other profiles are looked at
+	profiles []canon.Profile // these
 
 	room atomic.Int64 // spilled bytes past which the room is looked at
 }
@@ -83,6 +90,9 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
 	rows.Records = extsort.New(cfg.Records)
 	rows.Rejects = record.NewPlaceSorter(cfg.Rejects)
+	if cfg.Others != nil {
+		rows.others, rows.profiles = cfg.Others.newSorter(), cfg.Others.Profiles
+	}
 	workers := make([]*worker, cfg.Workers)
 	for i := range workers {
 		workers[i] = newWorker(rows, &cfg)
@@ -97,6 +107,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Rewritten += w.rewritten
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
+		rows.Told.merge(&w.moved.Told)
 	}
 	rows.Damaged = rows.damaged(workers)
 	rows.Workspaces.Freeze()
@@ -112,13 +123,13 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
 	var all record.Damaged
 	for _, w := range workers {
-		all.Merge(&w.damaged)
+		all.Merge(&w.damaged.Noted)
 	}
 	if all.Rows == 0 {
 		return nil
 	}
 	return &manifest.Damaged{Rows: all.Rows, Example: manifest.CodeOfRow{
-		Source: manifest.Text(r.List[all.First.Source].Name), Row: all.First.Row, Code: manifest.Text(all.Code),
+		Source: manifest.Text(r.List[all.First.Source].Name), Row: all.First.Row, Code: manifest.Text(all.Text),
 	}}
 }
 
@@ -126,10 +137,7 @@ func (r *Rows) damaged(workers []*worker) *manifest.Damaged {
 func (r *Rows) Read() int64 { return r.RecordsRead() + r.variants }
 
 func (r *Rows) sorters() []*extsort.Sorter {
-	if r.Claims == nil {
-		return []*extsort.Sorter{r.Records, r.Rejects}
-	}
-	return []*extsort.Sorter{r.Records, r.Rejects, r.Claims}
+	return slices.DeleteFunc([]*extsort.Sorter{r.Records, r.Rejects, r.Claims, r.others}, func(s *extsort.Sorter) bool { return s == nil })
 }
 
 // Close closes the sorts, but not the inputs.

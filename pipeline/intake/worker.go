@@ -1,15 +1,18 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -75,7 +78,10 @@ type worker struct {
 	withoutCode int64           // rows
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
-	codes       [][]byte // of the row in hand
+	codes       []source.Code // of the row in hand
+	moved       moved
+	others      *extsort.Writer // nil: no other profiles are looked at
+	other       []byte          // a URL under one of them
 
 	cells [][]byte     // of a reject
 	buf   []byte       // of a record or a reject
@@ -90,6 +96,9 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 	if rows.Claims != nil {
 		w.claims = rows.Claims.NewWriter()
 	}
+	if rows.others != nil {
+		w.others = rows.others.NewWriter()
+	}
 	return w
 }
 
@@ -100,21 +109,21 @@ func (w *worker) file(number int, b *source.Batch) {
 	for i := range b.Rows {
 		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
 		if w.cfg.Legacy == nil {
-			w.fileRow(in, i, at, nil)
+			w.fileRow(in, i, at, nil, w.domain(in, i))
 			continue
 		}
 		w.codes = in.Codes(w.codes[:0], w.batch, i)
 		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == legacy.KindLink}
 		if len(w.codes) == 0 {
 			w.withoutCode++
-			w.fileRow(in, i, at, &old)
+			w.fileRow(in, i, at, &old, w.domain(in, i))
 			continue
 		}
 		for n, code := range w.codes {
-			if old.Code = code; len(w.codes) > 1 {
+			if old.Code = code.Text; len(w.codes) > 1 {
 				old.Variant = n + 1
 			}
-			w.fileRow(in, i, at, &old)
+			w.fileRow(in, i, at, &old, code.Domain)
 		}
 		w.variants += int64(len(w.codes) - 1)
 	}
@@ -125,9 +134,18 @@ func (w *worker) file(number int, b *source.Batch) {
 	}
 }
 
-// fileRow files a row, or its reject. Without old, legacy codes are not looked at.
-func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy) {
-	reason, detail := w.row(in, i, at, old)
+// domain returns the domain of a row that has no code.
+func (w *worker) domain(in *Input, i int) []byte {
+	if in.Roles == nil {
+		return nil
+	}
+	return in.Domain(func(c int) []byte { return w.batch.Cell(c, i) })
+}
+
+// fileRow files a row, or its reject. Without old, legacy codes are not looked at. The domain is
+// that of the code, or of the row; nil: it is not known.
+func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) {
+	reason, detail := w.row(in, i, at, old, domain)
 	if reason == "" {
 		return
 	}
@@ -142,13 +160,29 @@ func (i *Input) Variant(old *record.Legacy, cell func(n int) []byte) func(n int)
 	if old == nil || old.Variant == 0 {
 		return cell
 	}
-	only := i.VariantCells(old.Code)
+	only := i.VariantCells(i.variant(old, cell))
 	return func(n int) []byte {
 		if c, ok := only[i.Layout.Carried[n]]; ok {
 			return c
 		}
 		return cell(n)
 	}
+}
+
+// variant returns the code of a variant, with its domain if the cells of the row tell it.
+func (i *Input) variant(old *record.Legacy, cell func(n int) []byte) source.Code {
+	if i.Roles != nil {
+		codes := i.CodesOf(nil, func(c int) []byte {
+			if n := slices.Index(i.Layout.Carried, c); n >= 0 {
+				return cell(n)
+			}
+			return nil
+		})
+		if n := old.Variant - 1; n < len(codes) && bytes.Equal(codes[n].Text, old.Code) {
+			return codes[n]
+		}
+	}
+	return source.Code{Text: old.Code}
 }
 
 // code says why a legacy code is not accepted.
@@ -172,7 +206,13 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 }
 
 // row files one row, or says why it is rejected.
-func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (reason, detail string) {
+func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
+	var found hygiene.Set
+	if w.cfg.Moved != nil {
+		if found, reason, detail = w.byCells(in, i); reason != "" {
+			return reason, detail
+		}
+	}
 	original := w.batch.URL(in.URLs, i)
 	if len(original) == 0 {
 		return outcome.MissingURL, outcome.MissingURLDetail
@@ -185,6 +225,10 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (rea
 		return string(reason), canon.Detail(original, reason)
 	}
 	workspace, flags := w.workspace(in, i)
+	if w.cfg.Moved != nil && w.cfg.Moved.Domains == legacy.DomainsKeep {
+		w.moved.workspace = legacy.AppendWorkspace(w.moved.workspace[:0], workspace, domain)
+		workspace = w.moved.workspace
+	}
 	group, err := w.workspaces.ID(workspace)
 	if err != nil {
 		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
@@ -195,9 +239,17 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy) (rea
 			return reason, detail
 		}
 	}
+	if w.cfg.Moved != nil {
+		if reason, detail = w.byURL(in, i, at, old, domain, found); reason != "" {
+			return reason, detail
+		}
+	}
 	if changes != 0 {
 		w.rewritten++
 		w.changes.Add(changes)
+	}
+	if w.others != nil {
+		w.fileOthers(original, workspace)
 	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
 	if old == nil {

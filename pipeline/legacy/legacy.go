@@ -75,3 +75,32 @@ type Rules struct {
 	Reserved map[string]bool // words that no code may be; lower case if Fold
 	Fold     bool            // codes that differ only in ASCII case are the same
 }
+
+// Domains says what becomes of codes of several domains.
+type Domains string
+
+// The ways.
+const (
+	DomainsOff   Domains = ""      // as DomainsMerge, but nobody has decided it
+	DomainsKeep  Domains = "keep"  // each domain is a workspace
+	DomainsMerge Domains = "merge" // all have one workspace: of codes that collide one is kept
+)
+
+// ParseDomains checks the name of a way.
+func ParseDomains(name string) (Domains, error) {
+	switch d := Domains(name); d {
+	case DomainsOff, DomainsKeep, DomainsMerge:
+		return d, nil
+	}
+	return "", fmt.Errorf("%q is not keep or merge", name)
+}
+
+// AppendWorkspace appends the workspace of a domain, in a run that has one (or none: it is empty):
+// WORKSPACE/DOMAIN, or the one of both that is there.
+func AppendWorkspace(dst, workspace, domain []byte) []byte {
+	dst = append(dst, workspace...)
+	if len(workspace) > 0 && len(domain) > 0 {
+		dst = append(dst, '/')
+	}
+	return append(dst, domain...)
+}

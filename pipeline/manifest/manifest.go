@@ -17,8 +17,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -48,6 +51,7 @@ const (
 	maxColumns = 1 << 14         // of an input: source.MaxColumns
 	maxFiles   = 16              // there are three
 	MaxTwins   = 3               // examples of CaseTwins
+	MaxDomains = 100             // of Domains
 	maxCodes   = 1 << 14         // of an example
 	MaxSize    = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
 )
@@ -68,6 +72,7 @@ type Manifest struct {
 	Reasons        map[string]int64 `json:"reasons"`                 // rejects by reason
 	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
 	Legacy         *Legacy          `json:"legacy,omitempty"` // nil: the run has no mode of legacy codes
+	Moved          *Moved           `json:"moved,omitempty"`  // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
 }
 
@@ -128,7 +133,13 @@ type Input struct {
 	WorkspaceColumn *Text    `json:"workspace_column,omitempty"`
 	CodeColumn      *Text    `json:"code_column,omitempty"`
 	KindColumn      *Text    `json:"kind_column,omitempty"`
-	Records         int64    `json:"records"`
+	// If the run looks at what links were beyond code and URL: columns of further roles
+	// (package profile) by role, those that go along with links by attribute, and those that are
+	// not carried.
+	Roles   map[string]Columns `json:"roles,omitempty"`
+	Attrs   map[string]Columns `json:"attrs,omitempty"`
+	LeftOut Columns            `json:"left_out,omitempty"`
+	Records int64              `json:"records"`
 	// Size and SHA256 are of the bytes as they lie. Where --limit cut the input,
 	// RecordsSHA256 takes their place.
 	Size          int64  `json:"size,omitempty"`
@@ -206,6 +217,50 @@ type CodeOfRow struct {
 	Source Text  `json:"source"`
 	Row    int64 `json:"row"`
 	Code   Text  `json:"code"`
+}
+
+// Moved tells what the links of a run's rows were beyond code and URL.
+type Moved struct {
+	Domains *Domains           `json:"domains,omitempty"` // nil: no column tells a domain
+	Hygiene map[string]Hygiene `json:"hygiene"`           // by kind (package hygiene), those that were found
+	NoTime  *Noted             `json:"no_time,omitempty"` // accepted rows whose creation time is to be kept and cannot be read
+}
+
+// Domains counts accepted rows by the domain of their code.
+type Domains struct {
+	Count int64            `json:"count"` // of different domains
+	Rows  map[string]int64 `json:"rows"`  // by domain, at most MaxDomains: those with the most rows; "": rows without one
+}
+
+// DomainsOf describes domains that were counted; nil: none were.
+func DomainsOf(rows map[string]int64) *Domains {
+	if len(rows) == 0 {
+		return nil
+	}
+	d := &Domains{Count: int64(len(rows)), Rows: map[string]int64{}}
+	names := slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return cmp.Or(cmp.Compare(rows[b], rows[a]), strings.Compare(a, b)) })
+	for _, name := range names[:min(len(names), MaxDomains)] {
+		d.Rows[strings.ToValidUTF8(name, "\ufffd")] += rows[name]
+	}
+	if rows[""] > 0 {
+		d.Count--
+	}
+	return d
+}
+
+// Hygiene tells of links that the store cannot keep as they were.
+type Hygiene struct {
+	Decision string    `json:"decision"`
+	Rows     int64     `json:"rows"`              // accepted rows, or rejects
+	Example  *Spelling `json:"example,omitempty"` // of accepted rows: the first in the order of the input, and its URL without secrets
+}
+
+// Noted tells of rows by the first of them in the order of the input.
+type Noted struct {
+	Rows   int64 `json:"rows"`
+	Source Text  `json:"source"`
+	Row    int64 `json:"row"`
+	Text   Text  `json:"text"`
 }
 
 // A Spelling is the URL of a row.

@@ -218,24 +218,34 @@ func (r *Record) WorkspaceCell(name []byte) []byte {
 	return name
 }
 
-// Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged).
-type Damaged struct {
+// Noted counts rows that something is to be said of.
+type Noted struct {
 	Rows  int64
 	First Place  // of such a row, if there is one
-	Code  string // of that row
+	Text  string // of that row: what is said of it
 }
 
-// Add takes the code of a row.
-func (d *Damaged) Add(code []byte, at Place) {
-	if legacy.Damaged(code) {
-		d.Merge(&Damaged{1, at, string(code)})
+// Note counts a row.
+func (n *Noted) Note(text []byte, at Place) {
+	if n.Rows++; n.Rows == 1 || at.Key() < n.First.Key() {
+		n.First, n.Text = at, string(text)
 	}
 }
 
 // Merge takes what another has counted.
-func (d *Damaged) Merge(o *Damaged) {
-	if o.Rows > 0 && (d.Rows == 0 || o.First.Key() < d.First.Key()) {
-		d.First, d.Code = o.First, o.Code
+func (n *Noted) Merge(o *Noted) {
+	if o.Rows > 0 && (n.Rows == 0 || o.First.Key() < n.First.Key()) {
+		n.First, n.Text = o.First, o.Text
 	}
-	d.Rows += o.Rows
+	n.Rows += o.Rows
+}
+
+// Damaged counts rows whose legacy code a spreadsheet has rewritten (legacy.Damaged).
+type Damaged struct{ Noted }
+
+// Add takes the code of a row.
+func (d *Damaged) Add(code []byte, at Place) {
+	if legacy.Damaged(code) {
+		d.Note(code, at)
+	}
 }

@@ -103,7 +103,7 @@ func (t *table) reset() {
 type columnBlock struct {
 	table
 	own    int // columns before the carried ones
-	base   []byte
+	base   *Base
 	source string // of the row before
 	text   []byte // the same as UTF-8
 }
@@ -121,7 +121,7 @@ func (b *columnBlock) Append(r *Row) {
 	if short := &c[shortURLColumn]; b.base == nil {
 		short.addNullable(nil)
 	} else {
-		short.data = append(short.data, b.base...)
+		short.data = b.base.Append(short.data, r.Workspace)
 		short.addNullable(r.Code)
 	}
 	for i, added := range b.columns[plainColumns:b.own] {

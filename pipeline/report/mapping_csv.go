@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"io"
-	"slices"
 	"strconv"
 	"sync"
 	"unsafe"
@@ -14,7 +13,7 @@ import (
 type csvMapping struct {
 	csvCells
 	w        io.Writer
-	base     []byte
+	base     *Base
 	bareBase bool
 	legacy   []column // the columns that the mode adds
 	header   []byte   // until it is written
@@ -22,8 +21,8 @@ type csvMapping struct {
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: opts.base(), legacy: ownColumns(opts.Legacy)[plainColumns:]}
-	m.bareBase = m.bare(m.base)
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), legacy: ownColumns(opts.Legacy)[plainColumns:]}
+	m.bareBase = m.base != nil && !m.base.workspace && m.bare(m.base.before)
 	m.header = m.appendHeader(nil, append(MappingColumns(opts.Legacy), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
 	return m
@@ -74,7 +73,7 @@ func (b *csvBlock) Append(r *Row) {
 	}
 	buf = append(m.append(buf, r.Code), ',')
 	if m.base != nil {
-		buf = m.appendShortURL(buf, r.Code)
+		buf = m.appendShortURL(buf, r)
 	}
 	buf = append(buf, ',')
 	buf = append(buf, r.Outcome.String()...)
@@ -107,11 +106,11 @@ func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
 	return dst
 }
 
-func (m *csvMapping) appendShortURL(dst, code []byte) []byte {
-	if m.bareBase && !needsQuotes(code) {
-		return append(append(dst, m.base...), code...)
+func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {
+	if m.bareBase && !needsQuotes(r.Code) {
+		return append(append(dst, m.base.before...), r.Code...)
 	}
-	return m.append(dst, slices.Concat(m.base, code))
+	return m.append(dst, append(m.base.Append(nil, r.Workspace), r.Code...))
 }
 
 // bytesOf returns the bytes of a string, which nobody may change.

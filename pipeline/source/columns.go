@@ -72,13 +72,19 @@ func (in *Input) settleColumns() (err error) {
 	if in.Workspace, err = in.settleColumn(profile.Workspace); err != nil {
 		return err
 	}
-	if err := in.settleURLs(); err != nil || !in.opts.Legacy {
+	if err = in.settleURLs(); err != nil {
 		return err
 	}
-	if in.Kind, err = in.settleColumn(profile.Kind); err != nil {
-		return err
+	if in.opts.Legacy {
+		if in.Kind, err = in.settleColumn(profile.Kind); err != nil {
+			return err
+		}
+		err = in.settleCodes()
 	}
-	return in.settleCodes()
+	if in.opts.Roles && err == nil {
+		err = in.settleRoles()
+	}
+	return err
 }
 
 func (in *Input) settleURLs() error {

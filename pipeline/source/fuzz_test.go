@@ -206,7 +206,7 @@ func FuzzExport(f *testing.F) {
 					codes := in.Codes(nil, cells, i)
 					r = append(r, fmt.Sprintf("%d %q %q", b.Offsets[i], cells.URL(in.URLs, i), codes))
 					for _, code := range codes {
-						if c := in.codes[0]; !c.List && string(c.Cut.Of(in.VariantCells(code)[c.column])) != string(code) {
+						if c := in.codes[0]; !c.List && string(c.Cut.Of(in.VariantCells(code)[c.column])) != string(code.Text) {
 							t.Errorf("%q of %q", code, in.Profile)
 						}
 					}

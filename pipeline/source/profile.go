@@ -26,12 +26,30 @@ func ParseMap(text string) (map[string]string, error) {
 	return m, checkMap(m)
 }
 
+// mapped are the roles that Options.Map may have: first those that each run uses.
+var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profile.Kind,
+	profile.Domain, profile.Title, profile.Tags, profile.CreatedAt, profile.Clicks, profile.Password, profile.Archived, profile.Regex, profile.Targets}
+
+// further are the roles of Input.Roles: those of Options.Map, and some that only profiles know.
+var further = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.Enabled, profile.Stored, profile.IP})
+
+// MapRoles returns the names of the roles that Options.Map may have.
+func MapRoles() (names []string) {
+	for _, role := range mapped {
+		names = append(names, string(role))
+	}
+	return names
+}
+
+// MapsFurther reports whether Options.Map has a role of Input.Roles.
+func (o *Options) MapsFurther() bool {
+	return slices.ContainsFunc(further, func(role profile.Role) bool { return o.Map[string(role)] != "" })
+}
+
 func checkMap(m map[string]string) error {
 	for role := range m {
-		switch profile.Role(role) {
-		case profile.URL, profile.Code, profile.Workspace, profile.Kind:
-		default:
-			return fmt.Errorf("%q is not url, code, workspace or kind", role)
+		if !slices.Contains(mapped, profile.Role(role)) {
+			return fmt.Errorf("%q is not one of %s", role, strings.Join(MapRoles(), ", "))
 		}
 	}
 	return nil
@@ -76,7 +94,7 @@ func (o *Options) profiles(p *profile.Profile) bool {
 	if o.named() {
 		return o.Profile == p.Name
 	}
-	return o.Profile != profile.None && (o.Legacy || len(o.Map) > 0)
+	return o.Profile != profile.None && (o.Legacy || o.Roles || len(o.Map) > 0)
 }
 
 // isExport says whether a first record has the columns of the profile that is given, or of any if
@@ -120,8 +138,13 @@ type codeColumn struct {
 // columnsOf returns the columns of a header that have a role.
 func columnsOf(p *profile.Profile, role profile.Role, header []string) (found []codeColumn) {
 	for _, c := range p.Of(role) {
-		if i := slices.IndexFunc(header, func(name string) bool { return profile.Fold(name) == profile.Fold(c.Name) }); i >= 0 {
-			found = append(found, codeColumn{i, c})
+		for i, name := range header {
+			if !c.Is(name) {
+				continue
+			}
+			if found = append(found, codeColumn{i, c}); !c.Many() {
+				break
+			}
 		}
 	}
 	return found
@@ -195,33 +218,127 @@ func (in *Input) settleCodes() error {
 	return nil
 }
 
+// settleRoles finds the columns of the further roles, and which columns are left out.
+func (in *Input) settleRoles() error {
+	roles := map[profile.Role][]int{}
+	for _, role := range further {
+		if want, option := in.opts.asked(role); want != "" {
+			i, err := in.column(want, option)
+			if err != nil {
+				return err
+			}
+			roles[role] = []int{i}
+			continue
+		}
+		for _, c := range in.known(role) {
+			roles[role] = append(roles[role], c.column)
+		}
+	}
+	var left []int
+	for role, columns := range roles {
+		for _, c := range columns {
+			if role.Personal() && !in.IsKey(c) && !in.IsCode(c) && !slices.ContainsFunc(in.opts.Along, func(name string) bool { return in.Column(name) == c }) {
+				left = append(left, c)
+			}
+		}
+	}
+	in.SetRoles(roles, left)
+	return nil
+}
+
+// SetRoles sets Roles and LeftOut, in place of what was found out.
+func (in *Input) SetRoles(roles map[profile.Role][]int, leftOut []int) {
+	in.Roles, in.LeftOut = roles, leftOut
+}
+
+// Column returns the column that an option with this text means; -1: none, or more than one.
+func (in *Input) Column(text string) int {
+	if i, err := in.column(text, ""); err == nil {
+		return i
+	}
+	return -1
+}
+
+// Members returns the columns of which each is an attribute of its own, by the profile: those that
+// it does not know.
+func (in *Input) Members() (columns []int) {
+	if in.profile == nil || !in.profile.Members {
+		return nil
+	}
+	for c, name := range in.header {
+		if !in.profile.Knows(name) && in.IsCarried(c) {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// Member returns the name of the attribute that a column of Members is.
+func (in *Input) Member(c int) string {
+	if rest, ok := strings.CutPrefix(in.Columns[c], "attrs_"); ok && in.profile.Knows(rest) {
+		return rest
+	}
+	return in.Columns[c]
+}
+
+// HasDomains reports whether the columns may tell the domains of rows.
+func (in *Input) HasDomains() bool {
+	return len(in.Roles[profile.Domain]) > 0 || in.Roles != nil && slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
+}
+
+// A Code is a legacy code of a row.
+type Code struct {
+	Text   []byte
+	Domain []byte // that it belongs to, in lower case; nil: not known, or Options.Roles is not set
+}
+
 // Codes appends the legacy codes of row i of a batch, without repeats: that of Code first, then
-// those of lists in their order. A blank cell has none. The codes are parts of cells, except those
+// those of lists in their order. A blank cell has none. The texts are parts of cells, except those
 // of lists.
-func (in *Input) Codes(dst [][]byte, cells Cells, i int) [][]byte {
+func (in *Input) Codes(dst []Code, cells Cells, i int) []Code {
 	return in.CodesOf(dst, func(c int) []byte { return cells.Cell(c, i) })
 }
 
 // CodesOf does what Codes does, for a row whose cells are given by their column.
-func (in *Input) CodesOf(dst [][]byte, cellOf func(c int) []byte) [][]byte {
-	first := len(dst)
+func (in *Input) CodesOf(dst []Code, cellOf func(c int) []byte) []Code {
+	first, domain := len(dst), in.Domain(cellOf)
 	for _, c := range in.codes {
 		cell := cellOf(c.column)
 		switch {
-		case len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null":
+		case in.IsBlank(cell):
 		case !c.List:
-			dst = addCode(dst, first, c.Cut.Of(cell))
+			dst = in.addCode(dst, first, &c, cell, domain)
 		default:
 			for _, element := range profile.Cells(cell) {
-				dst = addCode(dst, first, c.Cut.Of(element))
+				dst = in.addCode(dst, first, &c, element, domain)
 			}
 		}
 	}
 	return dst
 }
 
+// Domain returns the domain of a row as its column of domains has it, in lower case; empty: it is
+// blank; nil: there is no such column.
+func (in *Input) Domain(cellOf func(c int) []byte) []byte {
+	columns := in.Roles[profile.Domain]
+	for _, c := range columns {
+		if cell := cellOf(c); !in.IsBlank(cell) {
+			return profile.DomainOf(cell)
+		}
+	}
+	if len(columns) > 0 {
+		return []byte{}
+	}
+	return nil
+}
+
+// IsBlank reports whether a cell has nothing: in some exports null is written as a text.
+func (in *Input) IsBlank(cell []byte) bool {
+	return len(cell) == 0 || in.profile != nil && in.profile.Null && string(cell) == "null"
+}
+
 // Mapped returns the columns that have a role in the run, by their names in Columns: those of URLs
-// and codes, that of the workspace, that of kinds.
+// and codes, that of the workspace, that of kinds, those of Roles.
 func (in *Input) Mapped() (list []profile.Column) {
 	add := func(i int, c profile.Column, role profile.Role) {
 		if i >= 0 {
@@ -237,12 +354,24 @@ func (in *Input) Mapped() (list []profile.Column) {
 	}
 	add(in.Workspace, profile.Column{}, profile.Workspace)
 	add(in.Kind, profile.Column{}, profile.Kind)
+	for _, role := range further {
+		for _, i := range in.Roles[role] {
+			add(i, profile.Column{}, role)
+		}
+	}
 	return list
 }
 
-// addCode appends a code unless it is empty or in dst[first:].
-func addCode(dst [][]byte, first int, code []byte) [][]byte {
-	if len(code) == 0 || slices.ContainsFunc(dst[first:], func(other []byte) bool { return bytes.Equal(other, code) }) {
+// addCode appends the code in a cell of a column, unless it is empty or in dst[first:]. Without a
+// column of domains, the domain is the host of the cell.
+func (in *Input) addCode(dst []Code, first int, c *codeColumn, cell, domain []byte) []Code {
+	code := Code{c.Cut.Of(cell), domain}
+	if domain == nil && in.Roles != nil && c.Cut == profile.Path {
+		code.Domain = profile.HostOf(cell)
+	}
+	if len(code.Text) == 0 || slices.ContainsFunc(dst[first:], func(other Code) bool {
+		return bytes.Equal(other.Text, code.Text) && (!in.opts.ByDomain || bytes.Equal(other.Domain, code.Domain))
+	}) {
 		return dst
 	}
 	return append(dst, code)
@@ -267,12 +396,16 @@ func (in *Input) IsCode(c int) bool {
 
 // VariantCells returns, by the columns of codes, the cells of a row that has only this one of the
 // codes of a row: if they are read again in place of those of the row, Codes gives just this code.
-func (in *Input) VariantCells(code []byte) map[int][]byte {
+func (in *Input) VariantCells(code Code) map[int][]byte {
 	cells := make(map[int][]byte, len(in.codes))
 	for i, c := range in.codes {
 		var list []string
 		if i == 0 {
-			cells[c.column] = c.Cut.Cell(nil, code)
+			var host []byte
+			if c.Cut == profile.Path {
+				host = bytes.Clone(code.Domain)
+			}
+			cells[c.column] = c.Cut.Cell(host, code.Text)
 			list = []string{string(cells[c.column])}
 		}
 		if c.List {

@@ -48,7 +48,7 @@ func links(t *testing.T, in *Input) (rows [][]string) {
 		for i := range b.Rows {
 			row := []string{string(cells.URL(in.URLs, i))}
 			for _, code := range in.Codes(nil, cells, i) {
-				row = append(row, string(code))
+				row = append(row, string(code.Text))
 			}
 			rows = append(rows, row)
 		}
@@ -143,7 +143,7 @@ func TestRoles(t *testing.T) {
 		{"another profile's URL", "keyword,url\na,http://a/\n", Options{Profile: "kutt"}, `!has no column "target", where the profile kutt has its URLs`},
 		{"no such column", "keyword,url\na,http://a/\n", Options{Legacy: true, Map: map[string]string{"code": "path(x)"}}, `!there is no column "x" for --map code`},
 		{"no such profile", "", Options{Profile: "nosuch"}, `!there is no profile "nosuch"`},
-		{"no such role", "", Options{Map: map[string]string{"slug": "1"}}, `!"slug" is not url, code, workspace or kind`},
+		{"no such role", "", Options{Map: map[string]string{"slug": "1"}}, `!"slug" is not one of url, code, workspace, kind, domain,`},
 	} {
 		in, err := openBytes([]byte(tt.data), tt.opts)
 		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
@@ -189,7 +189,7 @@ func TestVariantCells(t *testing.T) {
 	for _, cut := range []string{"a", "path(a)", "list(path(a))"} {
 		for _, code := range []string{"abc", "a/b", "/a", `q"\<`, "menü"} {
 			in := &Input{Columns: []string{"a"}, codes: []codeColumn{{column: 0, Column: profile.ParseColumn(cut)}}}
-			cell := string(in.VariantCells([]byte(code))[0])
+			cell := string(in.VariantCells(Code{Text: []byte(code)})[0])
 			var b strings.Builder
 			w := csv.NewWriter(&b)
 			w.WriteAll([][]string{{"url", "a"}, {"http://a/", cell}})
@@ -208,7 +208,7 @@ func TestVariantCells(t *testing.T) {
 	}
 	defer in.Close()
 	got := map[string]string{}
-	for c, cell := range in.VariantCells([]byte("Spring")) {
+	for c, cell := range in.VariantCells(Code{Text: []byte("Spring")}) {
 		got[in.Columns[c]] = string(cell)
 	}
 	if want := map[string]string{"id": "/Spring", "custom_bitlinks": "[]"}; !maps.Equal(got, want) {

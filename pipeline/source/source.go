@@ -147,7 +147,10 @@ type Options struct {
 	CodeColumn      string            // name, or 1-based number, which may stand in path(…) and so on (see profile.ParseColumn); "": of the profile, or by the usual names
 	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
-	Map             map[string]string // column by role (url, code, workspace, kind), as the three above; they count first, the profile last
+	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
+	Roles           bool              // columns of further roles are wanted: Input.Roles
+	Along           []string          // columns with personal data that are not left out, by name or number; there may be others here
+	ByDomain        bool              // equal codes of several domains are several codes of a row
 	UniqueNames     bool              // the columns above are names of Input.Columns, not of the header; not for a run
 	FirstURL        bool              // if two cells of a rejects row may be its URL, take the first, as earlier versions did
 	KnownAs         string            // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
@@ -230,20 +233,22 @@ type Dialect struct {
 
 // An Input is an opened source. It is read once.
 type Input struct {
-	Name        string   // as given; "-" is standard input
-	Format      string   // "csv", "text", "json", "beacon", "parquet", "arrow", "rejects"
-	Compression string   // "", "gzip" or "zstd"
-	Dialect     *Dialect // nil where the format has none
-	Columns     []string // unique, in file order; without the provenance columns of a rejects file
-	Skipped     []string // names of columns that are left out because they may have several values a row
-	Blank       bool     // a CSV or JSON without a record; its one column is made up
-	URLs        []int    // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row
-	Workspace   int      // index of the workspace column in Columns; -1: none
-	Profile     string   // name of the profile in force; "": none
-	Code        int      // index of the first column of codes in Columns; -1: none. See Codes
-	Kind        int      // index of the column of kinds (profile.Kind); -1: none
-	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
-	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
+	Name        string                 // as given; "-" is standard input
+	Format      string                 // "csv", "text", "json", "beacon", "parquet", "arrow", "rejects"
+	Compression string                 // "", "gzip" or "zstd"
+	Dialect     *Dialect               // nil where the format has none
+	Columns     []string               // unique, in file order; without the provenance columns of a rejects file
+	Skipped     []string               // names of columns that are left out because they may have several values a row
+	Blank       bool                   // a CSV or JSON without a record; its one column is made up
+	URLs        []int                  // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row
+	Workspace   int                    // index of the workspace column in Columns; -1: none
+	Profile     string                 // name of the profile in force; "": none
+	Code        int                    // index of the first column of codes in Columns; -1: none. See Codes
+	Kind        int                    // index of the column of kinds (profile.Kind); -1: none
+	Roles       map[profile.Role][]int // columns of further roles; nil: they are not wanted
+	LeftOut     []int                  // columns that are not carried, since they have personal data
+	Limit       int64                  // most records that Read returns, good and bad; 0: all. Set it before Read
+	Among       []string               // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 

@@ -10,14 +10,13 @@ import (
 // they are first met. All inputs are added before it is used.
 type Union struct {
 	Names   []string // of all columns
-	Carried []string // of those that in some input are neither of a URL nor of the workspace
+	Carried []string // of those that in some input are carried (Input.IsCarried)
 
 	carried map[string]int // numbers in Carried; -1: not carried
 }
 
-// Add adds the columns of an input; isKey tells of each, by its number, whether the URL or
-// the workspace is taken from it.
-func (u *Union) Add(names []string, isKey func(c int) bool) {
+// Add adds the columns of an input; isCarried tells of each, by its number, whether it is carried.
+func (u *Union) Add(names []string, isCarried func(c int) bool) {
 	if u.carried == nil {
 		u.carried = map[string]int{}
 	}
@@ -27,7 +26,7 @@ func (u *Union) Add(names []string, isKey func(c int) bool) {
 			n = -1
 			u.Names = append(u.Names, name)
 		}
-		if n < 0 && !isKey(c) {
+		if n < 0 && isCarried(c) {
 			n = len(u.Carried)
 			u.Carried = append(u.Carried, name)
 		}
@@ -57,7 +56,7 @@ func (u *Union) Find(in *Input) (l Layout) {
 	l.Carried, l.cells = make([]int, len(u.Carried)), make([]int, len(u.Names))
 	for i, name := range u.Carried {
 		c, ok := at[name]
-		if !ok || in.IsKey(c) {
+		if !ok || !in.IsCarried(c) {
 			c = -1
 		}
 		l.Carried[i] = c
@@ -70,7 +69,7 @@ func (u *Union) Find(in *Input) (l Layout) {
 			l.cells[i] = urlCell
 		case c == in.Workspace:
 			l.cells[i] = workspaceOf
-		case in.IsKey(c):
+		case !in.IsCarried(c):
 			l.cells[i] = noCell
 		default:
 			l.cells[i] = u.carried[name]
@@ -100,6 +99,9 @@ func (l *Layout) Append(cells [][]byte, url, workspace []byte, carried func(n in
 
 // IsKey reports whether the URL or the workspace is taken from a column.
 func (in *Input) IsKey(c int) bool { return c == in.Workspace || slices.Contains(in.URLs, c) }
+
+// IsCarried reports whether the cells of a column are carried: they are no keys, and are not left out.
+func (in *Input) IsCarried(c int) bool { return !in.IsKey(c) && !slices.Contains(in.LeftOut, c) }
 
 // Cells are the columns of a batch. They are valid as long as the batch is.
 type Cells []*array.Binary

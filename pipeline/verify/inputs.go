@@ -110,7 +110,7 @@ func (v *verifier) fileRun(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	sources, codeOf := v.run.inputNumbers(asIs), v.newRejectChecker(r.Columns, false).legacy
+	sources, w := v.run.inputNumbers(asIs), v.newRejectChecker(r.Columns, false)
 	for r, err := range r.Rows() {
 		if isCell(err) {
 			continue
@@ -118,7 +118,8 @@ func (v *verifier) fileRun(ctx context.Context) error {
 			return err
 		}
 		if source, ok := sources[r.Source]; ok && v.isRow(source, r.Row) {
-			s.file(source, r.Row, codeOf(r, source), rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+			code := w.legacy(r, source)
+			s.file(source, r.Row, code.Text, w.workspaceOf(r, source, code), rowSums{rejected: s.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 		}
 	}
 	return nil
@@ -244,6 +245,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 		return nil, s.Close()
 	}
 	s.Among = v.run.columns.Names
+	v.run.setRoles(s, m)
 	return s, nil
 }
 

@@ -39,7 +39,8 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
-	if c.mode == legacy.Off {
+	r.readMoved(bad)
+	if c.mode == legacy.Off && !r.looks {
 		return
 	}
 	if c.mode.Keeps() {
@@ -48,7 +49,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 		}
 	}
 	c.pattern = text("code_pattern")
-	if c.pattern != legacy.DefaultPattern {
+	if c.mode != legacy.Off && c.pattern != legacy.DefaultPattern {
 		if c.rules.Pattern, err = legacy.ParsePattern(c.pattern); err != nil {
 			bad("options.code_pattern", "a pattern", c.pattern)
 		}
@@ -63,11 +64,12 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 		opts := source.Options{UniqueNames: true}
 		r.readAs(in, &opts)
 		s, err := source.Describe(string(in.Name), in.Format, texts(in.Columns), opts)
-		if err != nil || in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn) {
+		if err != nil || c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
 			bad(fmt.Sprintf("inputs[%d].code_column", i), "a column of codes, as options and profile have it", in.CodeColumn)
 			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
 			continue
 		}
+		r.setRoles(s, in)
 		at := slices.Repeat([]int{-1}, len(s.Columns))
 		for n, column := range r.columns.Find(s).Carried {
 			if column >= 0 && r.carry {
@@ -86,7 +88,7 @@ func (r *run) readAs(in *manifest.Input, opts *source.Options) {
 	if in.WorkspaceColumn != nil {
 		opts.WorkspaceColumn = string(*in.WorkspaceColumn)
 	}
-	opts.Profile = in.Profile
+	opts.Profile, opts.ByDomain = in.Profile, r.domains == legacy.DomainsKeep
 	if r.mode == legacy.Off {
 		return
 	}
@@ -100,6 +102,14 @@ func (r *run) readAs(in *manifest.Input, opts *source.Options) {
 	if in.KindColumn != nil {
 		opts.Map = map[string]string{string(profile.Kind): string(*in.KindColumn)}
 	}
+}
+
+// input returns the description of an input; nil: there is none.
+func (c *codes) input(i int) *source.Input {
+	if c.inputs == nil {
+		return nil
+	}
+	return c.inputs[i]
 }
 
 // many reports whether a row of an input may have become several.
@@ -145,7 +155,7 @@ func (t *told) code(code []byte, at record.Place) {
 
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
-	t.damaged.Merge(&o.damaged)
+	t.damaged.Merge(&o.damaged.Noted)
 }
 
 // addTold adds what a checker was told.

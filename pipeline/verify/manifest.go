@@ -19,10 +19,10 @@ type run struct {
 	manifest  *manifest.Manifest
 	profile   canon.Profile
 	scheme    codegen.Scheme
-	retries   int    // highest salt of a link that the run made
-	mostSalt  int    // highest salt that is tried to explain an older one
-	workspace []byte // of rows without one
-	base      []byte // of short_url; nil: blank
+	retries   int          // highest salt of a link that the run made
+	mostSalt  int          // highest salt that is tried to explain an older one
+	workspace []byte       // of rows without one
+	base      *report.Base // of short_url; nil: blank
 	excelSafe bool
 	carry     bool
 	dryRun    bool
@@ -31,6 +31,7 @@ type run struct {
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
 	codes
+	moved
 }
 
 // stores reports whether the run stored links, and with them the digest of its manifest.
@@ -69,8 +70,9 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 			bad("options.report_order", "sort or input", order)
 		}
 	}
-	if base := text("base_url"); base != "" {
-		r.base = []byte(strings.TrimRight(base, "/") + "/")
+	r.base = report.NewBase(text("base_url"))
+	if r.profile.AssumeScheme, err = canon.ParseAssumedScheme(text("assume_scheme")); err != nil {
+		bad("options.assume_scheme", "http or https", text("assume_scheme"))
 	}
 	r.checkRules(bad)
 	r.readInputs(bad)
@@ -114,7 +116,7 @@ func (r *run) readInputs(bad func(field string, expected, got any)) {
 		}
 		r.columns.Add(texts(in.Columns), func(c int) bool {
 			name := in.Columns[c]
-			return slices.Contains(in.URLColumns, name) || in.WorkspaceColumn != nil && *in.WorkspaceColumn == name
+			return !slices.Contains(in.URLColumns, name) && (in.WorkspaceColumn == nil || *in.WorkspaceColumn != name) && !slices.Contains(in.LeftOut, name)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -94,7 +93,7 @@ func (w *rejectChecker) check(row int64, r *outcome.Reject) {
 	code := w.legacy(r, i)
 	if w.sums != nil {
 		w.books.rejected[i].add(r.Row)
-		w.sums.file(i, r.Row, code, rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
+		w.sums.file(i, r.Row, code.Text, w.workspaceOf(r, i, code), rowSums{rejected: w.sums.reject(r.Reason, r.Detail, r.Offset, r.Raw, r.Cells)})
 	}
 	reason, detail := w.reason(r, i, code)
 	if reason != r.Reason {
@@ -123,7 +122,7 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 
 // reason returns why a run rejects the row. If that cannot be told from the reject, it is the
 // reason that the reject has, without a detail.
-func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, detail string) {
+func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reason, detail string) {
 	in := &w.run.manifest.Inputs[i]
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
@@ -138,26 +137,28 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code []byte) (reason, d
 	if len(in.URLColumns) == 0 {
 		return r.Reason, ""
 	}
-	workspace := w.run.workspace
-	if in.WorkspaceColumn != nil {
-		if cell := w.cell(r, string(*in.WorkspaceColumn)); len(cell) > 0 {
-			workspace = cell
-		}
-	}
-	reason, detail, w.canon = w.run.refuse(w.canon, w.cell(r, string(in.URLColumns[0])), workspace)
+	found, reason, detail := w.run.byCells(w.run.input(i), w.cellsOf(r, i))
 	if reason != "" {
 		return reason, detail
 	}
-	w.told.damaged.Add(code, record.Place{Source: i, Row: r.Row})
-	if reason, detail = w.run.isBad(code); reason != "" {
+	original, workspace := w.cell(r, string(in.URLColumns[0])), w.workspaceOf(r, i, code)
+	reason, detail, w.canon = w.run.refuse(w.canon, original, workspace)
+	if reason != "" {
 		return reason, detail
 	}
-	if code != nil && w.run.mode.Keeps() {
-		if r.Reason == outcome.CodeReserved && w.run.reserved {
-			return r.Reason, outcome.CodeReservedDetail(code)
-		}
+	w.told.damaged.Add(code.Text, record.Place{Source: i, Row: r.Row})
+	if reason, detail = w.run.isBad(code.Text); reason != "" {
+		return reason, detail
+	}
+	if code.Text != nil && w.run.mode.Keeps() && r.Reason == outcome.CodeReserved && w.run.reserved {
+		return r.Reason, outcome.CodeReservedDetail(code.Text)
+	}
+	if reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
+		return reason, detail
+	}
+	if code.Text != nil && w.run.mode.Keeps() {
 		w.told.conflicts++
-		c := claim{what: lost, flags: isReject, row: w.row.Number, code: code, canonical: w.canon}
+		c := claim{what: lost, flags: isReject, row: w.row.Number, code: code.Text, canonical: w.canon}
 		if w.run.conflict != legacy.Generate {
 			c.what, c.owner = taken, []byte(r.Detail)
 		}
@@ -187,19 +188,36 @@ func (w *checker) exhaustedBy(row int64, canonical, workspace []byte, what claim
 	}
 }
 
-// legacy returns the legacy code of a reject, as its cells have it; nil: none.
-func (w *rejectChecker) legacy(r *outcome.Reject, i int) []byte {
-	if w.run.mode == legacy.Off || w.run.inputs[i] == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
-		return nil
+// workspaceOf returns the workspace of a reject.
+func (w *rejectChecker) workspaceOf(r *outcome.Reject, i int, code source.Code) []byte {
+	var cell []byte
+	if column := w.run.manifest.Inputs[i].WorkspaceColumn; column != nil {
+		cell = w.cell(r, string(*column))
 	}
-	in := w.run.inputs[i]
-	w.own = in.CodesOf(w.own[:0], func(c int) []byte { return w.cell(r, in.Columns[c]) })
+	return w.run.workspaceOf(cell, code.Domain)
+}
+
+// cellsOf returns how to get the cells of a reject by the columns of its input.
+func (w *rejectChecker) cellsOf(r *outcome.Reject, i int) func(column int) []byte {
+	return func(c int) []byte { return w.cell(r, w.run.inputs[i].Columns[c]) }
+}
+
+// legacy returns the legacy code of a reject, as its cells have it, with its domain; the text is
+// nil if there is none.
+func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none source.Code) {
+	in := w.run.input(i)
+	if in == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
+		return none
+	}
+	w.own = in.CodesOf(w.own[:0], w.cellsOf(r, i))
 	if len(w.own) == 0 {
-		w.told.withoutCode++
-		return nil
+		if w.run.mode != legacy.Off {
+			w.told.withoutCode++
+		}
+		return source.Code{Domain: in.Domain(w.cellsOf(r, i))}
 	}
 	if len(w.own) > 1 && w.claims != nil { // the first time
-		w.found(BadLegacy, in.Columns[in.Code], "one code", string(bytes.Join(w.own, []byte(" "))))
+		w.found(BadLegacy, in.Columns[in.Code], "one code", codesText(w.own))
 	}
 	return w.own[0]
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -34,36 +33,33 @@ type replayer struct {
 	columns source.Cells
 	cells   [][]byte
 	canon   []byte
-	codes   [][]byte
+	codes   []source.Code
 }
 
 func (w *replayer) batch(b *source.Batch) {
 	w.columns.Of(b)
 	for i, row := range b.Rows {
-		if w.v.run.mode == legacy.Off {
-			w.row(i, row, b.Offsets[i], nil)
-			continue
-		}
-		w.codes = w.in.Codes(w.codes[:0], w.columns, i)
-		if len(w.codes) == 0 {
-			w.row(i, row, b.Offsets[i], nil)
+		if w.codes = w.in.Codes(w.codes[:0], w.columns, i); len(w.codes) == 0 {
+			w.row(i, row, b.Offsets[i], source.Code{Domain: w.in.Domain(w.cellOf(i))})
 		}
 		for _, code := range w.codes {
 			w.row(i, row, b.Offsets[i], code)
 		}
 	}
 	for _, e := range b.Errors {
-		w.file(w.number, e.Row, nil, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
+		w.file(w.number, e.Row, nil, nil, rowSums{input: true, rejected: w.reject(string(e.Reason), e.Detail, e.Offset, e.Raw, nil)})
 	}
 }
 
-// row computes a row again that has a legacy code; nil: none.
-func (w *replayer) row(i int, row, offset int64, code []byte) {
+// cellOf returns how to get the cells of a row.
+func (w *replayer) cellOf(i int) func(column int) []byte {
+	return func(c int) []byte { return w.columns.Cell(c, i) }
+}
+
+// row computes a row again that has a legacy code, whose text is nil if there is none.
+func (w *replayer) row(i int, row, offset int64, code source.Code) {
 	original := w.columns.URL(w.in.URLs, i)
-	workspace := w.v.run.workspace
-	if cell := w.columns.Cell(w.in.Workspace, i); len(cell) > 0 {
-		workspace = cell
-	}
+	workspace := w.v.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), code.Domain)
 	// While sums are only added up, a row that is no reject of the run is taken for a
 	// link, as the run says.
 	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
@@ -75,14 +71,14 @@ func (w *replayer) row(i int, row, offset int64, code []byte) {
 		for _, c := range w.layout.Carried {
 			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells, code)
+		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text)
 	}
-	w.file(w.number, row, code, s)
+	w.file(w.number, row, code.Text, workspace, s)
 }
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
 // whose codes are all taken. In that case the row may be a link instead.
-func (w *replayer) refused(i int, offset int64, original, workspace, code []byte) (maybe bool, _ parts) {
+func (w *replayer) refused(i int, offset int64, original, workspace []byte, code source.Code) (maybe bool, _ parts) {
 	var only map[int][]byte // one of several rows that one row became has its own code alone
 	if len(w.codes) > 1 {
 		only = w.in.VariantCells(code)
@@ -93,10 +89,15 @@ func (w *replayer) refused(i int, offset int64, original, workspace, code []byte
 		}
 		return w.columns.Cell(w.layout.Carried[n], i)
 	})
-	reason := ""
-	reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
+	found, reason, _ := w.v.run.byCells(w.in, w.cellOf(i))
 	if reason == "" {
-		reason, _ = w.v.run.isBad(code)
+		reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
+	}
+	if reason == "" {
+		reason, _ = w.v.run.isBad(code.Text)
+	}
+	if reason == "" {
+		reason, _ = w.v.run.byURL(found, original, w.canon, code)
 	}
 	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -13,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // A checker checks rows of the mapping, for one goroutine. Other checkers use it to hash and
@@ -29,7 +31,8 @@ type checker struct {
 	sums     *rowHasher      // nil: the inputs are not read again
 	outcomes [outcome.Duplicate + 1]int64
 	told     told
-	own      [][]byte // legacy codes that a row has in its cells
+	own      []source.Code // legacy codes that a row has in its cells
+	beyond   []byte
 	digest   report.RowDigest
 	row, old link
 	canon    []byte
@@ -139,6 +142,7 @@ func (w *checker) checkRow() {
 	if w.run.mode != legacy.Off {
 		w.checkLegacy(r)
 	}
+	w.checkMoved(r)
 	if w.run.mode.Keeps() {
 		w.checkIdentity(r)
 		return
@@ -163,7 +167,8 @@ func (w *checker) mustStore(r *link) {
 	switch {
 	case w.wanted == nil:
 	case r.Outcome == outcome.Created:
-		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, storedAs(r), r.Alias)
+		w.beyond = w.storedAs(w.beyond[:0], r)
+		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, w.beyond, r.Alias)
 	default:
 		w.want(r, 0)
 	}
@@ -181,24 +186,25 @@ func (w *checker) checkLegacy(r *link) {
 	if _, detail := w.run.isBad(r.Legacy); detail != "" {
 		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
 	}
-	in, sure := w.run.inputs[r.source], true
+	in := w.run.inputs[r.source]
 	if in == nil {
 		return
 	}
-	w.own = in.CodesOf(w.own[:0], func(c int) []byte {
-		switch n := w.run.carried[r.source][c]; {
-		case n >= 0 && n < len(r.Carried):
-			return r.Carried[n]
-		case len(in.URLs) == 1 && c == in.URLs[0]:
-			return r.Original
-		}
-		sure = false
-		return nil
-	})
-	has := slices.ContainsFunc(w.own, func(code []byte) bool { return bytes.Equal(code, r.Legacy) })
-	if sure && !has && len(w.own)+len(r.Legacy) > 0 {
-		w.found(BadLegacy, "legacy_code", string(bytes.Join(w.own, []byte(" "))), string(r.Legacy))
+	cell, sure := w.cellOf(r, in)
+	w.own = in.CodesOf(w.own[:0], cell)
+	has := slices.ContainsFunc(w.own, func(code source.Code) bool { return bytes.Equal(code.Text, r.Legacy) })
+	if *sure && !has && len(w.own)+len(r.Legacy) > 0 {
+		w.found(BadLegacy, "legacy_code", codesText(w.own), string(r.Legacy))
 	}
+}
+
+// codesText lists codes for a finding.
+func codesText(codes []source.Code) string {
+	var list []string
+	for _, code := range codes {
+		list = append(list, string(code.Text))
+	}
+	return strings.Join(list, " ")
 }
 
 // checkIdentity checks a row of a run that keeps legacy codes, by itself.
@@ -225,12 +231,11 @@ func (w *checker) checkIdentity(r *link) {
 }
 
 func (w *checker) checkShortURL(r *link) {
-	code := r.Code
-	if w.run.base == nil {
-		code = nil
+	if w.code = w.code[:0]; w.run.base != nil {
+		w.code = append(w.run.base.Append(w.code, r.Workspace), r.Code...)
 	}
-	if rest, ok := bytes.CutPrefix(r.ShortURL, w.run.base); !ok || !bytes.Equal(rest, code) {
-		w.found(BadShortURL, "short_url", string(w.run.base)+string(code), string(r.ShortURL))
+	if !bytes.Equal(r.ShortURL, w.code) {
+		w.found(BadShortURL, "short_url", string(w.code), string(r.ShortURL))
 	}
 }
 

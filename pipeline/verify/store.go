@@ -180,7 +180,7 @@ func (b *storedLinks) reset(first int64) {
 // add copies a link. When cells moves to a larger array, earlier links keep the old one.
 func (b *storedLinks) add(l *sink.Stored) {
 	c := *l
-	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original} {
+	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original, &c.Attrs} {
 		if *cell == nil {
 			continue
 		}
@@ -226,27 +226,26 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link, flags claimFlags) {
 	c := w.holding(r, flags)
-	c.owner = storedAs(r)
+	c.owner = w.storedAs(nil, r)
 	file(w.wanted, w.group(r.Workspace), c)
 }
 
-// storedAs returns the original URL as the store has it; nil: none, since it is
-// the canonical one.
-func storedAs(r *link) []byte {
-	text := canon.Trim(r.Original)
-	if bytes.Equal(text, r.Canonical) {
+// originalOf returns the original URL as the store has it; nil: none, since it is the canonical one.
+func (r *run) originalOf(l *link) []byte {
+	text := r.profile.Complete(l.Original)
+	if bytes.Equal(text, l.Canonical) {
 		return nil
 	}
 	return canon.EscapeInvalid(text)
 }
 
-// sumCreated returns the sum of a link as the run created it.
-func (w *checker) sumCreated(workspace, code, canonical, original []byte, alias bool) uint64 {
+// sumCreated returns the sum of a link as the run created it; beyond is of storedAs or hasAs.
+func (w *checker) sumCreated(workspace, code, canonical, beyond []byte, alias bool) uint64 {
 	w.input = w.input[:0]
 	if alias {
 		w.input = append(w.input, 0)
 	}
-	for _, cell := range [...][]byte{workspace, code, canonical, original} {
+	for _, cell := range [...][]byte{workspace, code, canonical, beyond} {
 		w.input = extsort.AppendCell(w.input, cell)
 	}
 	return maphash.Bytes(w.seed, w.input)
@@ -373,14 +372,9 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		}
 		return
 	}
-	if !bytes.Equal(w.owner, l.Original) {
-		here.wrong(StoreDiffers, "original_url", string(w.owner), string(l.Original))
-	}
+	compareBeyond(here, w.owner, (&checker{verifier: c.verifier}).hasAs(nil, l))
 	if c.runs.ours != 0 && l.Run != c.runs.ours {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
-	}
-	if !l.Created.Equal(c.run.manifest.AsOf) {
-		here.wrong(StoreDiffers, "created_at", c.run.manifest.AsOf.String(), timeText(l.Created))
 	}
 }
 
@@ -435,13 +429,12 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	if err != nil || !bytes.Equal(c.canon, l.Canonical) {
 		here.wrong(StoreCanonical, "canonical_url", string(c.canon), string(l.Canonical))
 	}
-	if run, ok := c.runs.byID[l.Run]; ok && l.Run != c.runs.ours && !l.Created.Equal(run.AsOf) {
+	if run, ok := c.runs.byID[l.Run]; ok && l.Run != c.runs.ours && !run.KeepCreated && !l.Created.Equal(run.AsOf) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
-	if l.Run == c.runs.ours && l.Created.Equal(c.run.manifest.AsOf) {
-		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, l.Original, l.Alias)
-	} else if l.Run == c.runs.ours {
-		c.created++ // so that the sums differ
+	if l.Run == c.runs.ours {
+		c.beyond = c.hasAs(c.beyond[:0], l)
+		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
 	}
 	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || bytes.Equal(c.code, l.Code) {
 		return

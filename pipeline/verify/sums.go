@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -99,13 +100,14 @@ func (s *rowHasher) written(cell []byte) []byte {
 
 // row files a row of the mapping.
 func (s *rowHasher) row(l *link) {
-	s.file(l.source, l.Row.Row, l.Legacy, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy)})
+	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy)})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
 // link or reject.
-// Rows that one row of the input became are told apart by their codes.
-func (s *rowHasher) file(source int, row int64, code []byte, sum rowSums) {
+// Rows that one row of the input became are told apart by their codes, and by their workspaces if
+// each domain has one.
+func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowSums) {
 	key := record.Place{Source: source + 1, Row: row}.Key()
 	if s.writer == nil {
 		all := sum.rejected
@@ -121,7 +123,9 @@ func (s *rowHasher) file(source int, row int64, code []byte, sum rowSums) {
 	}
 	variant := uint64(0)
 	if s.v.run.many(source) {
-		variant = s.sum(code)
+		if variant = s.sum(code); s.v.run.domains == legacy.DomainsKeep {
+			variant += 3 * s.sum(workspace)
+		}
 	}
 	rec := s.writer.Reserve(0, key, 8+2+2*8*len(sum.link))
 	binary.BigEndian.PutUint64(rec, variant)

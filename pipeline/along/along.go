@@ -1,0 +1,165 @@
+// Package along says what goes along with the links of an input: what they were elsewhere
+// (package attrs), and when they were created. Both are made of the carried cells of a row.
+package along
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/attrs"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// An Along is that of an input. The zero value is nothing. It does not change.
+type Along struct {
+	columns map[string][]int // of the input, by attribute
+	fields  []attrs.Field    // by name
+	cells   [][]int          // of each: numbers of carried cells, of which the first that is not blank counts
+	created []int            // likewise
+	in      *source.Input
+}
+
+// Words of the option --attrs that name no column.
+const (
+	None    = "none"
+	Profile = "profile" // the columns of the four roles below
+)
+
+// forms are those of the attributes that have a role.
+var forms = map[profile.Role]attrs.Form{
+	profile.Title: attrs.Text, profile.Tags: attrs.Tags, profile.CreatedAt: attrs.Time, profile.Clicks: attrs.Count,
+}
+
+// Parse checks the option --attrs: none, or columns by name or number, among which may be profile.
+func Parse(option string) (roles bool, columns []string, err error) {
+	if option == None {
+		return false, nil, nil
+	}
+	for word := range strings.SplitSeq(option, ",") {
+		switch word {
+		case "", None:
+			return false, nil, fmt.Errorf("%q is not none, or a list of columns and profile", option)
+		case Profile:
+			roles = true
+		default:
+			columns = append(columns, word)
+		}
+	}
+	return roles, columns, nil
+}
+
+// Find finds the columns of an input that go along, and notes which of the names it found. Names
+// of columns that the input does not have are no error. Carried are the columns of Layout.Carried.
+func Find(in *source.Input, carried []int, roles bool, names []string, found map[string]bool) (a Along, err error) {
+	columns := map[string][]int{}
+	if roles {
+		for role := range forms {
+			columns[string(role)] = in.Roles[role]
+		}
+		for _, c := range in.Members() {
+			columns[in.Member(c)] = []int{c}
+		}
+	}
+	for _, name := range names {
+		c := in.Column(name)
+		if c < 0 {
+			continue
+		}
+		if in.IsKey(c) {
+			return a, &source.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of --attrs has the URLs or the workspaces, which the store has anyway", name)}
+		}
+		found[name] = true
+		columns[attribute(in, c)] = []int{c}
+	}
+	return New(in, carried, columns), nil
+}
+
+// attribute names the attribute that a column is: like its role, or else like the column.
+func attribute(in *source.Input, c int) string {
+	for role := range forms {
+		if slices.Contains(in.Roles[role], c) || profile.Fold(in.Columns[c]) == profile.Fold(string(role)) {
+			return string(role)
+		}
+	}
+	return in.Columns[c]
+}
+
+// New returns what goes along if the columns of each attribute are known.
+func New(in *source.Input, carried []int, columns map[string][]int) Along {
+	numbers := func(columns []int) (cells []int) {
+		for _, c := range columns {
+			if n := slices.Index(carried, c); n >= 0 {
+				cells = append(cells, n)
+			}
+		}
+		return cells
+	}
+	separator := ""
+	if p := profile.Named(in.Profile); p != nil {
+		separator = p.Tags
+	}
+	a := Along{columns: map[string][]int{}, created: numbers(createdColumns(in)), in: in}
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		if cells := numbers(columns[name]); len(cells) > 0 {
+			a.columns[name] = columns[name]
+			a.fields = append(a.fields, attrs.Field{Name: name, Form: forms[profile.Role(name)], Separator: separator})
+			a.cells = append(a.cells, cells)
+		}
+	}
+	return a
+}
+
+// createdColumns are the columns that say when a link was created: bulk's own, or else that of the
+// system that the link comes from.
+func createdColumns(in *source.Input) []int {
+	return slices.Concat(in.Roles[profile.Stored], in.Roles[profile.CreatedAt])
+}
+
+// CreatedCell returns the cell that says when a row's link was created; nil: there is none.
+func CreatedCell(in *source.Input, cell func(column int) []byte) []byte {
+	return firstOf(in, createdColumns(in), cell)
+}
+
+// HygieneColumns returns the columns that tell what the store cannot keep.
+func HygieneColumns(in *source.Input) hygiene.Columns {
+	return hygiene.Columns{
+		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
+		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
+	}
+}
+
+// firstOf returns the first cell that is not blank; nil: there is none.
+func firstOf(in *source.Input, numbers []int, cell func(n int) []byte) []byte {
+	for _, n := range numbers {
+		if cell := cell(n); !in.IsBlank(cell) {
+			return cell
+		}
+	}
+	return nil
+}
+
+// Columns returns the columns of each attribute.
+func (a *Along) Columns() map[string][]int { return a.columns }
+
+// HasCreated reports whether a column tells when links were created.
+func (a *Along) HasCreated() bool { return len(a.created) > 0 }
+
+// AppendAttrs appends the attributes of a row's link, of which the carried cells are given; nothing
+// if it has none.
+func (a *Along) AppendAttrs(dst []byte, carried [][]byte) []byte {
+	return attrs.Append(dst, a.fields, func(n int) []byte {
+		return firstOf(a.in, a.cells[n], func(c int) []byte { return carried[c] })
+	})
+}
+
+// Created returns when a row's link was created, of which the carried cells are given, in whole
+// microseconds; zero: they do not tell.
+func (a *Along) Created(carried [][]byte) time.Time {
+	at, _ := profile.ParseTime(firstOf(a.in, a.created, func(c int) []byte { return carried[c] }))
+	return at.Truncate(time.Microsecond)
+}

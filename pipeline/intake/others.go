@@ -1,0 +1,53 @@
+package intake
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/extsort"
+)
+
+// Others counts the URLs that the accepted rows would be under other profiles. Each accepted row is
+// filed once for each of them: the group is the number of the profile, the key the beginning of the
+// hash of URL and workspace, and the content the url_key.
+type Others struct {
+	Profiles []canon.Profile
+	Sorter   extsort.Config // all but the order
+}
+
+func (o *Others) newSorter() *extsort.Sorter {
+	o.Sorter.CompareGroups = cmp.Compare[uint32]
+	o.Sorter.Compare = bytes.Compare
+	return extsort.New(o.Sorter)
+}
+
+// fileOthers files a row whose URL is given. A URL that a profile refuses is none.
+func (w *worker) fileOthers(original, workspace []byte) {
+	for n := range w.cfg.Others.Profiles {
+		var err error
+		if w.other, err = w.cfg.Others.Profiles[n].Append(w.other[:0], original); err != nil {
+			continue
+		}
+		key := w.hasher.Sum(w.other, workspace, 0).Key()
+		copy(w.others.Reserve(uint32(n), binary.BigEndian.Uint64(key[:]), len(key)), key[:])
+	}
+}
+
+// CountOthers returns, for each profile of Config.Others, how many different URLs there would be.
+func (r *Rows) CountOthers(ctx context.Context) ([]int64, error) {
+	counts := make([]int64, len(r.profiles))
+	at := r.others.Cursor(ctx, 0)
+	defer at.Close()
+	var last []byte
+	group := uint32(0)
+	for at.Next() {
+		if last == nil || at.Group() != group || !bytes.Equal(at.Record(), last) {
+			counts[at.Group()]++
+			group, last = at.Group(), append(last[:0], at.Record()...)
+		}
+	}
+	return counts, at.Err()
+}

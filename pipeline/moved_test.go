@@ -1,0 +1,289 @@
+package pipeline_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/verify"
+	"github.com/linkforge/bulk/sink"
+)
+
+// everyKind is an export with a link of every kind that the store cannot keep as it was.
+const everyKind = "every.csv"
+
+// moving is a run of everyKind.
+func moving(t *testing.T, store sink.Store, policy string) (pipeline.Config, map[string]string) {
+	t.Helper()
+	p, err := hygiene.ParsePolicy(policy)
+	must(t, err)
+	cfg := keeping(legacy.Keep, store)
+	cfg.Hygiene, cfg.ShortDomains, cfg.Profile.AssumeScheme = &p, map[string]bool{"go.example": true, "on.example": true}, canon.HTTPS
+	cfg.Source.Map = map[string]string{"regex": "regexp", "targets": "geo", "title": "title"}
+	return cfg, map[string]string{everyKind: read(t, "../testdata/migration/"+everyKind)}
+}
+
+// outcomes lists the codes of the rows that were accepted, and the reasons of those that were not.
+func outcomes(t *testing.T, files map[string]string) string {
+	t.Helper()
+	rows := map[string]string{}
+	for _, r := range records(t, files["mapping.csv"]) {
+		rows[r["id"]] = r["legacy_code"]
+	}
+	for _, r := range records(t, files["rejects.csv"]) {
+		rows[r["id"]] = r["key"] + ":" + r["reason"]
+	}
+	var list []string
+	for id := range len(rows) {
+		list = append(list, rows[fmt.Sprint(id+1)])
+	}
+	return strings.Join(list, " ")
+}
+
+// A link that the store cannot keep as it was is kept, told of or rejected, as the policy has it,
+// on both stores. No reject reaches the store. A preview counts what the run does, and verify
+// agrees.
+func TestEveryKind(t *testing.T) {
+	other, empty := inPostgres(t)
+	const reject = "chain=reject,expired=reject,targeted=reject,secret=reject"
+	for _, tt := range []struct{ policy, want, warned string }{
+		{"pattern=reject", "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both:protected twice",
+			"chain 1 expired 2 secret 3 targeted 1"},
+		{reject, "abc closed:protected old:inactive bad:inactive ^a(.*)$:pattern loop:loop chain:chain over:expired geo:targeted reset:secret mail:secret abc:code_taken bare ftp:unsupported_scheme both:protected twice:expired",
+			""},
+		{"protected=keep,inactive=warn,pattern=keep,loop=warn,expired=keep,secret=keep,targeted=keep,chain=keep",
+			"abc closed old bad ^a(.*)$ loop chain over geo reset mail abc:code_taken bare ftp:unsupported_scheme both twice",
+			"inactive 3 loop 1"},
+	} {
+		for name, fresh := range map[string]func() sink.Store{
+			"sqlite": func() sink.Store { return openStore(t, t.TempDir()) }, "postgres": func() sink.Store { empty(); return other },
+		} {
+			t.Run(name+" "+tt.policy, func(t *testing.T) {
+				cfg, inputs := moving(t, fresh(), tt.policy)
+				files, result := job(t, cfg, inputs)
+				if got := outcomes(t, files); got != tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				var warned []string
+				for _, kind := range slices.Sorted(maps.Keys(result.Moved.Hygiene)) {
+					h := result.Moved.Hygiene[kind]
+					if rejected := h.Decision == "reject"; rejected != (h.Example == nil) || rejected != (h.Rows == result.Reasons[kind]) {
+						t.Errorf("%s: %+v, %d rejects", kind, h, result.Reasons[kind])
+					} else if !rejected {
+						warned = append(warned, fmt.Sprint(kind, " ", h.Rows))
+					}
+				}
+				if got := strings.Join(warned, " "); got != tt.warned {
+					t.Errorf("%s, want %s", got, tt.warned)
+				}
+				accepted := 0
+				for _, word := range strings.Fields(tt.want) {
+					if !strings.Contains(word, ":") {
+						accepted++
+					}
+				}
+				if links := exported(t, cfg.Store); len(links) != accepted {
+					t.Errorf("%d links, want %d", len(links), accepted)
+				}
+				if secret := strings.Contains(files["manifest.json"], "s3cr3t"); secret {
+					t.Error("the manifest has a secret")
+				}
+				agrees(t, cfg.Store)
+
+				cfg.Inputs, cfg.AsOf, cfg.Store = []string{everyKind}, asOf, fresh()
+				p, err := pipeline.Preview(context.Background(), cfg)
+				must(t, err)
+				if p.Counts != result.Counts || !maps.Equal(p.Reasons, result.Reasons) || fmt.Sprint(p.Moved.Domains) != fmt.Sprint(result.Moved.Domains) {
+					t.Errorf("preview %+v %v, run %+v %v", p.Counts, p.Reasons, result.Counts, result.Reasons)
+				}
+				for kind, h := range result.Moved.Hygiene {
+					if got := p.Moved.Hygiene[kind]; got.Rows != h.Rows || got.Decision != h.Decision {
+						t.Errorf("%s: preview %+v, run %+v", kind, got, h)
+					}
+				}
+			})
+		}
+	}
+}
+
+// agrees verifies the run in the working directory with its inputs and the store.
+func agrees(t *testing.T, store sink.Store) {
+	t.Helper()
+	var inputs []string
+	for _, in := range readManifest(t).Inputs {
+		inputs = append(inputs, string(in.Name))
+	}
+	got, err := verify.Run(context.Background(), verify.Config{Dir: "out", Inputs: inputs, Store: store})
+	must(t, err)
+	for _, f := range got.Findings {
+		t.Errorf("verify: %+v", f)
+	}
+}
+
+// Attributes and creation times are the same whatever the order of the rows, the workers and the
+// memory, in both orders of the mapping and on both stores. What is stored already stays as it is.
+func TestAlong(t *testing.T) {
+	other, empty := inPostgres(t)
+	const head = "slug,url,title,tags,created_at,clicks,mood\n"
+	lines := []string{
+		"a,http://a/,\"One, \"\"two\"\"\",x|y|x,2020-02-03T04:05:06.123456+01:00,7,glad\n",
+		"a,http://a/#b,other,,1580000000,8,\n", // of the two the first in the order of the URLs as given counts
+		"b,http://a/,alias,,2020-02-03,,\n",
+		"c,http://c/,,,,,\n",
+		"d,http://d/,  ,,never,1e3,sad\n",
+		"e,http://e/,\xffé\u2028,[],1970-01-01,000012,\n",
+	}
+	of := []string{"run_id"}
+	var want []string
+	for i, order := range []report.Order{report.SortOrder, report.InputOrder, report.SortOrder, report.InputOrder} {
+		slices.Reverse(lines)
+		cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
+		if i > 1 {
+			empty()
+			cfg.Store = other
+		}
+		cfg.Attrs, cfg.KeepCreated, cfg.Workers, cfg.ReportOrder = "profile,mood", true, 1+i%2, order
+		cfg.Source.Map = map[string]string{"title": "title", "tags": "tags", "created_at": "created_at", "clicks": "clicks"}
+		_, result := job(t, cfg, map[string]string{"in.csv": head + strings.Join(lines, "")})
+		got := exported(t, cfg.Store, of...)
+		if want == nil {
+			want = got
+			for i, part := range []string{
+				`title="One, \"two\"" created_at=`, `title="alias"`, `short_code="c" kind="link" canonical_url="http://c/" url_key="`, `attrs_created_at="never"`, `title="%FFé\u2028"`} {
+				if !strings.Contains(got[i], part) {
+					t.Errorf("%s: %s", part, got[i])
+				}
+			}
+			for i, created := range []string{"2020-02-03T03:05:06.123456Z", "2020-02-03T00:00:00.000000Z", "2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:05.000006Z", "1970-01-01T00:00:00.000000Z"} {
+				if !strings.Contains(got[i], ` created_at="`+created) {
+					t.Errorf("%s: %s", created, got[i])
+				}
+			}
+		}
+		sameLines(t, got, want)
+		if n := result.Moved.NoTime; n == nil || n.Rows != 1 || n.Text != "never" {
+			t.Errorf("%+v", n)
+		}
+		agrees(t, cfg.Store)
+		job(t, cfg, map[string]string{"in.csv": strings.ReplaceAll(head+strings.Join(lines, ""), "One", "New")})
+		sameLines(t, exported(t, cfg.Store, of...), want)
+	}
+}
+
+// What is exported and read again into an empty store, of either kind, has its attributes and times.
+func TestAlongWayBack(t *testing.T) {
+	other, empty := inPostgres(t)
+	for _, name := range []string{"shlink-web.csv", "shlink.csv", "yourls.csv", "yourls-batch.tsv", "gogovmy.csv", "kutt.json", "sink.json", "bitly-api.json"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
+			_, err := pipeline.Preview(context.Background(), cfg)
+			cfg.KeepCreated = name != "shlink.csv" // which has none
+			inputs := map[string]string{name: read(t, "../testdata/exports/"+name)}
+			job(t, cfg, inputs)
+			agrees(t, cfg.Store)
+			of := []string{"run_id", "updated_at"}
+			want := exported(t, cfg.Store, of...)
+			if all := strings.Join(want, "\n"); strings.Contains(all, "192.0.2.") || !strings.Contains(all, " title=") && !strings.Contains(all, " clicks=") && !strings.Contains(all, " tags=") {
+				t.Errorf("%v: %s", err, all)
+			}
+			file := exportTo(t, cfg.Store, report.NewCSVExport)
+			empty()
+			for _, store := range []sink.Store{other, openStore(t, t.TempDir())} {
+				cfg.Store, cfg.KeepCreated, cfg.Workspace = store, true, ""
+				job(t, cfg, map[string]string{"links.csv": file})
+				sameLines(t, exported(t, cfg.Store, of...), want)
+				agrees(t, cfg.Store)
+			}
+		})
+	}
+}
+
+// Each domain is a workspace, or all are one and their codes collide.
+func TestDomains(t *testing.T) {
+	const text = "code,url,domain\nx,http://a/,S.test\nx,http://b/,t.test\ny,http://a/,\nz,http://a/,https://s.test/\n"
+	for _, tt := range []struct {
+		domains   legacy.Domains
+		workspace string
+		want      string // workspaces and codes, then short URLs
+		reasons   string
+	}{
+		{legacy.DomainsKeep, "w", "w/y w/s.test/x w/s.test/z w/t.test/x", "map[]"},
+		{legacy.DomainsKeep, "", "s.test/x s.test/z t.test/x", "map[bad_workspace:1]"},
+		{legacy.DomainsMerge, "w", "w/x w/y w/z", "map[code_taken:1]"},
+		{legacy.DomainsOff, "w", "w/x w/y w/z", "map[code_taken:1]"},
+	} {
+		cfg := keeping(legacy.Keep, openStore(t, t.TempDir()))
+		cfg.Domains, cfg.Workspace, cfg.BaseURL = tt.domains, tt.workspace, "https://{workspace}"
+		cfg.Source.Map = map[string]string{"domain": "domain"}
+		files, result := job(t, cfg, map[string]string{"in.csv": text})
+		var got []string
+		for _, r := range records(t, files["mapping.csv"]) {
+			at := r["workspace_id"] + "/" + r["short_code"]
+			if got = append(got, at); r["short_url"] != "https://"+at {
+				t.Errorf("%s: %s", at, r["short_url"])
+			}
+		}
+		slices.Sort(got)
+		want := strings.Fields(tt.want)
+		slices.Sort(want)
+		if !slices.Equal(got, want) || fmt.Sprint(result.Reasons) != tt.reasons {
+			t.Errorf("%+v: %q, %v", tt, got, result.Reasons)
+		}
+		if d := result.Moved.Domains; tt.workspace != "" && (d.Count != 2 || d.Rows["s.test"] != 2 || d.Rows[""] != 1) {
+			t.Errorf("%+v", d)
+		}
+		agrees(t, cfg.Store)
+	}
+	cfg := keeping(legacy.Keep, nil)
+	cfg.Domains = legacy.DomainsKeep
+	_, result := job(t, cfg, map[string]string{"bitly.json": `[{"id":"bit.example/a","long_url":"http://a/","custom_bitlinks":["https://own.example/a","bit.example/b"]}]`})
+	if c := result.Counts; c.Created != 3 || fmt.Sprint(result.Workspaces) != "[demo/bit.example demo/own.example]" {
+		t.Errorf("%+v %q", c, result.Workspaces)
+	}
+	agrees(t, nil)
+	for _, cfg := range []pipeline.Config{
+		{Workspace: "w", Legacy: legacy.Keep, Domains: legacy.DomainsKeep}, {Workspace: "w", Legacy: legacy.Keep, KeepCreated: true}, {Workspace: "w", Attrs: "nothing"}, {Workspace: "w", Attrs: "url"},
+	} {
+		t.Chdir(t.TempDir())
+		write(t, "in.csv", "code,url\nx,http://a/\n")
+		cfg.Inputs, cfg.Out = []string{"in.csv"}, "out"
+		if _, err := pipeline.Run(context.Background(), cfg); err == nil {
+			t.Errorf("%+v: no error", cfg)
+		}
+	}
+}
+
+// A run that is resumed judges links by the time when it began, and so does one that is finished.
+func TestResumedExpiry(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "in.csv", "alias,url,domain,tags,created_at,expires_at\na,http://a/,,,,2024-07-01\nb,http://b/,,,,\n")
+	p, err := hygiene.ParsePolicy("expired=reject")
+	must(t, err)
+	cfg := keeping(legacy.Keep, openStore(t, dir))
+	cfg.Inputs, cfg.Out, cfg.Hygiene = []string{"in.csv"}, "out", &p
+	interrupt(t, cfg, "chunk")
+	db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+	must(t, err)
+	_, err = db.Exec("UPDATE runs SET as_of = '2024-06-01T00:00:00.000000Z'")
+	must(t, errors.Join(err, db.Close()))
+	for _, repeated := range []bool{false, true} {
+		result, err := pipeline.Run(context.Background(), cfg)
+		must(t, err)
+		if c := result.Counts; c != (sink.Counts{Read: 2, Created: 2}) || result.Resumed == repeated || result.Repeated != repeated || len(result.Reasons) > 0 || result.AsOf.Year() != 2024 {
+			t.Errorf("%+v", result)
+		}
+	}
+	agrees(t, cfg.Store)
+}

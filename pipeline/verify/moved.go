@@ -1,0 +1,222 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
+)
+
+// moved is what the manifest says of what links were beyond code and URL.
+type moved struct {
+	looks       bool // the run looked at it
+	domains     legacy.Domains
+	judge       hygiene.Rules
+	keepCreated bool
+	hygiene     map[*source.Input]hygiene.Columns
+	along       map[*source.Input]along.Along
+}
+
+// readMoved reads it, and calls bad with what no run writes.
+func (r *run) readMoved(bad func(field string, expected, got any)) {
+	m := r.manifest
+	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
+	r.looks = m.Moved != nil
+	policy := text("hygiene")
+	if (policy != "") != r.looks {
+		bad("moved", "there if, and only if, options has hygiene", r.looks)
+	}
+	if !r.looks {
+		return
+	}
+	var err error
+	r.judge.AsOf, r.judge.Fold = m.AsOf, manifest.Option[bool](m.Options, "fold_case")
+	if r.judge.Policy, err = hygiene.ParsePolicy(policy); err != nil {
+		bad("options.hygiene", "kinds with keep, warn or reject", policy)
+	}
+	if r.judge.ShortDomains, err = hygiene.ParseDomains(text("short_domains")); err != nil {
+		bad("options.short_domains", "domains", text("short_domains"))
+	}
+	if r.domains, err = legacy.ParseDomains(text("domains")); err != nil {
+		bad("options.domains", "keep or merge", text("domains"))
+	}
+	r.keepCreated = manifest.Option[bool](m.Options, "keep_created")
+	r.hygiene, r.along = map[*source.Input]hygiene.Columns{}, map[*source.Input]along.Along{}
+}
+
+// setRoles gives an input the roles of its columns that the manifest has.
+func (r *run) setRoles(in *source.Input, m *manifest.Input) {
+	if !r.looks {
+		return
+	}
+	numbers := func(names manifest.Columns) (columns []int) {
+		for _, name := range names {
+			if c := slices.Index(in.Columns, string(name)); c >= 0 {
+				columns = append(columns, c)
+			}
+		}
+		return columns
+	}
+	roles, attributes := map[profile.Role][]int{}, map[string][]int{}
+	for role, names := range m.Roles {
+		roles[profile.Role(role)] = numbers(names)
+	}
+	for attribute, names := range m.Attrs {
+		attributes[attribute] = numbers(names)
+	}
+	in.SetRoles(roles, numbers(m.LeftOut))
+	r.hygiene[in] = along.HygieneColumns(in)
+	r.along[in] = along.New(in, r.columns.Find(in).Carried, attributes)
+}
+
+// byCells says why a run rejects a row because of what its cells tell; found is what they tell.
+func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
+	if !r.looks || in == nil {
+		return found, "", ""
+	}
+	columns := r.hygiene[in]
+	found = r.judge.Cells(&columns, cell)
+	if kind, rejects := r.judge.Policy.Rejects(found); rejects {
+		return found, kind.String(), kind.Detail(&columns, cell, nil, nil)
+	}
+	return found, "", ""
+}
+
+// byURL does so for what URL and code tell, beside what the cells do.
+func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (reason, detail string) {
+	if !r.looks {
+		return "", ""
+	}
+	found |= r.judge.URL(original, canonical, code.Text, code.Domain)
+	if kind, rejects := r.judge.Policy.Rejects(found); rejects {
+		return kind.String(), kind.Detail(nil, nil, original, canonical)
+	}
+	return "", ""
+}
+
+// workspaceOf returns the workspace of a row that has this cell of the workspace column, and a
+// code of this domain.
+func (r *run) workspaceOf(cell, domain []byte) []byte {
+	switch {
+	case r.domains == legacy.DomainsKeep:
+		return legacy.AppendWorkspace(nil, r.workspace, domain)
+	case len(cell) > 0:
+		return cell
+	}
+	return r.workspace
+}
+
+// cellOf returns how to get the cells of a row of the mapping by the columns of its input, and
+// whether all that were asked for are in the mapping.
+func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byte, sure *bool) {
+	sure = new(bool)
+	*sure = true
+	return func(c int) []byte {
+		switch n := w.run.carried[r.source][c]; {
+		case n >= 0 && n < len(r.Carried):
+			return r.Carried[n]
+		case len(in.URLs) == 1 && c == in.URLs[0]:
+			return r.Original
+		}
+		*sure = false
+		return nil
+	}, sure
+}
+
+// checkMoved checks that a row of the mapping was accepted rightly, and that it is in the
+// workspace of its domain.
+func (w *checker) checkMoved(r *link) {
+	if !w.run.looks || r.source < 0 || w.run.inputs[r.source] == nil {
+		return
+	}
+	in := w.run.inputs[r.source]
+	cell, sure := w.cellOf(r, in)
+	code := source.Code{Text: r.Legacy}
+	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
+		i := slices.IndexFunc(codes, func(c source.Code) bool {
+			return bytes.Equal(c.Text, r.Legacy) && (w.run.domains != legacy.DomainsKeep || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
+		})
+		code = codes[max(i, 0)]
+	} else {
+		code.Domain = in.Domain(cell)
+	}
+	found, reason, _ := w.run.byCells(in, cell)
+	if reason == "" {
+		reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
+	}
+	switch want := w.run.workspaceOf(nil, code.Domain); {
+	case !*sure:
+	case reason != "":
+		w.found(BadOutcome, "outcome", "rejected: "+reason, r.Outcome.String())
+	case w.run.domains == legacy.DomainsKeep && !bytes.Equal(want, r.Workspace):
+		w.found(BadWorkspace, "workspace_id", string(want), string(r.Workspace))
+	}
+}
+
+// storedAs appends what the store must have of a link that the run has created.
+func (w *checker) storedAs(dst []byte, r *link) []byte {
+	var attributes []byte
+	created := w.run.manifest.AsOf
+	if w.run.tellsAlong() && r.source >= 0 && w.run.inputs[r.source] != nil {
+		a := w.run.along[w.run.inputs[r.source]]
+		attributes = a.AppendAttrs(nil, r.Carried)
+		if at := a.Created(r.Carried); w.run.keepCreated && !at.IsZero() {
+			created = at
+		}
+	}
+	return appendBeyond(dst, w.run.originalOf(r), attributes, created)
+}
+
+// hasAs appends what the store has of a link, as far as the mapping tells what it must have.
+func (w *checker) hasAs(dst []byte, l *sink.Stored) []byte {
+	attributes, created := l.Attrs, l.Created
+	if !w.run.tellsAlong() {
+		if attributes = nil; w.run.keepCreated {
+			created = w.run.manifest.AsOf
+		}
+	}
+	return appendBeyond(dst, l.Original, attributes, created)
+}
+
+// tellsAlong reports whether the mapping tells what goes along with links.
+func (r *run) tellsAlong() bool { return r.looks && r.carry }
+
+// appendBeyond appends what the store has of a link beside URL and code:
+//
+//	original and attributes, each as of extsort.AppendNullable
+//	| creation time in microseconds of Unix time, 8 bytes
+func appendBeyond(dst, original, attributes []byte, created time.Time) []byte {
+	if len(attributes) == 0 {
+		attributes = nil
+	}
+	dst = extsort.AppendNullable(extsort.AppendNullable(dst, original), attributes)
+	return binary.BigEndian.AppendUint64(dst, uint64(created.UnixMicro()))
+}
+
+// compareBeyond makes findings of what differs between the two.
+func compareBeyond(here spot, want, got []byte) {
+	for _, column := range []string{"original_url", "attrs"} {
+		var a, b []byte
+		a, want = extsort.CutNullable(want)
+		b, got = extsort.CutNullable(got)
+		if !bytes.Equal(a, b) {
+			here.wrong(StoreDiffers, column, string(a), string(b))
+		}
+	}
+	if !bytes.Equal(want, got) {
+		here.wrong(StoreDiffers, "created_at", microTime(want), microTime(got))
+	}
+}
+
+func microTime(micro []byte) string {
+	return timeText(time.UnixMicro(int64(binary.BigEndian.Uint64(micro))).UTC())
+}
