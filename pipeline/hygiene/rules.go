@@ -104,7 +104,7 @@ func (r *Rules) URL(original, canonical, code, domain []byte) (s Set) {
 			}
 		}
 	}
-	if r.Policy[Secret] != Keep && len(secrets(original)) > 0 {
+	if r.Policy[Secret] != Keep && maySecrets(original) && len(secrets(original)) > 0 {
 		s.Add(Secret)
 	}
 	return s

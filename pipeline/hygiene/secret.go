@@ -65,6 +65,50 @@ func redact(url string) string {
 	return out.String()
 }
 
+// maySecrets reports whether secrets may find something in a URL. It looks at each byte once: most
+// URLs have no '@' and no parameter whose name ends like a secret one.
+func maySecrets(url []byte) bool {
+	if bytes.IndexByte(url, '@') >= 0 {
+		return true
+	}
+	at := bytes.IndexByte(url, '?')
+	if hash := bytes.IndexByte(url, '#'); at < 0 || 0 <= hash && hash < at {
+		at = hash
+	}
+	if at < 0 {
+		return false
+	}
+	name, start := true, at // url[i] is in the name of a parameter, which begins at start
+	for i := at; i < len(url); i++ {
+		switch url[i] {
+		case '?', '#', '&', ';':
+			name, start = true, i+1
+		case '%':
+			if name || bytes.HasPrefix(url[i:], []byte("%40")) {
+				return true
+			}
+		case '=':
+			if name && i-start >= len("sig") && endsAsSecret(url[i-2], url[i-1]) {
+				return true
+			}
+			name = false
+		}
+	}
+	return false
+}
+
+// endsAsSecret reports whether a secret name may end with two bytes.
+func endsAsSecret(a, b byte) bool {
+	switch a, b = a|0x20, b|0x20; string([]byte{a, b}) {
+	case "en", "rd", "wd", "et", "ey", "re", "id", "th", "ss", "ig", "wt", "tp", "al":
+		return true
+	}
+	return !isAlnum(a) || !isAlnum(b)
+}
+
+// isAlnum reports whether a byte, in lower case, is a letter or digit.
+func isAlnum(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
+
 // secrets returns the secrets in a text as Redact takes it. They may overlap.
 func secrets(text []byte) (found []secret) {
 	first := len(text)
@@ -195,7 +239,7 @@ var address = func() *regexp.Regexp {
 func isSecretName(name []byte) bool {
 	plain := make([]byte, 0, 64)
 	for _, c := range unescape(name) {
-		if c = legacy.Lower(c); 'a' <= c && c <= 'z' || '0' <= c && c <= '9' {
+		if c = legacy.Lower(c); isAlnum(c) {
 			plain = append(plain, c)
 		}
 	}

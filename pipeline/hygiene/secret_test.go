@@ -58,6 +58,9 @@ func TestSecrets(t *testing.T) {
 	} {
 		what, redacted := "", tt.redacted
 		if found := secrets([]byte(tt.text)); len(found) > 0 {
+			if !maySecrets([]byte(tt.text)) {
+				t.Errorf("%q: not at a glance", tt.text)
+			}
 			what = found[0].String()
 		} else {
 			redacted = tt.text
@@ -88,8 +91,12 @@ func FuzzRedact(f *testing.F) {
 	} {
 		f.Add(text)
 	}
+	f.Add("#access_token=x?b=1")
 	f.Fuzz(func(t *testing.T, text string) {
 		redacted := Redact(text)
+		if redacted != text && !maySecrets([]byte(text)) {
+			t.Errorf("%q: not at a glance", text)
+		}
 		if again := Redact(redacted); again != redacted {
 			t.Errorf("%q: %q, then %q", text, redacted, again)
 		}

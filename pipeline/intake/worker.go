@@ -92,6 +92,7 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 	w := &worker{
 		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
 		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{},
+		codes: make([]source.Code, 0, 8), // so many that no two workers write to one cache line
 	}
 	if rows.Claims != nil {
 		w.claims = rows.Claims.NewWriter()

@@ -248,7 +248,7 @@ func (in *Input) settleRoles() error {
 
 // SetRoles sets Roles and LeftOut, in place of what was found out.
 func (in *Input) SetRoles(roles map[profile.Role][]int, leftOut []int) {
-	in.Roles, in.LeftOut = roles, leftOut
+	in.Roles, in.LeftOut, in.domains = roles, leftOut, roles[profile.Domain]
 }
 
 // Column returns the column that an option with this text means; -1: none, or more than one.
@@ -283,7 +283,7 @@ func (in *Input) Member(c int) string {
 
 // HasDomains reports whether the columns may tell the domains of rows.
 func (in *Input) HasDomains() bool {
-	return len(in.Roles[profile.Domain]) > 0 || in.Roles != nil && slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
+	return len(in.domains) > 0 || in.Roles != nil && slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
 }
 
 // A Code is a legacy code of a row.
@@ -320,16 +320,15 @@ func (in *Input) CodesOf(dst []Code, cellOf func(c int) []byte) []Code {
 // Domain returns the domain of a row as its column of domains has it, in lower case; empty: it is
 // blank; nil: there is no such column.
 func (in *Input) Domain(cellOf func(c int) []byte) []byte {
-	columns := in.Roles[profile.Domain]
-	for _, c := range columns {
+	if len(in.domains) == 0 {
+		return nil
+	}
+	for _, c := range in.domains {
 		if cell := cellOf(c); !in.IsBlank(cell) {
 			return profile.DomainOf(cell)
 		}
 	}
-	if len(columns) > 0 {
-		return []byte{}
-	}
-	return nil
+	return []byte{}
 }
 
 // IsBlank reports whether a cell has nothing: in some exports null is written as a text.

@@ -254,6 +254,7 @@ type Input struct {
 
 	opts         Options
 	profile      *profile.Profile     // in force; nil: none
+	domains      []int                // columns of Roles that have the domain
 	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
 	doubt        string               // why a profile that would fit is not in force; "": there is none
 	codes        []codeColumn         // of which Code is the first
