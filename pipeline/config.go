@@ -239,7 +239,7 @@ func (c *Config) validate() error {
 	_, badDomains := legacy.ParseDomains(string(c.Domains))
 	check("domains", badDomains)
 	if c.Domains == legacy.DomainsKeep && (c.Source.WorkspaceColumn != "" || c.Source.Map["workspace"] != "") {
-		complain("--domains keep makes a workspace of each domain, so that no column can have it")
+		complain("--domains keep cannot be used with a workspace column")
 	}
 	if c.Attrs != "" {
 		_, _, badAttrs := along.Parse(c.Attrs)

@@ -114,12 +114,12 @@ func describeMoved(cfg *Config, rows *intake.Rows, reasons map[string]int64) *ma
 	if !cfg.moves() {
 		return nil
 	}
-	m := &manifest.Moved{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), Hygiene: map[string]manifest.Hygiene{}}
+	m := &manifest.Moved{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry), Hygiene: map[string]manifest.Hygiene{}}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h := manifest.Hygiene{Decision: cfg.Hygiene[kind].String(), Rows: reasons[kind.String()]}
 		if told := &rows.Told.Warned[kind]; told.Rows > 0 {
 			first := noted(rows, told)
-			h.Rows, h.Example = told.Rows, &manifest.Spelling{Source: first.Source, Row: first.Row, URL: manifest.Text(hygiene.Redact(told.Text))}
+			h.Rows, h.Example = first.Rows, &manifest.Spelling{Source: first.Source, Row: first.Row, URL: first.Text}
 		}
 		if h.Rows > 0 {
 			m.Hygiene[kind.String()] = h
@@ -133,5 +133,10 @@ func noted(rows *intake.Rows, n *record.Noted) *manifest.Noted {
 	if n.Rows == 0 {
 		return nil
 	}
-	return &manifest.Noted{Rows: n.Rows, Source: manifest.Text(rows.List[n.First.Source].Name), Row: n.First.Row, Text: manifest.Text(n.Text)}
+	const most = 300 // bytes
+	text := hygiene.Redact(n.Text[:min(len(n.Text), 1<<16)])
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return &manifest.Noted{Rows: n.Rows, Source: manifest.Text(rows.List[n.First.Source].Name), Row: n.First.Row, Text: manifest.Text(text)}
 }

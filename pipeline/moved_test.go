@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -286,4 +287,94 @@ func TestResumedExpiry(t *testing.T) {
 		}
 	}
 	agrees(t, cfg.Store)
+}
+
+// What a trial and a review found: without legacy codes a profile is known, too; a link without a row
+// of its own, of a run with Both, has what its first row says; a row whose only attribute is an empty
+// list has none; times and expiries that cannot be read are told; rejects of several programs are not
+// taken for plain links.
+func TestMovedTrials(t *testing.T) {
+	other, empty := inPostgres(t)
+	for name, fresh := range map[string]func() sink.Store{
+		"sqlite": func() sink.Store { return openStore(t, t.TempDir()) }, "postgres": func() sink.Store { empty(); return other },
+	} {
+		for _, tt := range []struct {
+			what, file, text string
+			change           func(*pipeline.Config)
+			created          int64
+			told             string // reasons, kinds that were found, no_time, no_expiry
+		}{
+			{"a plain run", "p.csv", "alias,url,domain,tags,created_at,expires_at\na,http://a/,,x,,\nb,http://b/,,,,2020-01-01T00:00:00\nc,http://c/,,,,31/12/2020\n",
+				func(c *pipeline.Config) {
+					p := hygiene.Defaults()
+					c.Legacy, c.Codes.Pattern, c.Hygiene, p[hygiene.Expired] = legacy.Off, nil, &p, hygiene.Reject
+				}, 2, "map[expired:1] map[expired:{reject 1 <nil>}] 0 1"},
+			{"both", "b.csv", "keyword,url,title,timestamp,ip,clicks\nk,http://a/,T,2014-03-01 10:11:12,,\nl,http://a/,U,never,,7\n",
+				func(c *pipeline.Config) { c.Legacy, c.KeepCreated = legacy.Both, true }, 2, "map[] map[] 1 0"},
+			{"no tags", "t.json", `[{"url":"http://a/","slug":"a","tags":[]}]`, func(c *pipeline.Config) { c.Source.Map = map[string]string{"tags": "tags"} }, 1, "map[] map[] 0 0"},
+			{"a late reject", "l.csv", "keyword,url,title\na,http://x/,t\na,http://y/?token=1,t\n", func(c *pipeline.Config) { c.Hygiene = nil },
+				1, "map[code_taken:1] map[secret:{warn 1 0x] 0 0"},
+			{"other workers", "w.csv", "code,url,Name\na,http://a/,One\n", func(c *pipeline.Config) {
+				c.Source.Map, c.Attrs = map[string]string{"title": "Name", "tags": "Name"}, "Name"
+			}, 1, "map[] map[] 0 0"},
+		} {
+			t.Run(name+" "+tt.what, func(t *testing.T) {
+				cfg := keeping(legacy.Keep, fresh())
+				tt.change(&cfg)
+				_, result := job(t, cfg, map[string]string{tt.file: tt.text})
+				var noTime, noExpiry int64
+				if n := result.Moved.NoTime; n != nil {
+					noTime = n.Rows
+				}
+				if n := result.Moved.NoExpiry; n != nil {
+					noExpiry = n.Rows
+				}
+				got := regexp.MustCompile("0x[0-9a-f]+}").ReplaceAllString(fmt.Sprint(result.Reasons, " ", result.Moved.Hygiene, " ", noTime, " ", noExpiry), "0x")
+				if got != tt.told || result.Counts.Created != tt.created {
+					t.Errorf("%s, %+v", got, result.Counts)
+				}
+				agrees(t, cfg.Store)
+			})
+		}
+	}
+	cfg := keeping(legacy.Keep, nil)
+	cfg.Hygiene = nil
+	files, _ := job(t, cfg, map[string]string{
+		"a.csv": "long_url,custom_bitlink,title,archived,tags,created_at\nhttp://a/,go.example/x,T,TRUE,,\n", "b.csv": "keyword,url,title\nk,http://b/,U\n"})
+	write(t, "rejects.csv", files["rejects.csv"])
+	cfg.Inputs, cfg.Out = []string{"rejects.csv"}, "again"
+	if _, err := pipeline.Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "has the columns of several programs") {
+		t.Errorf("rejects of two programs: %v", err)
+	}
+}
+
+// verify finds what somebody has changed of what the manifest and the store tell.
+func TestMovedTampered(t *testing.T) {
+	for column, change := range map[string]string{
+		"attrs": `UPDATE links SET attrs = '{"title":"other"}' WHERE short_code = 'abc'`, "created_at": "UPDATE links SET created_at = '2020-01-01T00:00:00.000000Z' WHERE short_code = 'abc'",
+		"moved.hygiene.secret": "", "moved.domains": "",
+	} {
+		t.Run(column, func(t *testing.T) {
+			dir := t.TempDir()
+			cfg, inputs := moving(t, openStore(t, dir), "")
+			cfg.KeepCreated = true
+			job(t, cfg, inputs)
+			vc := verify.Config{Dir: "out", Inputs: []string{everyKind}}
+			if change != "" {
+				db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+				must(t, err)
+				_, err = db.Exec(change)
+				must(t, errors.Join(err, db.Close()))
+				vc.Store = cfg.Store
+			} else {
+				text := read(t, "out/manifest.json")
+				write(t, "out/manifest.json", strings.NewReplacer(`"secret": {`, `"chain": {`, `"chain": {`, `"secret": {`, `"go.example": `, `"un.example": `).Replace(text))
+			}
+			got, err := verify.Run(context.Background(), vc)
+			must(t, err)
+			if !slices.ContainsFunc(got.Findings, func(f verify.Finding) bool { return string(f.Column) == column }) {
+				t.Errorf("%s: %+v", column, got.Findings)
+			}
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/emit"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -62,6 +63,7 @@ type PreviewResult struct {
 	Rejected map[string]*PreviewRow    // likewise, by reason
 	Refused  *TooManyRejectsError      // why the run would store nothing; nil: it would
 
+	Seen         hygiene.Set   // kinds of links that columns or options tell
 	URLs         int64         // different ones of the accepted rows, each with its workspace
 	Alternatives []Alternative // options that would make that number another
 }
@@ -169,6 +171,9 @@ func (p *preview) do(ctx context.Context) (err error) {
 		return err
 	}
 	p.made.Inputs = describeInputs(inputs)
+	for _, in := range inputs.List {
+		p.made.Seen |= in.Seen(p.moved())
+	}
 	counts, err := p.rows.CountOthers(ctx)
 	if err != nil {
 		return err

@@ -13,9 +13,15 @@ import (
 // checkProfile refuses the run if CheckProfile does. It notes the workspaces whose profile is to
 // be set.
 func (j *job) checkProfile(ctx context.Context, session sink.Session) (err error) {
-	if j.unset = nil; session != nil && len(j.result.Workspaces) > 0 {
-		j.unset, err = CheckProfile(ctx, session, j.result.Workspaces, j.cfg.Profile)
+	if j.unset = nil; session == nil || len(j.result.Workspaces) == 0 {
+		return nil
 	}
+	if j.rows.HasAttrs() || j.cfg.KeepCreated {
+		if _, err := session.Profiles(ctx, j.result.Workspaces[:1]); errors.Is(err, sink.ErrOldTables) {
+			return &UsageError{fmt.Errorf("the store cannot have what goes along with links: %w, or add --attrs none, without --keep-created", err)}
+		}
+	}
+	j.unset, err = CheckProfile(ctx, session, j.result.Workspaces, j.cfg.Profile)
 	return err
 }
 

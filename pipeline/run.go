@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -123,9 +124,10 @@ func (j *job) do(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, j.out.abandon()) }()
 	err = j.process(ctx, inputs)
-	if errors.Is(err, errOtherTime) {
-		if slices.Contains(names, "-") {
-			return fmt.Errorf("links may have expired since the run began that this one resumes (%s), and standard input cannot be read twice: add --new-run", j.result.AsOf.Format(time.RFC3339))
+	for errors.Is(err, errOtherTime) {
+		if i := slices.IndexFunc(names, onlyOnce); i >= 0 {
+			return fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add --new-run to start over",
+				j.result.AsOf.Format(time.RFC3339), names[i])
 		}
 		j.cfg.Status.begin()
 		if inputs, err = j.open(ctx, names); err == nil {
@@ -133,6 +135,12 @@ func (j *job) do(ctx context.Context) (err error) {
 		}
 	}
 	return err
+}
+
+// onlyOnce reports whether an input is no regular file, so that it can be read only once.
+func onlyOnce(name string) bool {
+	info, err := os.Stat(name)
+	return name == "-" || err == nil && !info.Mode().IsRegular()
 }
 
 // errOtherTime: the rows were judged by another as_of than that of the run that is resumed, which
@@ -172,6 +180,9 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 // checkMoved refuses to keep what no input tells.
 func checkMoved(cfg *Config, inputs *intake.Inputs) error {
 	none := func(tells func(*intake.Input) bool) bool { return !slices.ContainsFunc(inputs.List, tells) }
+	if cfg.Domains == legacy.DomainsKeep && !none(func(in *intake.Input) bool { return in.Workspace >= 0 }) {
+		return &UsageError{errors.New("--domains keep cannot be used with a workspace column")}
+	}
 	if cfg.Domains == legacy.DomainsKeep && none(func(in *intake.Input) bool { return in.HasDomains() || in.Blank }) {
 		return &UsageError{errors.New("--domains keep: no column is known to have the domain; give it with --map domain=COLUMN")}
 	}
@@ -268,13 +279,12 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		return err
 	}
 	j.result.Resumed = j.result.Resumed || resumed
-	asOf := entry.AsOf
+	then := entry.AsOf
 	if j.out.finished() {
-		asOf = j.out.there.AsOf
+		then = j.out.there.AsOf
 	}
-	if !asOf.Equal(j.result.AsOf) && j.rows.MayExpire() {
-		j.result.AsOf = asOf
-		return errOtherTime
+	if err := j.judgeAt(then); err != nil {
+		return err
 	}
 	j.result.AsOf = entry.AsOf
 	settled, err := j.settle(ctx, session, entry.ID)
@@ -297,11 +307,24 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
 				j.cfg.Out, outdir.ErrExists, settled.LinksCreated())
 		}
+		if err := j.judgeAt(asOf(j.cfg, j.meter.started)); err != nil {
+			j.out.there = nil // it is replaced by a new run
+			return err
+		}
 	}
 	if j.mayNotStore(settled) {
 		return j.refuse(ctx, entry, settled)
 	}
 	return j.deliver(ctx, session, entry, settled)
+}
+
+// judgeAt returns errOtherTime if the rows were judged by another as_of, and it may matter.
+func (j *job) judgeAt(then time.Time) error {
+	if then.Equal(j.result.AsOf) || !j.rows.MayExpire() || j.cfg.Hygiene[hygiene.Expired] == hygiene.Keep {
+		return nil
+	}
+	j.result.AsOf = then
+	return errOtherTime
 }
 
 // entry returns the run as the store is to have it if it is a new one.
@@ -433,7 +456,7 @@ func (j *job) tooMany(settled *settle.Settlement, first *outcome.Reject) *TooMan
 	c := j.result.Counts
 	refused := &TooManyRejectsError{Conflicts: j.conflicts(settled), Rejected: c.Rejected, Read: c.Read, Limit: j.cfg.MaxRejects}
 	if allRejected(c) {
-		refused.First = fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail)
+		refused.First = hygiene.Redact(fmt.Sprintf("%s, row %d: %s: %s", first.Source, first.Row, first.Reason, first.Detail))
 		refused.Column = j.suspect(first.Source)
 	}
 	return refused
@@ -452,6 +475,11 @@ func allRejected(c sink.Counts) bool { return c.Rejected == c.Read && c.Read > 0
 // suspect returns the name of the column of an input that was taken for the URLs, if the URLs
 // are at fault for all rejects; otherwise "".
 func (j *job) suspect(input string) string {
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		if j.result.Reasons[kind.String()] > 0 {
+			return ""
+		}
+	}
 	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
 		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken} {
 		if j.result.Reasons[other] > 0 {

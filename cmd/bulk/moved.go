@@ -28,8 +28,8 @@ func movedLines(o *runOptions, m *manifest.Moved) (say []string) {
 	if m == nil {
 		return nil
 	}
-	if d := m.Domains; d != nil && len(d.Rows) > 1 && o.Domains != legacy.DomainsKeep {
-		text := fmt.Sprintf("codes of several domains share a workspace (%s)", domains(d))
+	if d := m.Domains; d != nil && (len(d.Rows) > 1 || d.More) && o.Domains != legacy.DomainsKeep {
+		text := "codes of several domains share a workspace: " + domains(d)
 		if o.Domains == legacy.DomainsOff {
 			text += "; --domains keep makes a workspace of each"
 		}
@@ -40,11 +40,15 @@ func movedLines(o *runOptions, m *manifest.Moved) (say []string) {
 		if h.Example == nil {
 			continue
 		}
-		say = append(say, fmt.Sprintf("%s accepted with a link that %s (%s), for example %s (%s, row %d)",
-			count(h.Rows, "row"), thatKind[kind], kind, h.Example.URL, h.Example.Source, h.Example.Row))
+		say = append(say, fmt.Sprintf("%s with a link that %s (%s=%s), for example %s (%s, row %d)",
+			count(h.Rows, "row"), thatKind[kind], kind, h.Decision, h.Example.URL, h.Example.Source, h.Example.Row))
 	}
 	if n := m.NoTime; n != nil {
 		say = append(say, fmt.Sprintf("%s whose creation time cannot be read, for example %q (%s, row %d): these links have the time of the run",
+			count(n.Rows, "row"), n.Text, n.Source, n.Row))
+	}
+	if n := m.NoExpiry; n != nil {
+		say = append(say, fmt.Sprintf("%s whose expiry cannot be read, for example %q (%s, row %d): they count as links that have not expired",
 			count(n.Rows, "row"), n.Text, n.Source, n.Row))
 	}
 	return say
@@ -64,16 +68,22 @@ func movedAttrs(m *manifest.Moved) (attrs []any) {
 	if m.NoTime != nil {
 		attrs = append(attrs, "no_time", m.NoTime.Rows)
 	}
+	if m.NoExpiry != nil {
+		attrs = append(attrs, "no_expiry", m.NoExpiry.Rows)
+	}
 	return attrs
 }
 
 // domains lists the domains with the most rows.
 func domains(d *manifest.Domains) string {
 	const most = 5
+	if d.More {
+		return "more than " + thousands(d.Count)
+	}
 	rows := maps.Clone(d.Rows)
 	if n := rows[""]; n > 0 {
 		delete(rows, "")
-		rows["(none)"] = n
+		rows["none"] = n
 	}
 	list := strings.SplitN(ways(rows), ", ", most+1)
 	if len(list) > most {

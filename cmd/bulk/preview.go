@@ -38,7 +38,7 @@ that are about its output are accepted, and mean nothing here.
 
 --json prints one object. inputs, counts, links_created, reasons,
 merged_differs, legacy and moved are as in manifest.json, but moved has all
-kinds of --hygiene. These are more:
+kinds of --hygiene that columns and flags tell. These are more:
   inputs      each has mapping (columns that are used), carried (the others) and
               learned (from where its profile is known)
   urls        number of different URLs of the accepted rows; alternatives has
@@ -227,7 +227,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 	})
 }
 
-// allKinds is what was found beyond code and URL, with the kinds of which there are none.
+// allKinds is what was found beyond code and URL, with the kinds that were looked for and not found.
 func (f *forecast) allKinds() *manifest.Moved {
 	if f.Moved == nil {
 		return nil
@@ -237,7 +237,9 @@ func (f *forecast) allKinds() *manifest.Moved {
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h := f.Moved.Hygiene[kind.String()]
 		h.Decision = cmp.Or(h.Decision, f.o.Policy()[kind].String())
-		m.Hygiene[kind.String()] = h
+		if h.Rows > 0 || f.Seen.Has(kind) {
+			m.Hygiene[kind.String()] = h
+		}
 	}
 	return &m
 }

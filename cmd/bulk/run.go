@@ -61,16 +61,16 @@ rows: they are rejected, the run fails, or they count as rows without an old
 code.`
 
 // migrationHelp is a part of the help of bulk run and bulk preview.
-const migrationHelp = `Migration: a link was more than a code and a URL. With --legacy, or with one of
-these flags, a run looks at that, too.
+const migrationHelp = `Migration: links have titles, dates, passwords. With --legacy, or with one of
+these flags, bulk reads them.
   --domains       Codes belong to a short domain. keep makes a workspace of each
                   domain; --workspace W goes before it (W/bit.ly), and rows
                   without a domain are in W. merge puts all into one workspace,
                   where two URLs with the same code are a conflict.
-  --attrs         The title, the tags, the creation time and the clicks go along
-                  with new links, if the profile or --map knows their columns.
-                  bulk export writes them. List other columns by name; profile
-                  in the list stands for these four. none: nothing goes along.
+  --attrs         The title, the tags, the creation time and the clicks are
+                  stored with new links, if the profile or --map knows their
+                  columns. bulk export writes them. List other columns by name;
+                  profile in the list stands for these four. none: none of them.
                   Personal data (the column ip of YOURLS) is left out, also of
                   the reports, unless it is listed.
   --hygiene       Each kind of link that the store cannot keep as it was is
@@ -161,7 +161,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
 	group(f, "Legacy flags")
 	f.StringVar((*string)(&o.Domains), "domains", "", "what to do if the codes are of several short domains: `keep|merge`; see Migration above")
-	f.StringVar(&o.Attrs, "attrs", "", "what goes along with a link: `none|profile|COLUMN,…`; see Migration above (default: profile with --legacy)")
+	f.StringVar(&o.Attrs, "attrs", "", "what to store with a link: `none|profile|COLUMN,…`; see Migration above (default: profile with --legacy)")
 	f.BoolVar(&o.KeepCreated, "keep-created", false, "links keep the creation time that the input has")
 	f.StringVar(&o.hygiene, "hygiene", "", "what to do with links that the store cannot keep as they were: a `LIST` such as protected=warn,secret=reject; see Migration above")
 	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas, to find links that lead to short links")
@@ -201,7 +201,7 @@ func (t *identityText) flags(f *pflag.FlagSet, p *canon.Profile) {
 	f.BoolVar(&p.KeepFragment, "keep-fragment", false, "keep what follows # in URLs, so that each fragment is a link of its own (profile linkforge-1+fragment)")
 	f.StringVar(&t.stripParams, "strip-params", "", "drop parameters of the query: a `LIST` of names, or beginnings of names with * as in utm_*,gclid (profile linkforge-1+strip(LIST))")
 	f.BoolVar(&p.KeepUserinfo, "keep-userinfo", false, "keep user:password@ in URLs instead of rejecting them (profile linkforge-1+userinfo)")
-	f.StringVar(&t.assumeScheme, "assume-scheme", "", "take a URL without a scheme, such as example.com/a or //example.com/a, as `http|https`, instead of rejecting it")
+	f.StringVar(&t.assumeScheme, "assume-scheme", "", "add `http|https` to URLs without a scheme, such as example.com/a or //example.com/a; without this they are rejected")
 	f.IntVar(&p.MaxLength, "max-url-length", canon.MaxLength, "reject URLs whose canonical form has more than `N` bytes")
 }
 

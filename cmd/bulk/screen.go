@@ -46,6 +46,19 @@ func (s *screen) line(format string, args ...any) {
 	s.WriteString(strings.TrimRight(shorten(fmt.Sprintf(format, args...), s.width), " ") + "\n")
 }
 
+// wrap writes a list on as many lines as it needs.
+func (s *screen) wrap(list string) {
+	line := "  "
+	for i, item := range strings.SplitAfter(list, ", ") {
+		if i > 0 && len([]rune(line+strings.TrimRight(item, " "))) > s.width {
+			s.line("%s", line)
+			line = "    "
+		}
+		line += item
+	}
+	s.line("%s", line)
+}
+
 // shorten makes a text one line of at most so many characters.
 func shorten(text string, most int) string {
 	text = visible(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(text))
@@ -68,13 +81,13 @@ func (s *screen) inputs() {
 			from = program(in) + ", " + learned(in.Learned)
 		}
 		if len(in.Attrs) > 0 {
-			along = "goes along with links: " + strings.Join(slices.Sorted(maps.Keys(in.Attrs)), ", ")
+			along = "stored with links: " + strings.Join(slices.Sorted(maps.Keys(in.Attrs)), ", ")
 		}
 		if len(in.LeftOut) > 0 {
 			along = strings.TrimPrefix(along+"; left out (personal data): "+strings.Join(texts(in.LeftOut), ", "), "; ")
 		}
 		if len(in.Carried) > 0 {
-			carried = "only carried along: " + strings.Join(in.Carried, ", ")
+			carried = "only in the mapping: " + strings.Join(in.Carried, ", ")
 		}
 		s.line("%s: %s, %s", in.Name, form(in), count(in.Records, "row"))
 		parts := slices.DeleteFunc([]string{from, mapping(in), along, carried}, func(part string) bool { return part == "" })
@@ -82,7 +95,7 @@ func (s *screen) inputs() {
 			parts = []string{strings.Join(parts, "; ")}
 		}
 		for _, part := range parts {
-			s.line("  %s", part)
+			s.wrap(part)
 		}
 	}
 	s.WriteString("\n")
@@ -119,7 +132,7 @@ func (s *screen) rows() {
 		case row.Kind != "":
 			what += ", " + row.Kind
 		}
-		for i, cell := range []string{string(row.Source), thousands(row.Row), redacted(row.URL), string(row.LegacyCode), string(row.Code), what} {
+		for i, cell := range []string{string(row.Source), thousands(row.Row), redacted(row.URL), redacted(row.LegacyCode), redacted(row.Code), what} {
 			table[i].cells = append(table[i].cells, cell)
 		}
 	}
@@ -216,7 +229,7 @@ func (s *screen) moved() {
 		how := map[legacy.Domains]string{legacy.DomainsKeep: "a workspace each", legacy.DomainsMerge: "one workspace", legacy.DomainsOff: "one workspace, unless --domains keep"}[s.o.Domains]
 		s.count("domains", d.Count, domains(d)+" ("+how+")")
 	}
-	var none []string
+	var none, unseen []string
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h, example := s.Moved.Hygiene[kind.String()], ""
 		if r := s.Rejected[kind.String()]; h.Example != nil {
@@ -226,15 +239,23 @@ func (s *screen) moved() {
 		}
 		if h.Rows > 0 {
 			s.count(fmt.Sprintf("%s links (%s)", kind, h.Decision), h.Rows, example)
-		} else {
+		} else if s.Seen.Has(kind) {
 			none = append(none, kind.String())
+		} else {
+			unseen = append(unseen, kind.String())
 		}
 	}
 	if len(none) > 0 {
-		s.line("no links that are %s", strings.Join(none, ", "))
+		s.line("no links of the kind %s", strings.Join(none, ", "))
+	}
+	if len(unseen) > 0 {
+		s.line("not looked for (no column or flag): %s", strings.Join(unseen, ", "))
 	}
 	if n := s.Moved.NoTime; n != nil {
 		s.count("creation times not read", n.Rows, s.place(n.Source, n.Row)+string(n.Text))
+	}
+	if n := s.Moved.NoExpiry; n != nil {
+		s.count("expiries not read", n.Rows, s.place(n.Source, n.Row)+string(n.Text))
 	}
 }
 
@@ -284,7 +305,7 @@ func (s *screen) link(number int) string {
 	if number == pipeline.ExampleGenerated {
 		code = cmp.Or(row.LinkCode, code)
 	}
-	return fmt.Sprintf("%s%s → %s", s.place(row.Source, row.Row), code, redacted(row.URL))
+	return fmt.Sprintf("%s%s → %s", s.place(row.Source, row.Row), redacted(code), redacted(row.URL))
 }
 
 // conflict shows a conflict and who wins.
@@ -294,7 +315,7 @@ func (s *screen) conflict() string {
 		return ""
 	}
 	owner := row.Detail[strings.LastIndex(row.Detail, " ")+1:] // a canonical URL has no spaces
-	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(string(row.LegacyCode), 24), hygiene.Redact(owner))
+	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(redacted(row.LegacyCode), 24), hygiene.Redact(owner))
 }
 
 // end says which store it is about and how the run would end.

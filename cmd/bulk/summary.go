@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
@@ -156,14 +157,17 @@ func (u *ui) rejects(r *pipeline.Result, whole bool) {
 	}
 }
 
-// advice says what flag could accept rows that were rejected because of their old codes; "":
-// none.
+// advice says what flag could accept rows that were rejected because of what they were elsewhere;
+// "": none.
 func advice(reason string) string {
 	switch reason {
 	case outcome.BadCode:
 		return "--code-pattern says which old codes are accepted"
 	case outcome.CodeTaken:
 		return "with --on-conflict generate they get generated codes"
+	}
+	if kind, err := hygiene.ParseKind(reason); err == nil {
+		return fmt.Sprintf("--hygiene %s=warn accepts them", kind)
 	}
 	return ""
 }

@@ -65,6 +65,7 @@ func Find(in *source.Input, carried []int, roles bool, names []string, found map
 			columns[in.Member(c)] = []int{c}
 		}
 	}
+	named := map[string]bool{}
 	for _, name := range names {
 		c := in.Column(name)
 		if c < 0 {
@@ -73,18 +74,24 @@ func Find(in *source.Input, carried []int, roles bool, names []string, found map
 		if in.IsKey(c) {
 			return a, &source.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of --attrs has the URLs or the workspaces, which the store has anyway", name)}
 		}
-		found[name] = true
-		columns[attribute(in, c)] = []int{c}
+		attribute := attribute(in, c)
+		if other := columns[attribute]; named[attribute] && other[0] != c {
+			return a, &source.UsageError{Input: in.Name, Msg: fmt.Sprintf("--attrs has two columns for %s: %q and %q", attribute, in.Columns[other[0]], in.Columns[c])}
+		}
+		found[name], named[attribute] = true, true
+		columns[attribute] = []int{c}
 	}
 	return New(in, carried, columns), nil
 }
 
 // attribute names the attribute that a column is: like its role, or else like the column.
 func attribute(in *source.Input, c int) string {
-	for role := range forms {
-		if slices.Contains(in.Roles[role], c) || profile.Fold(in.Columns[c]) == profile.Fold(string(role)) {
-			return string(role)
-		}
+	roles := slices.Sorted(maps.Keys(forms))
+	if i := slices.IndexFunc(roles, func(role profile.Role) bool { return slices.Contains(in.Roles[role], c) }); i >= 0 {
+		return string(roles[i])
+	}
+	if i := slices.IndexFunc(roles, func(role profile.Role) bool { return profile.Fold(in.Columns[c]) == profile.Fold(string(role)) }); i >= 0 {
+		return string(roles[i])
 	}
 	return in.Columns[c]
 }
@@ -120,9 +127,14 @@ func createdColumns(in *source.Input) []int {
 	return slices.Concat(in.Roles[profile.Stored], in.Roles[profile.CreatedAt])
 }
 
-// CreatedCell returns the cell that says when a row's link was created; nil: there is none.
-func CreatedCell(in *source.Input, cell func(column int) []byte) []byte {
-	return firstOf(in, createdColumns(in), cell)
+// BadCreated returns the cell that is to say when a row's link was created, if it does not say so in
+// a way that is understood; nil: there is none.
+func BadCreated(in *source.Input, cell func(column int) []byte) []byte {
+	text := firstOf(in, createdColumns(in), cell)
+	if _, ok := profile.ParseTime(text); ok {
+		return nil
+	}
+	return text
 }
 
 // HygieneColumns returns the columns that tell what the store cannot keep.

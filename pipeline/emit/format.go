@@ -182,7 +182,9 @@ func (f *formatter) link(r *record.Record, key sink.Key) sink.Link {
 		in := f.e.rows.List[r.Place.Source]
 		f.carried = r.Carried(f.carried[:0], len(f.e.rows.Carried))
 		if f.e.cfg.Attrs {
-			l.Attrs = in.Along.AppendAttrs(nil, f.carried)
+			if attrs := in.Along.AppendAttrs(nil, f.carried); len(attrs) > 0 {
+				l.Attrs = attrs
+			}
 		}
 		if f.e.cfg.KeepCreated {
 			l.Created = in.Along.Created(f.carried)

@@ -49,6 +49,25 @@ func canonicalDomain(text string) (domain string, ok bool) {
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
 type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets []int }
 
+// JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
+// reason "": it is not.
+func (r *Rules) JudgeCells(c *Columns, cell func(column int) []byte) (s Set, reason, detail string) {
+	s = r.Cells(c, cell)
+	if kind, rejects := r.Policy.Rejects(s); rejects {
+		return s, kind.String(), kind.Detail(c, cell, nil, nil)
+	}
+	return s, "", ""
+}
+
+// JudgeURL does so for the kinds that the URL of a row shows, which it adds to the others.
+func (r *Rules) JudgeURL(s Set, original, canonical, code, domain []byte) (_ Set, reason, detail string) {
+	s |= r.URL(original, canonical, code, domain)
+	if kind, rejects := r.Policy.Rejects(s); rejects {
+		return s, kind.String(), kind.Detail(nil, nil, original, canonical)
+	}
+	return s, "", ""
+}
+
 // Cells returns the kinds that the cells of a row show.
 func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
 	if anyCell(c.Regex, cell, profile.IsTrue) {
@@ -78,11 +97,40 @@ func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) 
 	return false
 }
 
-// expiry returns when a link expires, by the first column that is set, if that has a time.
+// Seen returns the kinds that can be found if there are these columns.
+func (r *Rules) Seen(c *Columns) (s Set) {
+	for kind, known := range map[Kind]bool{
+		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires) > 0,
+		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
+	} {
+		if known {
+			s.Add(kind)
+		}
+	}
+	return s
+}
+
+// BadExpiry returns the cell that is to say when a link expires, if none says so in a way that is
+// understood; nil: there is none.
+func (c *Columns) BadExpiry(cell func(column int) []byte) (bad []byte) {
+	if _, ok := c.expiry(cell); ok {
+		return nil
+	}
+	for _, column := range c.Expires {
+		if text := cell(column); profile.IsSet(text) {
+			return text
+		}
+	}
+	return nil
+}
+
+// expiry returns when a link expires, by the first column that has a time.
 func (c *Columns) expiry(cell func(column int) []byte) (time.Time, bool) {
 	for _, column := range c.Expires {
 		if text := cell(column); profile.IsSet(text) {
-			return profile.ParseTime(text)
+			if at, ok := profile.ParseTime(text); ok {
+				return at, true
+			}
 		}
 	}
 	return time.Time{}, false
@@ -135,7 +183,7 @@ func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonic
 	case Pattern:
 		return "the code is a regular expression, not a code"
 	case Protected:
-		return "the link has a password; without it the link would be public (--hygiene protected=warn accepts it)"
+		return "the link has a password, which the store cannot keep: it would become public"
 	case Inactive:
 		return "the link is archived or disabled"
 	case Expired:

@@ -150,7 +150,7 @@ func TestDetail(t *testing.T) {
 	original, canonical := []byte("https://S.test/x?a=1&token=s3cret"), []byte("https://s.test/x?a=1&token=s3cret")
 	for k, want := range map[Kind]string{
 		Pattern:   "the code is a regular expression, not a code",
-		Protected: "the link has a password; without it the link would be public (--hygiene protected=warn accepts it)",
+		Protected: "the link has a password, which the store cannot keep: it would become public",
 		Inactive:  "the link is archived or disabled",
 		Expired:   "the link expired at 2020-01-01T00:00:00Z",
 		Loop:      "the URL is this link's own short URL",

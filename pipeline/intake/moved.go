@@ -4,7 +4,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
-	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
@@ -15,11 +15,21 @@ type Moved struct {
 	Times   bool // creation times are kept, so they must be times
 }
 
-// Told is what the rows say beyond code and URL.
+// Seen returns the kinds that the columns of the input, or the rules, tell.
+func (i *Input) Seen(m *Moved) (seen hygiene.Set) {
+	if m == nil {
+		return 0
+	}
+	return m.Hygiene.Seen(&i.hygiene)
+}
+
+// Told is what the rows say beyond code and URL: those that are not rejected before their codes are
+// settled.
 type Told struct {
-	Domains map[string]int64                // accepted rows of inputs that have domains, by domain; "": none
-	Warned  [hygiene.KindCount]record.Noted // accepted rows of which the policy warns; the text is their URL
-	NoTime  record.Noted                    // accepted rows whose creation time cannot be read; the text is its cell
+	Domains  map[string]int64                // rows of inputs that have domains, by domain; "": none. At most manifest.CountedDomains + 1: then there are more
+	Warned   [hygiene.KindCount]record.Noted // rows of which the policy warns; the text is their URL
+	NoTime   record.Noted                    // rows whose creation time cannot be read; the text is its cell
+	NoExpiry record.Noted                    // rows whose expiry cannot be read; the text is its cell
 }
 
 func (t *Told) merge(o *Told) {
@@ -30,13 +40,17 @@ func (t *Told) merge(o *Told) {
 		t.Warned[kind].Merge(&o.Warned[kind])
 	}
 	t.NoTime.Merge(&o.NoTime)
+	t.NoExpiry.Merge(&o.NoExpiry)
 }
 
 func (t *Told) addDomain(domain []byte, n int64) {
 	if t.Domains == nil {
 		t.Domains = map[string]int64{}
 	}
-	t.Domains[string(domain)] += n
+	domain = domain[:min(len(domain), 255)] // no domain is longer
+	if _, known := t.Domains[string(domain)]; known || len(t.Domains) <= manifest.CountedDomains {
+		t.Domains[string(domain)] += n
+	}
 }
 
 // moved is what a worker has found out beyond code and URL.
@@ -47,12 +61,7 @@ type moved struct {
 
 // byCells says what the cells of a row tell of its link, and why the row is rejected for it.
 func (w *worker) byCells(in *Input, i int) (found hygiene.Set, reason, detail string) {
-	rules, cell := &w.cfg.Moved.Hygiene, func(c int) []byte { return w.batch.Cell(c, i) }
-	found = rules.Cells(&in.hygiene, cell)
-	if kind, rejects := rules.Policy.Rejects(found); rejects {
-		return found, kind.String(), kind.Detail(&in.hygiene, cell, nil, nil)
-	}
-	return found, "", ""
+	return w.cfg.Moved.Hygiene.JudgeCells(&in.hygiene, w.cellOf(i))
 }
 
 // byURL adds what URL and code tell of a link. If the row is accepted, it counts.
@@ -62,10 +71,13 @@ func (w *worker) byURL(in *Input, i int, at record.Place, old *record.Legacy, do
 	if old != nil {
 		code = old.Code
 	}
-	canonical := record.StartedCanonical(w.buf)
-	found |= rules.URL(original, canonical, code, domain)
-	if kind, rejects := rules.Policy.Rejects(found); rejects {
-		return kind.String(), kind.Detail(nil, nil, original, canonical)
+	own := domain
+	if w.cfg.Moved.Domains != legacy.DomainsKeep { // a code is that of any domain
+		own = nil
+	}
+	found, reason, detail = rules.JudgeURL(found, original, record.StartedCanonical(w.buf), code, own)
+	if reason != "" {
+		return reason, detail
 	}
 	if in.HasDomains() {
 		w.moved.addDomain(domain, 1)
@@ -74,11 +86,17 @@ func (w *worker) byURL(in *Input, i int, at record.Place, old *record.Legacy, do
 		w.moved.Warned[kind].Note(original, at)
 	}
 	if w.cfg.Moved.Times {
-		if cell := along.CreatedCell(in.Input, func(c int) []byte { return w.batch.Cell(c, i) }); len(cell) > 0 {
-			if _, ok := profile.ParseTime(cell); !ok {
-				w.moved.NoTime.Note(cell, at)
-			}
+		if cell := along.BadCreated(in.Input, w.cellOf(i)); cell != nil {
+			w.moved.NoTime.Note(cell, at)
 		}
 	}
+	if cell := in.hygiene.BadExpiry(w.cellOf(i)); cell != nil {
+		w.moved.NoExpiry.Note(cell, at)
+	}
 	return "", ""
+}
+
+// cellOf returns how to get the cells of a row.
+func (w *worker) cellOf(i int) func(column int) []byte {
+	return func(c int) []byte { return w.batch.Cell(c, i) }
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -140,7 +139,7 @@ func (w *worker) domain(in *Input, i int) []byte {
 	if in.Roles == nil {
 		return nil
 	}
-	return in.Domain(func(c int) []byte { return w.batch.Cell(c, i) })
+	return in.Domain(w.cellOf(i))
 }
 
 // fileRow files a row, or its reject. Without old, legacy codes are not looked at. The domain is
@@ -232,7 +231,7 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 	}
 	group, err := w.workspaces.ID(workspace)
 	if err != nil {
-		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace)
+		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Moved != nil && w.cfg.Moved.Domains == legacy.DomainsKeep)
 	}
 	if old != nil && old.Code != nil {
 		w.damaged.Add(old.Code, at)

@@ -47,13 +47,15 @@ func IsReport(name string) bool {
 }
 
 const (
-	MaxInputs  = 1 << 20         // of a run: the sort key of a reject has room for so many
-	maxColumns = 1 << 14         // of an input: source.MaxColumns
-	maxFiles   = 16              // there are three
-	MaxTwins   = 3               // examples of CaseTwins
-	MaxDomains = 100             // of Domains
-	maxCodes   = 1 << 14         // of an example
-	MaxSize    = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
+	MaxInputs  = 1 << 20 // of a run: the sort key of a reject has room for so many
+	maxColumns = 1 << 14 // of an input: source.MaxColumns
+	maxFiles   = 16      // there are three
+	MaxTwins   = 3       // examples of CaseTwins
+	MaxDomains = 100     // of Domains
+
+	CountedDomains = 10_000          // if there are more, they are not counted
+	maxCodes       = 1 << 14         // of an example
+	MaxSize        = MaxInputs << 10 // bytes: an input takes some 500, and more of many columns
 )
 
 // A Manifest says what a run was given and what came of it. Whatever is the
@@ -223,19 +225,27 @@ type CodeOfRow struct {
 type Moved struct {
 	Domains *Domains           `json:"domains,omitempty"` // nil: no column tells a domain
 	Hygiene map[string]Hygiene `json:"hygiene"`           // by kind (package hygiene), those that were found
-	NoTime  *Noted             `json:"no_time,omitempty"` // accepted rows whose creation time is to be kept and cannot be read
+	// Rows, as of Domains, whose creation time is to be kept and cannot be read, and whose expiry
+	// cannot be read.
+	NoTime   *Noted `json:"no_time,omitempty"`
+	NoExpiry *Noted `json:"no_expiry,omitempty"`
 }
 
-// Domains counts accepted rows by the domain of their code.
+// Domains counts rows by the domain of their code: those that are not rejected before their codes
+// are settled.
 type Domains struct {
-	Count int64            `json:"count"` // of different domains
-	Rows  map[string]int64 `json:"rows"`  // by domain, at most MaxDomains: those with the most rows; "": rows without one
+	Count int64            `json:"count"`          // of different domains
+	Rows  map[string]int64 `json:"rows,omitempty"` // by domain, at most MaxDomains: those with the most rows; "": rows without one
+	More  bool             `json:"more,omitempty"` // there are more than Count, and rows are not counted
 }
 
 // DomainsOf describes domains that were counted; nil: none were.
 func DomainsOf(rows map[string]int64) *Domains {
 	if len(rows) == 0 {
 		return nil
+	}
+	if len(rows) > CountedDomains {
+		return &Domains{Count: CountedDomains, More: true}
 	}
 	d := &Domains{Count: int64(len(rows)), Rows: map[string]int64{}}
 	names := slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return cmp.Or(cmp.Compare(rows[b], rows[a]), strings.Compare(a, b)) })
@@ -251,11 +261,12 @@ func DomainsOf(rows map[string]int64) *Domains {
 // Hygiene tells of links that the store cannot keep as they were.
 type Hygiene struct {
 	Decision string    `json:"decision"`
-	Rows     int64     `json:"rows"`              // accepted rows, or rejects
-	Example  *Spelling `json:"example,omitempty"` // of accepted rows: the first in the order of the input, and its URL without secrets
+	Rows     int64     `json:"rows"`              // rejects for this reason; of other decisions as of Domains
+	Example  *Spelling `json:"example,omitempty"` // of a warning: the first in the order of the input, and its URL without secrets
 }
 
-// Noted tells of rows by the first of them in the order of the input.
+// Noted tells of rows by the first of them in the order of the input, and of its cell, of which Text
+// has the beginning without secrets.
 type Noted struct {
 	Rows   int64 `json:"rows"`
 	Source Text  `json:"source"`

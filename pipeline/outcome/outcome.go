@@ -38,6 +38,14 @@ const (
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
 
+// BadWorkspaceDetail is the detail of BadWorkspace, for a reason; each domain may have a workspace.
+func BadWorkspaceDetail(why error, workspace []byte, ofDomain bool) string {
+	if ofDomain && len(workspace) == 0 {
+		return "the row has no domain: --workspace gives a workspace to such rows"
+	}
+	return fmt.Sprintf("%v: %.64q", why, workspace)
+}
+
 // ExhaustedDetail is the detail of each CodeSpaceExhausted, where salts up to maxRetries were
 // tried.
 func ExhaustedDetail(maxRetries int) string {

@@ -51,7 +51,7 @@ func tagArray(cell []byte) (tags [][]byte, ok bool) {
 // layouts are the forms of a time that is not a number. Each may have a fraction of seconds.
 var layouts = [...]string{
 	time.RFC3339, "2006-01-02T15:04:05Z0700",
-	time.DateTime, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700",
+	"2006-01-02T15:04:05", time.DateTime, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700",
 	"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 UTC",
 	time.DateOnly,
 }

@@ -75,6 +75,10 @@ func (in *Input) settleColumns() (err error) {
 	if err = in.settleURLs(); err != nil {
 		return err
 	}
+	if in.opts.Legacy && in.Format == "rejects" && in.profile == nil && in.doubt == "" && !in.opts.named() && in.opts.Profile != profile.None && len(in.URLs) > 1 {
+		return in.usage("has the columns of several programs, so that no profile fits, and what the columns say of a link would be ignored. " +
+			"Make a file of the rows of each source, without the columns that are blank in all of them, or give --profile or --map")
+	}
 	if in.opts.Legacy {
 		if in.Kind, err = in.settleColumn(profile.Kind); err != nil {
 			return err

@@ -86,7 +86,7 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 
 // HasWorkspaces says whether a file may have a column of workspaces.
 func (o *Options) HasWorkspaces() bool {
-	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || o.Legacy && o.Profile != profile.None
+	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || (o.Legacy || o.Roles) && o.Profile != profile.None
 }
 
 // profiles says whether a file may be taken for what p describes.
@@ -103,7 +103,7 @@ func (in *Input) isExport(cells []string) bool {
 	if in.opts.named() {
 		return len(columnsOf(profile.Named(in.opts.Profile), profile.URL, cells)) > 0
 	}
-	if !in.opts.Legacy || in.opts.Profile == profile.None {
+	if !in.opts.Legacy && !in.opts.Roles || in.opts.Profile == profile.None {
 		return false
 	}
 	p, _ := profile.Detect(cells)
@@ -116,7 +116,7 @@ func (in *Input) settleProfile() {
 	case in.profile != nil:
 	case in.opts.named():
 		in.profile = profile.Named(in.opts.Profile)
-	case in.opts.Legacy && in.opts.Profile != profile.None:
+	case (in.opts.Legacy || in.opts.Roles) && in.opts.Profile != profile.None:
 		p, strange := profile.Detect(in.header)
 		if in.profile = p; strange != nil {
 			in.profile = nil
@@ -138,6 +138,10 @@ type codeColumn struct {
 // columnsOf returns the columns of a header that have a role.
 func columnsOf(p *profile.Profile, role profile.Role, header []string) (found []codeColumn) {
 	for _, c := range p.Of(role) {
+		if i := slices.Index(header, c.Name); i >= 0 { // rather than another one that is spelled alike
+			found = append(found, codeColumn{i, c})
+			continue
+		}
 		for i, name := range header {
 			if !c.Is(name) {
 				continue
@@ -233,6 +237,9 @@ func (in *Input) settleRoles() error {
 		for _, c := range in.known(role) {
 			roles[role] = append(roles[role], c.column)
 		}
+	}
+	if in.opts.Map[string(profile.CreatedAt)] != "" { // it counts first
+		delete(roles, profile.Stored)
 	}
 	var left []int
 	for role, columns := range roles {

@@ -94,6 +94,9 @@ func (v *verifier) verifyComplete() {
 	if v.run.mode != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyTold()
 	}
+	if v.run.looks && v.run.mapping != "" && !v.broken.Load() {
+		v.verifyMoved()
+	}
 	if v.run.mapping != "" && !v.broken.Load() {
 		v.verifyLinks()
 	}

@@ -142,6 +142,7 @@ func (c *codes) isBad(code []byte) (reason, detail string) {
 type told struct {
 	aliases, conflicts, withoutCode int64
 	damaged                         record.Damaged
+	moved                           toldMoved
 }
 
 // code counts a row that has a legacy code, or none.
@@ -156,6 +157,7 @@ func (t *told) code(code []byte, at record.Place) {
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
 	t.damaged.Merge(&o.damaged.Noted)
+	t.moved.merge(&o.moved)
 }
 
 // addTold adds what a checker was told.

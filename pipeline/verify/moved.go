@@ -3,6 +3,8 @@ package verify
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -84,23 +86,105 @@ func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hyg
 		return found, "", ""
 	}
 	columns := r.hygiene[in]
-	found = r.judge.Cells(&columns, cell)
-	if kind, rejects := r.judge.Policy.Rejects(found); rejects {
-		return found, kind.String(), kind.Detail(&columns, cell, nil, nil)
-	}
-	return found, "", ""
+	return r.judge.JudgeCells(&columns, cell)
 }
 
 // byURL does so for what URL and code tell, beside what the cells do.
-func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (reason, detail string) {
+func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
 	if !r.looks {
-		return "", ""
+		return found, "", ""
 	}
-	found |= r.judge.URL(original, canonical, code.Text, code.Domain)
-	if kind, rejects := r.judge.Policy.Rejects(found); rejects {
-		return kind.String(), kind.Detail(nil, nil, original, canonical)
+	domain := code.Domain
+	if r.domains != legacy.DomainsKeep {
+		domain = nil
 	}
-	return "", ""
+	return r.judge.JudgeURL(found, original, canonical, code.Text, domain)
+}
+
+// toldMoved is what the rows say beyond code and URL. The manifest has it, too.
+type toldMoved struct {
+	domains          map[string]int64
+	warned           [hygiene.KindCount]int64
+	noTime, noExpiry int64
+	unsure           bool // the mapping does not have all cells of a row
+}
+
+func (t *toldMoved) merge(o *toldMoved) {
+	for domain, n := range o.domains {
+		t.addDomain(domain, n)
+	}
+	for kind, n := range o.warned {
+		t.warned[kind] += n
+	}
+	t.noTime, t.noExpiry, t.unsure = t.noTime+o.noTime, t.noExpiry+o.noExpiry, t.unsure || o.unsure
+}
+
+func (t *toldMoved) addDomain(domain string, n int64) {
+	if t.domains == nil {
+		t.domains = map[string]int64{}
+	}
+	if _, known := t.domains[domain]; known || len(t.domains) <= manifest.CountedDomains {
+		t.domains[domain] += n
+	}
+}
+
+// tell counts a row that was not rejected before its code was settled.
+func (w *checker) tell(in *source.Input, cell func(column int) []byte, found hygiene.Set, domain []byte) {
+	t := &w.told.moved
+	if in.HasDomains() {
+		t.addDomain(string(domain[:min(len(domain), 255)]), 1)
+	}
+	for kind := range w.run.judge.Policy.Warned(found).All() {
+		t.warned[kind]++
+	}
+	if w.run.keepCreated && along.BadCreated(in, cell) != nil {
+		t.noTime++
+	}
+	if columns := w.run.hygiene[in]; columns.BadExpiry(cell) != nil {
+		t.noExpiry++
+	}
+}
+
+// verifyMoved compares what the rows say beyond code and URL with what the manifest does, if the
+// mapping has all columns.
+func (v *verifier) verifyMoved() {
+	m, t := v.run.manifest.Moved, &v.told.moved
+	if !v.run.carry || t.unsure {
+		return
+	}
+	if want := manifest.DomainsOf(t.domains); !reflect.DeepEqual(want, m.Domains) {
+		v.wrong(BadCount, "moved.domains", domainsText(want), domainsText(m.Domains))
+	}
+	for kind := range hygiene.Kind(hygiene.KindCount) {
+		want, got := t.warned[kind], m.Hygiene[kind.String()]
+		if v.run.judge.Policy[kind] == hygiene.Reject {
+			want = v.run.manifest.Reasons[kind.String()]
+		}
+		if got.Rows != want {
+			v.wrong(BadCount, "moved.hygiene."+kind.String(), want, got.Rows)
+		}
+	}
+	for _, c := range []struct {
+		field string
+		got   int64
+		has   *manifest.Noted
+	}{{"no_time", t.noTime, m.NoTime}, {"no_expiry", t.noExpiry, m.NoExpiry}} {
+		has := int64(0)
+		if c.has != nil {
+			has = c.has.Rows
+		}
+		if c.got != has {
+			v.wrong(BadCount, "moved."+c.field, c.got, has)
+		}
+	}
+}
+
+// domainsText lists domains for a finding.
+func domainsText(d *manifest.Domains) string {
+	if d == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d, more %t, rows %v", d.Count, d.More, d.Rows)
 }
 
 // workspaceOf returns the workspace of a row that has this cell of the workspace column, and a
@@ -151,8 +235,10 @@ func (w *checker) checkMoved(r *link) {
 	}
 	found, reason, _ := w.run.byCells(in, cell)
 	if reason == "" {
-		reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
+		found, reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
 	}
+	w.tell(in, cell, found, code.Domain)
+	w.told.moved.unsure = w.told.moved.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:
 	case reason != "":
@@ -163,25 +249,25 @@ func (w *checker) checkMoved(r *link) {
 }
 
 // storedAs appends what the store must have of a link that the run has created.
-func (w *checker) storedAs(dst []byte, r *link) []byte {
+func (r *run) storedAs(dst []byte, l *link) []byte {
 	var attributes []byte
-	created := w.run.manifest.AsOf
-	if w.run.tellsAlong() && r.source >= 0 && w.run.inputs[r.source] != nil {
-		a := w.run.along[w.run.inputs[r.source]]
-		attributes = a.AppendAttrs(nil, r.Carried)
-		if at := a.Created(r.Carried); w.run.keepCreated && !at.IsZero() {
+	created := r.manifest.AsOf
+	if r.tellsAlong() && l.source >= 0 && r.inputs[l.source] != nil {
+		a := r.along[r.inputs[l.source]]
+		attributes = a.AppendAttrs(nil, l.Carried)
+		if at := a.Created(l.Carried); r.keepCreated && !at.IsZero() {
 			created = at
 		}
 	}
-	return appendBeyond(dst, w.run.originalOf(r), attributes, created)
+	return appendBeyond(dst, r.originalOf(l), attributes, created)
 }
 
 // hasAs appends what the store has of a link, as far as the mapping tells what it must have.
-func (w *checker) hasAs(dst []byte, l *sink.Stored) []byte {
+func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 	attributes, created := l.Attrs, l.Created
-	if !w.run.tellsAlong() {
-		if attributes = nil; w.run.keepCreated {
-			created = w.run.manifest.AsOf
+	if !r.tellsAlong() {
+		if attributes = nil; r.keepCreated {
+			created = r.manifest.AsOf
 		}
 	}
 	return appendBeyond(dst, l.Original, attributes, created)

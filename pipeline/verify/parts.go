@@ -16,6 +16,7 @@ const (
 	Details        Part = "reject_details"  // another version of the program wrote them, in its own words
 	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
 	BeyondLimit    Part = "beyond_limit"    // records of the inputs that the run did not read, because it was told how many to read
+	Attributes     Part = "attrs"           // what went along with links, of which the mapping has no columns (--no-carry)
 	Store          Part = "store"           // none was given
 	LinksInStore   Part = "links_in_store"  // it was a dry run, which stores none
 	ManifestDigest Part = "manifest_sha256" // neither Config.ManifestSHA256 nor a run of the store says which it must be
@@ -39,6 +40,7 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
+		{Attributes, understood && store && run.looks && !run.carry},
 		{Store, !store},
 		{LinksInStore, store && run.dryRun},
 		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},

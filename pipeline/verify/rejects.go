@@ -153,8 +153,11 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if code.Text != nil && w.run.mode.Keeps() && r.Reason == outcome.CodeReserved && w.run.reserved {
 		return r.Reason, outcome.CodeReservedDetail(code.Text)
 	}
-	if reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
+	if found, reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
 		return reason, detail
+	}
+	if w.run.looks && w.run.input(i) != nil {
+		w.tell(w.run.input(i), w.cellsOf(r, i), found, code.Domain)
 	}
 	if code.Text != nil && w.run.mode.Keeps() {
 		w.told.conflicts++

@@ -97,7 +97,7 @@ func (w *replayer) refused(i int, offset int64, original, workspace []byte, code
 		reason, _ = w.v.run.isBad(code.Text)
 	}
 	if reason == "" {
-		reason, _ = w.v.run.byURL(found, original, w.canon, code)
+		_, reason, _ = w.v.run.byURL(found, original, w.canon, code)
 	}
 	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }

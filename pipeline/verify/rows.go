@@ -167,7 +167,7 @@ func (w *checker) mustStore(r *link) {
 	switch {
 	case w.wanted == nil:
 	case r.Outcome == outcome.Created:
-		w.beyond = w.storedAs(w.beyond[:0], r)
+		w.beyond = w.run.storedAs(w.beyond[:0], r)
 		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, w.beyond, r.Alias)
 	default:
 		w.want(r, 0)

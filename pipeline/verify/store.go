@@ -226,7 +226,7 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link, flags claimFlags) {
 	c := w.holding(r, flags)
-	c.owner = w.storedAs(nil, r)
+	c.owner = w.run.storedAs(nil, r)
 	file(w.wanted, w.group(r.Workspace), c)
 }
 
@@ -354,6 +354,12 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		return
 	}
 	here := c.fault(c.run.mapping, w.row)
+	has := c.run.hasAs(nil, l)
+	if w.flags&bare != 0 { // no row shows what went along with the link
+		original, _ := extsort.CutNullable(w.owner)
+		_, along := extsort.CutNullable(has)
+		w.owner = append(extsort.AppendNullable(nil, original), along...)
+	}
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
@@ -372,7 +378,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		}
 		return
 	}
-	compareBeyond(here, w.owner, (&checker{verifier: c.verifier}).hasAs(nil, l))
+	compareBeyond(here, w.owner, has)
 	if c.runs.ours != 0 && l.Run != c.runs.ours {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
 	}
@@ -433,7 +439,7 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
 	if l.Run == c.runs.ours {
-		c.beyond = c.hasAs(c.beyond[:0], l)
+		c.beyond = c.run.hasAs(c.beyond[:0], l)
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
 	}
 	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || bytes.Equal(c.code, l.Code) {

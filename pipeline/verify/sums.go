@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"hash/maphash"
 
 	"github.com/linkforge/bulk/canon"
@@ -159,7 +158,7 @@ func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, ca
 		return string(reason), canon.Detail(original, reason), canonical
 	}
 	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return outcome.BadWorkspace, fmt.Sprintf("%v: %.64q", err, workspace), canonical
+		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, r.domains == legacy.DomainsKeep), canonical
 	}
 	return "", "", canonical
 }
