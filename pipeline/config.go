@@ -129,8 +129,8 @@ func (c Config) withDefaults() (Config, error) {
 	c.CodePattern = cmp.Or(c.CodePattern, legacy.DefaultPattern)
 	c.OnConflict = cmp.Or(c.OnConflict, legacy.Reject)
 	c.Source.Legacy = c.Legacy != legacy.Off
-	if c.moves() {
-		c.withMoved()
+	if c.migrates() {
+		c.withMigration()
 	}
 	c.ReportOrder = cmp.Or(c.ReportOrder, report.SortOrder)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
@@ -159,14 +159,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// moves reports whether the run looks at what a link was beyond code and URL.
-func (c *Config) moves() bool {
+// migrates reports whether the run looks at what a link was beyond code and URL.
+func (c *Config) migrates() bool {
 	return c.Legacy != legacy.Off || c.Domains != legacy.DomainsOff || c.Attrs != "" && c.Attrs != along.None ||
-		c.KeepCreated || c.Hygiene != nil || len(c.ShortDomains) > 0 || c.Source.MapsFurther()
+		c.KeepCreated || c.Hygiene != nil || len(c.ShortDomains) > 0 || c.Source.MapsExtra()
 }
 
-// withMoved fills in the defaults of what is looked at beyond code and URL.
-func (c *Config) withMoved() {
+// withMigration fills in the defaults of what is looked at beyond code and URL.
+func (c *Config) withMigration() {
 	if c.Attrs == "" && c.Legacy != legacy.Off {
 		c.Attrs = along.Profile
 	}

@@ -59,7 +59,7 @@ func (c *Config) options() manifest.Options {
 	if c.Profile.AssumeScheme != canon.NoScheme {
 		o["assume_scheme"] = c.Profile.AssumeScheme.String()
 	}
-	if c.moves() {
+	if c.migrates() {
 		o["attrs"], o["hygiene"] = c.Attrs, c.Hygiene.String()
 		if c.KeepCreated {
 			o["keep_created"] = true
@@ -109,12 +109,12 @@ func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// describeMoved tells what the rows say beyond code and URL; nil: it is not looked at.
-func describeMoved(cfg *Config, rows *intake.Rows, reasons map[string]int64) *manifest.Moved {
-	if !cfg.moves() {
+// describeMigration tells what the rows say beyond code and URL; nil: it is not looked at.
+func describeMigration(cfg *Config, rows *intake.Rows, reasons map[string]int64) *manifest.Migration {
+	if !cfg.migrates() {
 		return nil
 	}
-	m := &manifest.Moved{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry), Hygiene: map[string]manifest.Hygiene{}}
+	m := &manifest.Migration{Domains: manifest.DomainsOf(rows.Told.Domains), NoTime: noted(rows, &rows.Told.NoTime), NoExpiry: noted(rows, &rows.Told.NoExpiry), Hygiene: map[string]manifest.Hygiene{}}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		h := manifest.Hygiene{Decision: cfg.Hygiene[kind].String(), Rows: reasons[kind.String()]}
 		if told := &rows.Told.Warned[kind]; told.Rows > 0 {

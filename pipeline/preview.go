@@ -172,7 +172,7 @@ func (p *preview) do(ctx context.Context) (err error) {
 	}
 	p.made.Inputs = describeInputs(inputs)
 	for _, in := range inputs.List {
-		p.made.Seen |= in.Seen(p.moved())
+		p.made.Seen |= in.Seen(p.migration())
 	}
 	counts, err := p.rows.CountOthers(ctx)
 	if err != nil {
@@ -243,7 +243,7 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	}
 	p.result.Reasons, p.result.MergedDiffers = reasons(p.rows, settled), written.Merged
 	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
-	p.result.Moved = describeMoved(p.cfg, p.rows, p.result.Reasons)
+	p.result.Migration = describeMigration(p.cfg, p.rows, p.result.Reasons)
 	p.made.First, p.made.Examples = all.first, all.examples
 	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
 	if p.mayNotStore(settled) {

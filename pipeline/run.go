@@ -46,9 +46,9 @@ type Result struct {
 	Changes       map[string]int64        // of these, by how their URLs were changed
 	MergedDiffers *manifest.MergedDiffers // also in the manifest; nil: none
 
-	Legacy       *manifest.Legacy // also in the manifest; nil: legacy codes were not looked at
-	LinksCreated int64            // with aliases
-	Moved        *manifest.Moved  // also in the manifest; nil: it was not looked at
+	Legacy       *manifest.Legacy    // also in the manifest; nil: legacy codes were not looked at
+	LinksCreated int64               // with aliases
+	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -170,15 +170,15 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && j.cfg.Domains != legacy.DomainsKeep && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
 		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
 	}
-	if err := checkMoved(j.cfg, inputs); err != nil {
+	if err := checkMigration(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
 	}
 	j.cfg.Opened(describeInputs(inputs))
 	return inputs, nil
 }
 
-// checkMoved refuses to keep what no input tells.
-func checkMoved(cfg *Config, inputs *intake.Inputs) error {
+// checkMigration refuses to keep what no input tells.
+func checkMigration(cfg *Config, inputs *intake.Inputs) error {
 	none := func(tells func(*intake.Input) bool) bool { return !slices.ContainsFunc(inputs.List, tells) }
 	if cfg.Domains == legacy.DomainsKeep && !none(func(in *intake.Input) bool { return in.Workspace >= 0 }) {
 		return &UsageError{errors.New("--domains keep cannot be used with a workspace column")}
@@ -214,7 +214,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Legacy: j.legacy(), Moved: j.moved(), Others: j.others,
+			Legacy: j.legacy(), Migration: j.migration(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -243,12 +243,12 @@ func (j *job) legacy() *intake.Legacy {
 	return &intake.Legacy{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern, Claims: j.sorter(j.budget.claims, 3)}
 }
 
-// moved says what is looked at beyond code and URL; nil: nothing is.
-func (j *job) moved() *intake.Moved {
-	if !j.cfg.moves() {
+// migration says what is looked at beyond code and URL; nil: nothing is.
+func (j *job) migration() *intake.Migration {
+	if !j.cfg.migrates() {
 		return nil
 	}
-	return &intake.Moved{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
+	return &intake.Migration{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
 		Policy: *j.cfg.Hygiene, ShortDomains: j.cfg.ShortDomains, Fold: j.cfg.Codes.Fold, AsOf: j.result.AsOf,
 	}}
 }
@@ -650,8 +650,8 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	}
 	j.result.Legacy = m.Legacy
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
-	m.Moved = describeMoved(j.cfg, j.rows, m.Reasons)
-	j.result.Moved = m.Moved
+	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
+	j.result.Migration = m.Migration
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
 		return first, err

@@ -37,8 +37,8 @@ that are about its output are accepted, and mean nothing here.
 ` + migrationHelp + `
 
 --json prints one object. inputs, counts, links_created, reasons,
-merged_differs, legacy and moved are as in manifest.json, but moved has all
-kinds of --hygiene that columns and flags tell. These are more:
+merged_differs, legacy and migration are as in manifest.json, but migration has
+all kinds of --hygiene that columns and flags tell. These are more:
   inputs      each has mapping (columns that are used), carried (the others) and
               learned (from where its profile is known)
   urls        number of different URLs of the accepted rows; alternatives has
@@ -208,7 +208,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Reasons       map[string]int64                `json:"reasons"`
 		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
 		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
-		Moved         *manifest.Moved                 `json:"moved,omitempty"`
+		Migration     *manifest.Migration             `json:"migration,omitempty"`
 		URLs          int64                           `json:"urls"`
 		Alternatives  []pipeline.Alternative          `json:"alternatives"`
 		Examples      map[string]*pipeline.PreviewRow `json:"examples"`
@@ -228,14 +228,14 @@ func (f *forecast) printJSON(w io.Writer) error {
 }
 
 // allKinds is what was found beyond code and URL, with the kinds that were looked for and not found.
-func (f *forecast) allKinds() *manifest.Moved {
-	if f.Moved == nil {
+func (f *forecast) allKinds() *manifest.Migration {
+	if f.Migration == nil {
 		return nil
 	}
-	m := *f.Moved
+	m := *f.Migration
 	m.Hygiene = map[string]manifest.Hygiene{}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
-		h := f.Moved.Hygiene[kind.String()]
+		h := f.Migration.Hygiene[kind.String()]
 		h.Decision = cmp.Or(h.Decision, f.o.Policy()[kind].String())
 		if h.Rows > 0 || f.Seen.Has(kind) {
 			m.Hygiene[kind.String()] = h

@@ -197,8 +197,8 @@ func (s *screen) counts() {
 	if s.Legacy != nil {
 		s.legacy()
 	}
-	if s.Moved != nil {
-		s.moved()
+	if s.Migration != nil {
+		s.migration()
 	}
 	s.count("different URLs", s.URLs, "")
 	for _, a := range s.Alternatives {
@@ -223,15 +223,15 @@ func difference(n int64) string {
 	return "no difference"
 }
 
-// moved writes what the links were beyond code and URL.
-func (s *screen) moved() {
-	if d := s.Moved.Domains; d != nil {
+// migration writes what the links were beyond code and URL.
+func (s *screen) migration() {
+	if d := s.Migration.Domains; d != nil {
 		how := map[legacy.Domains]string{legacy.DomainsKeep: "a workspace each", legacy.DomainsMerge: "one workspace", legacy.DomainsOff: "one workspace, unless --domains keep"}[s.o.Domains]
 		s.count("domains", d.Count, domains(d)+" ("+how+")")
 	}
 	var none, unseen []string
 	for kind := range hygiene.Kind(hygiene.KindCount) {
-		h, example := s.Moved.Hygiene[kind.String()], ""
+		h, example := s.Migration.Hygiene[kind.String()], ""
 		if r := s.Rejected[kind.String()]; h.Example != nil {
 			example = s.place(h.Example.Source, h.Example.Row) + string(h.Example.URL)
 		} else if r != nil {
@@ -251,10 +251,10 @@ func (s *screen) moved() {
 	if len(unseen) > 0 {
 		s.line("not looked for (no column or flag): %s", strings.Join(unseen, ", "))
 	}
-	if n := s.Moved.NoTime; n != nil {
+	if n := s.Migration.NoTime; n != nil {
 		s.count("creation times not read", n.Rows, s.place(n.Source, n.Row)+string(n.Text))
 	}
-	if n := s.Moved.NoExpiry; n != nil {
+	if n := s.Migration.NoExpiry; n != nil {
 		s.count("expiries not read", n.Rows, s.place(n.Source, n.Row)+string(n.Text))
 	}
 }

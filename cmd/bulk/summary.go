@@ -66,7 +66,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if r.Legacy != nil {
 		say = append(say, codes(o, r, created, refused)...)
 	}
-	say = append(say, movedLines(o, r.Moved)...)
+	say = append(say, migrationLines(o, r.Migration)...)
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
 	}
@@ -78,7 +78,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if m := r.MergedDiffers; m != nil {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
 	}
-	attrs = append(append(attrs, codeAttrs(r)...), movedAttrs(r.Moved)...)
+	attrs = append(append(attrs, codeAttrs(r)...), migrationAttrs(r.Migration)...)
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
 	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
 		u.log.Warn(noCodes)

@@ -27,10 +27,11 @@ type Inputs struct {
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {
 	*source.Input
-	Layout  source.Layout
-	Along   along.Along
-	hygiene hygiene.Columns
-	begun   bool // Read was called
+	Layout     source.Layout
+	Along      along.Along
+	hygiene    hygiene.Columns
+	hasDomains bool // columns may tell the domains of rows
+	begun      bool // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
@@ -113,7 +114,7 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 		if i.Along, err = along.Find(i.Input, i.Layout.Carried, roles, names, found); err != nil {
 			return err
 		}
-		i.hygiene = along.HygieneColumns(i.Input)
+		i.hygiene, i.hasDomains = along.HygieneColumns(i.Input), i.HasDomains()
 	}
 	for _, name := range names {
 		if !found[name] {

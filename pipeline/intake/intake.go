@@ -20,7 +20,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
-// Config says how rows are read. All fields but Limit, Legacy, Moved and Others must be set.
+// Config says how rows are read. All fields but Limit, Legacy, Migration and Others must be set.
 type Config struct {
 	Profile   canon.Profile
 	Scheme    codegen.Scheme // of the codes by which records are sorted
@@ -28,9 +28,9 @@ type Config struct {
 	Limit     int64          // most records that are read, of all inputs together; 0: all
 	Workers   int            // goroutines that canonicalize and hash
 
-	Legacy *Legacy // nil: legacy codes are not looked at
-	Moved  *Moved  // nil: nothing but code and URL is looked at
-	Others *Others // nil: no other profiles are looked at
+	Legacy    *Legacy    // nil: legacy codes are not looked at
+	Migration *Migration // nil: nothing but code and URL is looked at
+	Others    *Others    // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
@@ -107,7 +107,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Rewritten += w.rewritten
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
-		rows.Told.merge(&w.moved.Told)
+		rows.Told.merge(&w.told)
 	}
 	rows.Damaged = rows.damaged(workers)
 	rows.Workspaces.Freeze()

@@ -77,8 +77,9 @@ type worker struct {
 	withoutCode int64           // rows
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
-	codes       []source.Code // of the row in hand
-	moved       moved
+	codes       []source.Code   // of the row in hand
+	told        Told            // of what links were beyond code and URL
+	ofDomain    []byte          // the workspace of a domain
 	others      *extsort.Writer // nil: no other profiles are looked at
 	other       []byte          // a URL under one of them
 
@@ -208,8 +209,8 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 // row files one row, or says why it is rejected.
 func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
 	var found hygiene.Set
-	if w.cfg.Moved != nil {
-		if found, reason, detail = w.byCells(in, i); reason != "" {
+	if w.cfg.Migration != nil {
+		if found, reason, detail = w.cfg.Migration.Hygiene.JudgeCells(&in.hygiene, w.cellOf(i)); reason != "" {
 			return reason, detail
 		}
 	}
@@ -225,13 +226,13 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		return string(reason), canon.Detail(original, reason)
 	}
 	workspace, flags := w.workspace(in, i)
-	if w.cfg.Moved != nil && w.cfg.Moved.Domains == legacy.DomainsKeep {
-		w.moved.workspace = legacy.AppendWorkspace(w.moved.workspace[:0], workspace, domain)
-		workspace = w.moved.workspace
+	if w.cfg.Migration != nil && w.cfg.Migration.Domains == legacy.DomainsKeep {
+		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
+		workspace = w.ofDomain
 	}
 	group, err := w.workspaces.ID(workspace)
 	if err != nil {
-		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Moved != nil && w.cfg.Moved.Domains == legacy.DomainsKeep)
+		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Migration != nil && w.cfg.Migration.Domains == legacy.DomainsKeep)
 	}
 	if old != nil && old.Code != nil {
 		w.damaged.Add(old.Code, at)
@@ -239,7 +240,7 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 			return reason, detail
 		}
 	}
-	if w.cfg.Moved != nil {
+	if w.cfg.Migration != nil {
 		if reason, detail = w.byURL(in, i, at, old, domain, found); reason != "" {
 			return reason, detail
 		}

@@ -73,8 +73,8 @@ type Manifest struct {
 	LinksCreated   *int64           `json:"links_created,omitempty"` // with aliases; nil: as many as Counts.Created
 	Reasons        map[string]int64 `json:"reasons"`                 // rejects by reason
 	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
-	Legacy         *Legacy          `json:"legacy,omitempty"` // nil: the run has no mode of legacy codes
-	Moved          *Moved           `json:"moved,omitempty"`  // nil: the run does not look at what links were beyond code and URL
+	Legacy         *Legacy          `json:"legacy,omitempty"`    // nil: the run has no mode of legacy codes
+	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
 }
 
@@ -221,8 +221,8 @@ type CodeOfRow struct {
 	Code   Text  `json:"code"`
 }
 
-// Moved tells what the links of a run's rows were beyond code and URL.
-type Moved struct {
+// Migration tells what the links of a run's rows were beyond code and URL.
+type Migration struct {
 	Domains *Domains           `json:"domains,omitempty"` // nil: no column tells a domain
 	Hygiene map[string]Hygiene `json:"hygiene"`           // by kind (package hygiene), those that were found
 	// Rows, as of Domains, whose creation time is to be kept and cannot be read, and whose expiry

@@ -30,8 +30,8 @@ func ParseMap(text string) (map[string]string, error) {
 var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profile.Kind,
 	profile.Domain, profile.Title, profile.Tags, profile.CreatedAt, profile.Clicks, profile.Password, profile.Archived, profile.Regex, profile.Targets}
 
-// further are the roles of Input.Roles: those of Options.Map, and some that only profiles know.
-var further = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.Enabled, profile.Stored, profile.IP})
+// extraRoles are the roles of Input.Roles: those of Options.Map, and some that only profiles know.
+var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.Enabled, profile.Stored, profile.IP})
 
 // MapRoles returns the names of the roles that Options.Map may have.
 func MapRoles() (names []string) {
@@ -41,9 +41,9 @@ func MapRoles() (names []string) {
 	return names
 }
 
-// MapsFurther reports whether Options.Map has a role of Input.Roles.
-func (o *Options) MapsFurther() bool {
-	return slices.ContainsFunc(further, func(role profile.Role) bool { return o.Map[string(role)] != "" })
+// MapsExtra reports whether Options.Map has a role of Input.Roles.
+func (o *Options) MapsExtra() bool {
+	return slices.ContainsFunc(extraRoles, func(role profile.Role) bool { return o.Map[string(role)] != "" })
 }
 
 func checkMap(m map[string]string) error {
@@ -222,10 +222,10 @@ func (in *Input) settleCodes() error {
 	return nil
 }
 
-// settleRoles finds the columns of the further roles, and which columns are left out.
+// settleRoles finds the columns of the extra roles, and which columns are left out.
 func (in *Input) settleRoles() error {
 	roles := map[profile.Role][]int{}
-	for _, role := range further {
+	for _, role := range extraRoles {
 		if want, option := in.opts.asked(role); want != "" {
 			i, err := in.column(want, option)
 			if err != nil {
@@ -360,7 +360,7 @@ func (in *Input) Mapped() (list []profile.Column) {
 	}
 	add(in.Workspace, profile.Column{}, profile.Workspace)
 	add(in.Kind, profile.Column{}, profile.Kind)
-	for _, role := range further {
+	for _, role := range extraRoles {
 		for _, i := range in.Roles[role] {
 			add(i, profile.Column{}, role)
 		}

@@ -94,8 +94,8 @@ func (v *verifier) verifyComplete() {
 	if v.run.mode != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyTold()
 	}
-	if v.run.looks && v.run.mapping != "" && !v.broken.Load() {
-		v.verifyMoved()
+	if v.run.migrates && v.run.mapping != "" && !v.broken.Load() {
+		v.verifyMigration()
 	}
 	if v.run.mapping != "" && !v.broken.Load() {
 		v.verifyLinks()

@@ -39,8 +39,8 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
-	r.readMoved(bad)
-	if c.mode == legacy.Off && !r.looks {
+	r.readMigration(bad)
+	if c.mode == legacy.Off && !r.migrates {
 		return
 	}
 	if c.mode.Keeps() {
@@ -142,7 +142,7 @@ func (c *codes) isBad(code []byte) (reason, detail string) {
 type told struct {
 	aliases, conflicts, withoutCode int64
 	damaged                         record.Damaged
-	moved                           toldMoved
+	migration                       toldOfMigration
 }
 
 // code counts a row that has a legacy code, or none.
@@ -157,7 +157,7 @@ func (t *told) code(code []byte, at record.Place) {
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
 	t.damaged.Merge(&o.damaged.Noted)
-	t.moved.merge(&o.moved)
+	t.migration.merge(&o.migration)
 }
 
 // addTold adds what a checker was told.

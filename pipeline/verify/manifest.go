@@ -31,7 +31,7 @@ type run struct {
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
 	codes
-	moved
+	migration
 }
 
 // stores reports whether the run stored links, and with them the digest of its manifest.

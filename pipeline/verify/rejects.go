@@ -156,7 +156,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if found, reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
 		return reason, detail
 	}
-	if w.run.looks && w.run.input(i) != nil {
+	if w.run.migrates && w.run.input(i) != nil {
 		w.tell(w.run.input(i), w.cellsOf(r, i), found, code.Domain)
 	}
 	if code.Text != nil && w.run.mode.Keeps() {

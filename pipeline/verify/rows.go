@@ -142,7 +142,7 @@ func (w *checker) checkRow() {
 	if w.run.mode != legacy.Off {
 		w.checkLegacy(r)
 	}
-	w.checkMoved(r)
+	w.checkMigration(r)
 	if w.run.mode.Keeps() {
 		w.checkIdentity(r)
 		return

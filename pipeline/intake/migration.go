@@ -8,15 +8,15 @@ import (
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
-// Moved says what a run looks at beyond code and URL.
-type Moved struct {
+// Migration says what a run looks at beyond code and URL.
+type Migration struct {
 	Domains legacy.Domains
 	Hygiene hygiene.Rules
 	Times   bool // creation times are kept, so they must be times
 }
 
 // Seen returns the kinds that the columns of the input, or the rules, tell.
-func (i *Input) Seen(m *Moved) (seen hygiene.Set) {
+func (i *Input) Seen(m *Migration) (seen hygiene.Set) {
 	if m == nil {
 		return 0
 	}
@@ -53,45 +53,35 @@ func (t *Told) addDomain(domain []byte, n int64) {
 	}
 }
 
-// moved is what a worker has found out beyond code and URL.
-type moved struct {
-	Told
-	workspace []byte // of the row in hand
-}
-
-// byCells says what the cells of a row tell of its link, and why the row is rejected for it.
-func (w *worker) byCells(in *Input, i int) (found hygiene.Set, reason, detail string) {
-	return w.cfg.Moved.Hygiene.JudgeCells(&in.hygiene, w.cellOf(i))
-}
-
-// byURL adds what URL and code tell of a link. If the row is accepted, it counts.
+// byURL says why a row is rejected because of what URL and code tell of its link; found is what the
+// cells tell. Any other row is counted.
 func (w *worker) byURL(in *Input, i int, at record.Place, old *record.Legacy, domain []byte, found hygiene.Set) (reason, detail string) {
-	rules, original := &w.cfg.Moved.Hygiene, w.batch.URL(in.URLs, i)
+	rules, original := &w.cfg.Migration.Hygiene, w.batch.URL(in.URLs, i)
 	var code []byte
 	if old != nil {
 		code = old.Code
 	}
 	own := domain
-	if w.cfg.Moved.Domains != legacy.DomainsKeep { // a code is that of any domain
+	if w.cfg.Migration.Domains != legacy.DomainsKeep { // a code is that of any domain
 		own = nil
 	}
 	found, reason, detail = rules.JudgeURL(found, original, record.StartedCanonical(w.buf), code, own)
 	if reason != "" {
 		return reason, detail
 	}
-	if in.HasDomains() {
-		w.moved.addDomain(domain, 1)
+	if in.hasDomains {
+		w.told.addDomain(domain, 1)
 	}
 	for kind := range rules.Policy.Warned(found).All() {
-		w.moved.Warned[kind].Note(original, at)
+		w.told.Warned[kind].Note(original, at)
 	}
-	if w.cfg.Moved.Times {
+	if w.cfg.Migration.Times {
 		if cell := along.BadCreated(in.Input, w.cellOf(i)); cell != nil {
-			w.moved.NoTime.Note(cell, at)
+			w.told.NoTime.Note(cell, at)
 		}
 	}
 	if cell := in.hygiene.BadExpiry(w.cellOf(i)); cell != nil {
-		w.moved.NoExpiry.Note(cell, at)
+		w.told.NoExpiry.Note(cell, at)
 	}
 	return "", ""
 }

@@ -77,8 +77,8 @@ func TestEveryKind(t *testing.T) {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
 				var warned []string
-				for _, kind := range slices.Sorted(maps.Keys(result.Moved.Hygiene)) {
-					h := result.Moved.Hygiene[kind]
+				for _, kind := range slices.Sorted(maps.Keys(result.Migration.Hygiene)) {
+					h := result.Migration.Hygiene[kind]
 					if rejected := h.Decision == "reject"; rejected != (h.Example == nil) || rejected != (h.Rows == result.Reasons[kind]) {
 						t.Errorf("%s: %+v, %d rejects", kind, h, result.Reasons[kind])
 					} else if !rejected {
@@ -105,11 +105,11 @@ func TestEveryKind(t *testing.T) {
 				cfg.Inputs, cfg.AsOf, cfg.Store = []string{everyKind}, asOf, fresh()
 				p, err := pipeline.Preview(context.Background(), cfg)
 				must(t, err)
-				if p.Counts != result.Counts || !maps.Equal(p.Reasons, result.Reasons) || fmt.Sprint(p.Moved.Domains) != fmt.Sprint(result.Moved.Domains) {
+				if p.Counts != result.Counts || !maps.Equal(p.Reasons, result.Reasons) || fmt.Sprint(p.Migration.Domains) != fmt.Sprint(result.Migration.Domains) {
 					t.Errorf("preview %+v %v, run %+v %v", p.Counts, p.Reasons, result.Counts, result.Reasons)
 				}
-				for kind, h := range result.Moved.Hygiene {
-					if got := p.Moved.Hygiene[kind]; got.Rows != h.Rows || got.Decision != h.Decision {
+				for kind, h := range result.Migration.Hygiene {
+					if got := p.Migration.Hygiene[kind]; got.Rows != h.Rows || got.Decision != h.Decision {
 						t.Errorf("%s: preview %+v, run %+v", kind, got, h)
 					}
 				}
@@ -173,7 +173,7 @@ func TestAlong(t *testing.T) {
 			}
 		}
 		sameLines(t, got, want)
-		if n := result.Moved.NoTime; n == nil || n.Rows != 1 || n.Text != "never" {
+		if n := result.Migration.NoTime; n == nil || n.Rows != 1 || n.Text != "never" {
 			t.Errorf("%+v", n)
 		}
 		agrees(t, cfg.Store)
@@ -241,7 +241,7 @@ func TestDomains(t *testing.T) {
 		if !slices.Equal(got, want) || fmt.Sprint(result.Reasons) != tt.reasons {
 			t.Errorf("%+v: %q, %v", tt, got, result.Reasons)
 		}
-		if d := result.Moved.Domains; tt.workspace != "" && (d.Count != 2 || d.Rows["s.test"] != 2 || d.Rows[""] != 1) {
+		if d := result.Migration.Domains; tt.workspace != "" && (d.Count != 2 || d.Rows["s.test"] != 2 || d.Rows[""] != 1) {
 			t.Errorf("%+v", d)
 		}
 		agrees(t, cfg.Store)
@@ -293,7 +293,7 @@ func TestResumedExpiry(t *testing.T) {
 // of its own, of a run with Both, has what its first row says; a row whose only attribute is an empty
 // list has none; times and expiries that cannot be read are told; rejects of several programs are not
 // taken for plain links.
-func TestMovedTrials(t *testing.T) {
+func TestMigrationTrials(t *testing.T) {
 	other, empty := inPostgres(t)
 	for name, fresh := range map[string]func() sink.Store{
 		"sqlite": func() sink.Store { return openStore(t, t.TempDir()) }, "postgres": func() sink.Store { empty(); return other },
@@ -323,13 +323,13 @@ func TestMovedTrials(t *testing.T) {
 				tt.change(&cfg)
 				_, result := job(t, cfg, map[string]string{tt.file: tt.text})
 				var noTime, noExpiry int64
-				if n := result.Moved.NoTime; n != nil {
+				if n := result.Migration.NoTime; n != nil {
 					noTime = n.Rows
 				}
-				if n := result.Moved.NoExpiry; n != nil {
+				if n := result.Migration.NoExpiry; n != nil {
 					noExpiry = n.Rows
 				}
-				got := regexp.MustCompile("0x[0-9a-f]+}").ReplaceAllString(fmt.Sprint(result.Reasons, " ", result.Moved.Hygiene, " ", noTime, " ", noExpiry), "0x")
+				got := regexp.MustCompile("0x[0-9a-f]+}").ReplaceAllString(fmt.Sprint(result.Reasons, " ", result.Migration.Hygiene, " ", noTime, " ", noExpiry), "0x")
 				if got != tt.told || result.Counts.Created != tt.created {
 					t.Errorf("%s, %+v", got, result.Counts)
 				}
@@ -349,10 +349,10 @@ func TestMovedTrials(t *testing.T) {
 }
 
 // verify finds what somebody has changed of what the manifest and the store tell.
-func TestMovedTampered(t *testing.T) {
+func TestMigrationTampered(t *testing.T) {
 	for column, change := range map[string]string{
 		"attrs": `UPDATE links SET attrs = '{"title":"other"}' WHERE short_code = 'abc'`, "created_at": "UPDATE links SET created_at = '2020-01-01T00:00:00.000000Z' WHERE short_code = 'abc'",
-		"moved.hygiene.secret": "", "moved.domains": "",
+		"migration.hygiene.secret": "", "migration.domains": "",
 	} {
 		t.Run(column, func(t *testing.T) {
 			dir := t.TempDir()

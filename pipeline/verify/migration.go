@@ -18,9 +18,9 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// moved is what the manifest says of what links were beyond code and URL.
-type moved struct {
-	looks       bool // the run looked at it
+// migration is what the manifest says of what links were beyond code and URL.
+type migration struct {
+	migrates    bool // the run looked at it
 	domains     legacy.Domains
 	judge       hygiene.Rules
 	keepCreated bool
@@ -28,16 +28,16 @@ type moved struct {
 	along       map[*source.Input]along.Along
 }
 
-// readMoved reads it, and calls bad with what no run writes.
-func (r *run) readMoved(bad func(field string, expected, got any)) {
+// readMigration reads it, and calls bad with what no run writes.
+func (r *run) readMigration(bad func(field string, expected, got any)) {
 	m := r.manifest
 	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	r.looks = m.Moved != nil
+	r.migrates = m.Migration != nil
 	policy := text("hygiene")
-	if (policy != "") != r.looks {
-		bad("moved", "there if, and only if, options has hygiene", r.looks)
+	if (policy != "") != r.migrates {
+		bad("migration", "there if, and only if, options has hygiene", r.migrates)
 	}
-	if !r.looks {
+	if !r.migrates {
 		return
 	}
 	var err error
@@ -57,7 +57,7 @@ func (r *run) readMoved(bad func(field string, expected, got any)) {
 
 // setRoles gives an input the roles of its columns that the manifest has.
 func (r *run) setRoles(in *source.Input, m *manifest.Input) {
-	if !r.looks {
+	if !r.migrates {
 		return
 	}
 	numbers := func(names manifest.Columns) (columns []int) {
@@ -82,7 +82,7 @@ func (r *run) setRoles(in *source.Input, m *manifest.Input) {
 
 // byCells says why a run rejects a row because of what its cells tell; found is what they tell.
 func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
-	if !r.looks || in == nil {
+	if !r.migrates || in == nil {
 		return found, "", ""
 	}
 	columns := r.hygiene[in]
@@ -91,7 +91,7 @@ func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hyg
 
 // byURL does so for what URL and code tell, beside what the cells do.
 func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
-	if !r.looks {
+	if !r.migrates {
 		return found, "", ""
 	}
 	domain := code.Domain
@@ -101,15 +101,15 @@ func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.C
 	return r.judge.JudgeURL(found, original, canonical, code.Text, domain)
 }
 
-// toldMoved is what the rows say beyond code and URL. The manifest has it, too.
-type toldMoved struct {
+// toldOfMigration is what the rows say beyond code and URL. The manifest has it, too.
+type toldOfMigration struct {
 	domains          map[string]int64
 	warned           [hygiene.KindCount]int64
 	noTime, noExpiry int64
 	unsure           bool // the mapping does not have all cells of a row
 }
 
-func (t *toldMoved) merge(o *toldMoved) {
+func (t *toldOfMigration) merge(o *toldOfMigration) {
 	for domain, n := range o.domains {
 		t.addDomain(domain, n)
 	}
@@ -119,7 +119,7 @@ func (t *toldMoved) merge(o *toldMoved) {
 	t.noTime, t.noExpiry, t.unsure = t.noTime+o.noTime, t.noExpiry+o.noExpiry, t.unsure || o.unsure
 }
 
-func (t *toldMoved) addDomain(domain string, n int64) {
+func (t *toldOfMigration) addDomain(domain string, n int64) {
 	if t.domains == nil {
 		t.domains = map[string]int64{}
 	}
@@ -130,7 +130,7 @@ func (t *toldMoved) addDomain(domain string, n int64) {
 
 // tell counts a row that was not rejected before its code was settled.
 func (w *checker) tell(in *source.Input, cell func(column int) []byte, found hygiene.Set, domain []byte) {
-	t := &w.told.moved
+	t := &w.told.migration
 	if in.HasDomains() {
 		t.addDomain(string(domain[:min(len(domain), 255)]), 1)
 	}
@@ -145,15 +145,15 @@ func (w *checker) tell(in *source.Input, cell func(column int) []byte, found hyg
 	}
 }
 
-// verifyMoved compares what the rows say beyond code and URL with what the manifest does, if the
+// verifyMigration compares what the rows say beyond code and URL with what the manifest does, if the
 // mapping has all columns.
-func (v *verifier) verifyMoved() {
-	m, t := v.run.manifest.Moved, &v.told.moved
+func (v *verifier) verifyMigration() {
+	m, t := v.run.manifest.Migration, &v.told.migration
 	if !v.run.carry || t.unsure {
 		return
 	}
 	if want := manifest.DomainsOf(t.domains); !reflect.DeepEqual(want, m.Domains) {
-		v.wrong(BadCount, "moved.domains", domainsText(want), domainsText(m.Domains))
+		v.wrong(BadCount, "migration.domains", domainsText(want), domainsText(m.Domains))
 	}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		want, got := t.warned[kind], m.Hygiene[kind.String()]
@@ -161,7 +161,7 @@ func (v *verifier) verifyMoved() {
 			want = v.run.manifest.Reasons[kind.String()]
 		}
 		if got.Rows != want {
-			v.wrong(BadCount, "moved.hygiene."+kind.String(), want, got.Rows)
+			v.wrong(BadCount, "migration.hygiene."+kind.String(), want, got.Rows)
 		}
 	}
 	for _, c := range []struct {
@@ -174,7 +174,7 @@ func (v *verifier) verifyMoved() {
 			has = c.has.Rows
 		}
 		if c.got != has {
-			v.wrong(BadCount, "moved."+c.field, c.got, has)
+			v.wrong(BadCount, "migration."+c.field, c.got, has)
 		}
 	}
 }
@@ -216,10 +216,10 @@ func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byt
 	}, sure
 }
 
-// checkMoved checks that a row of the mapping was accepted rightly, and that it is in the
+// checkMigration checks that a row of the mapping was accepted rightly, and that it is in the
 // workspace of its domain.
-func (w *checker) checkMoved(r *link) {
-	if !w.run.looks || r.source < 0 || w.run.inputs[r.source] == nil {
+func (w *checker) checkMigration(r *link) {
+	if !w.run.migrates || r.source < 0 || w.run.inputs[r.source] == nil {
 		return
 	}
 	in := w.run.inputs[r.source]
@@ -238,7 +238,7 @@ func (w *checker) checkMoved(r *link) {
 		found, reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
 	}
 	w.tell(in, cell, found, code.Domain)
-	w.told.moved.unsure = w.told.moved.unsure || !*sure
+	w.told.migration.unsure = w.told.migration.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:
 	case reason != "":
@@ -274,7 +274,7 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.
-func (r *run) tellsAlong() bool { return r.looks && r.carry }
+func (r *run) tellsAlong() bool { return r.migrates && r.carry }
 
 // appendBeyond appends what the store has of a link beside URL and code:
 //

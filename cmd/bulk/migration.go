@@ -23,8 +23,8 @@ var thatKind = [hygiene.KindCount]string{
 	hygiene.Secret:    "has a secret in its URL",
 }
 
-// movedLines says what the links of the rows were beyond code and URL. Rejects are told elsewhere.
-func movedLines(o *runOptions, m *manifest.Moved) (say []string) {
+// migrationLines says what the links of the rows were beyond code and URL. Rejects are told elsewhere.
+func migrationLines(o *runOptions, m *manifest.Migration) (say []string) {
 	if m == nil {
 		return nil
 	}
@@ -54,8 +54,8 @@ func movedLines(o *runOptions, m *manifest.Moved) (say []string) {
 	return say
 }
 
-// movedAttrs is movedLines for a log line.
-func movedAttrs(m *manifest.Moved) (attrs []any) {
+// migrationAttrs is migrationLines for a log line.
+func migrationAttrs(m *manifest.Migration) (attrs []any) {
 	if m == nil {
 		return nil
 	}
