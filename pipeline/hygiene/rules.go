@@ -49,6 +49,11 @@ func canonicalDomain(text string) (domain string, ok bool) {
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
 type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets []int }
 
+// Empty reports whether there are no columns.
+func (c *Columns) Empty() bool {
+	return len(c.Regex)+len(c.Password)+len(c.Archived)+len(c.Enabled)+len(c.Expires)+len(c.Targets) == 0
+}
+
 // JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
 // reason "": it is not.
 func (r *Rules) JudgeCells(c *Columns, cell func(column int) []byte) (s Set, reason, detail string) {
@@ -61,7 +66,9 @@ func (r *Rules) JudgeCells(c *Columns, cell func(column int) []byte) (s Set, rea
 
 // JudgeURL does so for the kinds that the URL of a row shows, which it adds to the others.
 func (r *Rules) JudgeURL(s Set, original, canonical, code, domain []byte) (_ Set, reason, detail string) {
-	s |= r.URL(original, canonical, code, domain)
+	if s |= r.URL(original, canonical, code, domain); s == 0 { // as nearly always
+		return s, "", ""
+	}
 	if kind, rejects := r.Policy.Rejects(s); rejects {
 		return s, kind.String(), kind.Detail(nil, nil, original, canonical)
 	}

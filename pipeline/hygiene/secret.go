@@ -65,8 +65,8 @@ func redact(url string) string {
 	return out.String()
 }
 
-// maySecrets reports whether secrets may find something in a URL. It looks at each byte once: most
-// URLs have no '@' and no parameter whose name ends like a secret one.
+// maySecrets reports whether secrets may find something in a URL. Most URLs have no '@' and no
+// parameter whose name ends like a secret one. An escape may hide either.
 func maySecrets(url []byte) bool {
 	if bytes.IndexByte(url, '@') >= 0 {
 		return true
@@ -78,29 +78,52 @@ func maySecrets(url []byte) bool {
 	if at < 0 {
 		return false
 	}
-	name, start := true, at // url[i] is in the name of a parameter, which begins at start
-	for i := at; i < len(url); i++ {
-		switch url[i] {
-		case '?', '#', '&', ';':
-			name, start = true, i+1
-		case '%':
-			if name || bytes.HasPrefix(url[i:], []byte("%40")) {
-				return true
-			}
-		case '=':
-			if name && i-start >= len("sig") && endsAsSecret(url[i-2], url[i-1]) {
-				return true
-			}
-			name = false
+	for end := at; ; end++ {
+		next := bytes.IndexByte(url[end:], '=')
+		if next < 0 {
+			break
+		}
+		end += next
+		if name := url[at+1 : end]; len(name) >= len("sig") && endsAsSecret(name[len(name)-3:]) {
+			return true
 		}
 	}
-	return false
+	for i := at; ; i++ {
+		next := bytes.IndexByte(url[i:], '%')
+		if next < 0 {
+			return false
+		}
+		i += next
+		if bytes.HasPrefix(url[i:], []byte("%40")) || inName(url[at:i]) {
+			return true
+		}
+	}
 }
 
-// endsAsSecret reports whether a secret name may end with two bytes.
-func endsAsSecret(a, b byte) bool {
-	switch a, b = a|0x20, b|0x20; string([]byte{a, b}) {
-	case "en", "rd", "wd", "et", "ey", "re", "id", "th", "ss", "ig", "wt", "tp", "al":
+// inName reports whether a query ends within the name of a parameter.
+func inName(query []byte) bool {
+	for i := len(query) - 1; i > 0; i-- {
+		switch query[i] {
+		case '=':
+			return false
+		case '?', '#', '&', ';':
+			return true
+		}
+	}
+	return true
+}
+
+// endsAsSecret reports whether a secret name may end with three bytes.
+func endsAsSecret(end []byte) bool {
+	for _, c := range end {
+		if c == '?' || c == '#' || c == '&' || c == ';' { // a shorter name
+			return false
+		}
+	}
+	a, b := end[1]|0x20, end[2]|0x20
+	switch uint16(a)<<8 | uint16(b) {
+	case 'e'<<8 | 'n', 'r'<<8 | 'd', 'w'<<8 | 'd', 'e'<<8 | 't', 'e'<<8 | 'y', 'r'<<8 | 'e', 'i'<<8 | 'd', 't'<<8 | 'h', 's'<<8 | 's',
+		'i'<<8 | 'g', 'w'<<8 | 't', 't'<<8 | 'p', 'a'<<8 | 'l':
 		return true
 	}
 	return !isAlnum(a) || !isAlnum(b)

@@ -30,6 +30,7 @@ type Input struct {
 	Layout     source.Layout
 	Along      along.Along
 	hygiene    hygiene.Columns
+	hasCells   bool // there are such columns
 	hasDomains bool // columns may tell the domains of rows
 	begun      bool // Read was called
 
@@ -115,6 +116,7 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 			return err
 		}
 		i.hygiene, i.hasDomains = along.HygieneColumns(i.Input), i.HasDomains()
+		i.hasCells = !i.hygiene.Empty()
 	}
 	for _, name := range names {
 		if !found[name] {

@@ -72,16 +72,20 @@ func (w *worker) byURL(in *Input, i int, at record.Place, old *record.Legacy, do
 	if in.hasDomains {
 		w.told.addDomain(domain, 1)
 	}
-	for kind := range rules.Policy.Warned(found).All() {
-		w.told.Warned[kind].Note(original, at)
+	if found != 0 {
+		for kind := range rules.Policy.Warned(found).All() {
+			w.told.Warned[kind].Note(original, at)
+		}
 	}
 	if w.cfg.Migration.Times {
 		if cell := along.BadCreated(in.Input, w.cellOf(i)); cell != nil {
 			w.told.NoTime.Note(cell, at)
 		}
 	}
-	if cell := in.hygiene.BadExpiry(w.cellOf(i)); cell != nil {
-		w.told.NoExpiry.Note(cell, at)
+	if len(in.hygiene.Expires) > 0 {
+		if cell := in.hygiene.BadExpiry(w.cellOf(i)); cell != nil {
+			w.told.NoExpiry.Note(cell, at)
+		}
 	}
 	return "", ""
 }

@@ -209,7 +209,7 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 // row files one row, or says why it is rejected.
 func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
 	var found hygiene.Set
-	if w.cfg.Migration != nil {
+	if in.hasCells {
 		if found, reason, detail = w.cfg.Migration.Hygiene.JudgeCells(&in.hygiene, w.cellOf(i)); reason != "" {
 			return reason, detail
 		}
