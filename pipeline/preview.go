@@ -171,8 +171,10 @@ func (p *preview) do(ctx context.Context) (err error) {
 		return err
 	}
 	p.made.Inputs = describeInputs(inputs)
-	for _, in := range inputs.List {
-		p.made.Seen |= in.Seen(p.migration())
+	if terms := p.terms(); terms != nil {
+		for _, in := range inputs.List {
+			p.made.Seen |= in.Along.Seen(&terms.Hygiene)
+		}
 	}
 	counts, err := p.rows.CountOthers(ctx)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -214,7 +215,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Legacy: j.legacy(), Migration: j.migration(), Others: j.others,
+			Legacy: j.legacy(), Terms: j.terms(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -243,12 +244,12 @@ func (j *job) legacy() *intake.Legacy {
 	return &intake.Legacy{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern, Claims: j.sorter(j.budget.claims, 3)}
 }
 
-// migration says what is looked at beyond code and URL; nil: nothing is.
-func (j *job) migration() *intake.Migration {
+// terms says what is looked at beyond code and URL; nil: nothing is.
+func (j *job) terms() *along.Terms {
 	if !j.cfg.migrates() {
 		return nil
 	}
-	return &intake.Migration{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
+	return &along.Terms{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
 		Policy: *j.cfg.Hygiene, ShortDomains: j.cfg.ShortDomains, Fold: j.cfg.Codes.Fold, AsOf: j.result.AsOf,
 	}}
 }

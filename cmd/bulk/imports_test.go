@@ -31,7 +31,7 @@ var layers = map[string][]string{
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/profile", "pipeline/source"},
+	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/source"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},

@@ -1,5 +1,6 @@
 // Package along says what goes along with the links of an input: what they were elsewhere
-// (package attrs), and when they were created. Both are made of the carried cells of a row.
+// (package attrs), and when they were created. Both are made of the carried cells of a row. It also
+// asks package hygiene what the store cannot keep of them, and counts what the rows tell.
 package along
 
 import (
@@ -22,6 +23,9 @@ type Along struct {
 	cells   [][]int          // of each: numbers of carried cells, of which the first that is not blank counts
 	created []int            // likewise
 	in      *source.Input
+
+	hygiene    hygiene.Columns
+	hasDomains bool // columns may tell the domains of rows
 }
 
 // Words of the option --attrs that name no column.
@@ -110,7 +114,10 @@ func New(in *source.Input, carried []int, columns map[string][]int) Along {
 	if p := profile.Named(in.Profile); p != nil {
 		separator = p.Tags
 	}
-	a := Along{columns: map[string][]int{}, created: numbers(createdColumns(in)), in: in}
+	a := Along{columns: map[string][]int{}, created: numbers(createdColumns(in)), in: in, hasDomains: in.HasDomains(), hygiene: hygiene.Columns{
+		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
+		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
+	}}
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
 		if cells := numbers(columns[name]); len(cells) > 0 {
 			a.columns[name] = columns[name]
@@ -127,22 +134,14 @@ func createdColumns(in *source.Input) []int {
 	return slices.Concat(in.Roles[profile.Stored], in.Roles[profile.CreatedAt])
 }
 
-// BadCreated returns the cell that is to say when a row's link was created, if it does not say so in
+// badCreated returns the cell that is to say when a row's link was created, if it does not say so in
 // a way that is understood; nil: there is none.
-func BadCreated(in *source.Input, cell func(column int) []byte) []byte {
-	text := firstOf(in, createdColumns(in), cell)
+func (a *Along) badCreated(cell func(column int) []byte) []byte {
+	text := firstOf(a.in, createdColumns(a.in), cell)
 	if _, ok := profile.ParseTime(text); ok {
 		return nil
 	}
 	return text
-}
-
-// HygieneColumns returns the columns that tell what the store cannot keep.
-func HygieneColumns(in *source.Input) hygiene.Columns {
-	return hygiene.Columns{
-		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
-		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
-	}
 }
 
 // firstOf returns the first cell that is not blank; nil: there is none.
@@ -157,6 +156,14 @@ func firstOf(in *source.Input, numbers []int, cell func(n int) []byte) []byte {
 
 // Columns returns the columns of each attribute.
 func (a *Along) Columns() map[string][]int { return a.columns }
+
+// JudgeCells does what hygiene.Rules.JudgeCells does, for a row of the input.
+func (a *Along) JudgeCells(rules *hygiene.Rules, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
+	return rules.JudgeCells(&a.hygiene, cell)
+}
+
+// Seen returns the kinds that the columns of the input, or the rules, tell.
+func (a *Along) Seen(rules *hygiene.Rules) hygiene.Set { return rules.Seen(&a.hygiene) }
 
 // HasCreated reports whether a column tells when links were created.
 func (a *Along) HasCreated() bool { return len(a.created) > 0 }

@@ -49,11 +49,6 @@ func canonicalDomain(text string) (domain string, ok bool) {
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
 type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets []int }
 
-// Empty reports whether there are no columns.
-func (c *Columns) Empty() bool {
-	return len(c.Regex)+len(c.Password)+len(c.Archived)+len(c.Enabled)+len(c.Expires)+len(c.Targets) == 0
-}
-
 // JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
 // reason "": it is not.
 func (r *Rules) JudgeCells(c *Columns, cell func(column int) []byte) (s Set, reason, detail string) {

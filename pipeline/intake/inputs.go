@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/along"
-	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -27,12 +26,9 @@ type Inputs struct {
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {
 	*source.Input
-	Layout     source.Layout
-	Along      along.Along
-	hygiene    hygiene.Columns
-	hasCells   bool // there are such columns
-	hasDomains bool // columns may tell the domains of rows
-	begun      bool // Read was called
+	Layout source.Layout
+	Along  along.Along
+	begun  bool // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
@@ -115,8 +111,6 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 		if i.Along, err = along.Find(i.Input, i.Layout.Carried, roles, names, found); err != nil {
 			return err
 		}
-		i.hygiene, i.hasDomains = along.HygieneColumns(i.Input), i.HasDomains()
-		i.hasCells = !i.hygiene.Empty()
 	}
 	for _, name := range names {
 		if !found[name] {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -20,7 +21,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/record"
 )
 
-// Config says how rows are read. All fields but Limit, Legacy, Migration and Others must be set.
+// Config says how rows are read. All fields but Limit, Legacy, Terms and Others must be set.
 type Config struct {
 	Profile   canon.Profile
 	Scheme    codegen.Scheme // of the codes by which records are sorted
@@ -28,9 +29,9 @@ type Config struct {
 	Limit     int64          // most records that are read, of all inputs together; 0: all
 	Workers   int            // goroutines that canonicalize and hash
 
-	Legacy    *Legacy    // nil: legacy codes are not looked at
-	Migration *Migration // nil: nothing but code and URL is looked at
-	Others    *Others    // nil: no other profiles are looked at
+	Legacy *Legacy      // nil: legacy codes are not looked at
+	Terms  *along.Terms // nil: nothing but code and URL is looked at
+	Others *Others      // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
@@ -66,7 +67,7 @@ type Rows struct {
 	WithoutCode int64             // rows without a legacy code
 	Damaged     *manifest.Damaged // codes that a spreadsheet has rewritten; nil: none
 	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
-	Told        Told              // of what a link was beyond code and URL
+	Told        along.Told        // beyond code and URL
 
 	others   *extsort.Sorter // nil: no other profiles are looked at
 	profiles []canon.Profile // these
@@ -107,7 +108,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Rewritten += w.rewritten
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
-		rows.Told.merge(&w.told)
+		rows.Told.Merge(&w.told)
 	}
 	rows.Damaged = rows.damaged(workers)
 	rows.Workspaces.Freeze()

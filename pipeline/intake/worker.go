@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/hygiene"
@@ -78,7 +79,7 @@ type worker struct {
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
 	codes       []source.Code   // of the row in hand
-	told        Told            // of what links were beyond code and URL
+	told        along.Told      // beyond code and URL
 	ofDomain    []byte          // the workspace of a domain
 	others      *extsort.Writer // nil: no other profiles are looked at
 	other       []byte          // a URL under one of them
@@ -209,8 +210,8 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 // row files one row, or says why it is rejected.
 func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
 	var found hygiene.Set
-	if in.hasCells {
-		if found, reason, detail = w.cfg.Migration.Hygiene.JudgeCells(&in.hygiene, w.cellOf(i)); reason != "" {
+	if w.cfg.Terms != nil {
+		if found, reason, detail = in.Along.JudgeCells(&w.cfg.Terms.Hygiene, w.cellOf(i)); reason != "" {
 			return reason, detail
 		}
 	}
@@ -226,13 +227,13 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		return string(reason), canon.Detail(original, reason)
 	}
 	workspace, flags := w.workspace(in, i)
-	if w.cfg.Migration != nil && w.cfg.Migration.Domains == legacy.DomainsKeep {
+	if w.cfg.Terms.ByDomain() {
 		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
 		workspace = w.ofDomain
 	}
 	group, err := w.workspaces.ID(workspace)
 	if err != nil {
-		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Migration != nil && w.cfg.Migration.Domains == legacy.DomainsKeep)
+		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Terms.ByDomain())
 	}
 	if old != nil && old.Code != nil {
 		w.damaged.Add(old.Code, at)
@@ -240,8 +241,8 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 			return reason, detail
 		}
 	}
-	if w.cfg.Migration != nil {
-		if reason, detail = w.byURL(in, i, at, old, domain, found); reason != "" {
+	if w.cfg.Terms != nil {
+		if reason, detail = w.judgeURL(in, i, at, old, domain, found); reason != "" {
 			return reason, detail
 		}
 	}
@@ -268,6 +269,24 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
 	w.buf = rec
 	return "", ""
+}
+
+// judgeURL says why a row is rejected because of what URL and code tell of its link; found is what
+// the cells tell. Any other row is counted.
+func (w *worker) judgeURL(in *Input, i int, at record.Place, old *record.Legacy, domain []byte, found hygiene.Set) (reason, detail string) {
+	original, code := w.batch.URL(in.URLs, i), source.Code{Domain: domain}
+	if old != nil {
+		code.Text = old.Code
+	}
+	if found, reason, detail = w.cfg.Terms.JudgeURL(found, original, record.StartedCanonical(w.buf), code); reason == "" {
+		w.told.Add(&in.Along, w.cfg.Terms, &along.Row{At: at, Original: original, Domain: domain, Found: found, Cell: w.cellOf(i)})
+	}
+	return reason, detail
+}
+
+// cellOf returns how to get the cells of a row.
+func (w *worker) cellOf(i int) func(column int) []byte {
+	return func(c int) []byte { return w.batch.Cell(c, i) }
 }
 
 // workspace returns that of a row, with flags that say what its cell was.

@@ -239,8 +239,30 @@ type Domains struct {
 	More  bool             `json:"more,omitempty"` // there are more than Count, and rows are not counted
 }
 
+// DomainCounts counts rows by domain; "": they have none. It has at most CountedDomains + 1 domains:
+// then there are more.
+type DomainCounts map[string]int64
+
+// Add counts so many rows of a domain.
+func (c *DomainCounts) Add(domain []byte, rows int64) {
+	if *c == nil {
+		*c = DomainCounts{}
+	}
+	domain = domain[:min(len(domain), 255)] // no domain is longer
+	if _, known := (*c)[string(domain)]; known || len(*c) <= CountedDomains {
+		(*c)[string(domain)] += rows
+	}
+}
+
+// Merge takes what another has counted.
+func (c *DomainCounts) Merge(o DomainCounts) {
+	for domain, rows := range o {
+		c.Add([]byte(domain), rows)
+	}
+}
+
 // DomainsOf describes domains that were counted; nil: none were.
-func DomainsOf(rows map[string]int64) *Domains {
+func DomainsOf(rows DomainCounts) *Domains {
 	if len(rows) == 0 {
 		return nil
 	}

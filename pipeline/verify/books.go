@@ -94,7 +94,7 @@ func (v *verifier) verifyComplete() {
 	if v.run.mode != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyTold()
 	}
-	if v.run.migrates && v.run.mapping != "" && !v.broken.Load() {
+	if v.run.terms != nil && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyMigration()
 	}
 	if v.run.mapping != "" && !v.broken.Load() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -40,7 +41,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
 	r.readMigration(bad)
-	if c.mode == legacy.Off && !r.migrates {
+	if c.mode == legacy.Off && r.terms == nil {
 		return
 	}
 	if c.mode.Keeps() {
@@ -88,7 +89,7 @@ func (r *run) readAs(in *manifest.Input, opts *source.Options) {
 	if in.WorkspaceColumn != nil {
 		opts.WorkspaceColumn = string(*in.WorkspaceColumn)
 	}
-	opts.Profile, opts.ByDomain = in.Profile, r.domains == legacy.DomainsKeep
+	opts.Profile, opts.ByDomain = in.Profile, r.terms.ByDomain()
 	if r.mode == legacy.Off {
 		return
 	}
@@ -142,7 +143,8 @@ func (c *codes) isBad(code []byte) (reason, detail string) {
 type told struct {
 	aliases, conflicts, withoutCode int64
 	damaged                         record.Damaged
-	migration                       toldOfMigration
+	along                           along.Told
+	unsure                          bool // of along: the mapping does not have all cells of a row
 }
 
 // code counts a row that has a legacy code, or none.
@@ -157,7 +159,8 @@ func (t *told) code(code []byte, at record.Place) {
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
 	t.damaged.Merge(&o.damaged.Noted)
-	t.migration.merge(&o.migration)
+	t.along.Merge(&o.along)
+	t.unsure = t.unsure || o.unsure
 }
 
 // addTold adds what a checker was told.

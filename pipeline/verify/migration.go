@@ -14,50 +14,46 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
 
 // migration is what the manifest says of what links were beyond code and URL.
 type migration struct {
-	migrates    bool // the run looked at it
-	domains     legacy.Domains
-	judge       hygiene.Rules
-	keepCreated bool
-	hygiene     map[*source.Input]hygiene.Columns
-	along       map[*source.Input]along.Along
+	terms *along.Terms // nil: the run did not look at it
+	along map[*source.Input]*along.Along
 }
 
 // readMigration reads it, and calls bad with what no run writes.
 func (r *run) readMigration(bad func(field string, expected, got any)) {
 	m := r.manifest
 	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	r.migrates = m.Migration != nil
 	policy := text("hygiene")
-	if (policy != "") != r.migrates {
-		bad("migration", "there if, and only if, options has hygiene", r.migrates)
+	if (policy != "") != (m.Migration != nil) {
+		bad("migration", "there if, and only if, options has hygiene", m.Migration != nil)
 	}
-	if !r.migrates {
+	if m.Migration == nil {
 		return
 	}
 	var err error
-	r.judge.AsOf, r.judge.Fold = m.AsOf, manifest.Option[bool](m.Options, "fold_case")
-	if r.judge.Policy, err = hygiene.ParsePolicy(policy); err != nil {
+	r.terms, r.along = &along.Terms{Times: manifest.Option[bool](m.Options, "keep_created")}, map[*source.Input]*along.Along{}
+	rules := &r.terms.Hygiene
+	rules.AsOf, rules.Fold = m.AsOf, manifest.Option[bool](m.Options, "fold_case")
+	if rules.Policy, err = hygiene.ParsePolicy(policy); err != nil {
 		bad("options.hygiene", "kinds with keep, warn or reject", policy)
 	}
-	if r.judge.ShortDomains, err = hygiene.ParseDomains(text("short_domains")); err != nil {
+	if rules.ShortDomains, err = hygiene.ParseDomains(text("short_domains")); err != nil {
 		bad("options.short_domains", "domains", text("short_domains"))
 	}
-	if r.domains, err = legacy.ParseDomains(text("domains")); err != nil {
+	if r.terms.Domains, err = legacy.ParseDomains(text("domains")); err != nil {
 		bad("options.domains", "keep or merge", text("domains"))
 	}
-	r.keepCreated = manifest.Option[bool](m.Options, "keep_created")
-	r.hygiene, r.along = map[*source.Input]hygiene.Columns{}, map[*source.Input]along.Along{}
 }
 
 // setRoles gives an input the roles of its columns that the manifest has.
 func (r *run) setRoles(in *source.Input, m *manifest.Input) {
-	if !r.migrates {
+	if r.terms == nil {
 		return
 	}
 	numbers := func(names manifest.Columns) (columns []int) {
@@ -76,88 +72,39 @@ func (r *run) setRoles(in *source.Input, m *manifest.Input) {
 		attributes[attribute] = numbers(names)
 	}
 	in.SetRoles(roles, numbers(m.LeftOut))
-	r.hygiene[in] = along.HygieneColumns(in)
-	r.along[in] = along.New(in, r.columns.Find(in).Carried, attributes)
+	a := along.New(in, r.columns.Find(in).Carried, attributes)
+	r.along[in] = &a
 }
 
 // byCells says why a run rejects a row because of what its cells tell; found is what they tell.
 func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
-	if !r.migrates || in == nil {
+	if r.terms == nil || in == nil {
 		return found, "", ""
 	}
-	columns := r.hygiene[in]
-	return r.judge.JudgeCells(&columns, cell)
+	return r.along[in].JudgeCells(&r.terms.Hygiene, cell)
 }
 
 // byURL does so for what URL and code tell, beside what the cells do.
 func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
-	if !r.migrates {
+	if r.terms == nil {
 		return found, "", ""
 	}
-	domain := code.Domain
-	if r.domains != legacy.DomainsKeep {
-		domain = nil
-	}
-	return r.judge.JudgeURL(found, original, canonical, code.Text, domain)
-}
-
-// toldOfMigration is what the rows say beyond code and URL. The manifest has it, too.
-type toldOfMigration struct {
-	domains          map[string]int64
-	warned           [hygiene.KindCount]int64
-	noTime, noExpiry int64
-	unsure           bool // the mapping does not have all cells of a row
-}
-
-func (t *toldOfMigration) merge(o *toldOfMigration) {
-	for domain, n := range o.domains {
-		t.addDomain(domain, n)
-	}
-	for kind, n := range o.warned {
-		t.warned[kind] += n
-	}
-	t.noTime, t.noExpiry, t.unsure = t.noTime+o.noTime, t.noExpiry+o.noExpiry, t.unsure || o.unsure
-}
-
-func (t *toldOfMigration) addDomain(domain string, n int64) {
-	if t.domains == nil {
-		t.domains = map[string]int64{}
-	}
-	if _, known := t.domains[domain]; known || len(t.domains) <= manifest.CountedDomains {
-		t.domains[domain] += n
-	}
-}
-
-// tell counts a row that was not rejected before its code was settled.
-func (w *checker) tell(in *source.Input, cell func(column int) []byte, found hygiene.Set, domain []byte) {
-	t := &w.told.migration
-	if in.HasDomains() {
-		t.addDomain(string(domain[:min(len(domain), 255)]), 1)
-	}
-	for kind := range w.run.judge.Policy.Warned(found).All() {
-		t.warned[kind]++
-	}
-	if w.run.keepCreated && along.BadCreated(in, cell) != nil {
-		t.noTime++
-	}
-	if columns := w.run.hygiene[in]; columns.BadExpiry(cell) != nil {
-		t.noExpiry++
-	}
+	return r.terms.JudgeURL(found, original, canonical, code)
 }
 
 // verifyMigration compares what the rows say beyond code and URL with what the manifest does, if the
 // mapping has all columns.
 func (v *verifier) verifyMigration() {
-	m, t := v.run.manifest.Migration, &v.told.migration
-	if !v.run.carry || t.unsure {
+	m, t := v.run.manifest.Migration, &v.told.along
+	if !v.run.carry || v.told.unsure {
 		return
 	}
-	if want := manifest.DomainsOf(t.domains); !reflect.DeepEqual(want, m.Domains) {
+	if want := manifest.DomainsOf(t.Domains); !reflect.DeepEqual(want, m.Domains) {
 		v.wrong(BadCount, "migration.domains", domainsText(want), domainsText(m.Domains))
 	}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
-		want, got := t.warned[kind], m.Hygiene[kind.String()]
-		if v.run.judge.Policy[kind] == hygiene.Reject {
+		want, got := t.Warned[kind].Rows, m.Hygiene[kind.String()]
+		if v.run.terms.Hygiene.Policy[kind] == hygiene.Reject {
 			want = v.run.manifest.Reasons[kind.String()]
 		}
 		if got.Rows != want {
@@ -168,7 +115,7 @@ func (v *verifier) verifyMigration() {
 		field string
 		got   int64
 		has   *manifest.Noted
-	}{{"no_time", t.noTime, m.NoTime}, {"no_expiry", t.noExpiry, m.NoExpiry}} {
+	}{{"no_time", t.NoTime.Rows, m.NoTime}, {"no_expiry", t.NoExpiry.Rows, m.NoExpiry}} {
 		has := int64(0)
 		if c.has != nil {
 			has = c.has.Rows
@@ -191,7 +138,7 @@ func domainsText(d *manifest.Domains) string {
 // code of this domain.
 func (r *run) workspaceOf(cell, domain []byte) []byte {
 	switch {
-	case r.domains == legacy.DomainsKeep:
+	case r.terms.ByDomain():
 		return legacy.AppendWorkspace(nil, r.workspace, domain)
 	case len(cell) > 0:
 		return cell
@@ -219,7 +166,7 @@ func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byt
 // checkMigration checks that a row of the mapping was accepted rightly, and that it is in the
 // workspace of its domain.
 func (w *checker) checkMigration(r *link) {
-	if !w.run.migrates || r.source < 0 || w.run.inputs[r.source] == nil {
+	if w.run.terms == nil || r.source < 0 || w.run.inputs[r.source] == nil {
 		return
 	}
 	in := w.run.inputs[r.source]
@@ -227,7 +174,7 @@ func (w *checker) checkMigration(r *link) {
 	code := source.Code{Text: r.Legacy}
 	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
 		i := slices.IndexFunc(codes, func(c source.Code) bool {
-			return bytes.Equal(c.Text, r.Legacy) && (w.run.domains != legacy.DomainsKeep || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
+			return bytes.Equal(c.Text, r.Legacy) && (!w.run.terms.ByDomain() || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
 		})
 		code = codes[max(i, 0)]
 	} else {
@@ -237,13 +184,13 @@ func (w *checker) checkMigration(r *link) {
 	if reason == "" {
 		found, reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
 	}
-	w.tell(in, cell, found, code.Domain)
-	w.told.migration.unsure = w.told.migration.unsure || !*sure
+	w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: found, Cell: cell})
+	w.told.unsure = w.told.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:
 	case reason != "":
 		w.found(BadOutcome, "outcome", "rejected: "+reason, r.Outcome.String())
-	case w.run.domains == legacy.DomainsKeep && !bytes.Equal(want, r.Workspace):
+	case w.run.terms.ByDomain() && !bytes.Equal(want, r.Workspace):
 		w.found(BadWorkspace, "workspace_id", string(want), string(r.Workspace))
 	}
 }
@@ -255,7 +202,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 	if r.tellsAlong() && l.source >= 0 && r.inputs[l.source] != nil {
 		a := r.along[r.inputs[l.source]]
 		attributes = a.AppendAttrs(nil, l.Carried)
-		if at := a.Created(l.Carried); r.keepCreated && !at.IsZero() {
+		if at := a.Created(l.Carried); r.terms.Times && !at.IsZero() {
 			created = at
 		}
 	}
@@ -266,7 +213,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 	attributes, created := l.Attrs, l.Created
 	if !r.tellsAlong() {
-		if attributes = nil; r.keepCreated {
+		if attributes = nil; r.terms != nil && r.terms.Times {
 			created = r.manifest.AsOf
 		}
 	}
@@ -274,7 +221,7 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.
-func (r *run) tellsAlong() bool { return r.migrates && r.carry }
+func (r *run) tellsAlong() bool { return r.terms != nil && r.carry }
 
 // appendBeyond appends what the store has of a link beside URL and code:
 //

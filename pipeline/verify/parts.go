@@ -40,7 +40,7 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
-		{Attributes, understood && store && run.migrates && !run.carry},
+		{Attributes, understood && store && run.terms != nil && !run.carry},
 		{Store, !store},
 		{LinksInStore, store && run.dryRun},
 		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},

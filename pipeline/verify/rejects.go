@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -156,8 +157,8 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if found, reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
 		return reason, detail
 	}
-	if w.run.migrates && w.run.input(i) != nil {
-		w.tell(w.run.input(i), w.cellsOf(r, i), found, code.Domain)
+	if in := w.run.input(i); w.run.terms != nil && in != nil {
+		w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: found, Cell: w.cellsOf(r, i)})
 	}
 	if code.Text != nil && w.run.mode.Keeps() {
 		w.told.conflicts++

@@ -8,7 +8,6 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -122,7 +121,7 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 	}
 	variant := uint64(0)
 	if s.v.run.many(source) {
-		if variant = s.sum(code); s.v.run.domains == legacy.DomainsKeep {
+		if variant = s.sum(code); s.v.run.terms.ByDomain() {
 			variant += 3 * s.sum(workspace)
 		}
 	}
@@ -158,7 +157,7 @@ func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, ca
 		return string(reason), canon.Detail(original, reason), canonical
 	}
 	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, r.domains == legacy.DomainsKeep), canonical
+		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, r.terms.ByDomain()), canonical
 	}
 	return "", "", canonical
 }

@@ -1,0 +1,75 @@
+package along
+
+import (
+	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// Terms say what a run looks at beyond code and URL.
+type Terms struct {
+	Domains legacy.Domains
+	Hygiene hygiene.Rules
+	Times   bool // creation times are kept, so they must be times
+}
+
+// ByDomain reports whether each domain has links of its own. Without terms it has not.
+func (t *Terms) ByDomain() bool { return t != nil && t.Domains == legacy.DomainsKeep }
+
+// JudgeURL does what hygiene.Rules.JudgeURL does, for a row with this code; a nil text: it has none.
+func (t *Terms) JudgeURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
+	if !t.ByDomain() {
+		code.Domain = nil // the code is that of any domain
+	}
+	return t.Hygiene.JudgeURL(found, original, canonical, code.Text, code.Domain)
+}
+
+// Told is what rows say beyond code and URL: those that are not rejected before their codes are
+// settled.
+type Told struct {
+	Domains  manifest.DomainCounts           // of inputs that have domains
+	Warned   [hygiene.KindCount]record.Noted // rows of which the policy warns; the text is their URL
+	NoTime   record.Noted                    // rows whose creation time cannot be read; the text is its cell
+	NoExpiry record.Noted                    // rows whose expiry cannot be read; the text is its cell
+}
+
+// A Row is one of an input.
+type Row struct {
+	At       record.Place
+	Original []byte
+	Domain   []byte                  // of its code, or else of the row
+	Found    hygiene.Set             // what its cells and its URL tell
+	Cell     func(column int) []byte // of the input
+}
+
+// Add takes what a row of an input says.
+func (t *Told) Add(a *Along, terms *Terms, r *Row) {
+	if a.hasDomains {
+		t.Domains.Add(r.Domain, 1)
+	}
+	if r.Found != 0 { // as hardly ever
+		for kind := range terms.Hygiene.Policy.Warned(r.Found).All() {
+			t.Warned[kind].Note(r.Original, r.At)
+		}
+	}
+	if terms.Times {
+		if cell := a.badCreated(r.Cell); cell != nil {
+			t.NoTime.Note(cell, r.At)
+		}
+	}
+	if cell := a.hygiene.BadExpiry(r.Cell); cell != nil {
+		t.NoExpiry.Note(cell, r.At)
+	}
+}
+
+// Merge takes what another was told.
+func (t *Told) Merge(o *Told) {
+	t.Domains.Merge(o.Domains)
+	for kind := range t.Warned {
+		t.Warned[kind].Merge(&o.Warned[kind])
+	}
+	t.NoTime.Merge(&o.NoTime)
+	t.NoExpiry.Merge(&o.NoExpiry)
+}
