@@ -205,7 +205,7 @@ func TestVerifyStoreFails(t *testing.T) {
 		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
 		v.created.Store(1) // what it lists is not that
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}
-		w.want(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}}, 0)
+		w.want(&link{MappingRow: readback.MappingRow{Row: report.Row{Outcome: outcome.Existing}}})
 		if err := v.verifyStore(t.Context()); !errors.Is(err, errAiling) || v.faults.kinds[StoreMissing] != int64(lists) {
 			t.Errorf("listed %d times: %v, found %v", lists, err, v.faults.kinds)
 		}

@@ -170,7 +170,7 @@ func (w *checker) mustStore(r *link) {
 		w.beyond = w.run.storedAs(w.beyond[:0], r)
 		w.created += w.sumCreated(r.Workspace, r.Code, r.Canonical, w.beyond, r.Alias)
 	default:
-		w.want(r, 0)
+		w.want(r)
 	}
 }
 

@@ -199,7 +199,7 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 	w := &checker{verifier: v, wanted: created.NewWriter()}
 	if err := v.eachLink(ctx, func(l *link) {
 		if l.Outcome == outcome.Created {
-			w.want(l, 0)
+			w.want(l)
 		}
 	}); err != nil {
 		return err
@@ -224,9 +224,15 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 }
 
 // want files a link of the mapping that the store must have.
-func (w *checker) want(r *link, flags claimFlags) {
+func (w *checker) want(r *link) {
+	w.beyond = w.run.storedAs(w.beyond[:0], r)
+	w.wantAs(r, 0, w.beyond)
+}
+
+// wantAs does so for a link of which storedAs says this.
+func (w *checker) wantAs(r *link, flags claimFlags, beyond []byte) {
 	c := w.holding(r, flags)
-	c.owner = w.run.storedAs(nil, r)
+	c.owner = beyond
 	file(w.wanted, w.group(r.Workspace), c)
 }
 
@@ -354,12 +360,6 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		return
 	}
 	here := c.fault(c.run.mapping, w.row)
-	has := c.run.hasAs(nil, l)
-	if w.flags&bare != 0 { // no row shows what went along with the link
-		original, _ := extsort.CutNullable(w.owner)
-		_, along := extsort.CutNullable(has)
-		w.owner = append(extsort.AppendNullable(nil, original), along...)
-	}
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
@@ -378,7 +378,7 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		}
 		return
 	}
-	compareBeyond(here, w.owner, has)
+	compareBeyond(here, w.owner, c.run.hasAs(nil, l))
 	if c.runs.ours != 0 && l.Run != c.runs.ours {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
 	}

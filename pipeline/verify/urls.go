@@ -26,7 +26,7 @@ type urlChecker struct {
 // A urlState is the URL in hand. Its texts are copies. With fold it holds its codes, too.
 type urlState struct {
 	known                        bool
-	workspace, canonical, origin []byte // origin: the original URL of its first row
+	workspace, canonical, beyond []byte // beyond: with Both, run.storedAs of its first row
 	row                          int64  // its first
 	link                         []byte // code of the rows whose kind is link; nil: there is none
 	linkRow                      int64  // the first of them that has the code as its own; 0: none
@@ -73,9 +73,12 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 	if !at.known || !bytes.Equal(r.Canonical, at.canonical) || !bytes.Equal(r.Workspace, at.workspace) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
-			origin: append(at.origin[:0], r.Original...), row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, code: at.code[:0]}
+			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, code: at.code[:0]}
 		if u.run.rules.Fold {
 			at.seen = map[string]owned{}
+		}
+		if u.run.mode == legacy.Both && u.wanted != nil {
+			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.inputOf(r.Source)})
 		}
 	}
 	here := u.fault(r.Number)
@@ -241,13 +244,13 @@ func (u *urlChecker) endBoth() {
 	u.urls++
 	l := &u.row
 	l.MappingRow = readback.MappingRow{Number: at.row}
-	l.Workspace, l.Canonical, l.Code, l.Original = at.workspace, at.canonical, at.linkCode, at.origin
+	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
 	l.Salt, l.Outcome = at.linkSalt, outcome.Existing // perhaps
 	u.derive(l)
 	u.checkCodeOf(l, "link_code", "link_salt")
 	u.claimAs(l, bare)
 	if u.wanted != nil {
-		u.want(l, bare)
+		u.wantAs(l, bare, at.beyond)
 	}
 }
 
