@@ -68,6 +68,9 @@ func (o *Options) named() bool {
 	return o.Profile != "" && o.Profile != profile.Auto && o.Profile != profile.None
 }
 
+// detects says whether the profile of a file is detected, unless it is given by its name.
+func (o *Options) detects() bool { return (o.Legacy || o.Roles) && o.Profile != profile.None }
+
 // asked returns the column that the options give for a role, and by what; "": none.
 func (o *Options) asked(role profile.Role) (want, option string) {
 	switch role {
@@ -86,7 +89,7 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 
 // HasWorkspaces says whether a file may have a column of workspaces.
 func (o *Options) HasWorkspaces() bool {
-	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || (o.Legacy || o.Roles) && o.Profile != profile.None
+	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || o.detects()
 }
 
 // profiles says whether a file may be taken for what p describes.
@@ -103,7 +106,7 @@ func (in *Input) isExport(cells []string) bool {
 	if in.opts.named() {
 		return len(columnsOf(profile.Named(in.opts.Profile), profile.URL, cells)) > 0
 	}
-	if !in.opts.Legacy && !in.opts.Roles || in.opts.Profile == profile.None {
+	if !in.opts.detects() {
 		return false
 	}
 	p, _ := profile.Detect(cells)
@@ -116,7 +119,7 @@ func (in *Input) settleProfile() {
 	case in.profile != nil:
 	case in.opts.named():
 		in.profile = profile.Named(in.opts.Profile)
-	case (in.opts.Legacy || in.opts.Roles) && in.opts.Profile != profile.None:
+	case in.opts.detects():
 		p, strange := profile.Detect(in.header)
 		if in.profile = p; strange != nil {
 			in.profile = nil
