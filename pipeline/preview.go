@@ -142,7 +142,7 @@ func Preview(ctx context.Context, cfg Config) (*PreviewResult, error) {
 	p.result.AsOf = asOf(&cfg, p.meter.started)
 	var profiles []canon.Profile
 	p.made.Alternatives, profiles = alternatives(cfg.Profile)
-	p.others = &intake.Others{Profiles: append(profiles, cfg.Profile), Sorter: p.sorter(p.budget.others, 1)}
+	p.others = &intake.Others{Profiles: profiles, Sorter: p.sorter(p.budget.others, 1)}
 	err = p.do(ctx)
 	p.made.Result = p.result
 	p.made.Timings = &manifest.Timings{Started: p.meter.started, PeakMemory: peakMemory(), Stages: p.meter.stages}
@@ -176,14 +176,14 @@ func (p *preview) do(ctx context.Context) (err error) {
 			p.made.Seen |= in.Along.Seen(&terms.Hygiene)
 		}
 	}
-	counts, err := p.rows.CountOthers(ctx)
+	urls, others, err := p.rows.CountOthers(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range p.made.Alternatives {
-		p.made.Alternatives[i].URLs = counts[i]
+	for i, urls := range others {
+		p.made.Alternatives[i].URLs = urls
 	}
-	p.made.URLs = counts[len(counts)-1]
+	p.made.URLs = urls
 	return retry(ctx, p.cfg, &p.meter, p.attempt)
 }
 

@@ -70,7 +70,7 @@ type Rows struct {
 	Told        along.Told        // beyond code and URL
 
 	others   *extsort.Sorter // nil: no other profiles are looked at
-	profiles []canon.Profile // these
+	profiles int             // how many
 
 	room atomic.Int64 // spilled bytes past which the room is looked at
 }
@@ -92,7 +92,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	rows.Records = extsort.New(cfg.Records)
 	rows.Rejects = record.NewPlaceSorter(cfg.Rejects)
 	if cfg.Others != nil {
-		rows.others, rows.profiles = cfg.Others.newSorter(), cfg.Others.Profiles
+		rows.others, rows.profiles = cfg.Others.newSorter(), len(cfg.Others.Profiles)
 	}
 	workers := make([]*worker, cfg.Workers)
 	for i := range workers {

@@ -250,10 +250,10 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		w.rewritten++
 		w.changes.Add(changes)
 	}
-	if w.others != nil {
-		w.fileOthers(original, workspace)
-	}
 	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
+	if w.others != nil {
+		w.fileOthers(original, workspace, h)
+	}
 	if old == nil {
 		rec = record.Finish(rec, h, original, flags)
 	} else {
