@@ -163,16 +163,11 @@ func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byt
 	}, sure
 }
 
-// checkMigration checks that a row of the mapping was accepted rightly, and that it is in the
-// workspace of its domain.
-func (w *checker) checkMigration(r *link) {
-	if w.run.terms == nil || r.source < 0 || w.run.inputs[r.source] == nil {
-		return
-	}
-	in := w.run.inputs[r.source]
-	cell, sure := w.cellOf(r, in)
+// checkMigration checks that a row of the mapping, whose codes are in w.own, was accepted rightly,
+// and that it is in the workspace of its domain.
+func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int) []byte, sure *bool) {
 	code := source.Code{Text: r.Legacy}
-	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
+	if codes := w.own; len(codes) > 0 {
 		i := slices.IndexFunc(codes, func(c source.Code) bool {
 			return bytes.Equal(c.Text, r.Legacy) && (!w.run.terms.ByDomain() || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
 		})

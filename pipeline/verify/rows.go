@@ -139,10 +139,9 @@ func (w *checker) checkRow() {
 	w.checkShortURL(r)
 	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
 	w.checkOrder(r, same)
-	if w.run.mode != legacy.Off {
-		w.checkLegacy(r)
+	if r.source >= 0 {
+		w.checkSource(r)
 	}
-	w.checkMigration(r)
 	if w.run.mode.Keeps() {
 		w.checkIdentity(r)
 		return
@@ -174,27 +173,34 @@ func (w *checker) mustStore(r *link) {
 	}
 }
 
-// checkLegacy checks the legacy code of a row: that it may be one, and that its cells have it.
-func (w *checker) checkLegacy(r *link) {
-	if r.source < 0 {
-		return
+// checkSource checks a row against its cells in its input, as far as the mapping has them.
+func (w *checker) checkSource(r *link) {
+	if w.run.mode != legacy.Off {
+		w.checkLegacy(r)
 	}
-	w.told.code(r.Legacy, record.Place{Source: r.source, Row: r.Row.Row})
-	if r.Alias {
-		w.told.aliases++
-	}
-	if _, detail := w.run.isBad(r.Legacy); detail != "" {
-		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
-	}
-	in := w.run.inputs[r.source]
+	in := w.run.input(r.source)
 	if in == nil {
 		return
 	}
 	cell, sure := w.cellOf(r, in)
 	w.own = in.CodesOf(w.own[:0], cell)
 	has := slices.ContainsFunc(w.own, func(code source.Code) bool { return bytes.Equal(code.Text, r.Legacy) })
-	if *sure && !has && len(w.own)+len(r.Legacy) > 0 {
+	if w.run.mode != legacy.Off && *sure && !has && len(w.own)+len(r.Legacy) > 0 {
 		w.found(BadLegacy, "legacy_code", codesText(w.own), string(r.Legacy))
+	}
+	if w.run.terms != nil {
+		w.checkMigration(r, in, cell, sure)
+	}
+}
+
+// checkLegacy checks that the legacy code of a row may be one.
+func (w *checker) checkLegacy(r *link) {
+	w.told.code(r.Legacy, record.Place{Source: r.source, Row: r.Row.Row})
+	if r.Alias {
+		w.told.aliases++
+	}
+	if _, detail := w.run.isBad(r.Legacy); detail != "" {
+		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
 	}
 }
 
