@@ -33,7 +33,7 @@ type Config struct {
 	NoCarry            bool            // leave the carried cells out of the mapping
 	Legacy             legacy.Mode     // of the mapping
 	Profile            canon.Profile   // of the canonical URLs
-	Attrs, KeepCreated bool            // links bring along what they were (intake.Input.AppendAttrs), and when they were created
+	Attrs, KeepCreated bool            // links bring along what they were (along.Along.AppendAttrs), and when they were created
 	Links              *extsort.Sorter // of SortLinks: what is loaded, rather than the links in the order of the records; may be nil
 	Written            *atomic.Int64   // accepted rows that are written or, by Order, placed; for another goroutine
 }
