@@ -350,20 +350,26 @@ func TestMigrationTrials(t *testing.T) {
 
 // verify finds what somebody has changed of what the manifest and the store tell.
 func TestMigrationTampered(t *testing.T) {
-	for column, change := range map[string]string{
-		"attrs": `UPDATE links SET attrs = '{"title":"other"}' WHERE short_code = 'abc'`, "created_at": "UPDATE links SET created_at = '2020-01-01T00:00:00.000000Z' WHERE short_code = 'abc'",
-		"migration.hygiene.secret": "", "migration.domains": "",
+	for _, tt := range []struct {
+		mode           legacy.Mode
+		column, change string
+	}{
+		{legacy.Keep, "attrs", `UPDATE links SET attrs = '{"title":"other"}' WHERE short_code = 'abc'`},
+		{legacy.Keep, "created_at", "UPDATE links SET created_at = '2020-01-01T00:00:00.000000Z' WHERE short_code = 'abc'"},
+		{legacy.Both, "attrs", `UPDATE links SET attrs = '{"title":"other"}' WHERE base_key IS NULL`}, // no row shows these links
+		{legacy.Both, "created_at", "UPDATE links SET created_at = '2020-01-01T00:00:00.000000Z' WHERE base_key IS NULL"},
+		{legacy.Keep, "migration.hygiene.secret", ""}, {legacy.Keep, "migration.domains", ""},
 	} {
-		t.Run(column, func(t *testing.T) {
+		t.Run(string(tt.mode)+" "+tt.column, func(t *testing.T) {
 			dir := t.TempDir()
 			cfg, inputs := moving(t, openStore(t, dir), "")
-			cfg.KeepCreated = true
+			cfg.Legacy, cfg.KeepCreated = tt.mode, true
 			job(t, cfg, inputs)
 			vc := verify.Config{Dir: "out", Inputs: []string{everyKind}}
-			if change != "" {
+			if tt.change != "" {
 				db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
 				must(t, err)
-				_, err = db.Exec(change)
+				_, err = db.Exec(tt.change)
 				must(t, errors.Join(err, db.Close()))
 				vc.Store = cfg.Store
 			} else {
@@ -372,8 +378,8 @@ func TestMigrationTampered(t *testing.T) {
 			}
 			got, err := verify.Run(context.Background(), vc)
 			must(t, err)
-			if !slices.ContainsFunc(got.Findings, func(f verify.Finding) bool { return string(f.Column) == column }) {
-				t.Errorf("%s: %+v", column, got.Findings)
+			if !slices.ContainsFunc(got.Findings, func(f verify.Finding) bool { return string(f.Column) == tt.column }) {
+				t.Errorf("%+v", got.Findings)
 			}
 		})
 	}
