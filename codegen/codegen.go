@@ -71,7 +71,13 @@ const Alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 // for a salt of 1 or more. A salt below 0 counts as 0. The workspace must pass
 // CheckWorkspace; otherwise another workspace and salt may have the same input.
 func AppendInput(dst, canonical, workspace []byte, salt int) []byte {
-	dst = append(append(append(dst, canonical...), '|'), workspace...)
+	return AppendIdentity(dst, canonical, workspace, nil, salt)
+}
+
+// AppendIdentity is AppendInput for an identity that has parts beside its URL: they stand between
+// the workspace and the salt. README.md says how parts are written ("Identity parts").
+func AppendIdentity(dst, canonical, workspace, parts []byte, salt int) []byte {
+	dst = append(append(append(append(dst, canonical...), '|'), workspace...), parts...)
 	if salt > 0 {
 		dst = strconv.AppendInt(append(dst, '|'), int64(salt), 10)
 	}

@@ -23,6 +23,10 @@ func TestHasher(t *testing.T) {
 			if got := plain.Sum(url[:n], []byte("demo"), salt); got != want {
 				t.Errorf("%d bytes in demo, salt %d, plain: %x, want %x", n, salt, got, want)
 			}
+			want = Sum(append(AppendInput(nil, url[:n], []byte("demo|m=5"), 0), []string{"", "|1", "|2"}[salt]...))
+			if got := fast.SumIdentity(url[:n], []byte("demo"), []byte("|m=5"), salt); got != want {
+				t.Errorf("%d bytes in demo, m=5, salt %d: %x, want %x", n, salt, got, want)
+			}
 		}
 	}
 }

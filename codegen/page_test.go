@@ -73,6 +73,20 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// TestPageParts computes the codes of identities with parts.
+func TestPageParts(t *testing.T) {
+	for _, row := range pageTable(t, `| canonical URL | parts, in workspace `+"`ws_1`"+` | code |`) {
+		parts := strings.ReplaceAll(strings.TrimPrefix(row[1], "none"), `\|`, "|")
+		input := codegen.AppendIdentity(nil, []byte(row[0]), []byte("ws_1"), []byte(parts), 0)
+		if want := row[0] + "|ws_1" + parts; string(input) != want {
+			t.Errorf("%s, want %s", input, want)
+		}
+		if got := reference(codegen.Sum(input), codegen.DefaultLength); got != row[2] {
+			t.Errorf("%q: code %s", row, got)
+		}
+	}
+}
+
 // TestPageAssignment takes the URLs of the page one at a time.
 func TestPageAssignment(t *testing.T) {
 	owner := map[string]string{"F": "https://example.com/old"}
