@@ -30,6 +30,7 @@ var layers = map[string][]string{
 	"pipeline/profile":       {},
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
+	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/source"},
 	"pipeline/manifest":      {"pipeline/fsys"},
@@ -69,6 +70,7 @@ var pure = map[string]string{
 	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
 	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
+	"pipeline/rules":   "bytes cmp fmt math/bits strconv strings time unicode/utf8 " + module + "pipeline/outcome " + module + "pipeline/profile",
 }
 
 // drivers may only be imported by the packages beside them.

@@ -1,0 +1,65 @@
+package rules
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// AppendParts appends the parts of a row's identity as they stand in the hash input, between the
+// workspace and the salt (codegen/README.md, "Identity parts"). ByURL nothing is appended.
+func (i Identity) AppendParts(dst []byte, p *Params) []byte {
+	switch i {
+	case ByParams:
+		if p.Expiry.When != Never {
+			dst = p.Expiry.Append(append(dst, "|e="...))
+		}
+		if p.Limit > 0 {
+			dst = strconv.AppendInt(append(dst, "|m="...), p.Limit, 10)
+		}
+	case ByRow:
+		dst = appendEscaped(append(dst, "|r="...), p.Ref)
+	}
+	return dst
+}
+
+// AppendAlias appends the part of an alias: codegen.AppendAlias is the hash input of one that has
+// no others.
+func AppendAlias(dst, code []byte) []byte { return append(append(dst, "|c="...), code...) }
+
+// AppendRef appends the reference of a row ByRow, as the store has it: the cell, or if that is
+// empty the name of the source, a colon and the number of the record, from 1.
+func AppendRef(dst, cell []byte, source string, row int64) []byte {
+	if len(cell) > 0 {
+		return append(dst, cell...)
+	}
+	return strconv.AppendInt(append(append(dst, source...), ':'), row, 10)
+}
+
+// appendEscaped appends a text with %, | and control bytes as %XX.
+func appendEscaped(dst, text []byte) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, b := range text {
+		if b < ' ' || b == '%' || b == '|' || b == 0x7f {
+			dst = append(dst, '%', hex[b>>4], hex[b&15])
+		} else {
+			dst = append(dst, b)
+		}
+	}
+	return dst
+}
+
+// AppendKey appends an identity as one text. Texts of identities are in the order in which codes
+// are given out (rule 1), which that of the hash input is not: so they can stand for URLs in
+// package assign. [CutKey] splits them.
+func AppendKey(dst, canonical, parts []byte) []byte {
+	return append(append(append(dst, canonical...), keyEnd), parts...)
+}
+
+// CutKey returns what AppendKey was given. The results refer to the key.
+func CutKey(key []byte) (canonical, parts []byte) {
+	canonical, parts, _ = bytes.Cut(key, []byte{keyEnd})
+	return canonical, parts
+}
+
+// keyEnd is below all bytes of a canonical URL.
+const keyEnd = 0

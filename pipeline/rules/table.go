@@ -1,0 +1,121 @@
+package rules
+
+import (
+	"bytes"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
+
+// Terms are what a run decides by.
+type Terms struct {
+	AsOf    int64 // Unix time
+	OnDrift OnDrift
+}
+
+// A Result is what becomes of a row.
+type Result struct {
+	Outcome outcome.Outcome // counts only if the row is Accepted
+	Change  Change          // only if it is Accepted
+	Reason  Reason
+	Done    bool        // an earlier attempt of this run has done it
+	Differs Differences // of Drifted and ForDrift
+}
+
+// An Action is what is to be done to the link of a row.
+type Action uint8
+
+// The actions.
+const (
+	Nothing Action = iota
+	Create         // a new link: the row is written, ACTIVE, uses 0, its original URL and reference
+	Revive         // the row is written, ACTIVE, no mark, uses 0, its original URL
+	Write          // the row is written
+)
+
+// Action returns what is to be done.
+func (r Result) Action() Action {
+	switch {
+	case r.Done || r.Reason != Accepted:
+		return Nothing
+	case r.Outcome == outcome.Created:
+		return Create
+	case r.Change == Revived:
+		return Revive
+	case r.Change == Updated || r.Change == Claimed:
+		return Write
+	}
+	return Nothing
+}
+
+// Detail tells a person why the row is rejected.
+func (r Result) Detail() string {
+	switch r.Reason {
+	case ForDrift:
+		return "the link has other parameters: " + r.Differs.String()
+	case ForOwner:
+		return "the link belongs to another owner"
+	case NotFound:
+		return "there is no such link"
+	}
+	return ""
+}
+
+// Pack returns the result as a number, so that a run can keep that of each row. [Unpack] is the
+// inverse.
+func (r Result) Pack() uint16 {
+	n := uint16(r.Outcome) | uint16(r.Change)<<2 | uint16(r.Reason)<<5 | uint16(r.Differs)<<8
+	if r.Done {
+		n |= 1 << 7
+	}
+	return n
+}
+
+// Unpack returns the result that Pack made a number of.
+func Unpack(n uint16) Result {
+	return Result{
+		Outcome: outcome.Outcome(n & 3), Change: Change(n >> 2 & 7), Reason: Reason(n >> 5 & 3),
+		Done: n>>7&1 != 0, Differs: Differences(n >> 8),
+	}
+}
+
+// Speak returns what becomes of the row that speaks for an identity, and of its link: the table.
+// The link is nil if there is none.
+func (t Terms) Speak(l *Link, p *Params) Result {
+	if l == nil {
+		return Result{Outcome: outcome.Created}
+	}
+	live, differs := l.Live(t.AsOf), l.Differs(p)
+	r := Result{Outcome: outcome.Existing}
+	switch {
+	case !live && !p.Over(t.AsOf):
+		r.Change = Revived
+	case live && l.Type == Temporary && len(l.Owner) == 0 && p.Type == Permanent && len(p.Owner) > 0:
+		r.Change = Claimed
+	case differs == 0:
+	case t.OnDrift == Reject:
+		r.Reason, r.Differs = ForDrift, differs
+	case live && t.OnDrift == Update && (len(l.Owner) == 0 || bytes.Equal(l.Owner, p.Owner)):
+		r.Change = Updated
+	default:
+		r.Change, r.Differs = Drifted, differs
+	}
+	return r
+}
+
+// Hold returns what becomes of another row of the identity, which is held against the link as it
+// is after the row that speaks (rule 4).
+func (t Terms) Hold(l *Link, p *Params) Result {
+	r := Result{Outcome: outcome.Duplicate}
+	switch differs := l.Differs(p); {
+	case l.Foreign(p) && !l.Live(t.AsOf):
+		r.Reason = ForOwner
+	case l.Foreign(p):
+		r.Change = OtherOwner
+	case differs == 0:
+	case t.OnDrift == Reject:
+		r.Reason, r.Differs = ForDrift, differs
+	default:
+		r.Change, r.Differs = Drifted, differs
+	}
+	return r
+}
