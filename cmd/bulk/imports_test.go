@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},
 	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/legacy", "pipeline/outcome", "pipeline/report", "pipeline/source"},
-	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome"},
+	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
 
 	"sink":                 {},
 	"sink/sqlite":          {"sink"},
@@ -45,7 +45,7 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/record", "pipeline/source"},
+	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},

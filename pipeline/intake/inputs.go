@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -28,7 +29,8 @@ type Input struct {
 	*source.Input
 	Layout source.Layout
 	Along  along.Along
-	begun  bool // Read was called
+	params [rules.ColumnCount]int // columns of the parameters; -1: none
+	begun  bool                   // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
@@ -60,6 +62,9 @@ func Open(ctx context.Context, names []string, opts source.Options, attrs string
 		}
 	}
 	in.unite()
+	for _, i := range in.List {
+		i.findParams()
+	}
 	if opts.Roles {
 		if err := in.findAlong(&opts, attrs); err != nil {
 			return nil, err
@@ -97,6 +102,22 @@ func (in *Inputs) unite() {
 	for _, i := range in.List {
 		i.Among = in.Names
 		i.Layout = in.Find(i.Input)
+	}
+}
+
+// paramRoles are the roles of the parameters of link rules.
+var paramRoles = [rules.ColumnCount]profile.Role{
+	rules.ExpiresAt: profile.Expires, rules.MaxUses: profile.MaxUses, rules.LinkType: profile.LinkType, rules.OwnerID: profile.Owner, rules.Ref: profile.Ref,
+}
+
+// findParams finds the columns of the parameters.
+func (i *Input) findParams() {
+	for n, role := range paramRoles {
+		column, ok := i.Params[role]
+		if !ok {
+			column = -1
+		}
+		i.params[n] = column
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
-// Config says how rows are read. All fields but Limit, Legacy, Terms and Others must be set.
+// Config says how rows are read. All fields but Limit, Legacy, Rules, Terms and Others must be set.
 type Config struct {
 	Profile   canon.Profile
 	Scheme    codegen.Scheme // of the codes by which records are sorted
@@ -30,6 +31,7 @@ type Config struct {
 	Workers   int            // goroutines that canonicalize and hash
 
 	Legacy *Legacy      // nil: legacy codes are not looked at
+	Rules  *rules.Flags // nil: the parameters of link rules are not looked at
 	Terms  *along.Terms // nil: nothing but code and URL is looked at
 	Others *Others      // nil: no other profiles are looked at
 

@@ -33,7 +33,7 @@ func (w *worker) fileOthers(original, workspace []byte, h codegen.Hash) {
 		if w.other, err = w.cfg.Others.Profiles[n].Append(w.other[:0], original); err != nil {
 			continue
 		}
-		w.fileOther(n, w.hasher.Sum(w.other, workspace, 0))
+		w.fileOther(n, w.hasher.SumIdentity(w.other, workspace, w.params.Parts, 0))
 	}
 	w.fileOther(len(w.cfg.Others.Profiles), h)
 }

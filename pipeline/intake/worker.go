@@ -16,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -79,6 +80,8 @@ type worker struct {
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
 	codes       []source.Code   // of the row in hand
+	params      record.Rules    // of the row in hand; the zero value if they are not looked at
+	ref         []byte          // of these
 	told        along.Told      // beyond code and URL
 	ofDomain    []byte          // the workspace of a domain
 	others      *extsort.Writer // nil: no other profiles are looked at
@@ -241,6 +244,13 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 			return reason, detail
 		}
 	}
+	var with *record.Rules
+	if w.cfg.Rules != nil {
+		if reason, detail = w.readParams(in, i, at); reason != "" {
+			return reason, detail
+		}
+		with = &w.params
+	}
 	if w.cfg.Terms != nil {
 		if reason, detail = w.judgeURL(in, i, at, old, domain, found); reason != "" {
 			return reason, detail
@@ -250,17 +260,17 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		w.rewritten++
 		w.changes.Add(changes)
 	}
-	h := w.hasher.Sum(record.StartedCanonical(rec), workspace, 0)
+	h := w.hasher.SumIdentity(record.StartedCanonical(rec), workspace, w.params.Parts, 0)
 	if w.others != nil {
 		w.fileOthers(original, workspace, h)
 	}
-	if old == nil {
+	if old == nil && with == nil {
 		rec = record.Finish(rec, h, original, flags)
 	} else {
-		if old.Code != nil && w.claims != nil {
+		if old != nil && old.Code != nil && w.claims != nil {
 			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
 		}
-		rec = record.FinishLegacy(rec, h, original, flags, old)
+		rec = record.FinishWith(rec, h, original, flags, old, with)
 	}
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
@@ -287,6 +297,24 @@ func (w *worker) judgeURL(in *Input, i int, at record.Place, old *record.Legacy,
 // cellOf returns how to get the cells of a row.
 func (w *worker) cellOf(i int) func(column int) []byte {
 	return func(c int) []byte { return w.batch.Cell(c, i) }
+}
+
+// readParams reads the parameters of a row into params, or says why it is rejected.
+func (w *worker) readParams(in *Input, i int, at record.Place) (reason, detail string) {
+	var cells rules.Cells
+	for n, column := range in.params {
+		cells[n] = w.batch.Cell(column, i)
+	}
+	p, bad, ok := w.cfg.Rules.Parse(&cells)
+	if !ok {
+		return rules.BadParameter, bad.Detail(in.Columns[in.params[bad]], cells[bad])
+	}
+	if w.cfg.Rules.Identity == rules.ByRow {
+		w.ref = rules.AppendRef(w.ref[:0], p.Ref, in.Name, at.Row)
+		p.Ref = w.ref
+	}
+	w.params = record.Rules{Parts: w.cfg.Rules.Identity.AppendParts(w.params.Parts[:0], &p), Params: p}
+	return "", ""
 }
 
 // workspace returns that of a row, with flags that say what its cell was.

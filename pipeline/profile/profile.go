@@ -32,6 +32,12 @@ const (
 	Targets   Role = "targets" // IsSet in any column: further URLs, chosen by country or device
 	IP        Role = "ip"
 	Stored    Role = "stored_at" // when bulk itself stored the link
+
+	// Parameters of link rules (package rules), beside Expires.
+	MaxUses  Role = "max_uses"
+	LinkType Role = "link_type"
+	Owner    Role = "owner_id"
+	Ref      Role = "ref"
 )
 
 // Personal reports whether the cells are personal data.

@@ -10,16 +10,17 @@ import (
 )
 
 // An Order is the order of the records of a workspace: by the code of salt 0, canonical
-// URL, legacy code (none last), original URL, carried cells (null first), source, row,
-// variant. So equal URLs come together,
-// and those that want one code; and links come to the store in the order of its index.
+// URL, parts of the identity, legacy code (none last), parameters, original URL, carried cells
+// (null first), source, row, variant. So rows of one identity come together, and those that want
+// one code; and links come to the store in the order of its index.
 //
 // It is the one place that derives a code from a record, and the one that takes the key of
 // the sort for the beginning of that code.
 type Order struct {
 	codegen.Scheme
-	Carried int  // cells of each record
-	Fold    bool // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
+	Carried int    // cells of each record
+	Skip    []bool // of these, the cells that do not count: the parameters stand for them; nil: none
+	Fold    bool   // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
 // Key returns the key in the sort of a URL with this hash at salt 0.
@@ -82,8 +83,14 @@ func (o Order) Compare(a, b []byte) int {
 	if c := bytes.Compare(x.Canonical, y.Canonical); c != 0 {
 		return c
 	}
-	var variants int
-	if (x.flags|y.flags)&flagLegacy != 0 {
+	var variants, params int
+	if (x.flags|y.flags)&(flagLegacy|flagRules) != 0 {
+		partsX, paramsX, _ := x.cutRules()
+		partsY, paramsY, _ := y.cutRules()
+		if c := bytes.Compare(partsX, partsY); c != 0 {
+			return c
+		}
+		params = bytes.Compare(paramsX, paramsY)
 		var a, b Legacy
 		a, x.rest = x.cutLegacy()
 		b, y.rest = y.cutLegacy()
@@ -92,13 +99,16 @@ func (o Order) Compare(a, b []byte) int {
 		}
 		variants = cmp.Compare(a.Variant, b.Variant)
 	}
-	if c := bytes.Compare(x.Original, y.Original); c != 0 {
+	if c := cmp.Or(params, bytes.Compare(x.Original, y.Original)); c != 0 {
 		return c
 	}
-	for range o.Carried {
+	for i := range o.Carried {
 		var cx, cy []byte
 		cx, x.rest = extsort.CutNullable(x.rest)
 		cy, y.rest = extsort.CutNullable(y.rest)
+		if o.Skip != nil && o.Skip[i] {
+			continue
+		}
 		if c := compareCells(cx, cy); c != 0 {
 			return c
 		}

@@ -18,12 +18,14 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A Record is an accepted row. Its slices refer to the bytes of the sort:
 //
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
+//	| parts of the identity as of extsort.AppendCell, parameters as of rules.Params.Append (only if flagRules)
 //	| legacy code as of extsort.AppendCell, variant uvarint (only if flagLegacy)
 //	| each carried cell as of extsort.AppendNullable
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
@@ -35,7 +37,7 @@ type Record struct {
 	Original  []byte // the cell of the input, not trimmed
 	Place     Place
 	flags     Flags
-	rest      []byte // from the legacy code on
+	rest      []byte // from the parts of the identity on
 }
 
 const (
@@ -56,6 +58,7 @@ const (
 	flagSame   Flags = 1      // original is byte for byte the canonical URL
 	flagLegacy Flags = 1 << 3 // there is a legacy code
 	flagLink   Flags = 1 << 4 // Legacy.Link
+	flagRules  Flags = 1 << 5 // there are parts of the identity, perhaps none, and parameters
 )
 
 // A Legacy is what a row says of the code that its URL had elsewhere.
@@ -88,16 +91,53 @@ func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 	return append(rec, original...)
 }
 
-// FinishLegacy is Finish for a row that may have a legacy code.
-func FinishLegacy(rec []byte, h codegen.Hash, original []byte, flags Flags, old *Legacy) []byte {
-	if old.Link {
+// FinishWith is Finish for a row that may have a legacy code, or parameters and, in its hash, parts
+// of its identity: old and with may be nil.
+func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, old *Legacy, with *Rules) []byte {
+	if with != nil {
+		flags |= flagRules
+	}
+	if old != nil && old.Link {
 		flags |= flagLink
 	}
-	if old.Code == nil {
-		return Finish(rec, h, original, flags)
+	if old != nil && old.Code != nil {
+		flags |= flagLegacy
 	}
-	rec = Finish(rec, h, original, flags|flagLegacy)
-	return binary.AppendUvarint(extsort.AppendCell(rec, old.Code), uint64(old.Variant))
+	rec = Finish(rec, h, original, flags)
+	if with != nil {
+		rec = with.Params.Append(extsort.AppendCell(rec, with.Parts))
+	}
+	if flags&flagLegacy != 0 {
+		rec = binary.AppendUvarint(extsort.AppendCell(rec, old.Code), uint64(old.Variant))
+	}
+	return rec
+}
+
+// Rules are the parameters of a row.
+type Rules struct {
+	Parts  []byte // of the identity, as of rules.Identity.AppendParts
+	Params rules.Params
+}
+
+// Rules returns the parameters of the row, without Ref; ok is false if the run has none.
+func (r *Record) Rules() (with Rules, ok bool) {
+	if r.flags&flagRules == 0 {
+		return with, false
+	}
+	rest := r.rest
+	with.Parts, rest = extsort.CutCell(rest)
+	with.Params, _ = rules.Cut(rest)
+	return with, true
+}
+
+// cutRules returns the parts of the identity and the encoded parameters, and what follows them.
+func (r *Record) cutRules() (parts, params, rest []byte) {
+	if r.flags&flagRules == 0 {
+		return nil, nil, r.rest
+	}
+	parts, rest = extsort.CutCell(r.rest)
+	params, rest = rules.Split(rest)
+	return parts, params, rest
 }
 
 // AppendPlace appends where the row comes from, which ends the record.
@@ -183,10 +223,11 @@ func LegacyCode(rec []byte) []byte {
 // cutLegacy returns that, and what follows it: the carried cells.
 func (r *Record) cutLegacy() (old Legacy, rest []byte) {
 	old.Link = r.flags&flagLink != 0
+	_, _, rest = r.cutRules()
 	if r.flags&flagLegacy == 0 {
-		return old, r.rest
+		return old, rest
 	}
-	old.Code, rest = extsort.CutCell(r.rest)
+	old.Code, rest = extsort.CutCell(rest)
 	variant, size := binary.Uvarint(rest)
 	old.Variant = int(variant)
 	return old, rest[size:]

@@ -8,6 +8,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // FuzzRecord encodes a row as the sort holds it and gets it back.
@@ -24,7 +25,11 @@ func FuzzRecord(f *testing.F) {
 		}
 		old := Legacy{Code: b, Variant: int(row % 3), Link: row%2 == 1}
 		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset}
-		rec := FinishLegacy(append(Start(nil), canonical...), h, original, NoWorkspace, &old)
+		var with *Rules
+		if row%5 < 2 {
+			with = &Rules{Parts: bytes.ReplaceAll(a, []byte("|"), nil), Params: rules.Params{Limit: row, Expiry: rules.Expiry{When: rules.Reckoned, Seconds: int64(source)}}}
+		}
+		rec := FinishWith(append(Start(nil), canonical...), h, original, NoWorkspace, &old, with)
 		rec = AppendPlace(extsort.AppendNullable(extsort.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
 		cells, legacy := got.Carried(nil, 2), got.Legacy()
@@ -32,6 +37,9 @@ func FuzzRecord(f *testing.F) {
 			!bytes.Equal(legacy.Code, b) || (legacy.Code == nil) != (b == nil) || b != nil && legacy.Variant != old.Variant || legacy.Link != old.Link ||
 			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
+		}
+		if again, ok := got.Rules(); ok != (with != nil) || ok && (!bytes.Equal(again.Parts, with.Parts) || rules.Compare(&again.Params, &with.Params) != 0) {
+			t.Errorf("%+v, want %+v", again, with)
 		}
 		if (Order{Carried: 2}).Compare(rec, rec) != 0 {
 			t.Error("differs from itself")

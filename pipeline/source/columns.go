@@ -85,6 +85,9 @@ func (in *Input) settleColumns() (err error) {
 		}
 		err = in.settleCodes()
 	}
+	if in.opts.Rules && err == nil {
+		err = in.settleParams()
+	}
 	if in.opts.Roles && err == nil {
 		err = in.settleRoles()
 	}

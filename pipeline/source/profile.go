@@ -33,6 +33,28 @@ var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profil
 // extraRoles are the roles of Input.Roles: those of Options.Map, and some that only profiles know.
 var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.Enabled, profile.Stored, profile.IP})
 
+// paramRoles are the roles of Input.Params.
+var paramRoles = []profile.Role{profile.Expires, profile.MaxUses, profile.LinkType, profile.Owner, profile.Ref}
+
+// settleParams finds the columns of the parameters of link rules: those of Options.Map, or else of
+// the profile, or else those that are called like the parameter.
+func (in *Input) settleParams() error {
+	in.Params = map[profile.Role]int{}
+	for _, role := range paramRoles {
+		i, err := in.settleColumn(role)
+		if i < 0 && err == nil {
+			i = slices.IndexFunc(in.header, func(name string) bool { return profile.Fold(name) == profile.Fold(string(role)) })
+		}
+		if err != nil {
+			return err
+		}
+		if i >= 0 && !in.IsKey(i) {
+			in.Params[role] = i
+		}
+	}
+	return nil
+}
+
 // MapRoles returns the names of the roles that Options.Map may have.
 func MapRoles() (names []string) {
 	for _, role := range mapped {
@@ -48,7 +70,7 @@ func (o *Options) MapsExtra() bool {
 
 func checkMap(m map[string]string) error {
 	for role := range m {
-		if !slices.Contains(mapped, profile.Role(role)) {
+		if !slices.Contains(mapped, profile.Role(role)) && !slices.Contains(paramRoles, profile.Role(role)) {
 			return fmt.Errorf("%q is not one of %s", role, strings.Join(MapRoles(), ", "))
 		}
 	}

@@ -148,6 +148,7 @@ type Options struct {
 	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
 	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
+	Rules           bool              // columns of parameters are wanted: Input.Params
 	Roles           bool              // columns of extra roles are wanted: Input.Roles
 	Along           []string          // columns with personal data that are not left out, by name or number; there may be others here
 	ByDomain        bool              // equal codes of several domains are several codes of a row
@@ -246,6 +247,7 @@ type Input struct {
 	Code        int                    // index of the first column of codes in Columns; -1: none. See Codes
 	Kind        int                    // index of the column of kinds (profile.Kind); -1: none
 	Roles       map[profile.Role][]int // columns of extra roles; nil: they are not wanted
+	Params      map[profile.Role]int   // columns of the parameters of link rules; nil: they are not wanted
 	LeftOut     []int                  // columns that are not carried, since they have personal data
 	Limit       int64                  // most records that Read returns, good and bad; 0: all. Set it before Read
 	Among       []string               // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
