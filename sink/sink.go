@@ -35,7 +35,9 @@ type Link struct {
 	// Alias: the link is a further code of a URL. Its Key is that of URL and code: the first
 	// 16 bytes of SHA-256(canonical|workspace|c=CODE). So no Probe has it.
 	Alias bool
-	Base  Key // url_key of the URL alone; counts only if Alias
+	// Base is the url_key of the URL alone, where Key is that of more: of an alias, or of a link
+	// whose identity has parts. Zero: that is Key.
+	Base Key
 
 	// Attrs is what a migrated link was: a JSON object in the form of [AppendJSON], without
 	// U+0000, which PostgreSQL refuses. nil: NULL.
@@ -43,6 +45,10 @@ type Link struct {
 	// Created is the created_at of a migrated link; UTC, whole microseconds. Zero: the AsOf of
 	// the run.
 	Created time.Time
+
+	// Rules of the link. Load stores Expires, MaxUses, Type, Owner and Ref; the link is Active
+	// and has no uses. nil: none.
+	Rules *Rules
 }
 
 // A Probe asks whether a URL has a link, and which link owns the code that the URL would
@@ -53,6 +59,11 @@ type Probe struct {
 	Key       Key    // zero if Canonical is nil
 	Canonical []byte // nil: ask only for the owner of the code
 	WantRun   bool   // ask for the run of the link, too
+
+	// WantRules: ask for the rules of the link, too. If one probe of a Lookup does, all do. It must
+	// be set if links of the URL may have parts: otherwise one that has the code may be taken for
+	// the link of the probe.
+	WantRules bool
 }
 
 // A Found is a link that answers a Probe. Its byte slices are valid only during the call
@@ -64,6 +75,7 @@ type Found struct {
 	Code      []byte // differs from the probe's code only if Same
 	Canonical []byte // of the link; may be nil if Same
 	Run       int32  // the run that created the link; may be 0 if the probe does not want it
+	Rules     *Rules // of the link, valid as long as the slices; nil if no probe wants them, or in tables of version 1
 }
 
 // State of a run.
@@ -116,6 +128,12 @@ type Run struct {
 	// KeepCreated: Load may bring links with Created. The caller says so as with Aliases, but it
 	// is stored when the run begins: in such a run, the created_at of a link need not be the AsOf.
 	KeepCreated bool
+	// Rules: Load may bring links with Rules, and each link that it brings is Active and has no
+	// uses. The caller says so as with Aliases.
+	Rules bool
+	// Parts: Load may bring links with a Base that are no aliases. The caller says so as with
+	// Aliases.
+	Parts bool
 }
 
 // CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
@@ -132,12 +150,23 @@ func (r *Run) CheckOpen() error {
 }
 
 // Unannounced is the error of Load for a link that is or has what the run has not said that its
-// links may be or have: an alias, Attrs, Created. It is nil for any other link.
+// links may be or have: an alias, Base, Attrs, Created, Rules. It is nil for any other link.
 func (r *Run) Unannounced(l *Link) error {
-	if l.Alias && !r.Aliases || l.Attrs != nil && !r.Attrs || !l.Created.IsZero() && !r.KeepCreated {
-		return fmt.Errorf("link %q in workspace %q is an alias, or has attrs or a created_at of its own, and the run has not said that any link does", l.Code, l.Workspace)
+	switch {
+	case l.Alias && !r.Aliases, l.Base != Key{} && !l.Alias && !r.Parts, l.Attrs != nil && !r.Attrs, !l.Created.IsZero() && !r.KeepCreated, l.Rules != nil && !r.Rules:
+		return fmt.Errorf("link %q in workspace %q is an alias, or has parts, attrs, a created_at of its own or rules, and the run has not said that any link does", l.Code, l.Workspace)
 	}
 	return nil
+}
+
+// Plain reports whether a link is and has nothing that its run must have said.
+func (l *Link) Plain() bool {
+	return !l.Alias && l.Base == Key{} && l.Attrs == nil && l.Created.IsZero() && l.Rules == nil
+}
+
+// SetOwn gives a run what the caller of Start says of its links and no store keeps.
+func (r *Run) SetOwn(said Run) {
+	r.Aliases, r.Attrs, r.Rules, r.Parts = said.Aliases, said.Attrs, said.Rules, said.Parts
 }
 
 // Abandoning returns those of the runs that have one of these IDs, in the order of the IDs,
@@ -163,8 +192,8 @@ func Abandoning(runs []Run, ids []int32) ([]Run, error) {
 }
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
-// database); before that, Peek, Runs, Scan, Find, Export, Abandon, PreviewUndo and Undo return
-// ErrMissing and create nothing.
+// database); before that, each other method but Stats and Close returns ErrMissing and creates
+// nothing.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
 // its cause (context.Cause); a Session can be used again after such a failure.
@@ -179,7 +208,7 @@ type Store interface {
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start, Load,
-	// Loaded, Finish, Abandon and SetProfile fail.
+	// Loaded, Finish, Abandon, SetProfile and SetRules fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
@@ -187,10 +216,10 @@ type Store interface {
 	// of workspace and code. The slices of a link are valid only during the call. An
 	// error of visit ends the scan and is returned.
 	Scan(ctx context.Context, visit func(*Stored) error) error
-	// Find visits the link that has the code in the workspace, if there is one, as Scan
+	// Find visits the link that has the code in the workspace, if there is one, as ScanRules
 	// does.
 	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
-	// Aliases visits the aliases of a URL in a workspace, whose url_key is given, as Scan does.
+	// Aliases visits the aliases of a URL in a workspace, whose url_key is given, as ScanRules does.
 	Aliases(ctx context.Context, workspace string, base Key, visit func(*Stored) error) error
 	// Export visits the links of a workspace, or all if that is "", as they are at one moment,
 	// in the order of Scan. Before the first link it calls begin with the names of the columns,
@@ -228,13 +257,16 @@ type Store interface {
 	// Stats describes the last load, for people who read timings.json: names, and
 	// values that JSON can hold.
 	Stats() map[string]any
+	RulesStore
 	// Close releases the store. The sessions must be closed before, and only Close may
 	// be called after it: a second Close does nothing.
 	Close() error
 }
 
 // Stored is a link as the store has it. Created is always its created_at; zero: the stored value
-// is not a time. Attrs that another program wrote may be any JSON, or in SQLite any text.
+// is not a time. Attrs that another program wrote may be any JSON, or in SQLite any text. Rules
+// are nil if they were not asked for, or in tables of version 1; they are valid only during the
+// call of the visitor.
 type Stored struct {
 	Link
 	Run int32
@@ -276,6 +308,7 @@ type Session interface {
 	// SetProfile commits the profile of workspaces that the session has locked and that have
 	// no links.
 	SetProfile(ctx context.Context, workspaces []string, profile string) error
+	RulesSession
 
 	// Lookup visits, in any order, the links in each probe's workspace that have the
 	// key or the code of the probe. There may be none, one, or two: the link of the URL

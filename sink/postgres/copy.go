@@ -37,7 +37,7 @@ type encoder struct {
 	columns   []string // to send
 	dropped   bool     // the index on base_key, by dropBase
 	workspace []byte   // of all links, if it is not sent; else nil
-	tail      []byte   // those of run_id, created_at and updated_at that are sent; created_at is the AsOf
+	tail      []byte   // those of run_id, created_at, updated_at and activeColumns that are sent; created_at is the AsOf
 	created   int      // where the value of created_at is in the tail
 }
 
@@ -49,25 +49,26 @@ func newEncoder(run sink.Run) *encoder {
 	tail = appendTime(tail, run.AsOf)
 	created := len(tail) - 8
 	tail = appendTime(tail, run.AsOf)
-	return (&encoder{run: run, columns: linksColumns, tail: tail, created: created}).withOwn()
+	if run.Rules {
+		tail = appendBytes(appendInt(tail, 0), []byte(sink.Active))
+	}
+	return (&encoder{run: run, columns: constant(run), tail: tail, created: created}).withOwn()
 }
 
 // appendTime adds a timestamp and its length.
-func appendTime(dst []byte, t time.Time) []byte {
-	return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), timestampOf(t))
-}
+func appendTime(dst []byte, t time.Time) []byte { return appendInt(dst, timestampOf(t)) }
 
-func timestampOf(t time.Time) uint64 { return uint64(t.UnixMicro() - postgresEpoch) }
+func timestampOf(t time.Time) int64 { return t.UnixMicro() - postgresEpoch }
+
+// appendInt adds a bigint and its length.
+func appendInt(dst []byte, n int64) []byte {
+	return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), uint64(n))
+}
 
 // withOwn adds the columns that only some links have, if links of the run may have them.
 func (e *encoder) withOwn() *encoder {
-	e.own = e.run.Aliases || e.run.Attrs || e.run.KeepCreated
-	if e.run.Aliases {
-		e.columns = slices.Concat(e.columns, aliasColumns)
-	}
-	if e.run.Attrs {
-		e.columns = slices.Concat(e.columns, []string{"attrs"})
-	}
+	own := ownColumns(e.run)
+	e.own, e.columns = len(own) > 0 || e.run.KeepCreated, slices.Concat(e.columns, own)
 	return e
 }
 
@@ -94,7 +95,7 @@ func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 		dst = appendBytes(dst, l.Original)
 	}
 	dst = append(dst, e.tail...)
-	if e.own || l.Alias || l.Attrs != nil || !l.Created.IsZero() {
+	if e.own || !l.Plain() {
 		return e.appendOwn(dst, l)
 	}
 	return dst, nil
@@ -106,13 +107,19 @@ func (e *encoder) appendOwn(dst []byte, l *sink.Link) ([]byte, error) {
 		return dst, err
 	}
 	if !l.Created.IsZero() {
-		binary.BigEndian.PutUint64(dst[len(dst)-len(e.tail)+e.created:], timestampOf(l.Created))
+		binary.BigEndian.PutUint64(dst[len(dst)-len(e.tail)+e.created:], uint64(timestampOf(l.Created)))
 	}
 	switch {
 	case l.Alias:
-		dst = appendBytes(append(dst, 0, 0, 0, 5, 'a', 'l', 'i', 'a', 's'), l.Base[:])
+		dst = append(dst, 0, 0, 0, 5, 'a', 'l', 'i', 'a', 's')
 	case e.run.Aliases:
-		dst = append(dst, null+null...)
+		dst = append(dst, null...)
+	}
+	switch {
+	case l.Alias, l.Base != sink.Key{}:
+		dst = appendBytes(dst, l.Base[:])
+	case e.run.Aliases || e.run.Parts:
+		dst = append(dst, null...)
 	}
 	switch {
 	case l.Attrs != nil:
@@ -121,7 +128,35 @@ func (e *encoder) appendOwn(dst []byte, l *sink.Link) ([]byte, error) {
 	case e.run.Attrs:
 		dst = append(dst, null...)
 	}
+	switch {
+	case l.Rules != nil:
+		dst = appendRules(dst, l.Rules)
+	case e.run.Rules:
+		dst = append(dst, null+null+null+null+null...)
+	}
 	return dst, nil
+}
+
+// appendRules adds the rules that a new link has.
+func appendRules(dst []byte, r *sink.Rules) []byte {
+	if r.Expires.IsZero() {
+		dst = append(dst, null...)
+	} else {
+		dst = appendTime(dst, r.Expires)
+	}
+	if r.MaxUses == 0 {
+		dst = append(dst, null...)
+	} else {
+		dst = appendInt(dst, r.MaxUses)
+	}
+	for _, text := range [][]byte{r.Type, r.Owner, r.Ref} {
+		if len(text) == 0 {
+			dst = append(dst, null...)
+		} else {
+			dst = appendBytes(dst, text)
+		}
+	}
+	return dst
 }
 
 const (

@@ -76,7 +76,7 @@ func (s *session) openFirst(ctx context.Context, run sink.Run) (e *encoder, reas
 		if reason, err = s.clear(ctx, conn); err == nil && reason == "" {
 			e, err = s.setDefaults(ctx, conn, run)
 		}
-		if err == nil && reason == "" && run.Aliases {
+		if err == nil && reason == "" && (run.Aliases || run.Parts) {
 			e.dropped, err = n.dropBase(ctx, conn)
 		}
 		if err != nil || reason != "" {
@@ -125,7 +125,7 @@ func (s *session) clear(ctx context.Context, conn *pgx.Conn) (reason string, err
 // are sent.
 func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run) (*encoder, error) {
 	asOf := literal(run.AsOf.UTC().Format("2006-01-02 15:04:05.999999+00"))
-	shared := map[string]string{"run_id": strconv.Itoa(int(run.ID)), "created_at": asOf, "updated_at": asOf}
+	shared := map[string]string{"run_id": strconv.Itoa(int(run.ID)), "created_at": asOf, "updated_at": asOf, "access_count": "0", "status": literal(sink.Active)}
 	e := &encoder{run: run}
 	if run.KeepCreated {
 		delete(shared, "created_at")
@@ -137,7 +137,7 @@ func (s *session) setDefaults(ctx context.Context, conn *pgx.Conn, run sink.Run)
 		shared["workspace_id"] = literal(s.workspaces[0])
 	}
 	var changes, names []string
-	for _, c := range linksColumns {
+	for _, c := range constant(run) {
 		if value, ok := shared[c]; ok {
 			changes, names = append(changes, "ALTER "+c+" SET DEFAULT "+value), append(names, c)
 		} else {
@@ -167,7 +167,7 @@ func (n names) dropBase(ctx context.Context, conn *pgx.Conn) (dropped bool, err 
 
 // dropDefaults are the statements that undo setDefaults.
 func (n names) dropDefaults(e *encoder) (statements []string) {
-	for _, c := range linksColumns {
+	for _, c := range constant(e.run) {
 		if !slices.Contains(e.columns, c) {
 			statements = append(statements, "ALTER TABLE "+n.links+" ALTER "+c+" DROP DEFAULT")
 		}

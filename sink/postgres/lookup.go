@@ -42,11 +42,15 @@ const nearby = 8
 // The statements of a lookup. To send a value takes the server longer than to read it, so it
 // sends runs and workspaces only if they are needed, and no key with a link by code: the
 // canonical URL says whose link it is, and the kind, which is last, whether it is that link or
-// an alias. Version 1 has no kind.
-func (n names) codesInRanges(more, kind bool) string {
+// an alias. Version 1 has no kind. Only with rules a link of the URL may have parts, so the key
+// says whether it is that of the probe.
+func (n names) codesInRanges(more, rules, kind bool) string {
 	columns := "l.short_code, l.canonical_url"
-	if more {
+	if more || rules {
 		columns += ", l.run_id, l.workspace_id"
+	}
+	if rules {
+		columns += ", l.url_key, " + rulesColumns
 	}
 	if kind {
 		columns += ", l.kind"
@@ -70,8 +74,12 @@ func (n names) keysInRanges() string {
 			WHERE url_key >= r.lo AND url_key <= r.hi ORDER BY url_key) l`
 }
 
-func (n names) linksByKey() string {
-	return `SELECT short_code, canonical_url, run_id, workspace_id, url_key FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
+func (n names) linksByKey(rules bool) string {
+	columns := "short_code, canonical_url, run_id, workspace_id, url_key"
+	if rules {
+		columns += ", " + rulesColumns
+	}
+	return `SELECT ` + columns + ` FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
 }
 
 // Lookup implements sink.Session. It visits the links that it finds by code in the order of
@@ -95,6 +103,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 	}
 	defer s.store.release(conn)
 	l := &lookup{session: s, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
+	l.rules = s.store.version.Load() > 1 && slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules })
 	if err = l.run(ctx); l.stop != nil {
 		return l.stop
 	}
@@ -109,6 +118,8 @@ type lookup struct {
 	visit   func(sink.Found) error
 	stop    error  // of the visitor
 	same    []bool // for each probe: its URL was found
+	rules   bool   // a probe wants them
+	ofFound sink.Rules
 	near    uint64 // the distance of two keys, in their first 8 bytes, with nearby links between them
 	dense   bool   // fewer than nearby links are expected between two probes without a URL
 }
@@ -182,7 +193,7 @@ func (l *lookup) byCode(ctx context.Context) error {
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
 	kind := l.session.store.version.Load() > 1
 	ahead := 0
-	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, kind), l.codeRanges(), func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, l.rules, kind), l.codeRanges(), func(row [][]byte) error {
 		if ahead < at+touchAhead/2 {
 			ahead += l.touch(ahead)
 		}
@@ -194,7 +205,8 @@ func (l *lookup) byCode(ctx context.Context) error {
 		}
 		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row) == 0; i++ {
 			alias := kind && isAlias(row[len(row)-1])
-			if err := l.found(i, row, !alias && bytes.Equal(row[1], l.probes[i].Canonical), alias); err != nil {
+			same := !alias && bytes.Equal(row[1], l.probes[i].Canonical) && (!l.rules || bytes.Equal(row[4], l.probes[i].Key[:]))
+			if err := l.found(i, row, same, alias); err != nil {
 				return err
 			}
 		}
@@ -237,6 +249,10 @@ func (l *lookup) found(at int, row [][]byte, same, alias bool) error {
 	f := sink.Found{Probe: at, Same: same, Alias: alias, Code: row[0], Canonical: row[1]}
 	if len(row) > 3 {
 		f.Run = int32(binary.BigEndian.Uint32(row[2]))
+	}
+	if l.rules {
+		readRules(&l.ofFound, row[5:])
+		f.Rules = &l.ofFound
 	}
 	l.stop = l.visit(f)
 	return l.stop
@@ -284,7 +300,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 	for _, i := range hits {
 		keys.add(l.probes[i].Key[:])
 	}
-	return query(ctx, l.conn, l.session.store.names.linksByKey(), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.linksByKey(l.rules), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
 		from, _ := slices.BinarySearchFunc(hits, row[4], func(i int, key []byte) int { return bytes.Compare(l.probes[i].Key[:], key) })
 		for ; from < len(hits) && sink.Key(row[4]) == l.probes[hits[from]].Key; from++ {
 			if err := damaged(&l.probes[hits[from]], row); err != nil {

@@ -11,20 +11,25 @@ import (
 // Scan implements sink.Store with one query in the order of the primary key. It does not
 // retry the query, since it may have called the visitor.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, "", [][]byte{}, visit)
+	return s.scan(ctx, "", [][]byte{}, false, visit)
+}
+
+// ScanRules implements sink.Store.
+func (s *Store) ScanRules(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "", [][]byte{}, true, visit)
 }
 
 // Find implements sink.Store.
 func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, visit)
+	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, true, visit)
 }
 
 // Aliases implements sink.Store.
 func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, ofBase, [][]byte{base[:], []byte(workspace)}, visit)
+	return s.scan(ctx, aliasesOf, [][]byte{base[:], []byte(workspace)}, true, visit)
 }
 
-const ofBase = "WHERE base_key = $1 AND workspace_id = $2"
+const aliasesOf = "WHERE base_key = $1 AND workspace_id = $2 AND kind = 'alias'"
 
 // looking returns a connection, after it has checked the tables. The caller releases it.
 func (s *Store) looking(ctx context.Context, op string) (conn *pgx.Conn, err error) {
@@ -40,20 +45,25 @@ func (s *Store) looking(ctx context.Context, op string) (conn *pgx.Conn, err err
 	return conn, err
 }
 
-func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit func(*sink.Stored) error) error {
+func (s *Store) scan(ctx context.Context, where string, params [][]byte, rules bool, visit func(*sink.Stored) error) error {
 	conn, err := s.looking(ctx, "list the links")
 	if err != nil {
 		return err
 	}
 	defer s.release(conn)
-	if where == ofBase && s.version.Load() < 2 {
+	since2 := s.version.Load() > 1
+	if where == aliasesOf && !since2 {
 		return nil
 	}
 	var link sink.Stored
+	var ofLink sink.Rules
 	var stop error
 	columns := ""
-	if s.version.Load() > 1 {
+	if since2 {
 		columns = ", kind, base_key, attrs"
+	}
+	if rules = rules && since2; rules {
+		columns += ", " + rulesColumns
 	}
 	var attrs []byte
 	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at`+columns+`
@@ -63,13 +73,17 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, visit f
 			Run:  int32(binary.BigEndian.Uint32(row[5])),
 		}
 		link.Created, _ = timestamp(row[6])
-		if columns != "" {
+		if since2 {
 			link.Alias = isAlias(row[7])
 			copy(link.Base[:], row[8])
 			if row[9] != nil {
 				attrs = sink.AppendJSON(attrs[:0], row[9][1:])
 				link.Attrs = attrs
 			}
+		}
+		if rules {
+			readRules(&ofLink, row[10:])
+			link.Rules = &ofLink
 		}
 		stop = visit(&link)
 		return stop

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -75,9 +76,33 @@ func literal(s string) string {
 // which is also the order of COPY. newColumns come after them.
 var linksColumns = []string{"workspace_id", "short_code", "url_key", "canonical_url", "original_url", "run_id", "created_at", "updated_at"}
 
-// aliasColumns are those that a run with aliases writes after linksColumns. A run with attrs
-// writes these last.
-var aliasColumns = []string{"kind", "base_key"}
+// activeColumns have the same values in all links of a run with rules, which writes them after
+// linksColumns.
+var activeColumns = []string{"access_count", "status"}
+
+// constant are the columns that an encoder can leave to their defaults, and some others.
+func constant(run sink.Run) []string {
+	if run.Rules {
+		return slices.Concat(linksColumns, activeColumns)
+	}
+	return linksColumns
+}
+
+// ownColumns are those that only some links have. A run writes them last.
+func ownColumns(run sink.Run) (columns []string) {
+	for _, c := range []struct {
+		has  bool
+		name string
+	}{
+		{run.Aliases, "kind"}, {run.Aliases || run.Parts, "base_key"}, {run.Attrs, "attrs"}, {run.Rules, "expires_at"},
+		{run.Rules, "max_uses"}, {run.Rules, "link_type"}, {run.Rules, "owner_id"}, {run.Rules, "ref"},
+	} {
+		if c.has {
+			columns = append(columns, c.name)
+		}
+	}
+	return columns
+}
 
 // newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
 // owned a link before, sets them. They have no constraints: COPY would check each of them

@@ -187,29 +187,26 @@ func (s *session) Populated(ctx context.Context, workspaces []string) (out []boo
 	return out, err
 }
 
-// profiles is the error if the tables have no profiles of workspaces.
-func (s *Store) profiles() error {
-	if s.version.Load() < 2 {
-		return fmt.Errorf("table %s: %w", s.names.table, sink.ErrOldTables)
-	}
-	return nil
-}
-
 // Profiles implements sink.Session.
 func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
-	if err := s.store.profiles(); err != nil {
+	return s.settings(ctx, "profile", workspaces)
+}
+
+// settings returns a setting of workspaces, or of all if the list is nil, where it is set. The
+// column is a text.
+func (s *session) settings(ctx context.Context, column string, workspaces []string) (set map[string]string, err error) {
+	if err := s.store.since2(); err != nil {
 		return nil, err
 	}
-	sql, args := "SELECT workspace_id, profile FROM "+s.store.names.workspaces+" WHERE profile IS NOT NULL", []any{}
+	sql, args := "SELECT workspace_id, "+column+" FROM "+s.store.names.workspaces+" WHERE "+column+" IS NOT NULL", []any{}
 	if workspaces != nil {
 		sql, args = sql+" AND workspace_id = ANY ($1)", append(args, workspaces)
 	}
-	var set map[string]string
-	err := s.store.with(ctx, "read the profiles of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
+	err = s.store.with(ctx, "read settings of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
 		set = map[string]string{}
-		var workspace, profile string
+		var workspace, value string
 		rows, _ := conn.Query(ctx, sql, args...) // rows have its error
-		_, err := pgx.ForEachRow(rows, []any{&workspace, &profile}, func() error { set[workspace] = profile; return nil })
+		_, err := pgx.ForEachRow(rows, []any{&workspace, &value}, func() error { set[workspace] = value; return nil })
 		return err
 	})
 	return set, err
@@ -218,7 +215,7 @@ func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string
 // SetProfile implements sink.Session. If the locks were lost since the session began, another
 // run may have loaded links of its profile: it returns sink.ErrLost.
 func (s *session) SetProfile(ctx context.Context, workspaces []string, profile string) error {
-	if err := s.store.profiles(); err != nil {
+	if err := s.store.since2(); err != nil {
 		return err
 	}
 	return s.do(ctx, "set the profile of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {

@@ -62,8 +62,10 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			return dump(t, dsn, links)
 		},
 		Insert: func(t *testing.T, r sinktest.Row) {
-			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, CASE WHEN $8 THEN $9::uuid END, nullif($10, '')::jsonb)",
-				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs)
+			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, nullif($9::uuid, '00000000-0000-0000-0000-000000000000'), nullif($10, '')::jsonb,"+
+				" nullif($11, $21::timestamptz), nullif($12, 0::bigint), nullif($13, 0::bigint), NULL, nullif($14, ''), nullif($15, ''), nullif($16, ''), nullif($17, ''), nullif($18, $21), nullif($19, 0), nullif($20, ''))",
+				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs,
+				r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.Marked, r.ChangedRun, r.Change, time.Time{})
 		},
 		Execute: func(t *testing.T, sql string) { execute(t, dsn, strings.Replace(sql, " links ", " "+links+" ", 1)) },
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
@@ -87,16 +89,27 @@ func dump(t testing.TB, dsn, links string) []sinktest.Row {
 	conn := connect(t, dsn)
 	defer conn.Close(context.Background())
 	rows, err := conn.Query(context.Background(), "SELECT workspace_id, short_code, url_key, canonical_url, original_url,"+
-		" run_id, created_at, coalesce(to_jsonb(l)->>'kind', '') = 'alias', (to_jsonb(l)->>'base_key')::uuid, coalesce(to_jsonb(l)->>'attrs', '') FROM "+links+" l ORDER BY workspace_id, short_code")
+		" run_id, created_at, coalesce(to_jsonb(l)->>'kind', '') = 'alias', (to_jsonb(l)->>'base_key')::uuid, coalesce(to_jsonb(l)->>'attrs', ''),"+
+		" (to_jsonb(l)->>'expires_at')::timestamptz, coalesce((to_jsonb(l)->>'max_uses')::bigint, 0), coalesce((to_jsonb(l)->>'access_count')::bigint, 0),"+
+		" coalesce(to_jsonb(l)->>'link_type', ''), coalesce(to_jsonb(l)->>'owner_id', ''), coalesce(to_jsonb(l)->>'ref', ''), coalesce(to_jsonb(l)->>'status', ''),"+
+		" (to_jsonb(l)->>'marked_at')::timestamptz, coalesce((to_jsonb(l)->>'changed_run')::int, 0), coalesce(to_jsonb(l)->>'change', '') FROM "+links+" l ORDER BY workspace_id, short_code")
 	noError(t, err)
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sinktest.Row, err error) {
 		var base *sink.Key
-		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created, &r.Alias, &base, &r.Attrs)
+		var expires, marked *time.Time
+		err = row.Scan(&r.Workspace, &r.Code, &r.Key, &r.Canonical, &r.Original, &r.Run, &r.Created, &r.Alias, &base, &r.Attrs,
+			&expires, &r.MaxUses, &r.Uses, &r.Type, &r.Owner, &r.Ref, &r.Status, &marked, &r.ChangedRun, &r.Change)
 		if base != nil {
 			r.Base = *base
 		}
 		r.Attrs = string(sink.AppendJSON(nil, []byte(r.Attrs)))
 		r.Created = r.Created.UTC().Round(time.Microsecond)
+		if expires != nil {
+			r.Expires = expires.UTC()
+		}
+		if marked != nil {
+			r.Marked = marked.UTC()
+		}
 		return r, err
 	})
 	noError(t, err)

@@ -51,7 +51,7 @@ func TestVersion1(t *testing.T) {
 	_, err := s.Abandon(ctx, []int32{2}, sink.LockOptions{})
 	noError(t, err)
 	at := locked(t, s, "demo", sink.LockOptions{})
-	newer := []sink.Run{{Aliases: true}, {Attrs: true}, {KeepCreated: true}}
+	newer := []sink.Run{{Aliases: true}, {Attrs: true}, {KeepCreated: true}, {Rules: true}, {Parts: true}}
 	for _, run := range newer {
 		run.Fingerprint, run.AsOf = first.Fingerprint, first.AsOf
 		if _, err := at.Start(ctx, run); err == nil || !strings.Contains(err.Error(), "bulk init") {
@@ -64,6 +64,12 @@ func TestVersion1(t *testing.T) {
 	if err := at.SetProfile(ctx, []string{"demo"}, "linkforge-1"); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("a profile is set: %v", err)
 	}
+	if _, err := at.Rules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("rules: %v", err)
+	}
+	if err := at.SetRules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("rules are set: %v", err)
+	}
 	run, err := at.Start(ctx, first)
 	noError(t, err)
 	for _, with := range newer {
@@ -72,10 +78,10 @@ func TestVersion1(t *testing.T) {
 			t.Errorf("a load of %+v: %v", with, err)
 		}
 	}
-	old := sink.Probe{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}
+	old := sink.Probe{Workspace: []byte("old"), Code: []byte("a"), WantRun: true, WantRules: true}
 	found := 0
 	noError(t, at.Lookup(ctx, []sink.Probe{old}, func(f sink.Found) error {
-		if found++; f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
+		if found++; f.Same || f.Alias || f.Rules != nil || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
 			t.Errorf("found %+v", f)
 		}
 		return nil
@@ -84,8 +90,8 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("%d links found by a code", found)
 	}
 	noError(t, at.Load(ctx, run, pieces(links[10:15])))
-	noError(t, s.Scan(ctx, func(l *sink.Stored) error {
-		if l.Attrs != nil || l.Created.IsZero() {
+	noError(t, s.ScanRules(ctx, func(l *sink.Stored) error {
+		if l.Attrs != nil || l.Rules != nil || l.Created.IsZero() {
 			t.Errorf("scanned %+v", l)
 		}
 		return nil

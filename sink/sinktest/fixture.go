@@ -180,6 +180,9 @@ func rows(links []sink.Link, run int32) []Row {
 			Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: run, Created: asOf,
 			Alias: l.Alias, Base: l.Base, Attrs: string(l.Attrs),
 		}
+		if r := l.Rules; r != nil {
+			out[i].Rules = Rules{Expires: r.Expires, MaxUses: r.MaxUses, Type: string(r.Type), Owner: string(r.Owner), Ref: string(r.Ref), Status: sink.Active}
+		}
 		if !l.Created.IsZero() {
 			out[i].Created = l.Created
 		}
@@ -197,12 +200,18 @@ func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 				part[i].Workspace, part[i].Code = bytes.Clone(l.Workspace), bytes.Clone(l.Code)
 				part[i].Canonical, part[i].Original = bytes.Clone(l.Canonical), bytes.Clone(l.Original)
 				part[i].Attrs = bytes.Clone(l.Attrs)
+				if l.Rules != nil {
+					r := *l.Rules
+					r.Type, r.Owner, r.Ref = bytes.Clone(r.Type), bytes.Clone(r.Owner), bytes.Clone(r.Ref)
+					part[i].Rules = &r
+				}
 			}
 			if !yield(part, nil) {
 				return
 			}
 			for i, l := range part {
-				for _, b := range [][]byte{l.Workspace, l.Code, l.Canonical, l.Original, l.Attrs} {
+				r := cmp.Or(l.Rules, new(sink.Rules))
+				for _, b := range [][]byte{l.Workspace, l.Code, l.Canonical, l.Original, l.Attrs, r.Type, r.Owner, r.Ref} {
 					for j := range b {
 						b[j] = '!'
 					}

@@ -64,7 +64,7 @@ func startOwn(t *testing.T, s sink.Session, flags sink.Run) sink.Run {
 	flags.Fingerprint, flags.AsOf = "own", asOf
 	run, err := s.Start(context.Background(), flags)
 	noError(t, err)
-	if run.Aliases != flags.Aliases || run.Attrs != flags.Attrs || run.KeepCreated != flags.KeepCreated {
+	if run.Aliases != flags.Aliases || run.Attrs != flags.Attrs || run.KeepCreated != flags.KeepCreated || run.Rules != flags.Rules || run.Parts != flags.Parts {
 		t.Errorf("started %+v with the flags of %+v", run, flags)
 	}
 	return run

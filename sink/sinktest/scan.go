@@ -54,7 +54,7 @@ func testScanAll(t *testing.T, db *database) {
 
 // stored is what a link looks like in the database.
 func stored(l *sink.Stored) Row {
-	return Row{Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
+	return Row{Rules: rulesOf(l.Rules), Workspace: string(l.Workspace), Code: string(l.Code), Key: l.Key, Canonical: string(l.Canonical),
 		Original: sql.NullString{String: string(l.Original), Valid: l.Original != nil}, Run: l.Run, Created: l.Created, Alias: l.Alias, Base: l.Base, Attrs: string(l.Attrs)}
 }
 

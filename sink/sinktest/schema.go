@@ -39,6 +39,7 @@ func testCreateNothing(t *testing.T, db *database) {
 	wantIs(t, err, sink.ErrMissing)
 	_, err = store.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	wantIs(t, err, sink.ErrMissing)
+	wantIs(t, store.ScanRules(ctx, func(*sink.Stored) error { return nil }), sink.ErrMissing)
 	if db.Created(t) {
 		t.Error("opening, looking and undoing created the database")
 	}
@@ -119,7 +120,7 @@ func testPeekWrites(t *testing.T, db *database) {
 		for call, err := range map[string]error{
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
 			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),
-			"SetProfile": s.SetProfile(ctx, []string{"w"}, "p"),
+			"SetProfile": s.SetProfile(ctx, []string{"w"}, "p"), "SetRules": s.SetRules(ctx, []string{"w"}),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", call)

@@ -31,6 +31,18 @@ type Row struct {
 	Alias           bool
 	Base            sink.Key // zero: NULL
 	Attrs           string   // in the form of sink.AppendJSON; blank: NULL
+	Rules
+}
+
+// Rules are the columns of sink.Rules. A zero value is NULL.
+type Rules struct {
+	Expires          time.Time // UTC
+	MaxUses, Uses    int64     // Uses that are 0 may be 0 in the database, too
+	Type, Owner, Ref string
+	Status           string
+	Marked           time.Time // UTC
+	ChangedRun       int32
+	Change           string
 }
 
 // A Database is a new, isolated database of the store under test. None of its functions is
@@ -58,7 +70,7 @@ type Database struct {
 // Run runs the suite, with a subtest for each sentence of the contract. The function fresh
 // creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests, rulesTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

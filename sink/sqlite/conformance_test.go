@@ -29,9 +29,12 @@ func TestConformance(t *testing.T) {
 			},
 			Insert: func(t *testing.T, r sinktest.Row) {
 				plain(t, path, func(db *sql.DB) {
-					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key, attrs)
-						VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), iif(?8, ?9, NULL), nullif(?10, ''))`,
-						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:], r.Attrs)
+					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key, attrs,
+							expires_at, max_uses, access_count, link_type, owner_id, ref, status, marked_at, changed_run, change)
+						VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), nullif(?9, zeroblob(16)), nullif(?10, ''),
+							nullif(?11, ?21), nullif(?12, 0), nullif(?13, 0), nullif(?14, ''), nullif(?15, ''), nullif(?16, ''), nullif(?17, ''), nullif(?18, ?21), nullif(?19, 0), nullif(?20, ''))`,
+						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:], r.Attrs,
+						stamp(r.Expires), r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, stamp(r.Marked), r.ChangedRun, r.Change, stamp(time.Time{}))
 					noError(t, err)
 				})
 			},
@@ -75,8 +78,13 @@ func plain(t testing.TB, path string, f func(db *sql.DB)) {
 func dump(t testing.TB, path string) (out []sinktest.Row) {
 	t.Helper()
 	plain(t, path, func(db *sql.DB) {
-		var since2 string
-		noError(t, db.QueryRow("SELECT CASE count(*) WHEN 0 THEN 'false, NULL, ''''' ELSE 'kind IS ''alias'', base_key, coalesce(attrs, '''')' END FROM pragma_table_info('links') WHERE name = 'kind'").Scan(&since2))
+		since2 := "kind IS 'alias', base_key, coalesce(attrs, ''), coalesce(expires_at, ''), coalesce(max_uses, 0), coalesce(access_count, 0), coalesce(link_type, ''), coalesce(owner_id, '')," +
+			"coalesce(ref, ''), coalesce(status, ''), coalesce(marked_at, ''), coalesce(changed_run, 0), coalesce(change, '')"
+		var has bool
+		noError(t, db.QueryRow("SELECT count(*) FROM pragma_table_info('links') WHERE name = 'kind'").Scan(&has))
+		if !has {
+			since2 = "false, NULL, '', '', 0, 0, '', '', '', '', '', 0, ''"
+		}
 		rows, err := db.Query(`SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, ` + since2 + `
 			FROM links ORDER BY workspace_id, short_code`)
 		noError(t, err)
@@ -84,12 +92,14 @@ func dump(t testing.TB, path string) (out []sinktest.Row) {
 		for rows.Next() {
 			var r sinktest.Row
 			var key, base []byte
-			var created string
-			noError(t, rows.Scan(&r.Workspace, &r.Code, &key, &r.Canonical, &r.Original, &r.Run, &created, &r.Alias, &base, &r.Attrs))
+			var created, expires, marked string
+			noError(t, rows.Scan(&r.Workspace, &r.Code, &key, &r.Canonical, &r.Original, &r.Run, &created, &r.Alias, &base, &r.Attrs,
+				&expires, &r.MaxUses, &r.Uses, &r.Type, &r.Owner, &r.Ref, &r.Status, &marked, &r.ChangedRun, &r.Change))
 			copy(r.Key[:], key)
 			copy(r.Base[:], base)
 			r.Created, err = time.Parse(timeForm, created)
 			noError(t, err)
+			r.Expires, r.Marked = anyTime(expires), anyTime(marked)
 			out = append(out, r)
 		}
 		noError(t, rows.Err())

@@ -148,17 +148,7 @@ func (c *conn) query(op, statement string, args []any, visit func(*stmt) error) 
 		return err
 	}
 	defer s.finalize()
-	for i, a := range args {
-		s.bind(i+1, a)
-	}
-	for {
-		if more, err := s.step(); err != nil || !more {
-			return err
-		}
-		if err := visit(s); err != nil {
-			return err
-		}
-	}
+	return s.all(args, visit)
 }
 
 // run runs one statement that has no results.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,11 +84,16 @@ func (l *load) prepare(verb string, n int) (*stmt, error) {
 		created = "?"
 	}
 	columns, row := "run_id, updated_at, created_at, workspace_id, short_code, url_key, canonical_url, original_url", "(?1, ?2, "+created+", ?, ?, ?, ?, ?"
-	if l.run.Aliases {
-		columns, row = columns+", kind, base_key", row+", ?, ?"
-	}
-	if l.run.Attrs {
-		columns, row = columns+", attrs", row+", ?"
+	for _, own := range []struct {
+		has          bool
+		columns, row string
+	}{
+		{l.run.Aliases, ", kind", ", ?"}, {l.run.Aliases || l.run.Parts, ", base_key", ", ?"}, {l.run.Attrs, ", attrs", ", ?"},
+		{l.run.Rules, ", expires_at, max_uses, link_type, owner_id, ref, access_count, status", ", ?, ?, ?, ?, ?, 0, '" + sink.Active + "'"},
+	} {
+		if own.has {
+			columns, row = columns+own.columns, row+own.row
+		}
 	}
 	text := verb + " INTO links (" + columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(row+"),", n), ",")
 	if !l.atEnd { // else there is no index on url_key, and no other writer could take anything
@@ -210,14 +216,7 @@ func (l *load) insert(links []sink.Link) error {
 			q.bindText(i+3, link.Canonical)
 			q.bindText(i+4, link.Original)
 			i += 5
-			if l.run.Aliases {
-				l.bindAlias(q, i, link)
-				i += 2
-			}
-			if l.run.Attrs {
-				q.bindText(i, link.Attrs)
-				i++
-			}
+			i = l.bindOwn(q, i, link)
 		}
 		if _, err := q.step(); err != nil {
 			return err
@@ -238,15 +237,36 @@ func (l *load) bindCreated(q *stmt, i int, link *sink.Link) {
 	q.bindText(i, at)
 }
 
-// bindAlias binds kind and base_key.
-func (l *load) bindAlias(q *stmt, i int, link *sink.Link) {
-	if link.Alias {
-		q.bindText(i, []byte("alias"))
-		q.bindBlob(i+1, link.Base[:])
-	} else {
-		q.bindText(i, nil)
-		q.bindText(i+1, nil)
+// bindOwn binds what only some links have after created_at, from a parameter on, and returns the
+// next one.
+func (l *load) bindOwn(q *stmt, i int, link *sink.Link) int {
+	if l.run.Aliases {
+		var kind []byte
+		if link.Alias {
+			kind = []byte("alias")
+		}
+		q.bindText(i, kind)
+		i++
 	}
+	if l.run.Aliases || l.run.Parts {
+		if link.Alias || link.Base != (sink.Key{}) {
+			q.bindBlob(i, link.Base[:])
+		} else {
+			q.bindText(i, nil)
+		}
+		i++
+	}
+	if l.run.Attrs {
+		q.bindText(i, link.Attrs)
+		i++
+	}
+	if l.run.Rules {
+		r := cmp.Or(link.Rules, new(sink.Rules))
+		i = q.bindRules(i, r)
+		q.bindText(i, orNull(r.Ref))
+		i++
+	}
+	return i
 }
 
 func (s *Store) setStats(l *load, took time.Duration) {

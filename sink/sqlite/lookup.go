@@ -5,14 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/linkforge/bulk/sink"
 )
 
 // A reader is a connection for one Lookup at a time.
 type reader struct {
+	c            *conn
+	plain, rules lookup // prepared when they are first needed
+}
+
+// A lookup has the statements of lookups, with or without rules.
+type lookup struct {
 	c             *conn
 	byCode, byKey *stmt
+	rules         *sink.Rules // of the link in hand; nil: they are not asked for
 }
 
 // reader takes a free reader, or opens one.
@@ -28,31 +36,35 @@ func (s *session) reader(ctx context.Context) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{c: c}
-	if err := r.prepare(); err != nil {
-		return nil, errors.Join(err, r.close())
-	}
-	return r, nil
+	return &reader{c: c}, nil
 }
 
-func (r *reader) prepare() (err error) {
-	r.byCode, err = r.c.prepare("look up codes", "SELECT url_key, canonical_url, run_id, "+r.c.since2("kind IS 'alias'")+" FROM links WHERE workspace_id = ? AND short_code = ?")
-	if err == nil {
-		r.byKey, err = r.c.prepare("look up keys", "SELECT workspace_id, short_code, canonical_url, run_id FROM links WHERE url_key = ?")
+// lookup returns the statements for probes that want rules, or do not.
+func (r *reader) lookup(rules bool) (*lookup, error) {
+	l, more := &r.plain, ""
+	if rules && r.c.version > 1 {
+		l, more = &r.rules, ", "+rulesColumns
+		l.rules = new(sink.Rules)
 	}
-	return err
+	if l.byKey != nil {
+		return l, nil
+	}
+	q, err := r.c.prepareAll("look up", "SELECT url_key, canonical_url, run_id, "+r.c.since2("kind IS 'alias'")+more+" FROM links WHERE workspace_id = ? AND short_code = ?",
+		"SELECT workspace_id, short_code, canonical_url, run_id"+more+" FROM links WHERE url_key = ?")
+	if err != nil {
+		q.finalize()
+		return nil, err
+	}
+	l.c, l.byCode, l.byKey = r.c, q[0], q[1]
+	return l, nil
 }
 
-func (r *reader) finalize() {
-	for _, q := range []*stmt{r.byCode, r.byKey} {
+func (r *reader) close() error {
+	for _, q := range []*stmt{r.plain.byCode, r.plain.byKey, r.rules.byCode, r.rules.byKey} {
 		if q != nil {
 			q.finalize()
 		}
 	}
-}
-
-func (r *reader) close() error {
-	r.finalize()
 	return r.c.close()
 }
 
@@ -74,22 +86,26 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		s.readers = append(s.readers, r)
 	}()
 	return r.c.during(ctx, func() error {
+		l, err := r.lookup(slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules }))
+		if err != nil {
+			return err
+		}
 		if err := r.c.exec("look up", "BEGIN"); err != nil {
 			return err
 		}
-		return errors.Join(r.lookup(ctx, probes, visit), r.c.rollback())
+		return errors.Join(l.all(ctx, probes, visit), r.c.rollback())
 	})
 }
 
-// lookup answers the probes. The caller has begun a transaction, so that not every probe locks.
-func (r *reader) lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
+// all answers the probes. The caller has begun a transaction, so that not every probe locks.
+func (l *lookup) all(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	for i := range probes {
 		if i%256 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		same, err := r.code(i, &probes[i], visit)
+		same, err := l.code(i, &probes[i], visit)
 		if err == nil && !same && probes[i].Canonical != nil {
-			err = r.key(i, &probes[i], visit)
+			err = l.key(i, &probes[i], visit)
 		}
 		if err != nil {
 			return err
@@ -100,8 +116,8 @@ func (r *reader) lookup(ctx context.Context, probes []sink.Probe, visit func(sin
 
 // code visits the link with the probe's code, and reports whether it is the link of the
 // probe's URL.
-func (r *reader) code(i int, p *sink.Probe, visit func(sink.Found) error) (same bool, err error) {
-	q := r.byCode
+func (l *lookup) code(i int, p *sink.Probe, visit func(sink.Found) error) (same bool, err error) {
+	q := l.byCode
 	q.bindText(1, p.Workspace)
 	q.bindText(2, p.Code)
 	if more, err := q.step(); err != nil || !more {
@@ -111,15 +127,15 @@ func (r *reader) code(i int, p *sink.Probe, visit func(sink.Found) error) (same 
 	canonical := q.bytes(1)
 	if p.Canonical != nil && bytes.Equal(q.bytes(0), p.Key[:]) {
 		if same = bytes.Equal(canonical, p.Canonical); !same {
-			return false, r.damaged(p, p.Workspace, p.Code, canonical)
+			return false, l.damaged(p, p.Workspace, p.Code, canonical)
 		}
 	}
-	return same, visit(sink.Found{Probe: i, Same: same, Alias: q.int(3) != 0, Code: p.Code, Canonical: canonical, Run: int32(q.int(2))})
+	return same, visit(sink.Found{Probe: i, Same: same, Alias: q.int(3) != 0, Code: p.Code, Canonical: canonical, Run: int32(q.int(2)), Rules: l.rulesOf(q)})
 }
 
 // key visits the link of the probe's URL.
-func (r *reader) key(i int, p *sink.Probe, visit func(sink.Found) error) error {
-	q := r.byKey
+func (l *lookup) key(i int, p *sink.Probe, visit func(sink.Found) error) error {
+	q := l.byKey
 	q.bindBlob(1, p.Key[:])
 	if more, err := q.step(); err != nil || !more {
 		return err
@@ -127,13 +143,21 @@ func (r *reader) key(i int, p *sink.Probe, visit func(sink.Found) error) error {
 	defer q.reset()
 	workspace, code, canonical := q.bytes(0), q.bytes(1), q.bytes(2)
 	if !bytes.Equal(workspace, p.Workspace) || !bytes.Equal(canonical, p.Canonical) {
-		return r.damaged(p, workspace, code, canonical)
+		return l.damaged(p, workspace, code, canonical)
 	}
-	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Run: int32(q.int(3))})
+	return visit(sink.Found{Probe: i, Same: true, Code: code, Canonical: canonical, Run: int32(q.int(3)), Rules: l.rulesOf(q)})
+}
+
+// rulesOf reads the rules of the link in hand, if they are asked for.
+func (l *lookup) rulesOf(q *stmt) *sink.Rules {
+	if l.rules != nil {
+		q.rules(l.rules, 4)
+	}
+	return l.rules
 }
 
 // damaged is the error for a link that has the key of another URL.
-func (r *reader) damaged(p *sink.Probe, workspace, code, canonical []byte) error {
+func (l *lookup) damaged(p *sink.Probe, workspace, code, canonical []byte) error {
 	return fmt.Errorf("%s: the store is damaged: link %q in workspace %q has the url_key %x of %q in workspace %q, but its canonical URL is %q",
-		r.c.path, code, workspace, p.Key, p.Canonical, p.Workspace, canonical)
+		l.c.path, code, workspace, p.Key, p.Canonical, p.Workspace, canonical)
 }

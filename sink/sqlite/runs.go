@@ -95,7 +95,7 @@ func (c *conn) openRun(id int32) (sink.Run, error) {
 func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err error) {
 	if run.ID != 0 {
 		err = s.write(ctx, func(c *conn) (err error) { out, err = c.openRun(run.ID); return err })
-		out.Aliases, out.Attrs = run.Aliases, run.Attrs
+		out.SetOwn(run)
 		return out, err
 	}
 	run.State = sink.Loading
@@ -120,13 +120,12 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 				list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"), numbers); err != nil {
 				return err
 			}
-			aliases, attrs := run.Aliases, run.Attrs
-			run, err = c.oneRun(run.ID)
-			run.Aliases, run.Attrs = aliases, attrs
+			out, err = c.oneRun(run.ID)
+			out.SetOwn(run)
 			return err
 		})
 	})
-	return run, err
+	return out, err
 }
 
 // Loaded implements sink.Session.

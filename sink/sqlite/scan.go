@@ -9,30 +9,40 @@ import (
 
 // Scan implements sink.Store, in the order of the table itself.
 func (s *Store) Scan(ctx context.Context, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, "", nil, visit)
+	return s.scan(ctx, "", nil, false, visit)
+}
+
+// ScanRules implements sink.Store.
+func (s *Store) ScanRules(ctx context.Context, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, "", nil, true, visit)
 }
 
 // Find implements sink.Store.
 func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, "WHERE workspace_id = ? AND short_code = ?", []any{workspace, code}, visit)
+	return s.scan(ctx, "WHERE workspace_id = ? AND short_code = ?", []any{workspace, code}, true, visit)
 }
 
 // Aliases implements sink.Store.
 func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, ofBase, []any{base, workspace}, visit)
+	return s.scan(ctx, aliasesOf, []any{base, workspace}, true, visit)
 }
 
-const ofBase = "WHERE base_key = ? AND workspace_id = ?"
+const aliasesOf = "WHERE base_key = ? AND workspace_id = ? AND kind = 'alias'"
 
-func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*sink.Stored) error) error {
+func (s *Store) scan(ctx context.Context, where string, args []any, rules bool, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
-		if where == ofBase && c.version < 2 {
+		if where == aliasesOf && c.version < 2 {
 			return nil
 		}
 		var l sink.Stored
+		var ofLink sink.Rules
 		var attrs []byte
+		columns := c.since2("kind IS 'alias'", "base_key", "attrs")
+		if rules = rules && c.version > 1; rules {
+			columns += ", " + rulesColumns
+		}
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same
-		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+c.since2("kind IS 'alias'", "base_key", "attrs")+`
+		return c.query("list the links", `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+columns+`
 			FROM links `+where+` ORDER BY workspace_id, short_code`, args, func(q *stmt) error {
 			if rows++; rows%256 == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -47,13 +57,15 @@ func (s *Store) scan(ctx context.Context, where string, args []any, visit func(*
 				created = string(at)
 				l.Created = anyTime(created)
 			}
-			if l.Alias = q.int(7) != 0; l.Alias {
-				l.Base = sink.Key{}
-				copy(l.Base[:], q.bytes(8))
-			}
+			l.Alias, l.Base = q.int(7) != 0, sink.Key{}
+			copy(l.Base[:], q.bytes(8))
 			if l.Attrs = q.bytes(9); l.Attrs != nil {
 				attrs = sink.AppendJSON(attrs[:0], l.Attrs)
 				l.Attrs = attrs
+			}
+			if rules {
+				q.rules(&ofLink, 10)
+				l.Rules = &ofLink
 			}
 			return visit(&l)
 		})

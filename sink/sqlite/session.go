@@ -61,30 +61,36 @@ func (s *session) Populated(ctx context.Context, workspaces []string) ([]bool, e
 	return found, err
 }
 
-// Profiles implements sink.Session. Mostly the table is empty.
+// Profiles implements sink.Session.
 func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
 	set := map[string]string{}
-	err := s.use(ctx, func(c *conn) error {
+	err := s.settings(ctx, "profile", workspaces, func(q *stmt) { set[q.string(0)] = q.string(1) })
+	return set, err
+}
+
+// settings visits a setting of workspaces, or of all if the list is nil, where it is set. Mostly
+// the table is empty.
+func (s *session) settings(ctx context.Context, column string, workspaces []string, visit func(*stmt)) error {
+	return s.use(ctx, func(c *conn) error {
 		if c.version < 2 { // Lock will upgrade it
 			return nil
 		}
-		const op, all = "read profiles", "SELECT workspace_id, profile FROM workspaces WHERE profile IS NOT NULL"
-		add := func(q *stmt) error { set[q.string(0)] = q.string(1); return nil }
+		op, all := "read settings of workspaces", "SELECT workspace_id, "+column+" FROM workspaces WHERE "+column+" IS NOT NULL"
+		each := func(q *stmt) error { visit(q); return nil }
 		if workspaces == nil {
-			return c.query(op, all, nil, add)
+			return c.query(op, all, nil, each)
 		}
 		some, err := c.number(op, "SELECT EXISTS (SELECT 1 FROM workspaces)")
 		if err != nil || some == 0 {
 			return err
 		}
 		for _, w := range workspaces {
-			if err := c.query(op, all+" AND workspace_id = ?", []any{w}, add); err != nil {
+			if err := c.query(op, all+" AND workspace_id = ?", []any{w}, each); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return set, err
 }
 
 // SetProfile implements sink.Session.

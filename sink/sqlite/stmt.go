@@ -30,6 +30,43 @@ func (c *conn) prepare(op, statement string) (*stmt, error) {
 	return &stmt{c: c, op: op, p: deref(out)}, nil
 }
 
+// statements are prepared together.
+type statements []*stmt
+
+// prepareAll prepares statements. The caller finalizes them, even after an error.
+func (c *conn) prepareAll(op string, texts ...string) (out statements, err error) {
+	for _, text := range texts {
+		s, err := c.prepare(op, text)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (l statements) finalize() {
+	for _, s := range l {
+		s.finalize()
+	}
+}
+
+// all binds all parameters and visits the rows. The statement can be run again after that, unless
+// there is an error.
+func (s *stmt) all(args []any, visit func(*stmt) error) error {
+	for i, a := range args {
+		s.bind(i+1, a)
+	}
+	for {
+		if more, err := s.step(); err != nil || !more {
+			return err
+		}
+		if err := visit(s); err != nil {
+			return err
+		}
+	}
+}
+
 // finalize frees the statement. Its error would be the one of the last step.
 func (s *stmt) finalize() {
 	sqlite3.Xsqlite3_finalize(s.c.tls, s.p)
@@ -116,6 +153,11 @@ func (s *stmt) int(column int) int64 {
 	return sqlite3.Xsqlite3_column_int64(s.c.tls, s.p, int32(column))
 }
 
+// null reports whether a column of the row is NULL.
+func (s *stmt) null(column int) bool {
+	return sqlite3.Xsqlite3_column_type(s.c.tls, s.p, int32(column)) == sqlite3.SQLITE_NULL
+}
+
 // float is a number of the row.
 func (s *stmt) float(column int) float64 {
 	return sqlite3.Xsqlite3_column_double(s.c.tls, s.p, int32(column))
@@ -125,7 +167,7 @@ func (s *stmt) float(column int) float64 {
 // for NULL.
 func (s *stmt) bytes(column int) []byte {
 	p := sqlite3.Xsqlite3_column_blob(s.c.tls, s.p, int32(column))
-	if p == 0 && sqlite3.Xsqlite3_column_type(s.c.tls, s.p, int32(column)) != sqlite3.SQLITE_NULL {
+	if p == 0 && !s.null(column) {
 		return []byte{} // there is no address of no bytes
 	}
 	return view(p, int(sqlite3.Xsqlite3_column_bytes(s.c.tls, s.p, int32(column))))

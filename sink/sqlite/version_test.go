@@ -37,8 +37,8 @@ func TestVersion1(t *testing.T) {
 	before, err := store.Runs(ctx)
 	noError(t, err)
 	scanned := 0
-	noError(t, store.Scan(ctx, func(l *sink.Stored) error {
-		if scanned++; l.Attrs != nil || l.Created.IsZero() {
+	noError(t, store.ScanRules(ctx, func(l *sink.Stored) error {
+		if scanned++; l.Attrs != nil || l.Rules != nil || l.Created.IsZero() {
 			t.Errorf("scanned %+v", l)
 		}
 		return nil
@@ -49,14 +49,17 @@ func TestVersion1(t *testing.T) {
 	peek, err := store.Peek(ctx)
 	noError(t, err)
 	found := 0
-	noError(t, peek.Lookup(ctx, []sink.Probe{{Workspace: []byte("old"), Code: []byte("a"), WantRun: true}}, func(f sink.Found) error {
-		if found++; f.Same || f.Alias || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
+	noError(t, peek.Lookup(ctx, []sink.Probe{{Workspace: []byte("old"), Code: []byte("a"), WantRun: true, WantRules: true}}, func(f sink.Found) error {
+		if found++; f.Same || f.Alias || f.Rules != nil || f.Run != 1 || string(f.Canonical) != "http://example.com/a" {
 			t.Errorf("found %+v", f)
 		}
 		return nil
 	}))
 	if set, err := peek.Profiles(ctx, []string{"old"}); err != nil || len(set) > 0 {
 		t.Errorf("profiles %q, %v", set, err)
+	}
+	if set, err := peek.Rules(ctx, nil); err != nil || len(set) > 0 {
+		t.Errorf("rules %v, %v", set, err)
 	}
 	noError(t, peek.Close())
 	if found != 1 {

@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/sink"
+)
+
+// rulesColumns are the columns of sink.Rules, for readRules.
+const rulesColumns = "expires_at, max_uses, access_count, link_type, owner_id, ref, status, marked_at, changed_run, change"
+
+// readRules reads rulesColumns, which are the first columns of a row. The rules have slices of the
+// row.
+func readRules(r *sink.Rules, row [][]byte) {
+	*r = sink.Rules{
+		Expires: finite(row[0]), MaxUses: sink.Limit(bigint(row[1]), row[1] == nil), Uses: bigint(row[2]), Type: row[3], Owner: row[4], Ref: row[5],
+		Status: sink.Word(row[6]), Marked: finite(row[7]), Change: sink.Word(row[9]),
+	}
+	if row[8] != nil {
+		r.ChangedRun = int32(binary.BigEndian.Uint32(row[8]))
+	}
+}
+
+// finite is a time, or the zero time for NULL and a time that is none.
+func finite(value []byte) (at time.Time) {
+	if value != nil {
+		at, _ = timestamp(value)
+	}
+	return at
+}
+
+// bigint is a number; 0 for NULL.
+func bigint(value []byte) int64 {
+	if value == nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(value))
+}
+
+// since2 is the error if the tables have no workspaces with settings, and no rules.
+func (s *Store) since2() error {
+	if s.version.Load() < 2 {
+		return fmt.Errorf("table %s: %w", s.names.table, sink.ErrOldTables)
+	}
+	return nil
+}
+
+// Rules implements sink.Session.
+func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
+	texts, err := s.settings(ctx, "rules::text", workspaces)
+	set := map[string]bool{}
+	for workspace, rules := range texts {
+		set[workspace] = rules == "true"
+	}
+	return set, err
+}
+
+// SetRules implements sink.Session.
+func (s *session) SetRules(ctx context.Context, workspaces []string) error {
+	if err := s.store.since2(); err != nil {
+		return err
+	}
+	return s.do(ctx, "say that the workspaces have rules", func(ctx context.Context, conn *pgx.Conn) error {
+		return s.store.names.setRules(ctx, conn, workspaces)
+	})
+}
+
+func (n names) setRules(ctx context.Context, conn *pgx.Conn, workspaces []string) error {
+	_, err := conn.Exec(ctx, "INSERT INTO "+n.workspaces+` AS w (workspace_id, rules) SELECT unnest($1::text[]), true
+		ON CONFLICT (workspace_id) DO UPDATE SET rules = true WHERE w.rules IS NOT true`, workspaces)
+	return err
+}

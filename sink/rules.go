@@ -1,0 +1,71 @@
+package sink
+
+import (
+	"context"
+	"time"
+)
+
+// Rules are what a link has beyond its URL: how long it lives, whose it is, what became of it.
+// The zero value is that of a link of a plain run, whose columns are NULL.
+type Rules struct {
+	Expires time.Time // the first moment when the link is over; UTC, whole microseconds; zero: none, or the stored value is not a finite time
+	MaxUses int64     // how often the link may be used; 0: without limit; -1: the stored value is 0
+	Uses    int64     // as a redirect service counts them
+
+	// nil or blank: none. The slices belong to the caller that made the Rules.
+	Type, Owner, Ref []byte
+
+	Status     string    // Active, Expired, Deleted, or another one that a service has set; "": the same as Active
+	Marked     time.Time // AsOf of the sweep or delete that set the Status; zero: somebody else set it
+	ChangedRun int32     // the last run that changed the link when it existed already; 0: none
+	Change     string    // how that run changed it, such as "updated"
+}
+
+// Statuses of links.
+const (
+	Active  = "ACTIVE"
+	Expired = "EXPIRED" // marked by a sweep
+	Deleted = "DELETED" // marked by a delete
+)
+
+// UsedUp reports whether the uses have reached the limit.
+func (r *Rules) UsedUp() bool { return r.MaxUses != 0 && r.Uses >= r.MaxUses }
+
+// Live reports whether a link is live at a time. A link without Rules (nil) always is.
+func (r *Rules) Live(at time.Time) bool {
+	return r == nil || (r.Status == "" || r.Status == Active) && (r.Expires.IsZero() || r.Expires.After(at)) && !r.UsedUp()
+}
+
+// Limit is the MaxUses of a stored value.
+func Limit(stored int64, null bool) int64 {
+	if stored == 0 && !null {
+		return -1
+	}
+	return stored
+}
+
+// Word is string(b). It allocates nothing for the values of Status and Change that bulk writes.
+func Word(b []byte) string {
+	for _, word := range []string{Active, Expired, Deleted, "updated", "revived", "claimed"} {
+		if string(b) == word {
+			return word
+		}
+	}
+	return string(b)
+}
+
+// A RulesSession is what a Session does for links with rules.
+type RulesSession interface {
+	// Rules returns which workspaces may have links with rules: of these workspaces, or of all
+	// if the list is nil. The error wraps ErrOldTables if the tables cannot have any.
+	Rules(ctx context.Context, workspaces []string) (map[string]bool, error)
+	// SetRules commits that workspaces that the session has locked may have links with rules. A
+	// run calls it before it loads the first one.
+	SetRules(ctx context.Context, workspaces []string) error
+}
+
+// A RulesStore is what a Store does for links with rules. In tables of version 1 no link has any.
+type RulesStore interface {
+	// ScanRules is Scan, with the Rules of the links.
+	ScanRules(ctx context.Context, visit func(*Stored) error) error
+}
