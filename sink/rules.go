@@ -1,7 +1,9 @@
 package sink
 
 import (
+	"bytes"
 	"context"
+	"iter"
 	"time"
 )
 
@@ -54,14 +56,57 @@ func Word(b []byte) string {
 	return string(b)
 }
 
+// A Change gives new rules to a link that exists. The byte slices belong to the caller that made
+// the Change.
+type Change struct {
+	Workspace, Code []byte
+
+	// Was are the rules that a Lookup found. The link changes only if it still has the same
+	// Expires, MaxUses, Type, Owner and Status, and is used up if it was. So a service may
+	// count uses meanwhile.
+	Was Rules
+	// Now are the new Expires, MaxUses, Type, Owner, Status and Change. The mark is removed. The
+	// ChangedRun becomes the run, and updated_at its AsOf. The uses become 0 if they have
+	// reached the new MaxUses.
+	Now Rules
+	// Revive: the uses become 0 in any case, and the link gets this Original (nil: the same as
+	// its canonical URL).
+	Revive   bool
+	Original []byte
+}
+
+// Fits reports whether a link is as it was when the Change was made.
+func (c *Change) Fits(r *Rules) bool {
+	return c.Was.same(r) && c.Was.UsedUp() == r.UsedUp()
+}
+
+// Done reports whether a link is as this Change of this run has left it.
+func (c *Change) Done(r *Rules, run int32) bool {
+	return c.Now.same(r) && r.Marked.IsZero() && r.ChangedRun == run && r.Change == c.Now.Change
+}
+
+func (r *Rules) same(o *Rules) bool {
+	return r.Expires.Equal(o.Expires) && r.MaxUses == o.MaxUses && bytes.Equal(r.Type, o.Type) && bytes.Equal(r.Owner, o.Owner) && r.Status == o.Status
+}
+
 // A RulesSession is what a Session does for links with rules.
 type RulesSession interface {
 	// Rules returns which workspaces may have links with rules: of these workspaces, or of all
 	// if the list is nil. The error wraps ErrOldTables if the tables cannot have any.
 	Rules(ctx context.Context, workspaces []string) (map[string]bool, error)
 	// SetRules commits that workspaces that the session has locked may have links with rules. A
-	// run calls it before it loads the first one.
+	// run calls it before it loads the first one, or changes a link.
 	SetRules(ctx context.Context, workspaces []string) error
+	// Change changes links of workspaces that the session has locked. They come in chunks, in
+	// ascending order of (workspace, code), with each link once. Each chunk is valid until the
+	// next one is asked for. An error in place of a chunk ends the call and is returned.
+	//
+	// It commits in transactions of bounded size. If a link is not as the Change says, Change
+	// changes the others and returns ErrConflict. A link that this run has already changed in
+	// the same way stays as it is, and is no conflict: the same changes can be passed again.
+	// ErrConflict also means that the run is over, and, as ErrLost, that the locks were lost for
+	// a while.
+	Change(ctx context.Context, run Run, changes iter.Seq2[[]Change, error]) error
 }
 
 // A RulesStore is what a Store does for links with rules. In tables of version 1 no link has any.

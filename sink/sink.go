@@ -207,7 +207,7 @@ type Store interface {
 	// LockOptions.Wait once with a description of that run, and waits. With NoWait it
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
-	// Peek opens a session that takes no lock and can only look: its Start, Load,
+	// Peek opens a session that takes no lock and can only look: its Start, Load, Change,
 	// Loaded, Finish, Abandon, SetProfile and SetRules fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
@@ -243,13 +243,15 @@ type Store interface {
 	// changes nothing. It reads all links.
 	PreviewUndo(ctx context.Context, run int32) (Undoing, error)
 	// Undo deletes the links of a run. It waits until no bulk run is at work, deletes in
-	// transactions of bounded size, calls kept for each link of the run that stays, in
-	// the order of Scan, and marks the run as Undone.
+	// transactions of bounded size, calls kept for each link of the run that stays, and for
+	// each link of another run that this run changed, in the order of Scan, and marks the run
+	// as Undone.
 	//
-	// A link stays if somebody changed it (its updated_at is not the AsOf of the run), or if a
-	// row elsewhere in the database refers to it. If the database would delete or change such
-	// rows together with the links, or would leave them without their link, Undo fails before it
-	// deletes anything.
+	// A link stays if somebody changed it (its updated_at is not the AsOf of the run, or another
+	// run changed it), or if a row elsewhere in the database refers to it.
+	// Undo does not take back how the run changed links of other runs. If the database would
+	// delete or change rows together with the links that they refer to, or would leave them
+	// without their link, Undo fails before it deletes anything.
 	//
 	// If Undo is interrupted after its first deletion, the run is Loading (or Abandoned, if it
 	// was), and Undo can be called again. The error for a run that does not exist wraps no class.
@@ -277,15 +279,17 @@ type Undoing struct {
 	Run     Run   // after the Undo
 	Was     State // before the Undo
 	Deleted int64 // links
-	Kept    int64 // links that stay
+	Kept    int64 // links of the run that stay
+	Changed int64 // links of other runs that stay as the run changed them, if no later run has changed them again
 	Orphans int64 // of PreviewUndo: aliases of other runs, whose links are among these
 }
 
-// Kept is a link that Undo did not delete, because somebody changed it after the run or
-// something in the database refers to it.
+// Kept is a link that Undo did not delete, because somebody changed it after the run, or
+// something in the database refers to it, or it is not of the run.
 type Kept struct {
 	Workspace, Code string
 	Updated         time.Time // zero: the stored value is not a time
+	Change          string    // how the run changed a link of another run; blank for a link of the run
 }
 
 // LockOptions say what to do if another run holds a lock.

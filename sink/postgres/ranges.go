@@ -59,8 +59,11 @@ func (l *lookup) keyRanges(order []int) [][]byte {
 
 // Element types of arrays, from pg_type.
 const (
-	textOID = 25
-	uuidOID = 2950
+	boolOID        = 16
+	int8OID        = 20
+	textOID        = 25
+	timestamptzOID = 1184
+	uuidOID        = 2950
 )
 
 // An array collects the elements of an array parameter. None is NULL.

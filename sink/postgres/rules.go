@@ -41,6 +41,9 @@ func bigint(value []byte) int64 {
 	return int64(binary.BigEndian.Uint64(value))
 }
 
+// usedUp says in SQL what sink.Rules.UsedUp says.
+const usedUp = "coalesce(coalesce(access_count, 0) >= max_uses, false)"
+
 // since2 is the error if the tables have no workspaces with settings, and no rules.
 func (s *Store) since2() error {
 	if s.version.Load() < 2 {

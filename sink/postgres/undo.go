@@ -41,7 +41,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 	if out.Deleted = d.deleted; err != nil {
 		return out, err
 	}
-	if out.Kept, err = session.listKept(ctx, run, kept); err != nil {
+	if out.Kept, out.Changed, err = session.listKept(ctx, run, kept); err != nil {
 		return out, err
 	}
 	err = session.do(ctx, "mark the run as undone", func(ctx context.Context, conn *pgx.Conn) error {
@@ -91,12 +91,13 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 				return err
 			}
 			err := tx.QueryRow(ctx, "SELECT count(*) FILTER (WHERE free), count(*) FILTER (WHERE NOT free) FROM (SELECT "+
-				n.untouched()+" AND NOT ("+referred+") AS free FROM "+n.links+" l WHERE run_id = $1) q", run).Scan(&out.Deleted, &out.Kept)
-			if err != nil || s.version.Load() < 2 { // without aliases
+				s.untouched()+" AND NOT ("+referred+") AS free FROM "+n.links+" l WHERE run_id = $1) q", run).Scan(&out.Deleted, &out.Kept)
+			if err != nil || s.version.Load() < 2 { // without aliases and changes
 				return err
 			}
-			return tx.QueryRow(ctx, "SELECT count(*) FROM "+n.links+" WHERE run_id <> $1 AND base_key IN (SELECT url_key FROM "+n.links+" l WHERE "+
-				n.untouched()+" AND NOT ("+referred+"))", run).Scan(&out.Orphans)
+			others := " FROM " + n.links + " WHERE run_id <> $1 AND "
+			return tx.QueryRow(ctx, "SELECT (SELECT count(*)"+others+"changed_run = $1), (SELECT count(*)"+others+"kind = 'alias' AND base_key IN (SELECT url_key FROM "+
+				n.links+" l WHERE "+s.untouched()+" AND NOT ("+referred+")))", run).Scan(&out.Changed, &out.Orphans)
 		})
 	})
 	return out, err
@@ -120,7 +121,7 @@ func (n names) follows(ctx context.Context, conn *pgx.Conn) error {
 		return nil
 	}
 	if err == nil {
-		err = errors.New(key + " deletes or changes rows together with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and undo again")
+		err = errors.New(key + " deletes or changes rows together with the links that they refer to; drop it, or make it ON DELETE NO ACTION, and try again")
 	}
 	return err
 }
@@ -137,10 +138,15 @@ type deletion struct {
 type place struct{ Workspace, Code string }
 
 // untouched is the condition that run $1 created a link and nobody changed it. The time is
-// compared, too: an earlier run may have had the same ID. The created_at says nothing: a migrated
-// link has that of its earlier life.
-func (n names) untouched() string {
-	return "run_id = $1 AND updated_at = (SELECT as_of FROM " + n.runs + " WHERE run_id = $1)"
+// compared, too: an earlier run may have had the same ID. So is the run that changed the link: it
+// may have had the same time. The created_at says nothing: a migrated link has that of its earlier
+// life.
+func (s *Store) untouched() string {
+	condition := "run_id = $1 AND updated_at = (SELECT as_of FROM " + s.names.runs + " WHERE run_id = $1)"
+	if s.version.Load() > 1 {
+		condition += " AND coalesce(changed_run, $1) = $1"
+	}
+	return condition
 }
 
 // deletePages deletes the links, a page at a time. If the locks were lost for a while it
@@ -153,7 +159,7 @@ func (d *deletion) deletePages(ctx context.Context) error {
 				after = place{}
 			}
 			rows, _ := conn.Query(ctx, "SELECT workspace_id, short_code FROM "+d.store.names.links+
-				" WHERE (workspace_id, short_code) > ($2, $3) AND "+d.store.names.untouched()+
+				" WHERE (workspace_id, short_code) > ($2, $3) AND "+d.store.untouched()+
 				" ORDER BY workspace_id, short_code LIMIT $4", d.run, after.Workspace, after.Code, undoPage) // rows have its error
 			page, err = pgx.CollectRows(rows, pgx.RowToStructByPos[place])
 			return err
@@ -168,40 +174,52 @@ func (d *deletion) deletePages(ctx context.Context) error {
 	}
 }
 
-// deleteLinks deletes links in one transaction, and sets the run to Loading, unless it is
-// Abandoned. If a foreign key
-// refers to one of them, it deletes each half separately, and so on, until only that link
-// stays.
+// deleteLinks deletes links, and sets the run to Loading, unless it is Abandoned. A link stays if
+// a foreign key refers to it.
 func (d *deletion) deleteLinks(ctx context.Context, links []place) error {
-	workspaces, codes := make([]string, len(links)), make([]string, len(links))
-	for i, l := range links {
-		workspaces[i], codes[i] = l.Workspace, l.Code
-	}
-	var tag pgconn.CommandTag
-	err := d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
-		tag, err = conn.Exec(ctx, "WITH begun AS (UPDATE "+d.store.names.runs+" SET state = 'loading' WHERE run_id = $1 AND state NOT IN ('undone', 'abandoned'))"+
-			" DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
-			" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+d.store.names.untouched(), d.run, workspaces, codes)
-		return err
-	})
-	half := len(links) / 2
-	switch {
-	case err == nil:
-		d.deleted += tag.RowsAffected()
-		return nil
-	case !referenced(err):
-		return err
-	case half == 0:
+	return inHalves(links, func(links []place) (refused, err error) {
+		workspaces, codes := make([]string, len(links)), make([]string, len(links))
+		for i, l := range links {
+			workspaces[i], codes[i] = l.Workspace, l.Code
+		}
+		var tag pgconn.CommandTag
+		err = d.do(ctx, "delete links", func(ctx context.Context, conn *pgx.Conn) (err error) {
+			tag, err = conn.Exec(ctx, "WITH begun AS (UPDATE "+d.store.names.runs+" SET state = 'loading' WHERE run_id = $1 AND state NOT IN ('undone', 'abandoned'))"+
+				" DELETE FROM "+d.store.names.links+" l USING unnest($2::text[], $3::text[]) p(w, c)"+
+				" WHERE l.workspace_id = p.w AND l.short_code = p.c AND "+d.store.untouched(), d.run, workspaces, codes)
+			return err
+		})
+		if referenced(err) {
+			return err, nil
+		}
+		if err == nil {
+			d.deleted += tag.RowsAffected()
+		}
+		return nil, err
+	}, func(l place, err error) {
 		if !d.refused {
-			d.store.opts.Logger.Warn("a link stays, because something in the database refers to it; others may follow", "code", codes[0], "error", err)
+			d.store.opts.Logger.Warn("a link stays, because something in the database refers to it; others may follow", "code", l.Code, "error", err)
 		}
 		d.refused = true
-		return nil
-	}
-	if err := d.deleteLinks(ctx, links[:half]); err != nil {
+	})
+}
+
+// inHalves calls f for the items. If it refuses them, it is called for each half of them, and so
+// on, until it refuses only single items, for which stays is called.
+func inHalves[E any](items []E, f func([]E) (refused, err error), stays func(item E, refused error)) error {
+	refused, err := f(items)
+	switch half := len(items) / 2; {
+	case err != nil || refused == nil:
 		return err
+	case half == 0:
+		stays(items[0], refused)
+		return nil
+	default:
+		if err := inHalves(items[:half], f, stays); err != nil {
+			return err
+		}
+		return inHalves(items[half:], f, stays)
 	}
-	return d.deleteLinks(ctx, links[half:])
 }
 
 // referenced reports whether an error is that of a foreign key.
@@ -210,25 +228,33 @@ func referenced(err error) bool {
 	return code == "23503" || code == "23001" // foreign_key_violation; restrict_violation, since PostgreSQL 18
 }
 
-// listKept calls kept for each link that the run still has, and counts them.
-func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (n int64, err error) {
+// listKept calls kept for each link that the run still has or has changed, and counts both.
+func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) error) (own, changed int64, err error) {
 	const op = "list the links that stay"
 	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	rows, _ := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at FROM "+s.store.names.links+
-		" WHERE run_id = $1 ORDER BY workspace_id, short_code", run) // rows have its error
+	change, condition := "NULL", ""
+	if s.store.version.Load() > 1 {
+		change, condition = "CASE WHEN run_id <> $1 THEN coalesce(change, '') END", " OR changed_run = $1"
+	}
+	rows, _ := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at, "+change+" FROM "+s.store.names.links+
+		" WHERE run_id = $1"+condition+" ORDER BY workspace_id, short_code", run) // rows have its error
 	var k sink.Kept
 	var updated pgtype.Timestamptz
+	var how *string
 	var stop error
-	_, err = pgx.ForEachRow(rows, []any{&k.Workspace, &k.Code, &updated}, func() error {
-		k.Updated = told(updated)
-		n++
+	_, err = pgx.ForEachRow(rows, []any{&k.Workspace, &k.Code, &updated, &how}, func() error {
+		if k.Updated, k.Change = told(updated), ""; how == nil {
+			own++
+		} else {
+			changed, k.Change = changed+1, *how
+		}
 		stop = kept(k)
 		return stop
 	})
 	if stop != nil {
-		return n, stop
+		return own, changed, stop
 	}
-	return n, classify(ctx, op, err)
+	return own, changed, classify(ctx, op, err)
 }

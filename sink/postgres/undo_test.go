@@ -222,7 +222,7 @@ func TestUndoLosesItsLocksTwice(t *testing.T) {
 	holder, err = other.lock(ctx, locks, sink.LockOptions{})
 	noError(t, err)
 	defer holder.Close()
-	if n, err := undoing.listKept(ctx, run.ID, func(sink.Kept) error { return nil }); err != nil || n != 10 {
+	if n, _, err := undoing.listKept(ctx, run.ID, func(sink.Kept) error { return nil }); err != nil || n != 10 {
 		t.Errorf("%d links stay, %v", n, err)
 	}
 }

@@ -67,6 +67,9 @@ func TestVersion1(t *testing.T) {
 	if _, err := at.Rules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("rules: %v", err)
 	}
+	if err := at.Change(ctx, first, func(func([]sink.Change, error) bool) {}); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("links are changed: %v", err)
+	}
 	if err := at.SetRules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("rules are set: %v", err)
 	}

@@ -26,21 +26,50 @@ const (
 	severalTimes    = 8 // factor of transactionTime with several workspaces or kept codes
 )
 
+// A series of transactions, each of which ends after so many rows or so long.
+type series struct {
+	c            *conn
+	op           string // for errors
+	txRows       int
+	txTime       time.Duration
+	transactions int64
+	pending      int       // rows of the open transaction
+	since        time.Time // the transaction is open
+}
+
+// open opens a transaction.
+func (s *series) open() error {
+	err := s.c.exec(s.op, "BEGIN IMMEDIATE")
+	s.pending, s.since = 0, time.Now()
+	return err
+}
+
+func (s *series) commit() error {
+	s.transactions++
+	return s.c.commit("commit links")
+}
+
+// add counts rows of the transaction. If it is full, it commits it and opens the next one.
+func (s *series) add(rows int) error {
+	if s.pending += rows; s.pending < s.txRows && time.Since(s.since) < s.txTime {
+		return nil
+	}
+	if err := s.commit(); err != nil {
+		return err
+	}
+	return s.open()
+}
+
 // A load is one call of Load.
 type load struct {
-	c         *conn
-	txRows    int
-	txTime    time.Duration
+	series
 	run       sink.Run
 	at        []byte // updated_at, and created_at unless the link has its own
 	many, one *stmt  // insert statementRows rows, and one row
 
-	atEnd        bool // the index on url_key is created after the last row
-	rows         int64
-	skipped      int64 // rows whose code or key is taken
-	transactions int64
-	pending      int       // rows of the open transaction
-	since        time.Time // the transaction is open
+	atEnd   bool // the index on url_key is created after the last row, in the first transaction
+	rows    int64
+	skipped int64 // rows whose code or key is taken
 }
 
 // Load implements sink.Session. The package comment says how. After a failure other than a
@@ -54,13 +83,18 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 			return err
 		}
 		begun := time.Now()
-		l := &load{c: c, txRows: s.store.txRows, txTime: s.store.txTime, run: run, at: []byte(stamp(run.AsOf))}
+		l := &load{series: s.series("load links"), run: run, at: []byte(stamp(run.AsOf))}
 		if err = l.begin(s.workspaces > 1 || run.Aliases); err == nil {
 			err = l.all(ctx, chunks)
 		}
 		s.store.setStats(l, time.Since(begun))
 		return errors.Join(err, c.rollback())
 	})
+}
+
+// series is one of the session.
+func (s *session) series(op string) series {
+	return series{c: s.c, op: op, txRows: s.store.txRows, txTime: s.store.txTime}
 }
 
 // insertVerb is INSERT OR ROLLBACK: an error rolls back the whole transaction, as Load would
@@ -156,18 +190,6 @@ func (l *load) begin(scattered bool) error {
 	return l.c.exec("load links", "DROP INDEX links_url_key")
 }
 
-// open opens a transaction.
-func (l *load) open() error {
-	err := l.c.exec("load links", "BEGIN IMMEDIATE")
-	l.pending, l.since = 0, time.Now()
-	return err
-}
-
-func (l *load) commit() error {
-	l.transactions++
-	return l.c.commit("commit links")
-}
-
 // chunk inserts links, and commits each transaction when it is full.
 func (l *load) chunk(ctx context.Context, links []sink.Link) error {
 	for part := range slices.Chunk(links, statementRows) {
@@ -177,14 +199,10 @@ func (l *load) chunk(ctx context.Context, links []sink.Link) error {
 		if err := l.insert(part); err != nil {
 			return err
 		}
-		l.pending += len(part)
-		if l.atEnd || l.pending < l.txRows && time.Since(l.since) < l.txTime {
+		if l.atEnd {
 			continue
 		}
-		if err := l.commit(); err != nil {
-			return err
-		}
-		if err := l.open(); err != nil {
+		if err := l.add(len(part)); err != nil {
 			return err
 		}
 	}

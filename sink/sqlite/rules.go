@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -74,4 +77,96 @@ func (c *conn) setRules(workspaces ...string) error {
 		}
 	}
 	return nil
+}
+
+// A changing is one call of Change.
+type changing struct {
+	series
+	run       sink.Run
+	read, set *stmt
+	missed    int64 // links that were not as a Change says
+}
+
+// Change implements sink.Session.
+func (s *session) Change(ctx context.Context, run sink.Run, changes iter.Seq2[[]sink.Change, error]) error {
+	return s.write(ctx, func(c *conn) error {
+		if _, err := c.openRun(run.ID); err != nil {
+			return err
+		}
+		x := &changing{series: s.series("change links"), run: run}
+		x.txTime *= severalTimes
+		q, err := c.prepareAll("change links", "SELECT "+rulesColumns+" FROM links WHERE workspace_id = ? AND short_code = ?",
+			`UPDATE links SET expires_at = ?1, max_uses = ?2, link_type = ?3, owner_id = ?4, status = ?5, marked_at = NULL,
+			changed_run = ?6, change = ?7, updated_at = ?8, access_count = CASE WHEN ?9 OR access_count >= ?2 THEN 0 ELSE access_count END,
+			original_url = CASE WHEN ?9 THEN ?10 ELSE original_url END WHERE workspace_id = ?11 AND short_code = ?12`)
+		defer q.finalize()
+		if err != nil {
+			return err
+		}
+		x.read, x.set = q[0], q[1]
+		if err = x.open(); err == nil {
+			err = x.all(ctx, changes)
+		}
+		return errors.Join(err, c.rollback())
+	})
+}
+
+func (x *changing) all(ctx context.Context, changes iter.Seq2[[]sink.Change, error]) error {
+	for chunk, err := range changes {
+		if err != nil {
+			return err
+		}
+		for i := range chunk {
+			if i%256 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := x.change(&chunk[i]); err != nil {
+				return err
+			}
+			if err := x.add(1); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.commit(); err != nil || x.missed == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w, or changed %d links", x.c.path, sink.ErrConflict, x.missed)
+}
+
+// change changes a link that is as the Change says.
+func (x *changing) change(change *sink.Change) error {
+	x.read.bindText(1, change.Workspace)
+	x.read.bindText(2, change.Code)
+	there, err := x.read.step()
+	if err != nil {
+		return err
+	}
+	var r sink.Rules
+	if there {
+		x.read.rules(&r, 0)
+	}
+	done, fits := there && change.Done(&r, x.run.ID), there && change.Fits(&r)
+	x.read.reset()
+	if done {
+		return nil
+	}
+	if !fits {
+		x.missed++
+		return nil
+	}
+	i := x.set.bindRules(1, &change.Now)
+	x.set.bindText(i, orNull([]byte(change.Now.Status)))
+	x.set.bindInt(i+1, int64(x.run.ID))
+	x.set.bindText(i+2, []byte(change.Now.Change))
+	x.set.bindText(i+3, []byte(stamp(x.run.AsOf)))
+	x.set.bindInt(i+4, 0)
+	if change.Revive {
+		x.set.bindInt(i+4, 1)
+	}
+	x.set.bindText(i+5, change.Original)
+	x.set.bindText(i+6, change.Workspace)
+	x.set.bindText(i+7, change.Code)
+	_, err = x.set.step()
+	return err
 }

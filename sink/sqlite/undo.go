@@ -32,7 +32,7 @@ func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept
 		if out.Deleted, err = c.deleteLinks(run); err != nil {
 			return err
 		}
-		if out.Kept, err = c.listKept(run, kept); err != nil {
+		if out.Kept, out.Changed, err = c.listKept(run, kept); err != nil {
 			return err
 		}
 		err = c.transact("undo run", func() error {
@@ -56,16 +56,17 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 		if err = c.referred(); err != nil {
 			return err
 		}
-		err = c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+untouched+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
+		err = c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+c.untouched()+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
 			out.Deleted = q.int(1)
 			out.Kept = q.int(0) - out.Deleted
 			return nil
 		})
-		if err != nil || c.version < 2 { // without aliases
+		if err != nil || c.version < 2 { // without aliases and changes
 			return err
 		}
-		return c.query("count the aliases", "SELECT count(*) FROM links WHERE run_id <> ?1 AND base_key IN (SELECT url_key FROM links WHERE "+untouched+")", []any{run}, func(q *stmt) error {
-			out.Orphans = q.int(0)
+		return c.query("count the links of other runs", "SELECT count(*) FILTER (WHERE changed_run = ?1), count(*) FILTER (WHERE kind = 'alias' AND base_key IN (SELECT url_key FROM links WHERE "+
+			c.untouched()+")) FROM links WHERE run_id <> ?1", []any{run}, func(q *stmt) error {
+			out.Changed, out.Orphans = q.int(0), q.int(1)
 			return nil
 		})
 	})
@@ -87,19 +88,26 @@ func (c *conn) oneRun(id int32) (sink.Run, error) {
 func (c *conn) referred() error {
 	return c.query("look for foreign keys", `SELECT m.name FROM sqlite_schema m, pragma_foreign_key_list(m.name) f
 		WHERE m.type = 'table' AND lower(f."table") = 'links' LIMIT 1`, nil, func(s *stmt) error {
-		return fmt.Errorf("%s: table %s has a foreign key to the links, and its rows would be left without them; drop the key and undo again", c.path, s.string(0))
+		return fmt.Errorf("%s: table %s has a foreign key to the links, and its rows would be left without them; drop the key and try again", c.path, s.string(0))
 	})
 }
 
 // untouched is the condition that run ?1 created a link and nobody changed it. The time is
-// compared, too: an earlier run may have had the same ID. The created_at says nothing: a migrated
-// link has that of its earlier life.
-const untouched = "run_id = ?1 AND updated_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
+// compared, too: an earlier run may have had the same ID. So is the run that changed the link: it
+// may have had the same time. The created_at says nothing: a migrated link has that of its earlier
+// life.
+func (c *conn) untouched() string {
+	condition := "run_id = ?1 AND updated_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
+	if c.version > 1 {
+		condition += " AND ifnull(changed_run, ?1) = ?1"
+	}
+	return condition
+}
 
 // deleteLinks deletes the links of a run that nobody changed, a page at a time in the order
 // of the primary key. The first page sets the run to Loading, unless it is Abandoned.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
-	const own = " FROM links WHERE " + untouched + " AND (workspace_id, short_code) > (?2, ?3)"
+	own := " FROM links WHERE " + c.untouched() + " AND (workspace_id, short_code) > (?2, ?3)"
 	workspace, code := "", ""
 	for {
 		// The end of a page may be far. Other writers need not wait while it is looked for.
@@ -128,12 +136,17 @@ func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
 	}
 }
 
-// listKept calls kept for each link that the run still has, and counts them.
-func (c *conn) listKept(run int32, kept func(sink.Kept) error) (n int64, err error) {
-	err = c.query("list the links that stay", "SELECT workspace_id, short_code, updated_at FROM links WHERE run_id = ? ORDER BY 1, 2",
+// listKept calls kept for each link that the run still has or has changed, and counts both.
+func (c *conn) listKept(run int32, kept func(sink.Kept) error) (own, changed int64, err error) {
+	err = c.query("list the links that stay", "SELECT workspace_id, short_code, updated_at, run_id, ifnull(change, '') FROM links WHERE run_id = ?1 OR changed_run = ?1 ORDER BY 1, 2",
 		[]any{run}, func(s *stmt) error {
-			n++
-			return kept(sink.Kept{Workspace: s.string(0), Code: s.string(1), Updated: anyTime(s.string(2))})
+			k := sink.Kept{Workspace: s.string(0), Code: s.string(1), Updated: anyTime(s.string(2))}
+			if int32(s.int(3)) == run {
+				own++
+			} else {
+				changed, k.Change = changed+1, s.string(4)
+			}
+			return kept(k)
 		})
-	return n, err
+	return own, changed, err
 }
