@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +46,19 @@ func Limit(stored int64, null bool) int64 {
 		return -1
 	}
 	return stored
+}
+
+// Answer is the HTTP status with which a redirect service answers a request for the link: 302
+// with the original URL, 410, or 404 as for a code without a link.
+func (r *Rules) Answer(at time.Time) int {
+	switch {
+	case r != nil && r.Status == Deleted:
+		return 404
+	case r.Live(at):
+		return 302
+	default:
+		return 410
+	}
 }
 
 // Word is string(b). It allocates nothing for the values of Status and Change that bulk writes.
@@ -113,4 +128,40 @@ type RulesSession interface {
 type RulesStore interface {
 	// ScanRules is Scan, with the Rules of the links.
 	ScanRules(ctx context.Context, visit func(*Stored) error) error
+	// Resolve visits the links that have these codes in the workspace, in any order. A code
+	// without a link is not visited. A Resolved is valid only during the call. An error of
+	// visit ends the call and is returned.
+	Resolve(ctx context.Context, workspace string, codes []string, visit func(*Resolved) error) error
+	// Summary counts the links of a workspace, or of all if that is "". It visits a Group for
+	// each workspace, type, status and day of expiry that links have, in ascending order of
+	// these, as they are at one moment. An error of visit ends the call and is returned.
+	Summary(ctx context.Context, workspace string, visit func(Group) error) error
+}
+
+// Resolved is a link that has a code.
+type Resolved struct {
+	Index int    // of the code in the slice that was passed to Resolve
+	URL   []byte // the original URL
+	Rules Rules
+}
+
+// InOrder returns the indexes of texts in the order of the texts. Links with codes that are
+// neighbours mostly lie on the same pages of a store.
+func InOrder(texts []string) []int {
+	order := make([]int, len(texts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(texts[a], texts[b]) })
+	return order
+}
+
+// A Group is a group of links of a Summary.
+type Group struct {
+	Workspace, Type, Status string    // Type and Status are blank if the links have none
+	Expires                 time.Time // the first moment of the day in UTC; zero: the links have no expiry
+
+	Links   int64
+	Uses    int64 // of all these links
+	Latency Mean  // avg_redirect_ms of the links that have been used and have it, in milliseconds, weighted by their uses
 }

@@ -73,6 +73,17 @@ func TestVersion1(t *testing.T) {
 	if err := at.SetRules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("rules are set: %v", err)
 	}
+	var groups []sink.Group
+	noError(t, s.Summary(ctx, "old", func(g sink.Group) error { groups = append(groups, g); return nil }))
+	if want := []sink.Group{{Workspace: "old", Links: 2}}; !slices.Equal(groups, want) {
+		t.Errorf("summary %+v", groups)
+	}
+	noError(t, s.Resolve(ctx, "old", []string{"x", "b"}, func(r *sink.Resolved) error {
+		if r.Index != 1 || string(r.URL) != "http://example.com/b" || r.Rules.Answer(asOf) != 302 {
+			t.Errorf("resolved %+v", r)
+		}
+		return nil
+	}))
 	run, err := at.Start(ctx, first)
 	noError(t, err)
 	for _, with := range newer {

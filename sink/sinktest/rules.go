@@ -1,10 +1,13 @@
 package sinktest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +31,9 @@ var rulesTests = []test{
 	{"rules/workspaces", testRulesOfWorkspaces},
 	{"rules/lookup", testRulesLookup},
 	{"rules/read", testRulesRead},
+	{"rules/resolve", testResolve},
+	{"rules/resolve_many", testResolveMany},
+	{"rules/summary", testSummary},
 }
 
 // rulesOf are rules as a Row has them.
@@ -270,4 +276,102 @@ func testRulesRead(t *testing.T, db *database) {
 		noError(t, store.Aliases(context.Background(), "w", coded("w", url, "").Key, visit))
 		equal(t, got, Rules{}, want, want, want, Rules{}, want)
 	}
+}
+
+// Codes are resolved in any order, each as often as it was asked for.
+func testResolve(t *testing.T, db *database) {
+	ls := []sink.Link{coded("w", "https://a.example/", "a"), coded("w", "https://b.example/", "b"), coded("x", "https://c.example/", "c")}
+	ls[1].Original = []byte("HTTPS://b.example/ü")
+	ls[1].Rules = &sink.Rules{Expires: asOf}
+	db.with(func(s sink.Session) {
+		run := startOwn(t, s, sink.Run{Rules: true})
+		noError(t, s.Load(context.Background(), run, chunks(ls, 10)))
+		complete(t, s, run)
+	}, "w", "x")
+	db.Insert(t, rows([]sink.Link{coded("w", "https://d.example/", "d")}, 0)[0])
+	db.Execute(t, "UPDATE links SET status = 'DELETED' WHERE short_code = 'a'")
+	store := db.Open(t)
+	defer closed(t, store)
+	resolve := func(workspace string, codes ...string) []string {
+		out := make([]string, len(codes))
+		noError(t, store.Resolve(context.Background(), workspace, codes, func(r *sink.Resolved) error {
+			out[r.Index] += fmt.Sprint(r.Rules.Answer(asOf.Add(-1)), r.Rules.Answer(asOf), string(r.URL))
+			return nil
+		}))
+		return out
+	}
+	const a, b, d = "404 404https://a.example/", "302 410HTTPS://b.example/ü", "302 302https://d.example/"
+	equal(t, resolve("w", "b", "nobody", "a", "", "d", "b", "c", "A"), b, "", a, "", d, b, "", "")
+	equal(t, resolve("w"))
+	equal(t, resolve("v", "a"), "")
+	stop := errors.New("stop")
+	wantIs(t, store.Resolve(context.Background(), "w", []string{"a", "b"}, func(*sink.Resolved) error { return stop }), stop)
+}
+
+// More codes are resolved than one statement looks up.
+func testResolveMany(t *testing.T, db *database) {
+	ls := links("w", 0, 2_000)
+	db.load(ls, "w")
+	codes := make([]string, 120_000)
+	for i := range codes {
+		if codes[i] = fmt.Sprint("?", i); i%3 == 0 {
+			codes[i] = string(ls[i*7%len(ls)].Code)
+		}
+	}
+	found := 0
+	store := db.Open(t)
+	defer closed(t, store)
+	noError(t, store.Resolve(context.Background(), "w", codes, func(r *sink.Resolved) error {
+		if found++; r.Index%3 > 0 || string(r.URL) != string(ls[r.Index*7%len(ls)].Canonical) || r.Rules.Answer(asOf) != 302 {
+			return fmt.Errorf("resolved %d: %s", r.Index, r.URL)
+		}
+		return nil
+	}))
+	if found != len(codes)/3 {
+		t.Errorf("%d of %d codes found", found, len(codes)/3)
+	}
+}
+
+func testSummary(t *testing.T, db *database) {
+	day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+	db.with(func(sink.Session) {})
+	var want []sink.Group
+	for i, g := range []sink.Group{
+		{Workspace: "v", Links: 2},
+		{Workspace: "w", Links: 1, Expires: day, Status: sink.Active},
+		{Workspace: "w", Links: 3, Expires: day, Status: sink.Active, Type: "TEMPORARY", Uses: 1 + 3 + 4, Latency: sink.Mean{N: 4, Value: (1*10 + 3*20) / 4.}},
+		{Workspace: "w", Links: 1, Expires: day.AddDate(0, 0, 1), Status: sink.Active, Type: "TEMPORARY", Uses: 5},
+		{Workspace: "w", Links: 1, Status: sink.Deleted, Type: "TEMPORARY"},
+		{Workspace: "w", Links: 1, Status: sink.Expired, Type: "TEMPORARY"},
+	} {
+		want = append(want, g)
+		for n := range g.Links {
+			row := Row{Workspace: g.Workspace, Code: fmt.Sprintf("%d%d", i, n), Key: sink.Key{byte(i), byte(n)}, Canonical: "http://a.example/", Created: asOf,
+				Rules: Rules{Type: g.Type, Status: g.Status}}
+			if !g.Expires.IsZero() {
+				row.Expires = g.Expires.Add([]time.Duration{0, 24*time.Hour - time.Microsecond, time.Hour}[n])
+			}
+			db.Insert(t, row)
+		}
+	}
+	for code, set := range map[string]string{
+		"20": "access_count = 1, avg_redirect_ms = 10", "21": "access_count = 3, avg_redirect_ms = 20", "22": "access_count = 4",
+		"30": "access_count = 5, avg_redirect_ms = -1", "50": "access_count = 0, avg_redirect_ms = 7",
+	} {
+		db.Execute(t, "UPDATE links SET "+set+" WHERE short_code = '"+code+"'")
+	}
+	store := db.Open(t)
+	defer closed(t, store)
+	summary := func(workspace string) (got []sink.Group) {
+		noError(t, store.Summary(context.Background(), workspace, func(g sink.Group) error { got = append(got, g); return nil }))
+		return got
+	}
+	slices.SortStableFunc(want, func(a, b sink.Group) int {
+		return cmp.Or(strings.Compare(a.Workspace, b.Workspace), strings.Compare(a.Type, b.Type), strings.Compare(a.Status, b.Status), a.Expires.Compare(b.Expires))
+	})
+	equal(t, summary(""), want...)
+	equal(t, summary("w"), want[1:]...)
+	equal(t, summary("x"))
+	stop := errors.New("stop")
+	wantIs(t, store.Summary(context.Background(), "", func(sink.Group) error { return stop }), stop)
 }

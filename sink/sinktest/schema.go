@@ -40,6 +40,8 @@ func testCreateNothing(t *testing.T, db *database) {
 	_, err = store.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
 	wantIs(t, err, sink.ErrMissing)
 	wantIs(t, store.ScanRules(ctx, func(*sink.Stored) error { return nil }), sink.ErrMissing)
+	wantIs(t, store.Resolve(ctx, "w", []string{"a"}, func(*sink.Resolved) error { return nil }), sink.ErrMissing)
+	wantIs(t, store.Summary(ctx, "", func(sink.Group) error { return nil }), sink.ErrMissing)
 	if db.Created(t) {
 		t.Error("opening, looking and undoing created the database")
 	}

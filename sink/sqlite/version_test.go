@@ -62,6 +62,17 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("rules %v, %v", set, err)
 	}
 	noError(t, peek.Close())
+	var groups []sink.Group
+	noError(t, store.Summary(ctx, "old", func(g sink.Group) error { groups = append(groups, g); return nil }))
+	if want := []sink.Group{{Workspace: "old", Links: 2}}; !slices.Equal(groups, want) {
+		t.Errorf("summary %+v", groups)
+	}
+	noError(t, store.Resolve(ctx, "old", []string{"x", "b"}, func(r *sink.Resolved) error {
+		if r.Index != 1 || string(r.URL) != "http://example.com/B" || r.Rules.Answer(asOf) != 302 {
+			t.Errorf("resolved %+v", r)
+		}
+		return nil
+	}))
 	if found != 1 {
 		t.Errorf("%d links found by a code", found)
 	}
