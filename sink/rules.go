@@ -125,6 +125,7 @@ type RulesSession interface {
 }
 
 // A RulesStore is what a Store does for links with rules. In tables of version 1 no link has any.
+// Delete upgrades them, if Lock does, or returns ErrOldTables.
 type RulesStore interface {
 	// ScanRules is Scan, with the Rules of the links.
 	ScanRules(ctx context.Context, visit func(*Stored) error) error
@@ -136,6 +137,15 @@ type RulesStore interface {
 	// each workspace, type, status and day of expiry that links have, in ascending order of
 	// these, as they are at one moment. An error of visit ends the call and is returned.
 	Summary(ctx context.Context, workspace string, visit func(Group) error) error
+	// Delete marks links of a workspace as Deleted. What to delete comes in chunks, in any
+	// order. Each chunk is valid until the next one is asked for. Delete visits the links of
+	// each item, by item and code, after it has committed their marks. There may be none. An
+	// error in place of a chunk, or of visit, ends the call and is returned.
+	//
+	// Delete holds the lock of the workspace, and commits in transactions of bounded size. It
+	// says, as SetRules does, that the workspace may have links with rules. It does not change
+	// updated_at. If two items name one link, the first one marks it.
+	Delete(ctx context.Context, opts DeleteOptions, items iter.Seq2[[]Deletion, error], visit func(Named) error) error
 }
 
 // Resolved is a link that has a code.
@@ -164,4 +174,38 @@ type Group struct {
 	Links   int64
 	Uses    int64 // of all these links
 	Latency Mean  // avg_redirect_ms of the links that have been used and have it, in milliseconds, weighted by their uses
+}
+
+// DeleteOptions say what Delete does.
+type DeleteOptions struct {
+	Workspace string
+	Owner     string    // if it is not blank, only links of this owner are marked
+	AsOf      time.Time // when the links are marked; UTC, whole microseconds
+	// DryRun: take no lock and change nothing. A link that would be marked is visited as one that
+	// was, perhaps for two items that name it.
+	DryRun bool
+	Lock   LockOptions
+}
+
+// A Deletion names links to delete: the one that has a code, or all links of a URL.
+type Deletion struct {
+	Code      string
+	Base      Key    // url_key of the URL alone; counts only if Code is blank, as Canonical does
+	Canonical string // of the URL
+}
+
+// A Candidate is a link that Delete may mark.
+type Candidate struct {
+	Code          string
+	Base          Key // url_key of its URL alone
+	Canonical     string
+	Owner, Status string // blank: none
+}
+
+// A Named link is one that an item of Delete names. Its Status is the one from before.
+type Named struct {
+	Item int // index of the item among those of all chunks
+	Candidate
+	Others bool // it has no owner, or another one than DeleteOptions.Owner, and stays as it is
+	Marked bool // by this call and for this item; otherwise it was Deleted before, or it is one of Others
 }

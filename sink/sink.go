@@ -248,7 +248,7 @@ type Store interface {
 	// as Undone.
 	//
 	// A link stays if somebody changed it (its updated_at is not the AsOf of the run, or another
-	// run changed it), or if a row elsewhere in the database refers to it.
+	// run changed it), or if a row elsewhere in the database refers to it. (A mark is no change.)
 	// Undo does not take back how the run changed links of other runs. If the database would
 	// delete or change rows together with the links that they refer to, or would leave them
 	// without their link, Undo fails before it deletes anything.

@@ -70,6 +70,10 @@ func TestVersion1(t *testing.T) {
 	if err := at.Change(ctx, first, func(func([]sink.Change, error) bool) {}); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("links are changed: %v", err)
 	}
+	noItems := func(func([]sink.Deletion, error) bool) {}
+	if err := s.Delete(ctx, sink.DeleteOptions{Workspace: "old"}, noItems, nil); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("links are deleted: %v", err)
+	}
 	if err := at.SetRules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("rules are set: %v", err)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func TestVersion1(t *testing.T) {
 		}
 		return nil
 	}))
+	if err := store.Delete(ctx, sink.DeleteOptions{Workspace: "old", DryRun: true}, nil, nil); !errors.Is(err, sink.ErrOldTables) {
+		t.Errorf("a dry run of a delete: %v", err)
+	}
 	if found != 1 {
 		t.Errorf("%d links found by a code", found)
 	}
