@@ -3,6 +3,7 @@ package sink
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -125,7 +126,7 @@ type RulesSession interface {
 }
 
 // A RulesStore is what a Store does for links with rules. In tables of version 1 no link has any.
-// Delete upgrades them, if Lock does, or returns ErrOldTables.
+// Delete and Sweep upgrade them, if Lock does, or return ErrOldTables.
 type RulesStore interface {
 	// ScanRules is Scan, with the Rules of the links.
 	ScanRules(ctx context.Context, visit func(*Stored) error) error
@@ -146,6 +147,24 @@ type RulesStore interface {
 	// says, as SetRules does, that the workspace may have links with rules. It does not change
 	// updated_at. If two items name one link, the first one marks it.
 	Delete(ctx context.Context, opts DeleteOptions, items iter.Seq2[[]Deletion, error], visit func(Named) error) error
+	// Sweep marks dead links that are Active as Expired, and deletes those that were marked
+	// Expired or Deleted at least opts.Grace ago. A link whose mark has no age gets one: the
+	// AsOf. Sweep visits what it has marked and what it has deleted, after it has committed
+	// it. It does not change updated_at. An error of visit ends the sweep and is returned; a
+	// nil visit is not called.
+	//
+	// One sweep works at a time. It commits in transactions of bounded size, and each statement
+	// repeats its condition, so no link that a service changes meanwhile is touched wrongly.
+	// While Sweep is at work in a workspace it has the lock of the workspace, and says, as
+	// SetRules does, that it may have links with rules. It passes over a workspace that a run
+	// has locked, over links that somebody has locked for longer than a moment, and over links
+	// that a row elsewhere in the database refers to. If the database would delete or change
+	// such rows together with the links, Sweep fails before it begins. (In SQLite it fails if
+	// any table has a foreign key to the links.)
+	//
+	// The error wraps ErrSweeping if another sweep is at work, or one that ended well lets no
+	// other begin yet.
+	Sweep(ctx context.Context, opts SweepOptions, visit func(Swept) error) (Sweeping, error)
 }
 
 // Resolved is a link that has a code.
@@ -208,4 +227,34 @@ type Named struct {
 	Candidate
 	Others bool // it has no owner, or another one than DeleteOptions.Owner, and stays as it is
 	Marked bool // by this call and for this item; otherwise it was Deleted before, or it is one of Others
+}
+
+// SweepOptions say what Sweep does.
+type SweepOptions struct {
+	Workspace string        // "": all
+	AsOf      time.Time     // UTC, whole microseconds
+	Grace     time.Duration // how old a mark must be for the link to be deleted
+	AtLeast   time.Duration // if the sweep ends well, no other begins before this time has passed since its beginning
+	// Busy is called for each workspace that is passed over because a run has locked it, with a
+	// description of that run. It may be nil.
+	Busy func(workspace, holder string)
+}
+
+// Swept is a link that Sweep has marked as Expired, or deleted.
+type Swept struct {
+	Workspace, Code, Canonical string
+	Status                     string // Expired or Deleted
+	Deleted                    bool   // the link is gone
+}
+
+// Sweeping is the result of Sweep, also if it was interrupted.
+type Sweeping struct {
+	Marked, Deleted int64 // links
+	Kept            int64 // links that were due and stay: something refers to them, or somebody has locked them
+	Busy            int64 // workspaces
+}
+
+// SweepsNext is the ErrSweeping of a store in which a sweep that has ended lets no other begin yet.
+func SweepsNext(began, until time.Time) error {
+	return fmt.Errorf("%w, or was: the one that began at %s lets no other begin before %s", ErrSweeping, began.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 }

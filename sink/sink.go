@@ -378,6 +378,8 @@ var (
 	ErrGaveUp = errors.New("gave up")
 	// ErrLocked: another bulk run holds a workspace, and LockOptions.NoWait was set.
 	ErrLocked = errors.New("another bulk run is at work")
+	// ErrSweeping: another sweep is at work, or lets no other begin yet.
+	ErrSweeping = errors.New("another sweep is at work")
 	// ErrMissing: there is no database yet, or it has no tables.
 	ErrMissing = errors.New("no run has stored anything there")
 	// ErrOldTables: what was asked for needs tables of a newer version, which bulk init makes.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -180,6 +181,102 @@ func BenchmarkStore(tb *testing.B) {
 			if got := b.lookup(second, callers, 12_000); got != 0 {
 				b.Fatal(got)
 			}
+		})
+	}
+}
+
+// BenchmarkRules measures what links with rules take: a load beside a plain one, a lookup of all
+// of them, to resolve 100,000 codes, to count all, sweeps of the third that is due, and to change
+// the others.
+func BenchmarkRules(tb *testing.B) {
+	b := newBench(tb)
+	ctx, n := context.Background(), *benchRows
+	links, rules := generated(0, n), make([]sink.Rules, n)
+	for i := range rules {
+		rules[i] = sink.Rules{Expires: asOf.Add(2*time.Hour + time.Duration(i)*time.Second), Owner: fmt.Append(nil, "user-", i%1000)}
+	}
+	s := openStore(b, b.dsn, Options{})
+	store := func() { noError(b, loadRules(ctx, s, links)) }
+	nothing := func() {}
+	b.measure("load=plain", n, b.fresh, func() { b.load(links) })
+	for i := range links {
+		links[i].Rules = &rules[i]
+	}
+	b.measure("load=rules", n, b.fresh, store)
+	for _, wants := range []bool{false, true} {
+		b.measure(fmt.Sprint("lookup=all/rules=", wants), n, nothing, func() {
+			_, session := b.session()
+			defer session.Close()
+			for part := range slices.Chunk(links, 12_000) {
+				probes := asking(part)
+				for i := range probes {
+					probes[i].WantRules = wants
+				}
+				noError(b, session.Lookup(ctx, probes, func(sink.Found) error { return nil }))
+			}
+		})
+	}
+	codes := make([]string, 100_000)
+	for i := range codes {
+		codes[i] = string(links[rand.IntN(n)].Code)
+	}
+	b.measure("resolve", len(codes), nothing, func() { noError(b, s.Resolve(ctx, "demo", codes, func(*sink.Resolved) error { return nil })) })
+	b.measure("summary", n, nothing, func() { noError(b, s.Summary(ctx, "", func(sink.Group) error { return nil })) })
+	var changes []sink.Change
+	for i := range rules {
+		if i%3 == 0 {
+			rules[i].Expires = asOf
+			continue
+		}
+		was := sink.Rules{Expires: rules[i].Expires, Owner: rules[i].Owner, Status: sink.Active}
+		changes = append(changes, sink.Change{Workspace: links[i].Workspace, Code: links[i].Code, Was: was, Now: sink.Rules{Owner: []byte("u2"), Status: sink.Active, Change: "claimed"}})
+	}
+	b.fresh()
+	store()
+	execute(b, b.dsn, "VACUUM ANALYZE links")
+	execute(b, b.dsn, "CHECKPOINT")
+	b.sweeps(s, links)
+	b.measure("change", len(changes), nothing, func() {
+		_, session := b.session()
+		defer session.Close()
+		run, err := session.Start(ctx, sink.Run{Fingerprint: "bench", AsOf: asOf})
+		noError(b, err)
+		noError(b, session.Change(ctx, run, func(yield func([]sink.Change, error) bool) { yield(changes, nil) }))
+	})
+}
+
+// sweeps measures a sweep that marks links, and one that deletes them, beside a service that counts
+// uses: how long it waits at most, and the size of the table and its indexes after it.
+func (b *bench) sweeps(s *Store, links []sink.Link) {
+	service := connect(b, b.dsn)
+	for i, what := range []string{"mark", "delete"} {
+		b.Run(fmt.Sprintf("rows=%d/sweep=%s", len(links), what), func(b *testing.B) {
+			ctx, stop := context.WithCancel(context.Background())
+			var longest time.Duration
+			var g errgroup.Group
+			g.Go(func() error {
+				for ctx.Err() == nil {
+					begun := time.Now()
+					if _, err := service.Exec(context.Background(), "UPDATE links SET access_count = access_count + 1 WHERE workspace_id = 'demo' AND short_code = $1", string(links[rand.IntN(len(links))].Code)); err != nil {
+						return err
+					}
+					longest = max(longest, time.Since(begun))
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+			b.ResetTimer()
+			out, err := s.Sweep(ctx, sink.SweepOptions{AsOf: asOf.Add(time.Duration(i) * time.Hour), Grace: time.Hour}, nil)
+			b.StopTimer()
+			stop()
+			noError(b, err)
+			noError(b, g.Wait())
+			b.ReportMetric(float64(out.Marked+out.Deleted)/b.Elapsed().Seconds(), "links/s")
+			b.ReportMetric(float64(out.Kept), "kept")
+			b.ReportMetric(float64(longest.Milliseconds()), "longest-wait-ms")
+			dsn := service.Config().ConnString()
+			b.ReportMetric(value[float64](b, dsn, "SELECT pg_table_size('links') / 1e6"), "table-MB")
+			b.ReportMetric(value[float64](b, dsn, "SELECT pg_indexes_size('links') / 1e6"), "indexes-MB")
 		})
 	}
 }

@@ -107,9 +107,6 @@ func (c *changing) add(ctx context.Context, x *sink.Change) error {
 	return c.commit(ctx)
 }
 
-// number is a bigint or a time in binary format.
-func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
-
 // orInfinity is a time as PostgreSQL sends it; infinity for the zero time.
 func orInfinity(t time.Time) int64 {
 	if t.IsZero() {

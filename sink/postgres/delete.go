@@ -36,9 +36,6 @@ func (s *Store) Delete(ctx context.Context, opts sink.DeleteOptions, items iter.
 	}, mark, visit)
 }
 
-// ofCodes are the links of workspace $1 with codes $2.
-const ofCodes = " unnest($2::text[]) c WHERE workspace_id = $1 AND short_code = c AND "
-
 // candidates finds the links that the items name. Without the index on base_key, it reads the
 // table.
 func (n names) candidates(ctx context.Context, conn *pgx.Conn, workspace string, items []sink.Deletion) ([]sink.Candidate, error) {

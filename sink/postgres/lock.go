@@ -14,8 +14,9 @@ import (
 // Locks are advisory locks of a connection: they end with it. A run holds the lock of the
 // store, shared, and the lock of each of its workspaces. It takes them in byte order, so two
 // runs never wait for each other. A run with more than manyWorkspaces holds the lock of the
-// store alone, and no others. To create the tables, and to number a run, there is a
-// lock for the length of a transaction.
+// store alone, and no others. A sweep holds a lock of its own, and the locks of a run on one
+// workspace at a time. To create the tables, and to number a run, there is a lock for the length
+// of a transaction.
 //
 // Each session also holds a lock with a random key, its token. By the token the
 // transactions on its other connections see that the locks are still held.
@@ -76,7 +77,7 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 			return err
 		}
 		if opts.NoWait {
-			return fmt.Errorf("%w: %s", sink.ErrLocked, holder)
+			return &heldError{l.key, holder}
 		}
 		if opts.Wait != nil {
 			opts.Wait(holder)
@@ -91,6 +92,29 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 	}
 	return nil
 }
+
+// unlock releases locks that take has taken.
+func unlock(ctx context.Context, conn *pgx.Conn, locks []lock) error {
+	for _, l := range locks {
+		suffix := ""
+		if l.shared {
+			suffix = "_shared"
+		}
+		if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock"+suffix+"($1)", l.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A heldError is a sink.ErrLocked.
+type heldError struct {
+	key    int64
+	holder string
+}
+
+func (e *heldError) Error() string { return sink.ErrLocked.Error() + ": " + e.holder }
+func (e *heldError) Unwrap() error { return sink.ErrLocked }
 
 // await takes a lock, and waits for it until the context is over.
 func await(ctx context.Context, conn *pgx.Conn, sql string, key int64, turn time.Duration) error {

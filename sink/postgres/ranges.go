@@ -62,6 +62,7 @@ const (
 	boolOID        = 16
 	int8OID        = 20
 	textOID        = 25
+	tidOID         = 27
 	timestamptzOID = 1184
 	uuidOID        = 2950
 )

@@ -41,8 +41,17 @@ func bigint(value []byte) int64 {
 	return int64(binary.BigEndian.Uint64(value))
 }
 
-// usedUp says in SQL what sink.Rules.UsedUp says.
-const usedUp = "coalesce(coalesce(access_count, 0) >= max_uses, false)"
+// The meaning of the columns of a link in SQL is that of sink.Rules.
+const (
+	isActive = "coalesce(status, '') IN ('', 'ACTIVE')"
+	usedUp   = "coalesce(coalesce(access_count, 0) >= max_uses, false)"
+	marked   = "status IN ('EXPIRED', 'DELETED')"
+)
+
+// dead is the condition that an active link is dead at a time, which is a parameter.
+func dead(at string) string {
+	return "(" + isActive + " AND (expires_at <= " + at + " AND expires_at > '-infinity' OR " + usedUp + "))"
+}
 
 // since2 is the error if the tables have no workspaces with settings, and no rules.
 func (s *Store) since2() error {

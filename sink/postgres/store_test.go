@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("BULK_TEST_LOADER") != "" {
 		os.Exit(loader())
 	}
+	if dsn := os.Getenv("BULK_TEST_SWEEPER"); dsn != "" {
+		fmt.Fprintln(os.Stderr, sweeper(dsn))
+		os.Exit(1)
+	}
 	flag.Parse()
 	flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := server.Main(m)

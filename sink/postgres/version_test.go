@@ -64,18 +64,16 @@ func TestVersion1(t *testing.T) {
 	if err := at.SetProfile(ctx, []string{"demo"}, "linkforge-1"); !errors.Is(err, sink.ErrOldTables) {
 		t.Errorf("a profile is set: %v", err)
 	}
-	if _, err := at.Rules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
-		t.Errorf("rules: %v", err)
-	}
-	if err := at.Change(ctx, first, func(func([]sink.Change, error) bool) {}); !errors.Is(err, sink.ErrOldTables) {
-		t.Errorf("links are changed: %v", err)
-	}
+	_, rules := at.Rules(ctx, []string{"demo"})
+	_, swept := s.Sweep(ctx, sink.SweepOptions{AsOf: asOf}, nil)
 	noItems := func(func([]sink.Deletion, error) bool) {}
-	if err := s.Delete(ctx, sink.DeleteOptions{Workspace: "old"}, noItems, nil); !errors.Is(err, sink.ErrOldTables) {
-		t.Errorf("links are deleted: %v", err)
-	}
-	if err := at.SetRules(ctx, []string{"demo"}); !errors.Is(err, sink.ErrOldTables) {
-		t.Errorf("rules are set: %v", err)
+	for call, err := range map[string]error{
+		"Rules": rules, "SetRules": at.SetRules(ctx, []string{"demo"}), "Change": at.Change(ctx, first, func(func([]sink.Change, error) bool) {}),
+		"Sweep": swept, "Delete": s.Delete(ctx, sink.DeleteOptions{Workspace: "old"}, noItems, nil),
+	} {
+		if !errors.Is(err, sink.ErrOldTables) {
+			t.Errorf("%s: %v", call, err)
+		}
 	}
 	var groups []sink.Group
 	noError(t, s.Summary(ctx, "old", func(g sink.Group) error { groups = append(groups, g); return nil }))

@@ -341,7 +341,7 @@ func wantFatal(t *testing.T, err error) {
 	}
 }
 
-var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrMissing, sink.ErrNotOurs}
+var classes = []error{sink.ErrConflict, sink.ErrRetryable, sink.ErrLocked, sink.ErrSweeping, sink.ErrMissing, sink.ErrNotOurs}
 
 func equal[E any](t *testing.T, got []E, want ...E) {
 	t.Helper()

@@ -157,3 +157,58 @@ func every(links []sink.Link, n int) (out []sink.Link) {
 	}
 	return out
 }
+
+// BenchmarkRules measures what links with rules take: a load, a lookup of all of them, to resolve
+// 100,000 codes, and sweeps of the third that is due.
+func BenchmarkRules(b *testing.B) {
+	ctx, path := context.Background(), filepath.Join(b.TempDir(), "x.db")
+	links := benchLinks(1, 0, benchRows)
+	for i := range links {
+		links[i].Rules = &sink.Rules{Owner: fmt.Append(nil, "user-", i%1000), Expires: asOf.Add(time.Hour)}
+		if i%3 == 0 {
+			links[i].Rules.Expires = asOf
+		}
+	}
+	store := open(b, path)
+	load := func() {
+		inSession(b, store, func(s *session, run sink.Run) {
+			run.Rules = true
+			noError(b, s.Load(ctx, run, oneChunk(links)))
+		}, workspacesOf(links)...)
+	}
+	fresh := func() {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			b.Fatal(err)
+		}
+	}
+	nothing := func() {}
+	measure := func(name string, rows int, prepare, f func()) {
+		b.Run("rows=1M/"+name, func(b *testing.B) { perRow(b, rows, "link", prepare, f) })
+	}
+	measure("load", len(links), fresh, load)
+	workspace, codes, probes := string(links[0].Workspace), make([]string, 100_000), make([]sink.Probe, len(links))
+	for i := range codes {
+		codes[i] = string(links[i*7919%len(links)].Code)
+	}
+	for i, l := range links {
+		probes[i] = sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical, WantRules: true}
+	}
+	measure("lookup", len(links), nothing, func() {
+		s, err := store.Peek(ctx)
+		noError(b, err)
+		defer s.Close()
+		for part := range slices.Chunk(probes, 65536) {
+			noError(b, s.Lookup(ctx, part, func(sink.Found) error { return nil }))
+		}
+	})
+	measure("resolve", len(codes), nothing, func() { noError(b, store.Resolve(ctx, workspace, codes, func(*sink.Resolved) error { return nil })) })
+	sweep := func(after time.Duration) func() {
+		return func() {
+			_, err := store.Sweep(ctx, sink.SweepOptions{AsOf: asOf.Add(after), Grace: time.Minute}, nil)
+			noError(b, err)
+		}
+	}
+	measure("sweep=mark", len(links)/3, func() { fresh(); load() }, sweep(0))
+	measure("sweep=nothing", len(links), nothing, sweep(0))
+	measure("sweep=delete", len(links)/3, func() { fresh(); load(); sweep(0)() }, sweep(time.Minute))
+}

@@ -25,7 +25,7 @@
 // of power.
 //
 // FILE-wal and FILE-shm are beside the file while a process has it open, and after such a
-// process was killed. FILE.lock stays. VACUUM INTO, and .backup in SQLite's shell, copy a
+// process was killed. FILE.lock stays, and so does FILE.sweep after the first sweep. VACUUM INTO, and .backup in SQLite's shell, copy a
 // database at any time. To copy FILE and FILE-wal as files is safe only while no process
 // has the database open: otherwise the copy may be damaged, because data moves from
 // FILE-wal to FILE between the two copies. While no process has it open, a user who may not
@@ -39,7 +39,8 @@
 //
 // SQLite has one writer at a time. So bulk runs exclude each other for the whole database,
 // whatever their workspaces, by flock on FILE.lock, which ends with the process. The text
-// in that file says which process has the lock. Other writers may commit between our
+// in that file says which process has the lock. A sweep holds both that lock and one on FILE.sweep,
+// in which a sweep also says until when it lets no other begin. Other writers may commit between our
 // transactions. If one of them holds the database for longer than the busy timeout (5
 // seconds), a call fails with sink.ErrRetryable. That wait ignores the context.
 //

@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(killedAt); path != "" {
 		loadForever(path)
 	}
+	if path := os.Getenv(sweepsIn); path != "" {
+		sweepForever(path)
+	}
 	os.Exit(m.Run())
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,6 +23,15 @@ const lockPoll = 20 * time.Millisecond
 // the new file, since the next run locks that one. A file that is not a lock file is not
 // changed.
 func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
+	f, err := lockFile(ctx, path, opts)
+	if err == nil {
+		err = sign(f)
+	}
+	return f, err
+}
+
+// lockFile locks a lock file, and changes nothing in it.
+func lockFile(ctx context.Context, path string, opts sink.LockOptions) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
@@ -37,16 +47,21 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 		if err := f.Close(); err != nil {
 			return nil, err
 		}
-		return lock(ctx, path, opts)
+		return lockFile(ctx, path, opts)
 	}
 	if err := isLock(f, locked.Size()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if database, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err == nil {
+	return f, nil
+}
+
+// sign writes the name of this process into a lock file. If that fails, it closes the file.
+func sign(f *os.File) error {
+	if info, err := os.Stat(strings.TrimSuffix(f.Name(), filepath.Ext(f.Name()))); err == nil {
 		// Like SQLite's own files, the lock file has the mode of the database: every user who
 		// may write the database can lock it. For another user's file this fails, but that user
 		// has done it.
-		_ = f.Chmod(database.Mode().Perm() | 0o600)
+		_ = f.Chmod(info.Mode().Perm() | 0o600)
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -56,9 +71,9 @@ func lock(ctx context.Context, path string, opts sink.LockOptions) (*os.File, er
 		_, err = fmt.Fprintf(f, lockBegins+"%d on %s, since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("write the lock file: %w", err), f.Close())
+		err = errors.Join(fmt.Errorf("write the lock file: %w", err), f.Close())
 	}
-	return f, nil
+	return err
 }
 
 const (
@@ -93,7 +108,7 @@ func flock(ctx context.Context, f *os.File, opts sink.LockOptions) error {
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return fmt.Errorf("lock %s: %w", f.Name(), err)
 		case opts.NoWait:
-			return fmt.Errorf("%s: %w: %s", f.Name(), sink.ErrLocked, holder(f))
+			return &heldError{f.Name(), holder(f)}
 		case opts.Wait != nil:
 			opts.Wait(holder(f))
 			opts.Wait = nil // call it once
@@ -113,3 +128,12 @@ func holder(f *os.File) string {
 	}
 	return "a process that has just taken the lock"
 }
+
+// A heldError is a sink.ErrLocked.
+type heldError struct{ path, holder string }
+
+func (e *heldError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.path, sink.ErrLocked, e.holder)
+}
+
+func (e *heldError) Unwrap() error { return sink.ErrLocked }

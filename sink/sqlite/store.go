@@ -96,12 +96,16 @@ func physical(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-const lockSuffix = ".lock"
+// The files of the locks of runs and of sweeps.
+const (
+	lockSuffix  = ".lock"
+	sweepSuffix = ".sweep"
+)
 
 // Files returns the absolute paths, without symbolic links, of the file and of the files that
 // may appear beside it.
 func (s *Store) Files() []string {
-	return []string{s.path, s.path + lockSuffix, s.path + "-wal", s.path + "-shm", s.path + "-journal"}
+	return []string{s.path, s.path + lockSuffix, s.path + sweepSuffix, s.path + "-wal", s.path + "-shm", s.path + "-journal"}
 }
 
 // existing opens a connection that only looks. If there is no database yet, the error is
