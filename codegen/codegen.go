@@ -202,7 +202,7 @@ func (s Scheme) appendRank(dst []byte, rank uint64) []byte {
 }
 
 // SaltOf returns the lowest salt, from 0 to most, with which a URL has the code, or -1
-// if there is none.
+// if there is none. If the identity has parts, they follow the workspace.
 func SaltOf(canonical, workspace, code []byte, most int) int {
 	scheme, err := New(len(code))
 	if err != nil {

@@ -10,6 +10,8 @@ import "github.com/linkforge/bulk/pipeline/report"
 //	groups   160 MiB         row groups or batches under way: one is gathered, one encoded
 //	rejects  1/16 of the rest
 //	contest  3/16 of the rest: URLs that have to share a code
+//	changes  1/64 of the rest, from contest; with link rules 1/16, from records: links that
+//	         exist and are to change
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
 //	         afterwards for the buckets that are loaded
 //	kept     half of that of records, if legacy codes are kept: half of it claims, a quarter
@@ -19,6 +21,7 @@ import "github.com/linkforge/bulk/pipeline/report"
 type budget struct {
 	records, rejects, contested, placed int64
 	claims, verdicts, links, others     int64
+	changes                             int64
 
 	loads int // buckets that are loaded at once
 }
@@ -30,6 +33,12 @@ func (c *Config) budget() budget {
 		b.rejects = rest / 16
 		b.contested = 3 * rest / 16
 		b.records = rest - b.rejects - b.contested
+		if b.changes = rest / 64; c.Rules == nil {
+			b.contested -= b.changes
+		} else {
+			b.changes = rest / 16
+			b.records -= b.changes
+		}
 	}
 	if c.Legacy.Keeps() {
 		kept := b.records / 2
@@ -45,7 +54,7 @@ func (c *Config) budget() budget {
 	}
 	if c.spillAt > 0 {
 		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
-		b.claims, b.verdicts, b.links, b.others = c.spillAt, c.spillAt, c.spillAt, c.spillAt
+		b.claims, b.verdicts, b.links, b.others, b.changes = c.spillAt, c.spillAt, c.spillAt, c.spillAt, c.spillAt
 	}
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // The defaults are those that the documentation states.
@@ -36,10 +37,13 @@ func TestBudget(t *testing.T) {
 		for _, format := range []report.Format{report.CSV, report.Parquet, report.Arrow} {
 			for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
 				c := Config{Workers: workers, ReportFormat: format, ReportOrder: order}
+				if workers == 2 {
+					c.Rules = new(rules.Flags)
+				}
 				for _, c.Memory = range []int64{c.LeastMemory(), c.LeastMemory() + 12345, 100 << 30} {
 					b := c.budget()
-					sum := c.overhead() + b.records + b.rejects + b.contested + b.placed
-					if sum != c.Memory || min(b.records, b.rejects, b.contested) <= 0 || (b.placed > 0) != (order == report.InputOrder) {
+					sum := c.overhead() + b.records + b.rejects + b.contested + b.placed + b.changes
+					if sum != c.Memory || min(b.records, b.rejects, b.contested, b.changes) <= 0 || (b.placed > 0) != (order == report.InputOrder) {
 						t.Errorf("%d workers, %s, %s order: %+v of %d", workers, format, order, b, c.Memory)
 					}
 				}

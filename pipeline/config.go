@@ -19,6 +19,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
@@ -48,6 +49,9 @@ type Config struct {
 	KeepCreated  bool            // created_at of links is their creation time in the input, if that can be read
 	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
 	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
+
+	Rules   *rules.Flags  // the parameters of rows are read; nil: they are not, unless Source.Map has one
+	OnDrift rules.OnDrift // what becomes of links whose rows differ
 
 	Profile    canon.Profile
 	CodeLength int // characters; 0: 10
@@ -128,7 +132,15 @@ func (c Config) withDefaults() (Config, error) {
 	c.ReportFormat = cmp.Or(c.ReportFormat, report.CSV)
 	c.CodePattern = cmp.Or(c.CodePattern, legacy.DefaultPattern)
 	c.OnConflict = cmp.Or(c.OnConflict, legacy.Reject)
-	c.Source.Legacy = c.Legacy != legacy.Off
+	if c.Rules == nil && c.Source.MapsParams() {
+		c.Rules = new(rules.Flags)
+	}
+	if c.Rules != nil {
+		flags := *c.Rules
+		flags.TemporaryTTL = cmp.Or(flags.TemporaryTTL, rules.DefaultTemporaryTTL)
+		c.Rules = &flags
+	}
+	c.Source.Legacy, c.Source.Rules = c.Legacy != legacy.Off, c.Rules != nil
 	if c.migrates() {
 		c.withMigration()
 	}
@@ -246,6 +258,7 @@ func (c *Config) validate() error {
 		check("attrs", badAttrs)
 	}
 	c.checkLegacy(complain)
+	c.checkRules(complain)
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
 	check("report-format", badFormat)
@@ -280,6 +293,19 @@ func (c *Config) checkLegacy(complain func(format string, args ...any)) {
 	}
 }
 
+// checkRules checks the flags of link rules.
+func (c *Config) checkRules(complain func(format string, args ...any)) {
+	if c.Rules == nil {
+		return
+	}
+	if err := c.Rules.Check(); err != nil {
+		complain("link rules: %w", err)
+	}
+	if c.Legacy.Keeps() && c.Rules.Identity != rules.ByURL {
+		complain("--legacy %s goes with --identity url only", c.Legacy)
+	}
+}
+
 const (
 	fixedMemory  = 48 << 20
 	workerMemory = 24 << 20
@@ -308,6 +334,9 @@ func (c *Config) LeastMemory() int64 {
 	}
 	if c.counts {
 		least *= 2
+	}
+	if c.Rules != nil {
+		least += least / 8
 	}
 	return c.overhead() + least
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
@@ -71,6 +72,20 @@ func (c *Config) options() manifest.Options {
 			o["short_domains"] = strings.Join(slices.Sorted(maps.Keys(c.ShortDomains)), ",")
 		}
 	}
+	if f := c.Rules; f != nil {
+		o["rules"], o["identity"], o["on_drift"], o["temporary_ttl"] = true, f.Identity.String(), c.OnDrift.String(), f.TemporaryTTL.String()
+		for name, value := range map[string]string{"expires_at": f.Expiry.String(), "link_type": f.Type.String(), "owner": string(f.Owner)} {
+			if value != "" {
+				o[name] = value
+			}
+		}
+		if f.ExpiresIn > 0 {
+			o["expires_in"] = f.ExpiresIn.String()
+		}
+		if f.Limit > 0 {
+			o["max_uses"] = f.Limit
+		}
+	}
 	if p := c.Source.Profile; p != "" && p != "auto" {
 		o["profile"] = p
 	}
@@ -94,6 +109,20 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 		l.CaseTwins = &twins
 	}
 	return l
+}
+
+// describeRules tells of the changes of rows; nil: there are no link rules.
+func describeRules(ruled bool, changes [rules.ChangeCount]int64) *manifest.Rules {
+	if !ruled {
+		return nil
+	}
+	m := &manifest.Rules{Changes: map[string]int64{}}
+	for change, n := range changes {
+		if n > 0 && change != int(rules.NoChange) {
+			m.Changes[rules.Change(change).String()] = n
+		}
+	}
+	return m
 }
 
 // fingerprint tells runs apart that could have different results. The clock is no part of

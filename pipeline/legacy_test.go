@@ -254,6 +254,7 @@ func TestKeptPage(t *testing.T) {
 	c := legacyCase{Workspace: "demo", Legacy: "keep", CodeLength: 10, MaxRetries: 10,
 		Store: []legacyLink{{"sale", "https://example.com/old", "link"}}}
 	_, table, _ := strings.Cut(page, "| canonical URL | old code | gets | kind | because |\n|---|---|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
 	for line := range strings.Lines(table) {
 		cells := strings.Split(line, "|")
 		for i := range 5 {

@@ -121,6 +121,7 @@ type PreviewRow struct {
 	LinkCode   manifest.Text `json:"link_code,omitempty"` // with legacy.Both
 	Kind       string        `json:"kind,omitempty"`      // with legacy.Keep and Both
 	Outcome    string        `json:"outcome"`             // of package outcome, or "rejected"
+	Change     string        `json:"change,omitempty"`    // with link rules
 	Reason     string        `json:"reason,omitempty"`    // of a reject
 	Detail     string        `json:"detail,omitempty"`
 
@@ -199,6 +200,9 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 	if err := p.checkProfile(ctx, session); err != nil {
 		return err
 	}
+	if err := p.checkRules(ctx, session); err != nil {
+		return err
+	}
 	settled, err := p.settle(ctx, session, 0)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()
@@ -217,7 +221,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	all := &sample{keeps: p.rows.Claims != nil, fold: p.cfg.Codes.Fold}
 	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false), nil,
-		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Legacy: p.cfg.Legacy, Profile: p.cfg.Profile})
+		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Columns: p.columns(), Profile: p.cfg.Profile, AsOf: p.result.AsOf.Unix()})
 	if err != nil {
 		return err
 	}
@@ -246,6 +250,7 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	p.result.Reasons, p.result.MergedDiffers = reasons(p.rows, settled), written.Merged
 	p.result.Legacy = describeLegacy(p.cfg, p.rows, settled, written.Aliases)
 	p.result.Migration = describeMigration(p.cfg, p.rows, p.result.Reasons)
+	p.result.Rules = describeRules(p.ruled, written.Changes)
 	p.made.First, p.made.Examples = all.first, all.examples
 	p.made.Kept, p.made.Generated, p.made.Aliases = all.kept, all.generated, all.aliases
 	if p.mayNotStore(settled) {

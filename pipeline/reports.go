@@ -21,16 +21,16 @@ type reports struct {
 }
 
 // openReports makes these files in place of those of an earlier attempt.
-func openReports(dir *outdir.Dir, cfg *Config, carried []string) (out *reports, err error) {
+func openReports(dir *outdir.Dir, cfg *Config, columns report.Columns, carried []string) (out *reports, err error) {
 	out = new(reports)
 	for i, name := range cfg.reportNames() {
 		if out.files[i], err = dir.Create(name); err != nil {
 			return nil, err
 		}
 	}
-	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers, Legacy: cfg.Legacy}
+	opts := report.MappingOptions{BaseURL: cfg.BaseURL, ExcelSafe: cfg.ExcelSafe, Workers: cfg.Workers, Columns: columns}
 	if !cfg.NoCarry {
-		opts.Carried = report.CarriedNames(report.MappingColumns(opts.Legacy), carried)
+		opts.Carried = report.CarriedNames(columns.Names(), carried)
 	}
 	out.mapping, err = report.NewMapping(out.files[0], cfg.ReportFormat, opts)
 	out.collisions = report.NewCollisions(out.files[1], cfg.ExcelSafe)

@@ -23,6 +23,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -50,6 +51,7 @@ type Result struct {
 	Legacy       *manifest.Legacy    // also in the manifest; nil: legacy codes were not looked at
 	LinksCreated int64               // with aliases
 	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
+	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -86,15 +88,17 @@ func asOf(cfg *Config, started time.Time) time.Time {
 // A job is what the steps of a run share: what it was told, and what is there once the rows are
 // read. It is not known to the stages.
 type job struct {
-	cfg    *Config
-	budget budget
-	room   room
-	meter  meter
-	result Result
-	out    outputDir
-	rows   *intake.Rows
-	others *intake.Others // of a preview
-	unset  []string       // workspaces whose profile the store is to be told before their first link
+	cfg     *Config
+	budget  budget
+	room    room
+	meter   meter
+	result  Result
+	out     outputDir
+	rows    *intake.Rows
+	others  *intake.Others // of a preview
+	ruled   bool           // rows are held against links: the run has link rules, or a workspace has links with any
+	unruled []string       // workspaces of rows with parameters that have no links with link rules yet
+	unset   []string       // workspaces whose profile the store is to be told before their first link
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -215,7 +219,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
 			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Legacy: j.legacy(), Terms: j.terms(), Others: j.others,
+			Legacy: j.legacy(), Rules: j.cfg.Rules, Terms: j.terms(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -275,6 +279,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	if err := j.checkProfile(ctx, session); err != nil {
 		return err
 	}
+	if err := j.checkRules(ctx, session); err != nil {
+		return err
+	}
 	entry, resumed, err := j.out.adopt(ctx, j.cfg, session, j.entry())
 	if err != nil {
 		return err
@@ -300,9 +307,15 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		entry.Aliases, entry.LinksCreated = true, settled.LinksCreated()
 	}
 	entry.Attrs, entry.KeepCreated = j.rows.HasAttrs(), j.cfg.KeepCreated
+	entry.Rules = j.cfg.Rules != nil
+	entry.Parts = entry.Rules && j.cfg.Rules.Identity != rules.ByURL
 	if j.out.finished() {
-		if settled.LinksCreated() == 0 {
+		if settled.LinksCreated()+settled.ToChange() == 0 {
 			return j.repeat(settled)
+		}
+		if !j.cfg.Overwrite && settled.LinksCreated() == 0 {
+			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links are to change, because of the time or since others changed them; --overwrite does that",
+				j.cfg.Out, outdir.ErrExists, settled.ToChange())
 		}
 		if !j.cfg.Overwrite {
 			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
@@ -386,7 +399,7 @@ func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settl
 		s.Rows = j.rows.Records.Len()
 		settled, err = settle.Settle(ctx, j.rows.Records, j.rows.Workspaces, session, id, settle.Config{
 			Order: j.rows.Order, MaxRetries: j.cfg.MaxRetries, Contested: j.budget.contested, Workers: j.cfg.Workers,
-			Kept: j.kept(), Settled: &j.cfg.Status.Settled,
+			Kept: j.kept(), Rules: j.rules(), Settled: &j.cfg.Status.Settled,
 		})
 		return err
 	})
@@ -410,6 +423,18 @@ func (j *job) kept() *settle.Kept {
 		kept.Scan = j.cfg.Store.Scan
 	}
 	return kept
+}
+
+// rules says how rows are held against their links; nil: they are not.
+func (j *job) rules() *settle.Rules {
+	if !j.ruled {
+		return nil
+	}
+	return &settle.Rules{
+		Terms:    rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift},
+		Original: func(r *record.Record) []byte { return emit.Original(j.cfg.Profile, r) },
+		Changes:  j.sorter(j.budget.changes, j.budget.loads),
+	}
 }
 
 // repeat ends a run that was finished before.
@@ -482,7 +507,8 @@ func (j *job) suspect(input string) string {
 		}
 	}
 	for _, other := range []string{string(source.MalformedRow), string(source.FieldTooLong), outcome.BadWorkspace, outcome.CodeSpaceExhausted,
-		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken} {
+		outcome.BadCode, outcome.CodeReserved, outcome.CodeTaken,
+		rules.BadParameter, rules.ForDrift.String(), rules.ForOwner.String()} {
 		if j.result.Reasons[other] > 0 {
 			return ""
 		}
@@ -509,6 +535,11 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 		}
 		entry.ID = started.ID
 		j.result.RunID = entry.ID
+		if settled.ToLoad()+settled.ToChange() > 0 && len(j.unruled) > 0 {
+			if err := session.SetRules(ctx, j.unruled); err != nil {
+				return err
+			}
+		}
 		if settled.ToLoad() > 0 {
 			if len(j.unset) > 0 {
 				if err := session.SetProfile(ctx, j.unset, j.cfg.Profile.Name()); err != nil {
@@ -523,6 +554,11 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	written, files, err := j.write(ctx, settled, load)
 	if err != nil {
 		return err
+	}
+	if stored && settled.ToChange() > 0 {
+		if err := j.change(ctx, session, entry, settled); err != nil {
+			return err
+		}
 	}
 	j.result.MergedDiffers = written.Merged
 	if _, err := j.account(ctx, &entry, settled, written, files); err != nil {
@@ -540,11 +576,24 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 	return session.Finish(ctx, entry)
 }
 
+// change changes links that exist.
+func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, settled *settle.Settlement) error {
+	return j.meter.time("change", func(s *manifest.Stage) error {
+		s.Rows = settled.ToChange()
+		return session.Change(ctx, entry, settled.Changes(ctx))
+	})
+}
+
+// columns are those of the mapping.
+func (j *job) columns() report.Columns {
+	return report.Columns{Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.Rules != nil && j.cfg.Rules.Identity == rules.ByRow}
+}
+
 // write writes mapping and collisions, in place of those of an earlier attempt, while the
 // links are loaded.
 func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.Load) (written emit.Written, files []manifest.FileSum, err error) {
 	j.cfg.DiskBound()
-	out, err := openReports(j.out.dir, j.cfg, j.rows.Carried)
+	out, err := openReports(j.out.dir, j.cfg, j.columns(), j.rows.Carried)
 	if err != nil {
 		return written, nil, err
 	}
@@ -553,7 +602,8 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 			out.mapping.Abandon()
 		}
 	}()
-	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Legacy: j.cfg.Legacy, Profile: j.cfg.Profile,
+	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Columns: j.columns(), Profile: j.cfg.Profile,
+		AsOf: j.result.AsOf.Unix(), Rules: j.cfg.Rules != nil,
 		Attrs: j.rows.HasAttrs(), KeepCreated: j.cfg.KeepCreated}
 	if load != nil && j.rows.Claims != nil {
 		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
@@ -653,6 +703,8 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration = m.Migration
+	m.Rules = describeRules(j.ruled, written.Changes)
+	j.result.Rules = m.Rules
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
 		return first, err

@@ -86,7 +86,7 @@ func (s *sample) addFirst(row *PreviewRow) {
 func (s *sample) row(r *report.Row) *PreviewRow {
 	row := &PreviewRow{
 		Source: manifest.Text(r.Source), Row: r.Row, Workspace: manifest.Text(r.Workspace), URL: manifest.Text(r.Original),
-		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), canonical: string(r.Canonical),
+		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), Change: r.Rules.Change.String(), canonical: string(r.Canonical),
 	}
 	if s.keeps {
 		row.LinkCode, row.Kind = manifest.Text(r.LinkCode), r.Kind()

@@ -156,7 +156,7 @@ func (d *differ) appendKind(dst []byte, r *report.Row) []byte {
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy, Legacy: d.sides[side].mode()})
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy, Columns: d.sides[side].columns()})
 	if err != nil {
 		return nil, err
 	}

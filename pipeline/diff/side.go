@@ -14,6 +14,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 	"golang.org/x/sync/errgroup"
 )
@@ -65,6 +66,14 @@ func openSide(path string) (*operand, error) {
 		}
 	}
 	return s, nil
+}
+
+// columns returns the columns of the mapping of the run; of a mapping alone, those of a plain run.
+func (s *operand) columns() report.Columns {
+	if s.manifest == nil {
+		return report.Columns{}
+	}
+	return report.Columns{Legacy: s.mode(), Rules: s.manifest.Rules != nil, Ref: s.manifest.ByRow()}
 }
 
 // mode returns the mode of legacy codes of the run; of a mapping alone, Off.

@@ -17,11 +17,11 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -31,7 +31,9 @@ import (
 type Config struct {
 	Workers            int
 	NoCarry            bool            // leave the carried cells out of the mapping
-	Legacy             legacy.Mode     // of the mapping
+	Columns            report.Columns  // of the mapping
+	AsOf               int64           // Unix time, from which expiries are reckoned
+	Rules              bool            // links bring along the parameters of their rows
 	Profile            canon.Profile   // of the canonical URLs
 	Attrs, KeepCreated bool            // links bring along what they were (along.Along.AppendAttrs), and when they were created
 	Links              *extsort.Sorter // of SortLinks: what is loaded, rather than the links in the order of the records; may be nil
@@ -46,8 +48,9 @@ type Load func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error
 type Written struct {
 	Rows       [outcome.Count]int64 // of the mapping, by outcome
 	Collisions int64
-	Digest     string // row digest of the mapping
-	Aliases    int64  // rows of the mapping
+	Digest     string                   // row digest of the mapping
+	Aliases    int64                    // rows of the mapping
+	Changes    [rules.ChangeCount]int64 // of the mapping, rows by change
 	Merged     *manifest.MergedDiffers
 }
 
@@ -138,7 +141,8 @@ func (b *sharedBucket) last() *record.Record {
 // A chunk is the memory of a piece's links.
 type chunk struct {
 	links []sink.Link
-	codes []byte // never grown, since the links refer to it
+	codes []byte       // never grown, since the links refer to it
+	rules []sink.Rules // nor this
 }
 
 // finished tells that a piece is written and, if it is to be, loaded. Its links and their
@@ -210,13 +214,16 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	if err := g.Wait(); err != nil {
 		return w, err
 	}
-	digest := report.RowDigest{Legacy: e.cfg.Legacy}
+	digest := report.RowDigest{Columns: e.cfg.Columns}
 	for _, f := range formatters {
 		digest.Merge(&f.digest)
 		for as, n := range f.counts {
 			w.Rows[as] += n
 		}
 		w.Aliases += f.aliases
+		for change, n := range f.changes {
+			w.Changes[change] += n
+		}
 	}
 	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()
@@ -275,7 +282,8 @@ func (e *emitter) write(ctx context.Context, order <-chan *piece, loads chan<- *
 // writeCollisions writes the owner of each of the lower codes of a link, and returns how
 // many codes those are.
 func (e *emitter) writeCollisions(d *settle.Decision) (n int64, err error) {
-	c := report.Collision{Workspace: e.rows.Workspaces.Name(d.URL.Workspace), Canonical: d.URL.Canonical}
+	c := report.Collision{Workspace: e.rows.Workspaces.Name(d.URL.Workspace)}
+	c.Canonical, _ = rules.CutKey(d.URL.Canonical)
 	for lower := range e.settled.Lower(d) {
 		c.Salt, c.Code, c.Owner = lower.Salt, []byte(lower.Code), lower.Owner
 		if err := e.collisions.Append(&c); err != nil {

@@ -3,13 +3,17 @@ package emit
 import (
 	"bytes"
 	"slices"
+	"strconv"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -26,12 +30,13 @@ type formatter struct {
 	digest  report.RowDigest
 	counts  [outcome.Count]int64
 	aliases int64 // rows
+	changes [rules.ChangeCount]int64
 	merged  merging
 }
 
 func newFormatter(e *emitter) *formatter {
 	f := &formatter{e: e}
-	f.digest.Legacy = e.cfg.Legacy
+	f.digest.Columns = e.cfg.Columns
 	if e.links != nil {
 		f.links = e.links.NewWriter()
 	}
@@ -71,6 +76,9 @@ func (f *formatter) format(p *piece) {
 	b := p.bucket.Bucket
 	p.chunk = f.e.free.Get().(*chunk)
 	p.chunk.links, p.chunk.codes = p.chunk.links[:0], slices.Grow(p.chunk.codes[:0], (p.end-p.start)*f.e.rows.Order.Length())
+	if f.e.cfg.Rules {
+		p.chunk.rules = slices.Grow(p.chunk.rules[:0], p.end-p.start)
+	}
 	first := record.FirstOf(b, p.start)
 	walk(p, func(i int) (next int) {
 		end := record.EndOf(b, i, p.end)
@@ -104,20 +112,28 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	if first == 0 && f.e.settled.Continues(b.number) {
 		first = -1
 	}
-	var origin *record.Record // the row that is the link, for the duplicates of it
+	var origin *record.Record // the first row of the URL
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
 		r := record.Decode(rec)
-		f.row.Outcome, f.row.Generated = outcome.Duplicate, false
+		result := f.e.settled.Result(b.number, i, i == first, &d)
+		if result.Reason != rules.Accepted {
+			continue
+		}
+		f.row.Outcome, f.row.Rules.Change = result.Outcome, result.Change
+		f.row.Generated = result.Outcome == outcome.Created
 		if i != first {
 			if origin == nil {
 				origin = b.first(first)
 			}
 			f.merged.add(f.e.cfg.Profile, p, i, origin, f.e.rows, &r)
-		} else {
-			f.row.Outcome, f.row.Generated = d.Outcome, d.Outcome == outcome.Created
+		}
+		if result.Outcome != outcome.Duplicate { // the row that is the link
 			if f.e.load != nil && !d.Stored {
 				p.chunk.links = append(p.chunk.links, f.link(&r, key))
+				if f.e.cfg.Rules {
+					p.chunk.giveRules(f, &r)
+				}
 			}
 			if d.Salt > 0 {
 				p.salted = append(p.salted, d)
@@ -134,7 +150,7 @@ func (f *formatter) emit(p *piece, group uint32, rec []byte, r *record.Record) {
 		return
 	}
 	placed := record.Placed{Workspace: group, Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code,
-		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Record: rec}
+		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Change: f.row.Rules.Change, Record: rec}
 	f.buf = placed.File(f.to, r.Place, f.buf)
 }
 
@@ -145,6 +161,7 @@ func (f *formatter) formatPlaced(p *piece) {
 		f.row.Workspace = f.e.rows.Workspaces.Name(placed.Workspace)
 		f.row.Outcome, f.row.Salt, f.row.Code = placed.Outcome, placed.Salt, placed.Code
 		f.row.Alias, f.row.LinkCode, f.row.LinkSalt = placed.Alias, placed.LinkCode, placed.LinkSalt
+		f.row.Rules.Change = placed.Change
 		r := record.Decode(placed.Record)
 		f.add(p, &r)
 		return i + 1
@@ -156,7 +173,10 @@ func (f *formatter) add(p *piece, r *record.Record) {
 	in := f.e.rows.Inputs
 	f.row.Source, f.row.Row = in.List[r.Place.Source].Name, r.Place.Row
 	f.row.Original, f.row.Canonical = r.Original, r.Canonical
-	if f.e.cfg.Legacy != legacy.Off {
+	if f.e.cfg.Columns.Rules {
+		f.addRules(r)
+	}
+	if f.e.cfg.Columns.Legacy != legacy.Off {
 		f.row.Legacy = r.Legacy().Code
 	}
 	if !f.e.cfg.NoCarry {
@@ -170,14 +190,65 @@ func (f *formatter) add(p *piece, r *record.Record) {
 	}
 }
 
+// giveRules gives the last link of the chunk the rules of its row, and the key of its URL alone if its
+// identity has parts.
+func (c *chunk) giveRules(f *formatter, r *record.Record) {
+	l := &c.links[len(c.links)-1]
+	with, _ := r.Rules()
+	if len(with.Parts) > 0 {
+		f.buf = codegen.AppendInput(f.buf[:0], r.Canonical, l.Workspace, 0)
+		l.Base = codegen.Sum(f.buf).Key()
+	}
+	if f.e.cfg.Columns.Ref {
+		with.Params.Ref = rules.RefOf(with.Parts)
+	}
+	c.rules = append(c.rules, settle.NewRules(&with.Params, f.e.cfg.AsOf))
+	l.Rules = &c.rules[len(c.rules)-1]
+}
+
+// Original returns the original_url of the link of a row; nil: the same as its canonical URL.
+func Original(profile canon.Profile, r *record.Record) []byte {
+	if r.IsCanonical() {
+		return nil
+	}
+	if original := profile.Complete(r.Original); !bytes.Equal(original, r.Canonical) {
+		return canon.EscapeInvalid(original)
+	}
+	return nil
+}
+
+// addRules fills in the parameters of the row in hand.
+func (f *formatter) addRules(r *record.Record) {
+	to, change := &f.row.Rules, f.row.Rules.Change
+	*to = report.Rules{Change: change}
+	with, _ := r.Rules()
+	p := &with.Params
+	buf := f.buf[:0]
+	if p.Expiry.When != rules.Never {
+		buf = p.Expiry.Reckon(f.e.cfg.AsOf).Append(buf)
+		to.Expires = buf
+	}
+	if p.Limit > 0 {
+		n := len(buf)
+		buf = strconv.AppendInt(buf, p.Limit, 10)
+		to.MaxUses = buf[n:]
+	}
+	f.buf = buf
+	if p.Type != rules.NoType {
+		to.Type = []byte(p.Type.String())
+	}
+	if len(p.Owner) > 0 {
+		to.Owner = p.Owner
+	}
+	if f.e.cfg.Columns.Ref {
+		to.Ref = rules.RefOf(with.Parts)
+	}
+	f.changes[change]++
+}
+
 // link returns what the store is to hold of the URL of the row in hand.
 func (f *formatter) link(r *record.Record, key sink.Key) sink.Link {
-	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: key, Canonical: r.Canonical}
-	if !r.IsCanonical() {
-		if original := f.e.cfg.Profile.Complete(r.Original); !bytes.Equal(original, r.Canonical) {
-			l.Original = canon.EscapeInvalid(original)
-		}
-	}
+	l := sink.Link{Workspace: f.row.Workspace, Code: f.row.Code, Key: key, Canonical: r.Canonical, Original: Original(f.e.cfg.Profile, r)}
 	if f.e.cfg.Attrs || f.e.cfg.KeepCreated {
 		in := f.e.rows.List[r.Place.Source]
 		f.carried = r.Carried(f.carried[:0], len(f.e.rows.Carried))

@@ -24,7 +24,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
 	d, link := f.e.link(b, first, &p.chunk.codes)
-	if f.e.cfg.Legacy == legacy.Both {
+	if f.e.cfg.Columns.Legacy == legacy.Both {
 		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	}
 	var known map[string]origin // of duplicates, by code

@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
@@ -89,6 +90,9 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 					case row.Won():
 						continue
 					}
+				}
+				if r := s.Result(i, j, j == first, &d); d.Reason == "" && claims == nil && r.Reason != rules.Accepted {
+					d.Reason, d.Detail = r.Reason.String(), r.Detail()
 				}
 				if d.Reason != "" {
 					file(&d, rows.Workspaces.Name(b.Group(j)), b.Record(j))

@@ -121,6 +121,17 @@ func (i *Input) findParams() {
 	}
 }
 
+// carriedParams says which of the carried columns have parameters, other than references.
+func (in *Inputs) carriedParams() []bool {
+	are := make([]bool, len(in.Carried))
+	for _, i := range in.List {
+		for n, c := range i.Layout.Carried {
+			are[n] = are[n] || c >= 0 && slices.Contains(i.params[:rules.Ref], c)
+		}
+	}
+	return are
+}
+
 // findAlong finds what goes along with the links of each input.
 func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 	roles, names, err := along.Parse(attrs)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,6 +71,7 @@ type Rows struct {
 	Damaged     *manifest.Damaged // codes that a spreadsheet has rewritten; nil: none
 	variants    int64             // rows that the inputs do not have, since one of theirs had several codes
 	Told        along.Told        // beyond code and URL
+	Ruled       map[uint32]bool   // workspaces, by number, of rows that have a parameter or a reference
 
 	others   *extsort.Sorter // nil: no other profiles are looked at
 	profiles int             // how many
@@ -84,7 +86,10 @@ type Rows struct {
 func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	rows := &Rows{
 		Inputs: in, Order: record.Order{Scheme: cfg.Scheme, Carried: len(in.Carried)},
-		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{},
+		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{}, Ruled: map[uint32]bool{},
+	}
+	if cfg.Rules != nil {
+		rows.Order.Params = in.carriedParams()
 	}
 	if l := cfg.Legacy; l != nil && l.Mode.Keeps() {
 		rows.Order.Fold = l.Rules.Fold
@@ -111,6 +116,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
 		rows.Told.Merge(&w.told)
+		maps.Copy(rows.Ruled, w.ruled)
 	}
 	rows.Damaged = rows.damaged(workers)
 	rows.Workspaces.Freeze()

@@ -82,6 +82,7 @@ type worker struct {
 	codes       []source.Code   // of the row in hand
 	params      record.Rules    // of the row in hand; the zero value if they are not looked at
 	ref         []byte          // of these
+	ruled       map[uint32]bool // as of Rows.Ruled
 	told        along.Told      // beyond code and URL
 	ofDomain    []byte          // the workspace of a domain
 	others      *extsort.Writer // nil: no other profiles are looked at
@@ -95,7 +96,7 @@ type worker struct {
 func newWorker(rows *Rows, cfg *Config) *worker {
 	w := &worker{
 		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
-		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{},
+		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{}, ruled: map[uint32]bool{},
 		codes: make([]source.Code, 0, 8), // so many that no two workers write to one cache line
 	}
 	if rows.Claims != nil {
@@ -249,7 +250,9 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		if reason, detail = w.readParams(in, i, at); reason != "" {
 			return reason, detail
 		}
-		with = &w.params
+		if with = &w.params; !with.Plain() && !w.ruled[group] {
+			w.ruled[group] = true
+		}
 	}
 	if w.cfg.Terms != nil {
 		if reason, detail = w.judgeURL(in, i, at, old, domain, found); reason != "" {

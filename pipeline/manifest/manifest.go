@@ -74,9 +74,13 @@ type Manifest struct {
 	Reasons        map[string]int64 `json:"reasons"`                 // rejects by reason
 	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
 	Legacy         *Legacy          `json:"legacy,omitempty"`    // nil: the run has no mode of legacy codes
+	Rules          *Rules           `json:"rules,omitempty"`     // nil: the run has no link rules, and no workspace has links with any
 	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
 }
+
+// ByRow reports whether the references of rows are a part of the identities of links.
+func (m *Manifest) ByRow() bool { return Option[Text](m.Options, "identity") == "row" }
 
 // Scheme is how codes are made.
 type Scheme struct {
@@ -219,6 +223,11 @@ type CodeOfRow struct {
 	Source Text  `json:"source"`
 	Row    int64 `json:"row"`
 	Code   Text  `json:"code"`
+}
+
+// Rules tells what a run did to links that exist.
+type Rules struct {
+	Changes map[string]int64 `json:"changes"` // rows of the mapping by change (package rules)
 }
 
 // Migration tells what the links of a run's rows were beyond code and URL.

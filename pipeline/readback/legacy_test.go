@@ -42,10 +42,10 @@ func TestLegacyMapping(t *testing.T) {
 		for _, safe := range []bool{false, true} {
 			for _, format := range formats() {
 				name := fmt.Sprintf("%s, %s, safe %t", mode, format, safe)
-				opts := report.MappingOptions{BaseURL: "https://sho.rt", ExcelSafe: safe, Legacy: mode,
-					Carried: report.CarriedNames(report.MappingColumns(mode), []string{"kind", "legacy_code"})}
+				opts := report.MappingOptions{BaseURL: "https://sho.rt", ExcelSafe: safe, Columns: report.Columns{Legacy: mode},
+					Carried: report.CarriedNames(report.Columns{Legacy: mode}.Names(), []string{"kind", "legacy_code"})}
 				path := write(t, "mapping", mapping(t, format, opts, rows, 999))
-				m, err := readback.OpenMapping(context.Background(), path, readback.Options{ExcelSafe: safe, Legacy: mode, Unsafe: func(row int64, column, cell string) {
+				m, err := readback.OpenMapping(context.Background(), path, readback.Options{ExcelSafe: safe, Columns: report.Columns{Legacy: mode}, Unsafe: func(row int64, column, cell string) {
 					t.Errorf("%s: row %d: %s: %q is not safe", name, row, column, cell)
 				}})
 				if err != nil {
@@ -54,7 +54,7 @@ func TestLegacyMapping(t *testing.T) {
 				if fmt.Sprint(m.Carried) != fmt.Sprint(opts.Carried) {
 					t.Errorf("%s: carried %q", name, m.Carried)
 				}
-				written, read := report.RowDigest{Legacy: mode}, report.RowDigest{Legacy: mode}
+				written, read := report.RowDigest{Columns: report.Columns{Legacy: mode}}, report.RowDigest{Columns: report.Columns{Legacy: mode}}
 				number := 0
 				for got, err := range m.Rows() {
 					if number++; err != nil {
@@ -86,7 +86,7 @@ func TestModeOfColumns(t *testing.T) {
 			t.Errorf("%s: %v, %+v", format, err, rows)
 		}
 		for _, mode := range []legacy.Mode{legacy.Map, legacy.Both} {
-			_, err = readback.OpenMapping(context.Background(), path, readback.Options{Legacy: mode})
+			_, err = readback.OpenMapping(context.Background(), path, readback.Options{Columns: report.Columns{Legacy: mode}})
 			var damage *readback.DamageError
 			if !errors.As(err, &damage) || !strings.Contains(err.Error(), "not a mapping written by bulk: its column 1") {
 				t.Errorf("%s, %s: %v", format, mode, err)
@@ -99,9 +99,9 @@ func TestModeOfColumns(t *testing.T) {
 func TestLegacyLinksOnly(t *testing.T) {
 	rows := legacyRows(legacy.Both, 8)
 	for _, format := range formats() {
-		opts := report.MappingOptions{Carried: []string{"a", "b"}, Legacy: legacy.Both}
+		opts := report.MappingOptions{Carried: []string{"a", "b"}, Columns: report.Columns{Legacy: legacy.Both}}
 		path := write(t, "mapping", mapping(t, format, opts, rows, 8))
-		m, err := readback.OpenMapping(context.Background(), path, readback.Options{LinksOnly: true, Legacy: legacy.Both})
+		m, err := readback.OpenMapping(context.Background(), path, readback.Options{LinksOnly: true, Columns: report.Columns{Legacy: legacy.Both}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestLegacyFaults(t *testing.T) {
 		strings.Replace(row, ",3\n", ",03\n", 1):         `row 1: column link_salt: "03" is not a valid value`,
 		strings.Replace(row, ",3\n", ",9876543210\n", 1): `row 1: column link_salt: "9876543210" is not a valid value`,
 	} {
-		m, err := readback.OpenMapping(context.Background(), write(t, "mapping", []byte(head+text)), readback.Options{Legacy: legacy.Both})
+		m, err := readback.OpenMapping(context.Background(), write(t, "mapping", []byte(head+text)), readback.Options{Columns: report.Columns{Legacy: legacy.Both}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,12 +144,12 @@ func TestLegacyFaults(t *testing.T) {
 		m.Close()
 	}
 
-	record := arrowRecordOf(t, report.MappingOptions{Legacy: legacy.Keep}, exampleRows()[:1])
+	record := arrowRecordOf(t, report.MappingOptions{Columns: report.Columns{Legacy: legacy.Keep}}, exampleRows()[:1])
 	kind := record.Column(9).Data()
 	null := array.MakeFromData(array.NewData(kind.DataType(), 1, append([]*memory.Buffer{memory.NewBufferBytes(make([]byte, 1))}, kind.Buffers()[1:]...), nil, 1, 0))
 	columns := append([]arrow.Array{}, record.Columns()...)
 	columns[9] = null
-	m, err := readback.OpenMapping(context.Background(), write(t, "mapping", arrowFile(t, array.NewRecord(record.Schema(), columns, 1))), readback.Options{Legacy: legacy.Keep})
+	m, err := readback.OpenMapping(context.Background(), write(t, "mapping", arrowFile(t, array.NewRecord(record.Schema(), columns, 1))), readback.Options{Columns: report.Columns{Legacy: legacy.Keep}})
 	if err != nil {
 		t.Fatal(err)
 	}

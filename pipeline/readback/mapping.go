@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty,
@@ -29,9 +30,9 @@ type Mapping struct {
 }
 
 // OpenMapping opens a mapping, whose format shows in its first bytes. One that lacks the
-// columns of the mode that opts name is damaged. The caller closes it.
+// columns that opts name is damaged. The caller closes it.
 func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, error) {
-	own := report.MappingColumns(opts.Legacy)
+	own := opts.Names()
 	f, err := open(ctx, path, "mapping", own, opts)
 	if err != nil {
 		return nil, err
@@ -117,13 +118,16 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	if b.file.opts.Legacy != legacy.Off {
 		carried = b.legacy(i, r, fault)
 	}
+	if b.file.opts.Rules {
+		carried = b.rules(i, carried, &r.Rules, fault)
+	}
 	r.Carried = r.Carried[:0]
 	for c := carried; c < len(b.columns); c++ {
 		r.Carried = append(r.Carried, b.cell(i, c))
 	}
 	if b.file.opts.ExcelSafe {
 		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode} {
+		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Owner, &r.Rules.Ref} {
 			*to = report.Undefuse(*to)
 		}
 		for c, cell := range r.Carried {
@@ -143,14 +147,33 @@ func (b *Block) salt(i, c int, fault func(c int)) int {
 	return int(salt)
 }
 
+// filled returns a cell; nil if it is empty.
+func (b *Block) filled(i, c int) []byte {
+	if cell := b.cell(i, c); len(cell) > 0 {
+		return cell
+	}
+	return nil
+}
+
+// rules fills in what link rules add to row i from a column on, and returns the column after that.
+func (b *Block) rules(i, c int, r *report.Rules, fault func(c int)) (next int) {
+	columns := []*[]byte{&r.Expires, &r.MaxUses, &r.Type, &r.Owner, &r.Ref}
+	if !b.file.opts.Ref {
+		columns = columns[:4]
+	}
+	for _, to := range columns {
+		*to = b.filled(i, c)
+		c++
+	}
+	var err error
+	if r.Change, err = rules.ParseChange(string(b.cell(i, c))); err != nil {
+		fault(c)
+	}
+	return c + 1
+}
+
 // legacy fills in what the mode adds to row i, and returns the column after that.
 func (b *Block) legacy(i int, r *MappingRow, fault func(c int)) (next int) {
-	code := func(c int) []byte {
-		if cell := b.cell(i, c); len(cell) > 0 {
-			return cell
-		}
-		return nil
-	}
 	mode, c := b.file.opts.Legacy, kindColumn
 	if mode.Keeps() {
 		kind := b.cell(i, c)
@@ -160,10 +183,10 @@ func (b *Block) legacy(i int, r *MappingRow, fault func(c int)) (next int) {
 		}
 		c++
 	}
-	r.Legacy = code(c)
+	r.Legacy = b.filled(i, c)
 	c++
 	if mode == legacy.Both {
-		r.LinkCode, r.LinkSalt = code(c), b.salt(i, c+1, fault)
+		r.LinkCode, r.LinkSalt = b.filled(i, c), b.salt(i, c+1, fault)
 		c += 2
 	}
 	return c

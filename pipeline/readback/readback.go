@@ -23,7 +23,6 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/fsys"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -41,17 +40,17 @@ type Options struct {
 	// ExcelSafe undoes report.Defuse in a mapping in CSV, and in collisions.
 	ExcelSafe bool
 	// LinksOnly says that original_url, short_url, salt, carried cells and, but for kind, what
-	// Legacy adds to a mapping are not needed: in Parquet and Arrow they are null, whatever the
+	// Columns add to a mapping are not needed: in Parquet and Arrow they are null, whatever the
 	// file has there.
 	LinksOnly bool
 	// Unsafe is called for each cell that is a formula in spite of ExcelSafe, with its row
 	// from 1, or 0 for the name of a column, before that can be read; nil: they do not
 	// matter.
 	Unsafe func(row int64, column, cell string)
-	// Legacy is the mode of a mapping, whose manifest tells it. The columns do not: a column
-	// kind or legacy_code of a mapping without a mode is a carried one.
-	Legacy legacy.Mode
-	FS     fsys.FS // of the file; nil: that of the system
+	// Columns are those of a mapping, whose manifest tells them. Their names do not: a column
+	// kind or expires_at of a plain run is a carried one.
+	report.Columns
+	FS fsys.FS // of the file; nil: that of the system
 }
 
 // A CellError is a cell that no run writes, such as a row number that is no number.

@@ -23,7 +23,6 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/columnar"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -303,7 +302,7 @@ func TestColumnar(t *testing.T) {
 		columns[c] = column
 		_, _, err := readAll(t, write(t, "mapping", arrowFile(t, array.NewRecord(record.Schema(), columns, 1))))
 		var cell *readback.CellError
-		name := report.MappingColumns(legacy.Off)[c]
+		name := report.Columns{}.Names()[c]
 		found := errors.As(err, &cell) && cell.Row == 1 && cell.Column == name && cell.Found == "null"
 		if nullable := record.Schema().Field(c).Nullable; found == nullable || nullable && err != nil {
 			t.Errorf("column %s: %v", name, err)

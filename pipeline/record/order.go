@@ -11,7 +11,7 @@ import (
 
 // An Order is the order of the records of a workspace: by the code of salt 0, canonical
 // URL, parts of the identity, legacy code (none last), parameters, original URL, carried cells
-// (null first), source, row, variant. So rows of one identity come together, and those that want
+// (null first; those of parameters, which may say the same in other words, last), source, row, variant. So rows of one identity come together, and those that want
 // one code; and links come to the store in the order of its index.
 //
 // It is the one place that derives a code from a record, and the one that takes the key of
@@ -19,7 +19,7 @@ import (
 type Order struct {
 	codegen.Scheme
 	Carried int    // cells of each record
-	Skip    []bool // of these, the cells that do not count: the parameters stand for them; nil: none
+	Params  []bool // of these, the cells that are parameters of link rules, which come after the others; nil: none
 	Fold    bool   // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
@@ -102,16 +102,21 @@ func (o Order) Compare(a, b []byte) int {
 	if c := cmp.Or(params, bytes.Compare(x.Original, y.Original)); c != 0 {
 		return c
 	}
+	var same int // of cells of parameters
 	for i := range o.Carried {
 		var cx, cy []byte
 		cx, x.rest = extsort.CutNullable(x.rest)
 		cy, y.rest = extsort.CutNullable(y.rest)
-		if o.Skip != nil && o.Skip[i] {
-			continue
-		}
-		if c := compareCells(cx, cy); c != 0 {
+		switch c := compareCells(cx, cy); {
+		case c == 0:
+		case o.Params == nil || !o.Params[i]:
 			return c
+		case same == 0:
+			same = c
 		}
+	}
+	if same != 0 {
+		return same
 	}
 	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
 }

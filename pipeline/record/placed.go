@@ -6,6 +6,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // NewPlaceSorter returns a sorter of rows by the key of their place, all in group 0. Variants of
@@ -19,7 +20,7 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 
 // A Placed is a row of a mapping in the order of the input:
 //
-//	workspace uvarint | 1 byte: outcome, placedAlias, placedLink
+//	workspace uvarint | 1 byte: outcome, change, placedAlias, placedLink
 //	| salt + 1 uvarint | code as of extsort.AppendNullable
 //	| with placedLink: link salt + 1 uvarint | link code as of extsort.AppendNullable
 //	| its record
@@ -29,6 +30,7 @@ type Placed struct {
 	Salt      int // -1: none gives the code
 	Code      []byte
 	Alias     bool
+	Change    rules.Change
 	LinkCode  []byte // nil: the mapping has none
 	LinkSalt  int    // -1: none gives the link code; without that it does not count, and is read as -1
 	Record    []byte
@@ -36,15 +38,18 @@ type Placed struct {
 
 // The bits beside the outcome.
 const (
-	placedAlias = 1 << 6
-	placedLink  = 1 << 7
+	placedOutcome = 3
+	changeShift   = 2
+	placedChange  = 7 << changeShift
+	placedAlias   = 1 << 6
+	placedLink    = 1 << 7
 )
 
 // File adds the row to a sorter, under the key of the place. It returns buf, which it
 // uses and may have grown.
 func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
-	as := byte(p.Outcome)
+	as := byte(p.Outcome) | byte(p.Change)<<changeShift
 	if p.Alias {
 		as |= placedAlias
 	}
@@ -66,7 +71,8 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 func DecodePlaced(rec []byte) (p Placed) {
 	workspace, n := binary.Uvarint(rec)
 	as, rec := rec[n], rec[n+1:]
-	p.Workspace, p.Outcome, p.Alias = uint32(workspace), outcome.Outcome(as&^(placedAlias|placedLink)), as&placedAlias != 0
+	p.Workspace, p.Outcome, p.Alias = uint32(workspace), outcome.Outcome(as&placedOutcome), as&placedAlias != 0
+	p.Change = rules.Change(as & placedChange >> changeShift)
 	salt, n := binary.Uvarint(rec)
 	p.Salt, p.LinkSalt = int(salt)-1, -1
 	p.Code, p.Record = extsort.CutNullable(rec[n:])

@@ -119,6 +119,12 @@ type Rules struct {
 	Params rules.Params
 }
 
+// Plain reports whether there are none.
+func (r *Rules) Plain() bool {
+	p := &r.Params
+	return len(r.Parts) == 0 && p.Expiry.When == rules.Never && p.Limit == 0 && p.Type == rules.NoType && len(p.Owner) == 0
+}
+
 // Rules returns the parameters of the row, without Ref; ok is false if the run has none.
 func (r *Record) Rules() (with Rules, ok bool) {
 	if r.flags&flagRules == 0 {

@@ -125,7 +125,7 @@ func (b *columnBlock) Append(r *Row) {
 		short.addNullable(r.Code)
 	}
 	for i, added := range b.columns[plainColumns:b.own] {
-		b.addLegacy(&c[int(plainColumns)+i], added, r)
+		b.addOwn(&c[int(plainColumns)+i], added, r)
 	}
 	for i := range c[b.own:] {
 		c[b.own+i].addNullable(r.Carried[i])
@@ -140,8 +140,8 @@ func (b *columnBlock) Append(r *Row) {
 	b.bytes = append(b.bytes, int64(size))
 }
 
-// addLegacy adds the cell of a column that the mode adds.
-func (b *columnBlock) addLegacy(to *cells, c column, r *Row) {
+// addOwn adds the cell of a column that not all mappings have.
+func (b *columnBlock) addOwn(to *cells, c column, r *Row) {
 	switch c {
 	case kindColumn:
 		to.add(bytesOf(r.Kind()))
@@ -151,6 +151,8 @@ func (b *columnBlock) addLegacy(to *cells, c column, r *Row) {
 		to.addNullable(r.LinkCode)
 	case linkSaltColumn:
 		b.linkSalt = append(b.linkSalt, int32(r.LinkSalt))
+	default:
+		to.addNullable(r.Rules.cell(c))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 )
 
@@ -126,7 +125,7 @@ func TestCarriedNames(t *testing.T) {
 		{"twice twice", "twice in_twice"},
 	}
 	for _, test := range tests {
-		got := CarriedNames(MappingColumns(legacy.Off), strings.Fields(test.columns))
+		got := CarriedNames(Columns{}.Names(), strings.Fields(test.columns))
 		if !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: got %q, want %q", test.columns, got, test.want)
 		}

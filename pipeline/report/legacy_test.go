@@ -31,14 +31,14 @@ func legacyRows() []Row {
 }
 
 func TestLegacyColumns(t *testing.T) {
-	plain := strings.Join(MappingColumns(legacy.Off), ",")
+	plain := strings.Join(Columns{}.Names(), ",")
 	for mode, want := range map[legacy.Mode]string{
 		legacy.Off:  "",
 		legacy.Map:  ",legacy_code",
 		legacy.Keep: ",kind,legacy_code",
 		legacy.Both: ",kind,legacy_code,link_code,link_salt",
 	} {
-		columns := MappingColumns(mode)
+		columns := Columns{Legacy: mode}.Names()
 		if got := strings.Join(columns, ","); got != plain+want {
 			t.Errorf("%s: %s", mode, got)
 		}
@@ -53,7 +53,7 @@ func TestLegacyColumns(t *testing.T) {
 
 func TestLegacyCSV(t *testing.T) {
 	for _, mode := range modes() {
-		opts := MappingOptions{Carried: CarriedNames(MappingColumns(mode), []string{"kind", "note"}), BaseURL: "https://sho.rt", Legacy: mode}
+		opts := MappingOptions{Carried: CarriedNames(Columns{Legacy: mode}.Names(), []string{"kind", "note"}), BaseURL: "https://sho.rt", Columns: Columns{Legacy: mode}}
 		golden(t, "mapping_legacy_"+string(mode)+".csv", mapping(t, CSV, opts, legacyRows(), 2))
 		opts.ExcelSafe, opts.BaseURL = true, ""
 		golden(t, "mapping_legacy_"+string(mode)+"_safe.csv", mapping(t, CSV, opts, legacyRows(), 2))
@@ -68,9 +68,9 @@ func TestLegacyColumnar(t *testing.T) {
 	}
 	for _, f := range []Format{Parquet, Arrow} {
 		for mode, from := range map[legacy.Mode][2]int{legacy.Map: {1, 2}, legacy.Keep: {0, 2}, legacy.Both: {0, 4}} {
-			opts := MappingOptions{Carried: CarriedNames(MappingColumns(mode), []string{"kind", "note"}), Legacy: mode}
+			opts := MappingOptions{Carried: CarriedNames(Columns{Legacy: mode}.Names(), []string{"kind", "note"}), Columns: Columns{Legacy: mode}}
 			columns, rows := readMapping(t, f, mapping(t, f, opts, legacyRows(), 2))
-			if want := append(MappingColumns(mode), opts.Carried...); !slices.Equal(columns, want) {
+			if want := append(Columns{Legacy: mode}.Names(), opts.Carried...); !slices.Equal(columns, want) {
 				t.Errorf("%s, %s: columns %q, want %q", f, mode, columns, want)
 			}
 			_, plain := readMapping(t, f, mapping(t, f, MappingOptions{Carried: opts.Carried}, legacyRows(), 2))
@@ -86,7 +86,7 @@ func TestLegacyColumnar(t *testing.T) {
 
 // Codes and kinds are text, salts are integers.
 func TestLegacyTypes(t *testing.T) {
-	opts := MappingOptions{Legacy: legacy.Both}
+	opts := MappingOptions{Columns: Columns{Legacy: legacy.Both}}
 	data := mapping(t, Parquet, opts, legacyRowsWithout(), 3)
 	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
@@ -132,7 +132,7 @@ func TestLegacyDoesNotDependOnBlocks(t *testing.T) {
 		r.Alias, r.Legacy, r.LinkCode, r.LinkSalt = from.Alias, from.Legacy, from.LinkCode, from.LinkSalt
 	}
 	for _, f := range formats() {
-		opts := MappingOptions{Carried: []string{"x", "y"}, Legacy: legacy.Both}
+		opts := MappingOptions{Carried: []string{"x", "y"}, Columns: Columns{Legacy: legacy.Both}}
 		want := mapping(t, f, opts, rows, len(rows))
 		opts.Workers = 3
 		if !bytes.Equal(mapping(t, f, opts, rows, 777), want) {
@@ -142,7 +142,7 @@ func TestLegacyDoesNotDependOnBlocks(t *testing.T) {
 }
 
 func legacyDigest(mode legacy.Mode, rows []Row) string {
-	d := RowDigest{Legacy: mode}
+	d := RowDigest{Columns: Columns{Legacy: mode}}
 	for i := range rows {
 		d.Add(&rows[i])
 	}

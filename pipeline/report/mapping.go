@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -52,11 +53,18 @@ func ParseOrder(name string) (Order, error) {
 
 // MappingOptions say what a mapping holds.
 type MappingOptions struct {
-	Carried   []string    // names of the carried columns, already made unique by CarriedNames
-	BaseURL   string      // short_url is BaseURL + "/" + code, with one slash, and {workspace} stands for the workspace; "": blank or null
-	ExcelSafe bool        // CSV only: a cell that a spreadsheet would run gets an apostrophe
-	Workers   int         // goroutines that encode row groups or batches, of CSV none; 0: one
-	Legacy    legacy.Mode // says which columns of legacy codes there are; Off: none
+	Carried   []string // names of the carried columns, already made unique by CarriedNames
+	BaseURL   string   // short_url is BaseURL + "/" + code, with one slash, and {workspace} stands for the workspace; "": blank or null
+	ExcelSafe bool     // CSV only: a cell that a spreadsheet would run gets an apostrophe
+	Workers   int      // goroutines that encode row groups or batches, of CSV none; 0: one
+	Columns
+}
+
+// Columns say which columns of its own a mapping has beside those that all have.
+type Columns struct {
+	Legacy legacy.Mode // of legacy codes; Off: none
+	Rules  bool        // of link rules
+	Ref    bool        // of the references of identities; only with Rules
 }
 
 // A Base is what stands before the code in short_url.
@@ -95,11 +103,12 @@ func (b *Base) Append(dst, workspace []byte) []byte {
 	return append(dst, b.after...)
 }
 
-// MappingColumns returns the mapping's own columns; the carried ones follow. After salt a mode
-// has legacy_code, before it kind if it keeps codes, and Both then link_code and link_salt.
-func MappingColumns(mode legacy.Mode) []string {
+// Names returns the mapping's own columns; the carried ones follow. After salt a mode of legacy codes
+// has legacy_code, before it kind if it keeps codes, and Both then link_code and link_salt. Link rules
+// have expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
+func (o Columns) Names() []string {
 	var names []string
-	for _, c := range ownColumns(mode) {
+	for _, c := range o.own() {
 		names = append(names, c.name())
 	}
 	return names
@@ -126,6 +135,12 @@ const (
 	legacyColumn
 	linkCodeColumn
 	linkSaltColumn
+	expiresColumn
+	maxUsesColumn
+	typeColumn
+	ownerColumn
+	refColumn
+	changeColumn
 	carriedColumn
 )
 
@@ -133,15 +148,36 @@ func (c column) name() string {
 	return [...]string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
 		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
 		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt",
-		kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt"}[c]
+		kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt",
+		expiresColumn: "expires_at", maxUsesColumn: "max_uses", typeColumn: "link_type", ownerColumn: "owner_id", refColumn: "ref", changeColumn: "change"}[c]
 }
 
-// ownColumns returns the mapping's own columns by number.
-func ownColumns(mode legacy.Mode) (columns []column) {
+// cell returns the cell of a column of link rules; nil: null.
+func (r *Rules) cell(c column) []byte {
+	switch c {
+	case expiresColumn:
+		return r.Expires
+	case maxUsesColumn:
+		return r.MaxUses
+	case typeColumn:
+		return r.Type
+	case ownerColumn:
+		return r.Owner
+	case refColumn:
+		return r.Ref
+	}
+	if r.Change == rules.NoChange {
+		return nil
+	}
+	return bytesOf(r.Change.String())
+}
+
+// own returns the mapping's own columns by number.
+func (o Columns) own() (columns []column) {
 	for c := range plainColumns {
 		columns = append(columns, c)
 	}
-	switch mode {
+	switch o.Legacy {
 	case legacy.Map:
 		columns = append(columns, legacyColumn)
 	case legacy.Keep:
@@ -149,12 +185,19 @@ func ownColumns(mode legacy.Mode) (columns []column) {
 	case legacy.Both:
 		columns = append(columns, kindColumn, legacyColumn, linkCodeColumn, linkSaltColumn)
 	}
+	if o.Rules {
+		columns = append(columns, expiresColumn, maxUsesColumn, typeColumn, ownerColumn)
+		if o.Ref {
+			columns = append(columns, refColumn)
+		}
+		columns = append(columns, changeColumn)
+	}
 	return columns
 }
 
 // columns returns all columns by number.
 func (o *MappingOptions) columns() []column {
-	return append(ownColumns(o.Legacy), slices.Repeat([]column{carriedColumn}, len(o.Carried))...)
+	return append(o.own(), slices.Repeat([]column{carriedColumn}, len(o.Carried))...)
 }
 
 // CarriedNames makes the input's column names unique beside those that are

@@ -24,7 +24,7 @@ const (
 // columnNames are the names of all columns, unique and in UTF-8, as Parquet and Arrow
 // demand.
 func columnNames(opts MappingOptions) []string {
-	names := MappingColumns(opts.Legacy)
+	names := opts.Names()
 	carried := make([]string, len(opts.Carried))
 	for i, name := range opts.Carried {
 		carried[i] = validUTF8(name)

@@ -15,15 +15,15 @@ type csvMapping struct {
 	w        io.Writer
 	base     *Base
 	bareBase bool
-	legacy   []column // the columns that the mode adds
+	own      []column // those that not all mappings have
 	header   []byte   // until it is written
 	blocks   sync.Pool
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), legacy: ownColumns(opts.Legacy)[plainColumns:]}
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), own: opts.own()[plainColumns:]}
 	m.bareBase = m.base != nil && !m.base.workspace && m.bare(m.base.before)
-	m.header = m.appendHeader(nil, append(MappingColumns(opts.Legacy), opts.Carried...))
+	m.header = m.appendHeader(nil, append(opts.Names(), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
 	return m
 }
@@ -81,8 +81,8 @@ func (b *csvBlock) Append(r *Row) {
 	if r.Salt >= 0 {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
-	for _, c := range m.legacy {
-		buf = m.appendLegacy(append(buf, ','), c, r)
+	for _, c := range m.own {
+		buf = m.appendOwn(append(buf, ','), c, r)
 	}
 	for _, cell := range r.Carried {
 		buf = m.append(append(buf, ','), cell)
@@ -90,8 +90,8 @@ func (b *csvBlock) Append(r *Row) {
 	b.buf = append(buf, '\n')
 }
 
-// appendLegacy appends the cell of a column that the mode adds.
-func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
+// appendOwn appends the cell of a column that not all mappings have.
+func (m *csvMapping) appendOwn(dst []byte, c column, r *Row) []byte {
 	switch c {
 	case kindColumn:
 		return append(dst, r.Kind()...)
@@ -99,11 +99,13 @@ func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
 		return m.append(dst, r.Legacy)
 	case linkCodeColumn:
 		return m.append(dst, r.LinkCode)
+	case linkSaltColumn:
+		if r.LinkSalt >= 0 {
+			dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
+		}
+		return dst
 	}
-	if r.LinkSalt >= 0 {
-		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
-	}
-	return dst
+	return m.append(dst, r.Rules.cell(c))
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {

@@ -16,7 +16,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -97,7 +96,7 @@ func TestMappingWithoutRows(t *testing.T) {
 	for _, f := range formats() {
 		out := mapping(t, f, MappingOptions{Carried: []string{"note"}}, nil, 1)
 		columns, rows := readMapping(t, f, out)
-		if want := append(MappingColumns(legacy.Off), "note"); !slices.Equal(columns, want) || len(rows) != 0 {
+		if want := append(Columns{}.Names(), "note"); !slices.Equal(columns, want) || len(rows) != 0 {
 			t.Errorf("%s: got columns %q and rows %q", f, columns, rows)
 		}
 	}
@@ -113,7 +112,7 @@ func TestMappingRoundTrip(t *testing.T) {
 	}
 	for _, f := range []Format{Parquet, Arrow} {
 		columns, rows := readMapping(t, f, mapping(t, f, opts, exampleRows(), 3))
-		if want := append(MappingColumns(legacy.Off), "note", "%FFsalt"); !slices.Equal(columns, want) {
+		if want := append(Columns{}.Names(), "note", "%FFsalt"); !slices.Equal(columns, want) {
 			t.Errorf("%s: columns %q", f, columns)
 		}
 		if !slices.EqualFunc(rows, want, slices.Equal) {
@@ -159,7 +158,7 @@ func TestMappingTypes(t *testing.T) {
 				note(field.Name, field.Type.String(), field.Nullable)
 			}
 		}
-		if want := append(MappingColumns(legacy.Off), "note"); !slices.Equal(names, want) || !slices.Equal(got, types) {
+		if want := append(Columns{}.Names(), "note"); !slices.Equal(names, want) || !slices.Equal(got, types) {
 			t.Errorf("%s: %q are\n%q, want\n%q", f, names, got, types)
 		}
 	}

@@ -11,10 +11,11 @@ package report
 import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
-// A Row is a row of the mapping. The slices belong to the caller. Alias, Legacy, LinkCode and
-// LinkSalt count only where the mode of the mapping has a column for them (MappingColumns).
+// A Row is a row of the mapping. The slices belong to the caller. Alias, Legacy, LinkCode,
+// LinkSalt and Rules count only where the mapping has a column for them (Columns).
 type Row struct {
 	Source    string // the input as it was named
 	Row       int64  // its 1-based record
@@ -23,16 +24,28 @@ type Row struct {
 	Canonical []byte
 	Code      []byte
 	Outcome   outcome.Outcome
-	Salt      int      // -1: no salt gives this code
-	Alias     bool     // the code is an alias, else that of the link
-	Legacy    []byte   // the code that the row brought along, in UTF-8; nil: none
-	LinkCode  []byte   // that of the link of the row's URL; nil: null
-	LinkSalt  int      // of LinkCode, as Salt
+	Salt      int    // -1: no salt gives this code
+	Alias     bool   // the code is an alias, else that of the link
+	Legacy    []byte // the code that the row brought along, in UTF-8; nil: none
+	LinkCode  []byte // that of the link of the row's URL; nil: null
+	LinkSalt  int    // of LinkCode, as Salt
+	Rules     Rules
 	Carried   [][]byte // one for each carried column; nil is null
 
 	// Generated says that the run creates the link of the row's URL, with a generated code, and
 	// counts it with this row. It is in no column.
 	Generated bool
+}
+
+// Rules are what a mapping with link rules says of a row: its parameters, and what the run did to
+// its link. All of it is UTF-8.
+type Rules struct {
+	Expires []byte // RFC 3339, UTC, whole seconds; nil: none, as in the fields that follow
+	MaxUses []byte // in decimal
+	Type    []byte
+	Owner   []byte
+	Ref     []byte // counts only where it is a part of the identity
+	Change  rules.Change
 }
 
 // Kind is what the column kind says of the row: alias or link.

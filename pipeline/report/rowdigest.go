@@ -24,16 +24,17 @@ import (
 //	source | row uvarint | workspace_id | original_url | canonical_url | short_code
 //	| outcome, 1 byte (created 0, existing 1, duplicate 2) | salt + 1 uvarint (none: 0)
 //	| kind, 1 byte (link 0, alias 1) | legacy_code | link_code | link_salt + 1 uvarint (none: 0)
+//	| expires_at | max_uses | link_type | owner_id | ref | change
 //	| each carried cell
 //
-// The third line has only the cells of which the mode has a column: without a mode none.
+// The third and the fourth line have only the cells of which the mapping has a column.
 // Each cell is its length as a uvarint and its bytes, null is empty, as in
 // CSV, and a source that is not UTF-8 has those bytes as %XX, as in Parquet. A
 // sum, unlike XOR, also counts rows that come twice. Rows that differ by accident
 // have the same digest with a chance of 2^-128; somebody who wants to can find
 // rows that do. Against that there are the SHA-256 of the files.
 type RowDigest struct {
-	Legacy legacy.Mode // of the mapping; set before the first row
+	Columns // of the mapping; set before the first row
 
 	sum    xxh3.Uint128
 	source string // of the row before
@@ -57,6 +58,13 @@ func (d *RowDigest) Add(r *Row) {
 	b = binary.AppendUvarint(b, uint64(r.Salt+1))
 	if d.Legacy != legacy.Off {
 		b = d.appendLegacy(b, r)
+	}
+	if d.Rules {
+		for _, c := range [...]column{expiresColumn, maxUsesColumn, typeColumn, ownerColumn, refColumn, changeColumn} {
+			if c != refColumn || d.Ref {
+				b = appendDigested(b, r.Rules.cell(c))
+			}
+		}
 	}
 	for _, cell := range r.Carried {
 		b = appendDigested(b, cell)

@@ -48,11 +48,33 @@ func appendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// AppendKey appends an identity as one text. Texts of identities are in the order in which codes
-// are given out (rule 1), which that of the hash input is not: so they can stand for URLs in
-// package assign. [CutKey] splits them.
+// RefOf returns the reference, as AppendRef has it, of the parts of an identity ByRow.
+func RefOf(parts []byte) []byte {
+	escaped := parts[len("|r="):]
+	if bytes.IndexByte(escaped, '%') < 0 {
+		return escaped
+	}
+	ref := make([]byte, 0, len(escaped))
+	for i := 0; i < len(escaped); i++ {
+		b := escaped[i]
+		if b == '%' {
+			n, _ := strconv.ParseUint(string(escaped[i+1:i+3]), 16, 8)
+			b, i = byte(n), i+2
+		}
+		ref = append(ref, b)
+	}
+	return ref
+}
+
+// AppendKey appends an identity as one text: the canonical URL, if it has no parts. Texts of
+// identities are in the order in which codes are given out (rule 1), which that of the hash input is
+// not: so they can stand for URLs in package assign. [CutKey] splits them.
 func AppendKey(dst, canonical, parts []byte) []byte {
-	return append(append(append(dst, canonical...), keyEnd), parts...)
+	dst = append(dst, canonical...)
+	if len(parts) > 0 {
+		dst = append(append(dst, keyEnd), parts...)
+	}
+	return dst
 }
 
 // CutKey returns what AppendKey was given. The results refer to the key.

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/linkforge/bulk/pipeline/outcome"
+import (
+	"bytes"
+
+	"github.com/linkforge/bulk/pipeline/outcome"
+)
 
 // A Judge decides about the rows of one identity after another, and allocates nothing. For each
 // identity:
@@ -81,7 +85,7 @@ func (j *Judge) Verdict() Verdict {
 		v.Link = j.stored.Link
 	}
 	if j.speaker < 0 || j.result.Reason != Accepted {
-		if v.existing = j.same; j.same < 0 {
+		if v.existing = j.same; j.same < 0 && v.Link.Live(j.AsOf) {
 			v.existing = j.foreign
 		}
 	}
@@ -97,6 +101,9 @@ func (j *Judge) Verdict() Verdict {
 	return v
 }
 
+// Speaker returns the row that speaks as far as rows were seen; -1: none.
+func (j *Judge) Speaker() int { return j.speaker }
+
 // A Verdict is what becomes of an identity. Its slices are those of the link and of the speaker.
 type Verdict struct {
 	Speaker int    // its row, from 0; -1: all rows are foreign
@@ -104,6 +111,16 @@ type Verdict struct {
 	Link    Link   // as it is after the speaker
 
 	existing int // the row that is existing because no speaker was accepted; -1: none
+}
+
+// Accepts reports whether a row of the identity is accepted.
+func (v *Verdict) Accepts() bool {
+	return v.Speaker >= 0 && v.Result.Reason == Accepted || v.existing >= 0
+}
+
+// Keep makes the verdict independent of the memory of link and rows.
+func (v *Verdict) Keep() {
+	v.Link.Owner, v.Link.Ref = bytes.Clone(v.Link.Owner), bytes.Clone(v.Link.Ref)
 }
 
 // Row returns what becomes of row i of the identity, from 0, in the order of rule 2.

@@ -221,6 +221,11 @@ func TestParts(t *testing.T) {
 	if got := string(AppendAlias(AppendRef(nil, nil, "a|b.csv", 12), []byte("X"))); got != "a|b.csv:12|c=X" {
 		t.Error(got)
 	}
+	for _, ref := range []string{"a|b.csv:12", "50%", "ü\x01", ""} {
+		if parts := ByRow.AppendParts(nil, &Params{Ref: []byte(ref)}); string(RefOf(parts)) != ref {
+			t.Errorf("%q: %s", ref, parts)
+		}
+	}
 	last := []byte(nil)
 	for _, id := range [][2]string{{"https://a/x", ""}, {"https://a/x", "|m=1"}, {"https://a/xy", ""}, {"https://a/x~", ""}, {"https://a/x~", "|e=+1"}} {
 		key := AppendKey(nil, []byte(id[0]), []byte(id[1]))

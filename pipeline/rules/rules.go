@@ -119,13 +119,14 @@ type Change uint8
 
 // The changes.
 const (
-	NoChange   Change = iota
-	Updated           // the row was written
-	Claimed           // the link was temporary and without an owner, and the row was written
-	Revived           // the link was dead, and the row was written
-	Deleted           // the link was marked as DELETED
-	Drifted           // the row differs from the link
-	OtherOwner        // the link has another owner than the row
+	NoChange    Change = iota
+	Updated            // the row was written
+	Claimed            // the link was temporary and without an owner, and the row was written
+	Revived            // the link was dead, and the row was written
+	Deleted            // the link was marked as DELETED
+	Drifted            // the row differs from the link
+	OtherOwner         // the link has another owner than the row
+	ChangeCount = iota // of changes
 )
 
 var changes = [...]string{"", "updated", "claimed", "revived", "deleted", "drifted", "other_owner"}

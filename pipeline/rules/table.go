@@ -60,22 +60,31 @@ func (r Result) Detail() string {
 	return ""
 }
 
-// Pack returns the result as a number, so that a run can keep that of each row. [Unpack] is the
-// inverse.
-func (r Result) Pack() uint16 {
-	n := uint16(r.Outcome) | uint16(r.Change)<<2 | uint16(r.Reason)<<5 | uint16(r.Differs)<<8
+// Pack returns the result as a byte that is not 0, so that a run can keep that of each row. [Unpack]
+// is the inverse. Differs is kept of rejects only.
+func (r Result) Pack() byte {
+	if r.Reason != Accepted {
+		return packedReject | byte(r.Reason)<<4 | byte(r.Differs)
+	}
+	n := packedAccept | byte(r.Outcome)<<3 | byte(r.Change)
 	if r.Done {
-		n |= 1 << 7
+		n |= packedDone
 	}
 	return n
 }
 
-// Unpack returns the result that Pack made a number of.
-func Unpack(n uint16) Result {
-	return Result{
-		Outcome: outcome.Outcome(n & 3), Change: Change(n >> 2 & 7), Reason: Reason(n >> 5 & 3),
-		Done: n>>7&1 != 0, Differs: Differences(n >> 8),
+const (
+	packedReject = 0x80
+	packedAccept = 0x40
+	packedDone   = 0x20
+)
+
+// Unpack returns the result that Pack made a byte of.
+func Unpack(n byte) Result {
+	if n&packedReject != 0 {
+		return Result{Reason: Reason(n >> 4 & 7), Differs: Differences(n & 15)}
 	}
+	return Result{Outcome: outcome.Outcome(n >> 3 & 3), Change: Change(n & 7), Done: n&packedDone != 0}
 }
 
 // Speak returns what becomes of the row that speaks for an identity, and of its link: the table.

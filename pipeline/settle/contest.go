@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -55,6 +56,7 @@ func (s *settling) contest(ctx context.Context) error {
 			d = exhausted
 			s.made.failed++
 			s.made.Rejected[d.Reason] += s.rivals[i].rows
+			s.refused.take(s.rivals[i].refused)
 		case s.cfg.Order.Fold:
 			d.Code = s.code(&c.URL, c.Salt)
 		}
@@ -74,7 +76,8 @@ func (s *settling) code(u *assign.URL, salt int) string {
 }
 
 func (s *settling) hash(u *assign.URL, salt int) codegen.Hash {
-	return codegen.Sum(codegen.AppendInput(nil, u.Canonical, s.names.Name(u.Workspace), salt))
+	canonical, parts := rules.CutKey(u.Canonical)
+	return codegen.Sum(codegen.AppendIdentity(nil, canonical, s.names.Name(u.Workspace), parts, salt))
 }
 
 // slot0 returns the slot of salt 0 of a record's URL.
@@ -204,7 +207,7 @@ func (s *settling) newHolder(ctx context.Context, at *extsort.Finder, slot *assi
 			case r.known && record.Key(rec) == url:
 				s.count(&r, i, j, rec)
 			case !r.known && s.isNew(b, i, j) && s.slot0(rec) == slot.Code:
-				r, url = rival{origin: origin{true, i, j}, canonical: bytes.Clone(record.Canonical(rec))}, record.Key(rec)
+				r, url = rival{origin: origin{true, i, j}, canonical: identity(rec)}, record.Key(rec)
 				s.count(&r, i, j, rec)
 			}
 		}
@@ -219,6 +222,9 @@ func (s *settling) newHolder(ctx context.Context, at *extsort.Finder, slot *assi
 func (s *settling) count(r *rival, i, j int, rec []byte) {
 	if s.made.claims == nil {
 		r.rows++
+		if results := s.made.buckets[i].results; results != nil && results[j] != 0 {
+			r.refused.count(rules.Unpack(results[j]))
+		}
 		return
 	}
 	r.count(origin{true, i, j}, s.made.Row(i, j), bytes.Clone(record.LegacyCode(rec)))

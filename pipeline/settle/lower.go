@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // findLowerOwners finds out, for every link of the run with a salt above 0, which URL has
@@ -61,7 +62,7 @@ type Lower struct {
 func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
 		for l := range s.lowerCodes(d) {
-			if l.Owner = s.lower[s.slot(d, l.Code)]; !yield(l) {
+			if l.Owner, _ = rules.CutKey(s.lower[s.slot(d, l.Code)]); !yield(l) {
 				return
 			}
 		}
@@ -78,9 +79,10 @@ func (s *Settlement) lowerCodes(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
 		scheme, _ := codegen.New(len(d.Code)) // of a length that there is, where there is a salt
 		workspace := s.names.Name(d.URL.Workspace)
+		canonical, parts := rules.CutKey(d.URL.Canonical)
 		var input, code []byte
 		for salt := range d.Salt {
-			input = codegen.AppendInput(input[:0], d.URL.Canonical, workspace, salt)
+			input = codegen.AppendIdentity(input[:0], canonical, workspace, parts, salt)
 			code = scheme.AppendCode(code[:0], codegen.Sum(input))
 			if !yield(Lower{Salt: salt, Code: string(code)}) {
 				return

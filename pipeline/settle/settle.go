@@ -20,17 +20,19 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says how codes are assigned. All fields but Contested and Kept must be set.
+// Config says how codes are assigned. All fields but Contested, Kept and Rules must be set.
 type Config struct {
 	Order      record.Order
 	MaxRetries int   // highest salt; 0: salt 0 only
 	Contested  int64 // most bytes that contested URLs may take; 0: no bound
 	Workers    int
 	Kept       *Kept         // nil: no legacy codes are kept
+	Rules      *Rules        // nil: the run has no link rules, and no link of its workspaces has any
 	Settled    *atomic.Int64 // accepted rows whose code is known; for another goroutine
 }
 
@@ -51,7 +53,7 @@ type Decision struct {
 // closed.
 //
 // What is said of URLs goes for identities, if legacy codes are kept: a URL and a code of its
-// own, or the URL alone.
+// own, or the URL alone; or if there are link rules: a URL and the parts of its identity.
 type Settlement struct {
 	Existing  int64            // URLs that the store had before this run
 	Stored    int64            // links in the store from an earlier attempt of this run
@@ -64,20 +66,24 @@ type Settlement struct {
 	special map[sink.Key]Decision
 	spelled map[spelling]string
 	claims  *claim.Settled         // nil: no legacy codes are kept
+	changes *extsort.Sorter        // of links that exist; nil: there are no link rules
 	lower   map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
 
 	order  record.Order
 	urls   int64 // distinct
-	failed int64 // of these, rejected
+	failed int64 // of these, rejected, or all of their rows are
 	bare   int64 // links of this run with generated codes that no row has
 }
 
 // Close gives up what the settlement has on disk.
-func (s *Settlement) Close() error {
-	if s.claims == nil {
-		return nil
+func (s *Settlement) Close() (err error) {
+	if s.claims != nil {
+		err = s.claims.Close()
 	}
-	return s.claims.Close()
+	if s.changes != nil {
+		err = errors.Join(err, s.changes.Close())
+	}
+	return err
 }
 
 // A bucket is what is known of the URLs of a bucket of the sort.
@@ -88,7 +94,26 @@ type bucket struct {
 
 	rows                  []Row // if legacy codes are kept
 	bare, conflicts, lost int64 // as in Settlement; rows
+
+	results []byte   // of rows with link rules, packed; 0, and nil: what is to be expected (Settlement.Result)
+	refused refusals // of these rows
+	mute    int64    // URLs that the store had before this run, and whose rows are all refused
 }
+
+// refusals are rows that are rejected because of link rules.
+type refusals struct{ drifted, foreign int64 }
+
+func (r *refusals) count(result rules.Result) {
+	switch result.Reason {
+	case rules.ForDrift:
+		r.drifted++
+	case rules.ForOwner:
+		r.foreign++
+	}
+}
+
+func (r *refusals) take(o refusals) { r.drifted, r.foreign = r.drifted-o.drifted, r.foreign-o.foreign }
+func (r *refusals) add(o refusals)  { r.drifted, r.foreign = r.drifted+o.drifted, r.foreign+o.foreign }
 
 // A fate says what becomes of a URL. Nearly all have the code of salt 0, and need no more
 // than this byte.
@@ -142,7 +167,8 @@ func (s *Settlement) fate(bucket, first int) fate {
 // MayReject reports whether rows of a bucket may be rejected. If not, it need not be loaded
 // to find out which.
 func (s *Settlement) MayReject(bucket int) bool {
-	return s.Conflicts > 0 && s.buckets[bucket].lost > 0 || s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
+	return s.Conflicts > 0 && s.buckets[bucket].lost > 0 || s.changes != nil && s.buckets[bucket].refused != refusals{} ||
+		s.failed > 0 && (s.buckets[bucket].fates != nil || s.Continues(bucket))
 }
 
 // Counts returns the books as they must come out if so many rows were read, and so many of
@@ -185,6 +211,7 @@ type settling struct {
 	contested []assign.URL
 	rivals    []rival // of each of these, and then of each that assign draws in
 	cost      int64   // bytes of contested URLs and of codes that they ask for
+	refused   refusals
 	made      *Settlement
 }
 
@@ -210,12 +237,21 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 			return s.made, err
 		}
 	}
+	if cfg.Rules != nil {
+		s.made.changes = newChanges(cfg.Rules.Changes, names)
+	}
 	if err := s.visitAll(ctx); err != nil {
 		return s.made, err
 	}
 	s.sum()
 	if err := s.contest(ctx); err != nil {
 		return s.made, err
+	}
+	if cfg.Rules != nil {
+		s.refuse()
+		if err := s.made.changes.Finish(ctx); err != nil {
+			return s.made, err
+		}
 	}
 	return s.made, s.findLowerOwners(ctx)
 }
@@ -227,6 +263,8 @@ func (s *settling) sum() {
 		b := &made.buckets[i]
 		made.urls, made.Existing, made.Stored = made.urls+b.urls, made.Existing+b.existing, made.Stored+b.stored
 		made.bare, made.Conflicts, lost = made.bare+b.bare, made.Conflicts+b.conflicts, lost+b.lost
+		made.failed += b.mute
+		s.refused.add(b.refused)
 	}
 	if lost > 0 {
 		made.Rejected[outcome.CodeTaken] = lost
@@ -242,7 +280,11 @@ func (s *settling) visitAll(ctx context.Context) error {
 	}
 	visits := make(chan *visit, most)
 	for range most {
-		visits <- &visit{s: s}
+		v := &visit{s: s}
+		if s.cfg.Rules != nil {
+			v.judging = judging{Judge: rules.Judge{Terms: s.cfg.Rules.Terms}, changes: s.made.changes.NewWriter()}
+		}
+		visits <- v
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(most)

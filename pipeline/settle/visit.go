@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -33,6 +34,11 @@ type visit struct {
 	verdicts *claim.Reader     // nil: no legacy codes are kept
 	found    map[int]foundLink // of URLs of the bucket, by first record; only if they are kept
 	kept     kept              // the last URL, only if they are kept
+
+	more    bool     // the last URL of the bucket may continue in the next
+	judging judging  // only with link rules
+	passed  passed   // the verdict on the last URL, which may continue
+	refused refusals // rows of the URL that continues in the bucket
 
 	last      spot    // the URL that the bucket before ends with
 	lastFirst origin  // of its records
@@ -58,8 +64,9 @@ type slot struct {
 // A rival is a new URL whose slot others may want, too.
 type rival struct {
 	origin
-	canonical []byte // nil: its bucket is at hand
-	rows      int64  // that are rejected if it gets no code
+	canonical []byte   // nil: its bucket is at hand
+	rows      int64    // that are rejected if it gets no code
+	refused   refusals // of these, the ones that are rejected if it gets one
 
 	// If legacy codes are kept: its first row without one, and the smallest that is new.
 	plain origin
@@ -83,12 +90,12 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if err != nil {
 			return err
 		}
-		v.number, v.records, v.taken, v.found = i, b, nil, nil
+		v.number, v.records, v.taken, v.found, v.more = i, b, nil, nil, i+1 < to
 		if v.verdicts != nil {
 			v.bucket().rows = make([]Row, b.Len())
 		}
-		if err = v.askStore(ctx, i+1 < to); err == nil {
-			err = v.findContests(ctx, i+1 < to)
+		if err = v.askStore(ctx); err == nil {
+			err = v.findContests(ctx)
 		}
 		if err == nil {
 			err = v.s.tooContested()
@@ -113,7 +120,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 	defer b.Release()
 	n := int64(0)
 	for first, end := range record.URLs(b) {
-		if end < b.Len() && b.Group(end) == b.Group(first) && b.Key(end) == b.Key(first) {
+		if end < b.Len() && b.Group(end) == b.Group(first) && b.Key(end) == b.Key(first) || end > first+1 && v.rules() {
 			return false, nil
 		}
 		n++
@@ -126,18 +133,20 @@ func (v *visit) alone(bucket int) (bool, error) {
 // bucket returns what is known of the bucket in hand.
 func (v *visit) bucket() *bucket { return &v.s.made.buckets[v.number] }
 
-// askStore finds what the store has of the URLs of the bucket. With more, its last URL may
-// continue in the next bucket.
-func (v *visit) askStore(ctx context.Context, more bool) error {
+// askStore finds what the store has of the URLs of the bucket.
+func (v *visit) askStore(ctx context.Context) error {
 	for first, end := range record.URLs(v.records) {
 		if first == 0 && v.lastFirst.known && v.spotOf(0) == v.last {
 			v.bucket().origin = v.lastFirst
+			if v.rules() {
+				v.refused = v.judgeRows(0, end, &v.passed)
+			}
 			continue
 		}
 		if v.verdicts == nil {
 			v.bucket().urls++
 		}
-		if more && end == v.records.Len() {
+		if v.more && end == v.records.Len() {
 			v.last, v.lastFirst = v.spotOf(first), origin{true, v.number, first}
 		}
 		if !v.s.populated[v.records.Group(first)] {
@@ -166,7 +175,14 @@ func (v *visit) slotOf(i int) slot {
 }
 
 func (v *visit) url(first int) assign.URL {
-	return assign.URL{Workspace: v.records.Group(first), Canonical: bytes.Clone(record.Canonical(v.records.Record(first)))}
+	return assign.URL{Workspace: v.records.Group(first), Canonical: identity(v.records.Record(first))}
+}
+
+// identity returns the URL of a record, with the parts of its identity, as of rules.AppendKey.
+func identity(rec []byte) []byte {
+	r := record.Decode(rec)
+	with, _ := r.Rules()
+	return rules.AppendKey(nil, r.Canonical, with.Parts)
 }
 
 func (v *visit) probe(first int) {
@@ -177,7 +193,7 @@ func (v *visit) probe(first int) {
 	v.probes = append(v.probes, sink.Probe{
 		Workspace: v.s.names.Name(v.records.Group(first)),
 		Code:      v.codes[start:len(v.codes):len(v.codes)],
-		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0,
+		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0, WantRules: v.s.cfg.Rules != nil,
 	})
 }
 
@@ -189,8 +205,7 @@ func (v *visit) ask(ctx context.Context) error {
 	err := v.s.lookup(ctx, v.probes, func(f sink.Found) error {
 		first, probe := v.firsts[f.Probe], &v.probes[f.Probe]
 		if f.Same {
-			v.have(first, probe, f)
-			return nil
+			return v.have(ctx, first, probe, f)
 		}
 		v.take(first)
 		return nil
@@ -209,43 +224,59 @@ func (v *visit) take(first int) {
 
 // have notes that the store has a URL, and under which code if it is another than that of
 // salt 0.
-func (v *visit) have(first int, probe *sink.Probe, f sink.Found) {
+func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.Found) error {
 	if v.verdicts != nil {
 		if v.found == nil {
 			v.found = map[int]foundLink{}
 		}
-		v.found[first] = foundLink{string(f.Code), v.s.run != 0 && f.Run == v.s.run}
-		return
+		v.found[first] = foundLink{string(f.Code), v.made(&f)}
+		return nil
+	}
+	accepts := true
+	if v.rules() {
+		p, err := v.judge(ctx, first, &f)
+		if err != nil {
+			return err
+		}
+		accepts = p.verdict.Accepts()
 	}
 	as, d := isThere, Decision{Outcome: outcome.Existing, Stored: true}
-	if v.s.run != 0 && f.Run == v.s.run {
+	switch {
+	case v.made(&f):
 		as, d.Outcome = isStored, outcome.Created
 		v.bucket().stored++
-	} else {
+	case accepts:
 		v.bucket().existing++
+	default:
+		v.bucket().mute++
 	}
 	if string(f.Code) == string(probe.Code) {
 		v.s.mark(v.number, first, as)
-		return
+		return nil
 	}
 	v.s.mark(v.number, first, isSpecial)
 	d.URL, d.Code = v.url(first), string(f.Code)
-	d.Salt = codegen.SaltOf(probe.Canonical, probe.Workspace, f.Code, max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
+	_, parts := rules.CutKey(d.URL.Canonical)
+	d.Salt = codegen.SaltOf(probe.Canonical, slices.Concat(probe.Workspace, parts), f.Code, max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	v.s.decide(probe.Key, d)
+	return nil
 }
 
-// findContests hands every new URL whose code another URL wants or has to the contest. With
-// more, the last slot, and the last URL, may continue in the next bucket.
-func (v *visit) findContests(ctx context.Context, more bool) error {
+// made reports whether an earlier attempt of this run made a link.
+func (v *visit) made(f *sink.Found) bool { return v.s.run != 0 && f.Run == v.s.run }
+
+// findContests hands every new URL whose code another URL wants or has to the contest. The last
+// slot may continue in the next bucket, as the last URL may.
+func (v *visit) findContests(ctx context.Context) error {
 	if v.kept.open && !v.bucket().origin.known { // it ended with the bucket before
 		v.endKept()
 	}
 	for first, end := range record.URLs(v.records) {
 		r := rival{origin: origin{true, v.number, first}, rows: int64(end - first)}
 		if v.verdicts == nil && first == 0 && v.bucket().origin.known {
-			v.addRows(v.bucket().origin, r.rows)
+			v.addRows(v.bucket().origin, r.rows, v.refused)
 			continue
 		}
 		if s := v.slotOf(first); s != v.slot {
@@ -258,15 +289,22 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 				return err
 			}
 			v.keep(first, end, verdicts)
-			if !more || end < v.records.Len() {
+			if !v.more || end < v.records.Len() {
 				v.endKept()
 			}
 		} else if v.s.made.fate(r.bucket, r.first) == isNew {
+			if v.rules() && (r.rows > 1 || v.more && end == v.records.Len()) { // else the row is the link
+				p, err := v.judge(ctx, first, nil)
+				if err != nil {
+					return err
+				}
+				r.refused = p.refused
+			}
 			v.rivals = append(v.rivals, r)
 		}
 		v.slotTaken = v.slotTaken || v.taken[first]
 	}
-	if !more {
+	if !v.more {
 		v.closeSlot()
 		return nil
 	}
@@ -282,7 +320,7 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 	v.rivals = slices.Delete(v.rivals, 0, last)
 	r := &v.rivals[0]
 	if r.canonical == nil {
-		r.canonical = bytes.Clone(record.Canonical(v.records.Record(r.first)))
+		r.canonical = identity(v.records.Record(r.first))
 	}
 	r.least.code = bytes.Clone(r.least.code) // of this bucket, even if the URL begins in an earlier one
 	return nil
@@ -290,9 +328,10 @@ func (v *visit) findContests(ctx context.Context, more bool) error {
 
 // addRows adds rows of a URL that begins in an earlier bucket, if it is the rival that is
 // left over from there.
-func (v *visit) addRows(of origin, rows int64) {
+func (v *visit) addRows(of origin, rows int64, refused refusals) {
 	if len(v.rivals) > 0 && v.rivals[0].origin == of {
 		v.rivals[0].rows += rows
+		v.rivals[0].refused.add(refused)
 	}
 }
 

@@ -57,20 +57,25 @@ func (in *Input) settleParams() error {
 
 // MapRoles returns the names of the roles that Options.Map may have.
 func MapRoles() (names []string) {
-	for _, role := range mapped {
+	for _, role := range slices.Concat(mapped, paramRoles) {
 		names = append(names, string(role))
 	}
 	return names
 }
 
-// MapsExtra reports whether Options.Map has a role of Input.Roles.
-func (o *Options) MapsExtra() bool {
-	return slices.ContainsFunc(extraRoles, func(role profile.Role) bool { return o.Map[string(role)] != "" })
+// MapsExtra reports whether Options.Map has a role of Input.Roles that is no parameter.
+func (o *Options) MapsExtra() bool { return o.maps(mapped[4:]) }
+
+// MapsParams reports whether Options.Map has a role of Input.Params.
+func (o *Options) MapsParams() bool { return o.maps(paramRoles) }
+
+func (o *Options) maps(roles []profile.Role) bool {
+	return slices.ContainsFunc(roles, func(role profile.Role) bool { return o.Map[string(role)] != "" })
 }
 
 func checkMap(m map[string]string) error {
 	for role := range m {
-		if !slices.Contains(mapped, profile.Role(role)) && !slices.Contains(paramRoles, profile.Role(role)) {
+		if !slices.Contains(MapRoles(), role) {
 			return fmt.Errorf("%q is not one of %s", role, strings.Join(MapRoles(), ", "))
 		}
 	}

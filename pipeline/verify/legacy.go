@@ -14,12 +14,14 @@ import (
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // codes is what the manifest says of legacy codes.
 type codes struct {
 	mode     legacy.Mode
+	own      report.Columns // of the mapping
 	conflict legacy.Conflict
 	rules    legacy.Rules
 	pattern  string
@@ -40,6 +42,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
+	r.own = report.Columns{Legacy: c.mode, Rules: m.Rules != nil, Ref: m.ByRow()}
 	r.readMigration(bad)
 	if c.mode == legacy.Off && r.terms == nil {
 		return

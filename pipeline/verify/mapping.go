@@ -97,7 +97,7 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 // countRows adds up what the workers have counted and digested.
 func (v *verifier) countRows(checkers []*checker) {
 	counted := map[string]int64{}
-	digest := report.RowDigest{Legacy: v.run.mode}
+	digest := report.RowDigest{Columns: v.run.own}
 	for _, w := range checkers {
 		for o, n := range w.outcomes {
 			counted[outcome.Outcome(o).String()] += n
@@ -155,14 +155,14 @@ func (v *verifier) carriedNames(m *readback.Mapping) []string {
 	if !v.run.carry {
 		return nil
 	}
-	names := report.CarriedNames(report.MappingColumns(v.run.mode), v.run.columns.Carried)
+	names := report.CarriedNames(v.run.own.Names(), v.run.columns.Carried)
 	for i, name := range names {
 		names[i] = m.Text(name)
 	}
 	if m.Format == report.CSV {
 		return names
 	}
-	return report.CarriedNames(report.MappingColumns(v.run.mode), names)
+	return report.CarriedNames(v.run.own.Names(), names)
 }
 
 func (v *verifier) checkColumns(file string, got, want []string) {

@@ -56,7 +56,7 @@ type link struct {
 // newChecker returns a checker without writers for rows of a mapping.
 func (v *verifier) newChecker(m *readback.Mapping) *checker {
 	w := &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text)}
-	w.digest.Legacy = v.run.mode
+	w.digest.Columns = v.run.own
 	return w
 }
 

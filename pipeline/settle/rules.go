@@ -1,0 +1,235 @@
+package settle
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/sink"
+)
+
+// Rules say how rows are held against their links (package rules).
+type Rules struct {
+	rules.Terms
+	Original func(*record.Record) []byte // original_url of the link of a row; nil: the same as its canonical URL
+	Changes  extsort.Config              // of the sort of changes; all but the order
+}
+
+// A judging judges the rows of one identity after another, for one visit.
+type judging struct {
+	rules.Judge
+	changes *extsort.Writer
+	buf     []byte
+}
+
+// passed is the verdict on an identity, and which of its rows have been held against it.
+type passed struct {
+	verdict  rules.Verdict
+	expected outcome.Outcome // of the first row
+	row      int             // the next row
+	refused  refusals        // rows of one bucket
+}
+
+// rules reports whether rows are held against their links while buckets are visited.
+func (v *visit) rules() bool { return v.s.cfg.Rules != nil && v.verdicts == nil }
+
+// judge holds the rows of an identity that begins in the bucket in hand against its link; nil: the
+// store has none.
+func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p passed, err error) {
+	j := &v.judging
+	j.Begin(v.stored(found))
+	end, wants := record.EndOf(v.records, first, v.records.Len()), true
+	for i := first; i < end && wants; i++ {
+		wants = j.See(params(v.records.Record(i)))
+	}
+	goesOn := v.more && end == v.records.Len()
+	var speaker *record.Record // if it is in a later bucket
+	if wants && goesOn {
+		if speaker, err = v.lookAhead(ctx, first); err != nil {
+			return p, err
+		}
+	}
+	p.verdict = j.Verdict()
+	if found != nil && !v.made(found) {
+		p.expected = outcome.Existing
+	}
+	if action := p.verdict.Result.Action(); action == rules.Write || action == rules.Revive {
+		if speaker == nil {
+			r := record.Decode(v.records.Record(first + p.verdict.Speaker))
+			speaker = &r
+		}
+		v.fileChange(v.records.Group(first), found, &p.verdict, speaker)
+	}
+	p.refused = v.judgeRows(first, end, &p)
+	if goesOn {
+		v.passed = p
+		v.passed.verdict.Keep()
+	}
+	return p, j.changes.Err()
+}
+
+// lookAhead goes on with the rows of the identity that the bucket in hand ends with, in the buckets
+// that follow, and returns the speaker if it is there.
+func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Record, err error) {
+	j, url, wants := &v.judging, v.spotOf(first), true
+	for n := v.number + 1; wants && n < v.s.records.Buckets(); n++ {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		b, err := v.s.records.Load(n)
+		if err != nil {
+			return nil, err
+		}
+		i := 0
+		for ; wants && i < b.Len() && (spot{b.Group(i), b.Key(i), record.Key(b.Record(i))}) == url; i++ {
+			before, rec := j.Speaker(), bytes.Clone(b.Record(i)) // the bucket goes
+			if wants = j.See(params(rec)); j.Speaker() != before {
+				r := record.Decode(rec)
+				speaker = &r
+			}
+		}
+		wants = wants && i == b.Len()
+		b.Release()
+	}
+	return speaker, nil
+}
+
+// judgeRows notes what becomes of the records [from, to) of the bucket in hand, the next ones of an
+// identity, unless it is what is to be expected. It returns how many are rejected.
+func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
+	b := v.bucket()
+	for i := from; i < to; i++ {
+		r := p.verdict.Row(v.judging.Terms, p.row, params(v.records.Record(i)))
+		refused.count(r)
+		expected := rules.Result{Outcome: outcome.Duplicate}
+		if p.row == 0 {
+			expected.Outcome = p.expected
+		}
+		if p.row++; r.Outcome == expected.Outcome && r.Change == rules.NoChange && r.Reason == rules.Accepted {
+			continue
+		}
+		if b.results == nil {
+			b.results = make([]byte, v.records.Len())
+		}
+		b.results[i] = r.Pack()
+	}
+	b.refused.add(refused)
+	return refused
+}
+
+// refuse counts the rows that are rejected because of link rules.
+func (s *settling) refuse() {
+	for reason, rows := range map[rules.Reason]int64{rules.ForDrift: s.refused.drifted, rules.ForOwner: s.refused.foreign} {
+		if rows > 0 {
+			s.made.Rejected[reason.String()] += rows
+		}
+	}
+}
+
+// stored is a link that the store has, as package rules knows it; nil: there is none.
+func (v *visit) stored(f *sink.Found) *rules.Stored {
+	if f == nil {
+		return nil
+	}
+	l := &rules.Stored{Made: v.made(f)}
+	if r := f.Rules; r != nil {
+		l.Link = linkOf(r)
+		if v.s.run != 0 && r.ChangedRun == v.s.run {
+			l.Changed, _ = rules.ParseChange(r.Change) // what another program wrote is none
+		}
+	}
+	return l
+}
+
+func linkOf(r *sink.Rules) rules.Link {
+	l := rules.Link{Limit: r.MaxUses, Uses: r.Uses, Type: rules.TypeOf(string(r.Type)), Owner: r.Owner, Ref: r.Ref, Status: rules.StatusOf(r.Status)}
+	if !r.Expires.IsZero() {
+		l.Expiry = rules.Expiry{When: rules.At, Seconds: r.Expires.Unix()}
+	}
+	if !r.Marked.IsZero() {
+		l.Marked, l.Mark = true, r.Marked.Unix()
+	}
+	return l
+}
+
+// NewRules are the rules of a link that a row with these parameters makes.
+func NewRules(p *rules.Params, asOf int64) sink.Rules {
+	var l rules.Link
+	l.Write(p, asOf)
+	r := rulesOf(&l)
+	r.Ref = p.Ref
+	return r
+}
+
+// rulesOf are the expiry, the limit, the type and the owner of a link.
+func rulesOf(l *rules.Link) sink.Rules {
+	r := sink.Rules{MaxUses: l.Limit, Type: types[l.Type], Owner: l.Owner}
+	if l.Expiry.When == rules.At {
+		r.Expires = time.Unix(l.Expiry.Seconds, 0).UTC()
+	}
+	return r
+}
+
+var types = [...][]byte{rules.NoType: nil, rules.Permanent: []byte(rules.Permanent.String()), rules.Temporary: []byte(rules.Temporary.String())}
+
+// params are those of a record.
+func params(rec []byte) *rules.Params {
+	r := record.Decode(rec)
+	with, _ := r.Rules()
+	return &with.Params
+}
+
+// Result returns what becomes of record i of a bucket, given what becomes of its identity, which is
+// not rejected, and whether it is the first of it.
+func (s *Settlement) Result(bucket, i int, isFirst bool, d *Decision) rules.Result {
+	if results := s.buckets[bucket].results; results != nil && results[i] != 0 {
+		return rules.Unpack(results[i])
+	}
+	if isFirst {
+		return rules.Result{Outcome: d.Outcome}
+	}
+	return rules.Result{Outcome: outcome.Duplicate}
+}
+
+// ToChange returns the number of existing links that the run has yet to change.
+func (s *Settlement) ToChange() int64 {
+	if s.changes == nil {
+		return 0
+	}
+	return s.changes.Len()
+}
+
+// newChanges returns a sorter of changes by workspace and code.
+func newChanges(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
+	cfg.CompareGroups, cfg.Compare = names.Compare, compareCodes
+	return extsort.New(cfg)
+}
+
+// Changes yields the changes of existing links, by workspace and code, in chunks that are valid
+// until the next one.
+func (s *Settlement) Changes(ctx context.Context) iter.Seq2[[]sink.Change, error] {
+	const most = 1 << 12
+	return func(yield func([]sink.Change, error) bool) {
+		var chunk []sink.Change
+		at := s.changes.Cursor(ctx, 2)
+		defer at.Close()
+		for at.Next() {
+			c := decodeChange(at.Record())
+			c.Workspace = s.names.Name(at.Group())
+			if chunk = append(chunk, c); at.Last() || len(chunk) == most {
+				if !yield(chunk, nil) {
+					return
+				}
+				chunk = chunk[:0]
+			}
+		}
+		if at.Err() != nil {
+			yield(nil, at.Err())
+		}
+	}
+}
