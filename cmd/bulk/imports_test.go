@@ -35,8 +35,8 @@ var layers = map[string][]string{
 	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/source"},
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
-	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome"},
-	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/legacy", "pipeline/outcome", "pipeline/report", "pipeline/source"},
+	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
+	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/legacy", "pipeline/outcome", "pipeline/report", "pipeline/rules", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
 
 	"sink":                 {},
@@ -47,18 +47,18 @@ var layers = map[string][]string{
 
 	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/record", "sink"},
-	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "sink"},
-	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/settle", "sink"},
+	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "pipeline/rules", "sink"},
+	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
-		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/settle", "pipeline/source", "sink"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source", "sink"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
 	"pipeline/estimate": {"codegen"},
 
 	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
-		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
+		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
 // pure packages know no files, no stores and no goroutines: they import nothing else.

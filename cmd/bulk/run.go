@@ -43,6 +43,7 @@ type runOptions struct {
 	header, delimiter, quote, asOf, maxRejects, memory string
 	columns, reserved, hygiene, shortDomains           string
 	identity                                           identityText
+	rules                                              rulesText
 
 	rejectsOK bool
 }
@@ -112,6 +113,8 @@ run it anyway, add --overwrite --new-run.
 
 ` + migrationHelp + `
 
+` + rulesHelp + `
+
 bulk preview, with the same flags, shows what a run would do.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
@@ -166,6 +169,8 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar(&o.hygiene, "hygiene", "", "what to do with links that the store cannot keep as they were: a `LIST` such as protected=warn,secret=reject; see Migration above")
 	f.StringVar(&o.shortDomains, "short-domain", "", "`DOMAIN` of the short URLs, or several with commas, to find links that lead to short links")
 	group(f, "Migration flags")
+	o.rules.flags(cmd, f)
+	group(f, "Link rule flags")
 	writing.StringVar((*string)(&o.ReportFormat), "report-format", string(report.CSV), "`FORMAT` of the mapping: csv, parquet or arrow")
 	writing.StringVar((*string)(&o.ReportOrder), "report-order", string(report.SortOrder), "`ORDER` of mapping rows: sort (by workspace, then code) or input (as in your files, by file name)")
 	writing.StringVar(&o.BaseURL, "base-url", "", "`URL` that short URLs begin with, such as https://sho.rt; {workspace} stands for the workspace (default: the column short_url is blank)")
@@ -313,7 +318,7 @@ func (o *runOptions) resolve() (err error) {
 		o.Source.Map, err = source.ParseMap(o.columns)
 		check("map", err)
 	}
-	problems = append(problems, o.identity.parse(&o.Profile))
+	problems = append(problems, o.identity.parse(&o.Profile), o.rules.parse(&o.Config))
 	if o.hygiene != "" {
 		policy, err := hygiene.ParsePolicy(o.hygiene)
 		check("hygiene", err)

@@ -17,6 +17,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // summary reports how a run went that ended with err.
@@ -67,6 +68,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		say = append(say, codes(o, r, created, refused)...)
 	}
 	say = append(say, migrationLines(o, r.Migration)...)
+	if line := rulesLine(r.Rules); line != "" {
+		say = append(say, line)
+	}
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
 	}
@@ -79,6 +83,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
 	}
 	attrs = append(append(attrs, codeAttrs(r)...), migrationAttrs(r.Migration)...)
+	if r.Rules != nil {
+		attrs = append(attrs, "changes", ways(r.Rules.Changes))
+	}
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
 	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
 		u.log.Warn(noCodes)
@@ -163,6 +170,8 @@ func advice(reason string) string {
 	switch reason {
 	case outcome.BadCode:
 		return "--code-pattern says which old codes are accepted"
+	case rules.ForDrift.String():
+		return "--on-drift keep or update accepts them"
 	case outcome.CodeTaken:
 		return "with --on-conflict generate they get generated codes"
 	}

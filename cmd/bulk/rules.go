@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// rulesHelp is a part of the help of bulk run and bulk preview.
+const rulesHelp = `Link rules: links can expire, have a use limit, a type and an owner. With
+--rules, or with any other flag of link rules, these columns count:
+  expires_at   a time such as 2026-01-31T18:00:00Z, a date, or Unix seconds
+  max_uses     a whole number of 1 or more
+  link_type    PERMANENT or TEMPORARY
+  owner_id     any text
+  ref          any text; only --identity row uses it
+An empty cell is none, and a flag stands in for it. --map gives other columns.
+  --identity   What a link is found by: its URL; its URL, expiry and use limit
+               (params); or its URL and ref (row), where the input and the row
+               stand in for an empty ref.
+  --on-drift   If the link exists and a row says something else: keep leaves the
+               link, update changes it, reject rejects the row. A link of
+               another owner always stays.
+A link that has expired, is used up or deleted comes to life again if a row has
+its URL. A TEMPORARY link without an owner becomes permanent if a PERMANENT row
+with an owner has its URL. The mapping says so in the column change: updated,
+claimed, revived, drifted (it differs and stays) or other_owner.`
+
+// rulesText has the flags of link rules as they were given.
+type rulesText struct {
+	on                                 bool
+	identity, onDrift                  string
+	expiresAt, expiresIn, temporaryTTL string
+	maxUses, linkType, owner           string
+}
+
+// flags defines the flags of link rules.
+func (t *rulesText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
+	f.BoolVar(&t.on, "rules", false, "read expiry, use limit, type, owner and ref of links; see Link rules above")
+	f.StringVar(&t.identity, "identity", "", "what a link is found by: `url|params|row`; see Link rules above (default: url)")
+	f.StringVar(&t.onDrift, "on-drift", "", "what to do if a link exists and the row says something else: `keep|update|reject` (default: keep)")
+	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire")
+	f.StringVar(&t.expiresIn, "expires-in", "", "how long links of rows without an expiry live, a `TIME` such as 90d or 12h, from --as-of")
+	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "how long TEMPORARY links without an expiry live, a `TIME` such as 90d or 12h (default: 8h)")
+	f.StringVar(&t.maxUses, "max-uses", "", "use limit of rows without one: `N` uses")
+	f.StringVar(&t.linkType, "link-type", "", "type of rows without one: `permanent|temporary`")
+	f.StringVar(&t.owner, "owner", "", "owner of rows without one: an `ID`")
+	offer(cmd, "identity", "url", "params", "row")
+	offer(cmd, "on-drift", "keep", "update", "reject")
+	offer(cmd, "link-type", "permanent", "temporary")
+}
+
+// parse reads them into a configuration.
+func (t *rulesText) parse(c *pipeline.Config) error {
+	var problems []error
+	check := func(flag, value string, read func() error) {
+		if value == "" {
+			return
+		}
+		t.on = true
+		if err := read(); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	f := &rules.Flags{Owner: []byte(t.owner)}
+	check("owner", t.owner, func() error { return nil })
+	check("identity", t.identity, func() (err error) { f.Identity, err = rules.ParseIdentity(t.identity); return err })
+	check("on-drift", t.onDrift, func() (err error) { c.OnDrift, err = rules.ParseOnDrift(t.onDrift); return err })
+	check("expires-at", t.expiresAt, func() error {
+		e, ok := rules.ParseExpiry([]byte(t.expiresAt))
+		f.Expiry = e
+		return wants(ok, t.expiresAt, "a time such as 2026-01-31T18:00:00Z, 2026-01-31 or 1769882400")
+	})
+	check("expires-in", t.expiresIn, func() (err error) { f.ExpiresIn, err = parseLife(t.expiresIn); return err })
+	check("temporary-ttl", t.temporaryTTL, func() (err error) { f.TemporaryTTL, err = parseLife(t.temporaryTTL); return err })
+	check("max-uses", t.maxUses, func() error {
+		n, ok := rules.ParseLimit([]byte(t.maxUses))
+		f.Limit = n
+		return wants(ok, t.maxUses, "a whole number of 1 or more")
+	})
+	check("link-type", t.linkType, func() error {
+		kind, ok := rules.ParseType([]byte(t.linkType))
+		f.Type = kind
+		return wants(ok, t.linkType, "permanent or temporary")
+	})
+	if t.expiresAt != "" && t.expiresIn != "" {
+		problems = append(problems, errors.New("--expires-at and --expires-in exclude each other"))
+	}
+	if t.on {
+		c.Rules = f
+	}
+	return errors.Join(problems...)
+}
+
+func wants(ok bool, text, want string) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%q is not %s", text, want)
+}
+
+// parseLife reads how long a link lives: a time of at least a second, in whole seconds.
+func parseLife(text string) (time.Duration, error) {
+	d, err := parseAge(text)
+	if err == nil && (d < time.Second || d%time.Second != 0) {
+		err = fmt.Errorf("%q is not a time of at least a second, in whole seconds", text)
+	}
+	return d, err
+}
+
+// rulesLine says what the run did to links that exist; "": nothing is to be said.
+func rulesLine(m *manifest.Rules) string {
+	if m == nil || len(m.Changes) == 0 {
+		return ""
+	}
+	return "links that exist: " + ways(m.Changes)
+}
