@@ -55,7 +55,22 @@
 // before. What has expired depends on as_of: a run that resumes one of another as_of reads its
 // inputs once more (run.go, errOtherTime).
 //
-// A new column of the mapping touches, in this order: report (Row, MappingColumns, and the
+// # Link rules
+//
+// With Config.Rules rows have parameters: expiry, use limit, type, owner. Package rules reads them and
+// knows what a row does to its link. Intake puts them into the record, together with the parts of the
+// identity, which are a part of the hash: so a URL can have several links, and all that is said here
+// of URLs goes for identities. Settle asks the store for the rules of links, and judges the rows of
+// each identity while the answer is at hand (settle/rules.go); where legacy codes are kept, once all
+// codes are settled (settle/keptrules.go). Rows about which there is something to say have a byte;
+// changes of links that exist go into a sort of their own and to the store in the order of codes:
+//
+//	settle ──► extsort ──► sink.Session.Change
+//	           changes by code
+//
+// A plain run does the same in a workspace that has links with rules, which the store tells.
+//
+// A new column of the mapping touches, in this order: report (Row, Columns, and the
 // writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
 // readback, which reads it. If it comes from the input, intake/worker.go puts it into the
 // record and package record decodes it. If it is decided when codes are settled, it is a field
@@ -71,6 +86,7 @@
 //	profile.go   whether the links of a workspace have the run's profile of canonical URLs
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
 //	reports.go   the files of an attempt, and whether the books balance
+//	rules.go     whether rows are held against the rules of links
 //	describe.go  the manifest of a run, and its fingerprint
 //	paths.go     inputs and stores that lie where the output goes
 //	budget.go    how Config.Memory is divided
@@ -118,7 +134,9 @@
 //   - the names of workspaces, at some 100 bytes each and for each worker;
 //   - URLs that the store has under another code than that of salt 0, and owners of the
 //     lower codes of a link, at some 100 bytes more each;
-//   - a byte for each row that the store had, and for each row of a run that keeps codes;
+//   - a byte for each row that the store had, for each row of a run that keeps codes, and for
+//     each row with link rules in a bucket of which there is something to say;
+//   - of a run that keeps codes and has link rules, the rows of the URL with the most rows;
 //   - of a run that keeps codes, what became of those of one URL and of the URLs that share its
 //     code of salt 0, at some 100 bytes for each code that the store had or that is lost; with
 //     --fold-case also each code of a URL that is stored in another spelling;

@@ -2,12 +2,15 @@ package pipeline_test
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -21,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -318,4 +322,171 @@ func (w *ruleWorld) links() (list []ruleLink) {
 		return nil
 	}))
 	return list
+}
+
+// Where legacy codes are kept, each row speaks for the link or alias whose code it has. What codes
+// rows have does not depend on their parameters: a run without link rules on a copy of the store
+// tells.
+func TestRulesOfKeptCodes(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 31))
+		mode := []legacy.Mode{legacy.Keep, legacy.Both}[rnd.IntN(2)]
+		dir := t.TempDir()
+		at := asOf
+		for night := range 3 {
+			var rows []keptRuleRow
+			for range 1 + rnd.IntN(14) {
+				pick := func(texts ...string) string { return texts[rnd.IntN(len(texts))] }
+				rows = append(rows, keptRuleRow{
+					url: pick("http://a.example/1", "http://A.example/1", "http://a.example/2"), code: pick("", "", "x", "y", "z"),
+					expires: pick("", "", "2026-01-03", "2026-01-05", "2025-01-01"), limit: pick("", "", "5"), kind: pick("", "", "TEMPORARY", "PERMANENT"), owner: pick("", "", "u1", "u2"),
+				})
+			}
+			onDrift := []rules.OnDrift{rules.Keep, rules.Update, rules.Reject}[rnd.IntN(3)]
+			cfg := pipeline.Config{Workspace: "ws", Legacy: mode, OnConflict: []legacy.Conflict{legacy.Reject, legacy.Generate}[rnd.IntN(2)], CodeLength: 10, AsOf: at}
+			cfg.Codes.Fold = rnd.IntN(4) == 0
+			what := fmt.Sprintf("seed %d, night %d", seed, night)
+			testKeptRules(t, what, dir, cfg, onDrift, rows, rnd.IntN(2) == 0)
+			if t.Failed() {
+				return
+			}
+			at = at.Add([]time.Duration{time.Hour, 24 * time.Hour, 48 * time.Hour}[rnd.IntN(3)])
+		}
+	}
+}
+
+type keptRuleRow struct{ url, code, expires, limit, kind, owner string }
+
+func keptRuleTable(rows []keptRuleRow) map[string]string {
+	text := "url,code,expires_at,max_uses,link_type,owner_id\n"
+	for _, r := range rows {
+		text += strings.Join([]string{r.url, r.code, r.expires, r.limit, r.kind, r.owner}, ",") + "\n"
+	}
+	return map[string]string{"in.csv": text}
+}
+
+func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift rules.OnDrift, rows []keptRuleRow, spill bool) {
+	copyDir := t.TempDir()
+	for _, name := range []string{"links.db", "links.db-wal"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+			must(t, os.WriteFile(filepath.Join(copyDir, name), data, 0o666))
+		}
+	}
+	before := keptRuleLinks(t, dir)
+	plain := cfg
+	plain.Store = openStore(t, copyDir)
+	files, _ := job(t, plain, keptRuleTable(rows))
+	codes := map[int]string{} // of rows that are not rejected
+	links := map[int]string{} // of the links of their URLs
+	for _, cell := range table(t, files["mapping.csv"]) {
+		n, _ := strconv.Atoi(cell("row"))
+		codes[n] = cell("short_code")
+		if cfg.Legacy == legacy.Both {
+			links[n] = cell("link_code")
+		}
+	}
+
+	cfg.Rules, cfg.OnDrift, cfg.Store = &rules.Flags{}, onDrift, openStore(t, dir)
+	if spill {
+		cfg.Workers, cfg.ReportOrder = 3, "input"
+		cfg.SpillAt(1)
+	}
+	files, _ = job(t, cfg, keptRuleTable(rows))
+	got := map[int]string{}
+	for _, cell := range table(t, files["mapping.csv"]) {
+		n, _ := strconv.Atoi(cell("row"))
+		got[n] = cell("outcome") + " " + cell("change")
+		if cell("short_code") != codes[n] {
+			t.Errorf("%s, row %d: code %s, want %s", what, n, cell("short_code"), codes[n])
+		}
+	}
+	for _, cell := range table(t, files["rejects.csv"]) {
+		n, _ := strconv.Atoi(cell("row"))
+		if got[n] = "rejected " + cell("reason"); codes[n] == "" {
+			delete(got, n)
+		}
+	}
+	want, after := keptRuleModel(cfg, before, codes, links, rows)
+	if table(t, files["mapping.csv"]) == nil { // all rows are rejected
+		after = before
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s, %s: %v, want %v\n%s", what, cfg.Legacy, got, want, keptRuleTable(rows)["in.csv"])
+	}
+	if stored := keptRuleLinks(t, dir); !reflect.DeepEqual(stored, after) {
+		t.Errorf("%s, %s: the store has\n%+v, want\n%+v\n%s", what, cfg.Legacy, stored, after, keptRuleTable(rows)["in.csv"])
+	}
+}
+
+// keptRuleLinks returns the links of a store by code.
+func keptRuleLinks(t *testing.T, dir string) map[string]rules.Link {
+	links := map[string]rules.Link{}
+	s := openStore(t, dir)
+	if err := s.ScanRules(context.Background(), func(l *sink.Stored) error {
+		r := l.Rules
+		link := rules.Link{Limit: r.MaxUses, Uses: r.Uses, Type: rules.TypeOf(string(r.Type)), Owner: bytes.Clone(r.Owner), Status: rules.StatusOf(r.Status)}
+		if !r.Expires.IsZero() {
+			link.Expiry = rules.Expiry{When: rules.At, Seconds: r.Expires.Unix()}
+		}
+		links[string(l.Code)] = link
+		return nil
+	}); !errors.Is(err, sink.ErrMissing) {
+		must(t, err)
+	}
+	return links
+}
+
+// keptRuleModel holds the rows of each code against its link.
+func keptRuleModel(cfg pipeline.Config, before map[string]rules.Link, codes, links map[int]string, rows []keptRuleRow) (want map[int]string, after map[string]rules.Link) {
+	want, after = map[int]string{}, maps.Clone(before)
+	type row struct {
+		n int
+		p rules.Params
+	}
+	groups := map[string][]row{}
+	bare := map[string][]row{}
+	for i, r := range rows {
+		if codes[i+1] == "" {
+			continue
+		}
+		p, _, _ := cfg.Rules.Parse(&rules.Cells{[]byte(r.expires), []byte(r.limit), []byte(r.kind), []byte(r.owner)})
+		groups[codes[i+1]] = append(groups[codes[i+1]], row{i + 1, p})
+		if link := links[i+1]; link != "" {
+			bare[link] = append(bare[link], row{i + 1, p})
+		}
+	}
+	judge := rules.Judge{Terms: rules.Terms{AsOf: cfg.AsOf.Unix(), OnDrift: cfg.OnDrift}}
+	speak := func(code string, list []row, shown bool) {
+		slices.SortFunc(list, func(a, b row) int {
+			x, y := rows[a.n-1], rows[b.n-1]
+			return cmp.Or(rules.Compare(&a.p, &b.p), strings.Compare(x.url, y.url), strings.Compare(x.code, y.code), cmp.Compare(a.n, b.n))
+		})
+		var stored *rules.Stored
+		if l, ok := before[code]; ok {
+			stored = &rules.Stored{Link: l}
+		}
+		judge.Begin(stored)
+		for i := 0; i < len(list) && judge.See(&list[i].p); i++ {
+		}
+		v := judge.Verdict()
+		after[code] = v.Link
+		for i := range list {
+			if !shown {
+				break
+			}
+			r := v.Row(judge.Terms, i, &list[i].p)
+			if want[list[i].n] = r.Outcome.String() + " " + r.Change.String(); r.Reason != rules.Accepted {
+				want[list[i].n] = "rejected " + r.Reason.String()
+			}
+		}
+	}
+	for code, list := range groups {
+		speak(code, list, true)
+	}
+	for code, list := range bare {
+		if groups[code] == nil {
+			speak(code, list, false)
+		}
+	}
+	return want, after
 }

@@ -207,7 +207,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 	if e.load != nil {
 		chunks := e.chunks(ctx, loads)
 		if e.cfg.Links != nil {
-			chunks = sorted(ctx, e.cfg.Links, e.rows.Workspaces)
+			chunks = sorted(ctx, e.cfg.Links, e.rows.Workspaces, &e.cfg)
 		}
 		g.Go(func() error { return e.load(ctx, chunks) })
 	}

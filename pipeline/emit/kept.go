@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
@@ -33,23 +34,30 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		if row.Lost() || !row.Won() && d.Reason != "" {
 			continue
 		}
+		result := s.Result(b.number, i, false, &d)
+		if result.Reason != rules.Accepted {
+			continue
+		}
 		r := record.Decode(rec)
 		if f.links != nil {
 			f.sortLinks(b.Group(i), &r, row, &d, link, key)
 			continue
 		}
-		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias = outcome.Duplicate, link, d.Salt, false
+		f.row.Outcome, f.row.Code, f.row.Salt, f.row.Alias, f.row.Rules.Change = outcome.Duplicate, link, d.Salt, false, result.Change
 		switch {
 		case row.Won():
 			f.row.Code, f.row.Salt = s.Spelling(row, key, r.Legacy().Code), -1
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
 				f.row.Outcome = row.Outcome()
 			}
+		case row.First() && s.Judged():
+			f.row.Outcome = row.Outcome()
 		case row.First():
 			f.row.Outcome = d.Outcome
 		}
-		f.row.Generated = row.Bears() && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
-		if row.Bears() && d.Salt > 0 {
+		bears := s.Bears(row)
+		f.row.Generated = bears && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
+		if bears && d.Salt > 0 {
 			p.salted = append(p.salted, d)
 		}
 		if !row.First() {
@@ -72,11 +80,16 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 // sortLinks puts what the store is to get with a row into the sort of links: its own code, and
 // the link of its URL, whose code is given.
 func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d *settle.Decision, link []byte, key sink.Key) {
-	if row.Won() && row.First() && !row.Stored() {
-		f.row.Code = f.e.settled.Spelling(row, key, r.Legacy().Code)
+	switch s := f.e.settled; {
+	case !row.First() || row.Stored():
+	case row.Won():
+		f.row.Code = s.Spelling(row, key, r.Legacy().Code)
 		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
+	case s.Judged() && d.Kept: // it speaks for a link whose code another row has
+		f.row.Code = link
+		f.file(group, r, key, false)
 	}
-	if row.Bears() && !d.Kept && !d.Stored && d.Reason == "" {
+	if f.e.settled.Bears(row) && !d.Kept && !d.Stored && d.Reason == "" {
 		f.row.Code = link
 		f.file(group, r, key, false)
 	}
@@ -163,7 +176,7 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 //	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
 //	| original and attributes as of extsort.AppendNullable
 //	| creation time in microseconds of Unix time, 8 bytes; the least there is: the as_of of the run
-//	| canonical
+//	| parameters as of rules.Params.Append, only with Config.Rules | canonical
 func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
 	alias := byte(0)
@@ -176,7 +189,12 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	if !l.Created.IsZero() {
 		created = l.Created.UnixMicro()
 	}
-	rec = append(binary.BigEndian.AppendUint64(rec, uint64(created)), l.Canonical...)
+	rec = binary.BigEndian.AppendUint64(rec, uint64(created))
+	if f.e.cfg.Rules {
+		with, _ := r.Rules()
+		rec = with.Params.Append(rec)
+	}
+	rec = append(rec, l.Canonical...)
 	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
 	f.buf = rec
 }
@@ -200,9 +218,10 @@ func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sor
 }
 
 // sorted yields links that were sorted.
-func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces) iter.Seq2[[]sink.Link, error] {
+func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces, cfg *Config) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {
 		var chunk []sink.Link
+		given := make([]sink.Rules, pieceRows) // of these
 		var input []byte
 		at := links.Cursor(ctx, 2)
 		defer at.Close()
@@ -216,7 +235,13 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 			if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
 				l.Created = time.UnixMicro(created).UTC()
 			}
-			l.Canonical = rec[8:]
+			if rec = rec[8:]; cfg.Rules {
+				var p rules.Params
+				p, rec = rules.Cut(rec)
+				l.Rules = &given[len(chunk)]
+				*l.Rules = settle.NewRules(&p, cfg.AsOf)
+			}
+			l.Canonical = rec
 			if l.Alias {
 				l.Base = l.Key
 				input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)

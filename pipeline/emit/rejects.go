@@ -88,10 +88,10 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 							return err
 						}
 					case row.Won():
-						continue
+						d = settle.Decision{}
 					}
 				}
-				if r := s.Result(i, j, j == first, &d); d.Reason == "" && claims == nil && r.Reason != rules.Accepted {
+				if r := s.Result(i, j, false, &d); d.Reason == "" && r.Reason != rules.Accepted {
 					d.Reason, d.Detail = r.Reason.String(), r.Detail()
 				}
 				if d.Reason != "" {

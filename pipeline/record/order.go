@@ -83,20 +83,35 @@ func (o Order) Compare(a, b []byte) int {
 	if c := bytes.Compare(x.Canonical, y.Canonical); c != 0 {
 		return c
 	}
-	var variants, params int
 	if (x.flags|y.flags)&(flagLegacy|flagRules) != 0 {
-		partsX, paramsX, _ := x.cutRules()
-		partsY, paramsY, _ := y.cutRules()
+		partsX, _, _ := x.cutRules()
+		partsY, _, _ := y.cutRules()
 		if c := bytes.Compare(partsX, partsY); c != 0 {
 			return c
 		}
+		if c := CompareCodes(x.Legacy().Code, y.Legacy().Code); c != 0 {
+			return c
+		}
+	}
+	return o.compareRows(&x, &y)
+}
+
+// CompareRows orders records of one URL as Compare does, but not by their legacy codes.
+func (o Order) CompareRows(a, b []byte) int {
+	x, y := Decode(a), Decode(b)
+	return o.compareRows(&x, &y)
+}
+
+// compareRows orders the rows of an identity. It uses the records up.
+func (o Order) compareRows(x, y *Record) int {
+	var variants, params int
+	if (x.flags|y.flags)&(flagLegacy|flagRules) != 0 {
+		_, paramsX, _ := x.cutRules()
+		_, paramsY, _ := y.cutRules()
 		params = bytes.Compare(paramsX, paramsY)
 		var a, b Legacy
 		a, x.rest = x.cutLegacy()
 		b, y.rest = y.cutLegacy()
-		if c := CompareCodes(a.Code, b.Code); c != 0 {
-			return c
-		}
 		variants = cmp.Compare(a.Variant, b.Variant)
 	}
 	if c := cmp.Or(params, bytes.Compare(x.Original, y.Original)); c != 0 {
@@ -115,10 +130,7 @@ func (o Order) Compare(a, b []byte) int {
 			same = c
 		}
 	}
-	if same != 0 {
-		return same
-	}
-	return cmp.Or(cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
+	return cmp.Or(same, cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
 }
 
 // CompareCodes orders legacy codes, none last.

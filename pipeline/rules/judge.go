@@ -118,6 +118,9 @@ func (v *Verdict) Accepts() bool {
 	return v.Speaker >= 0 && v.Result.Reason == Accepted || v.existing >= 0
 }
 
+// Changes reports whether a link that exists is to change.
+func (v *Verdict) Changes() bool { return v.Result.Action() == Revive || v.Result.Action() == Write }
+
 // Keep makes the verdict independent of the memory of link and rows.
 func (v *Verdict) Keep() {
 	v.Link.Owner, v.Link.Ref = bytes.Clone(v.Link.Owner), bytes.Clone(v.Link.Ref)

@@ -17,8 +17,7 @@ import (
 //
 //	code as of extsort.AppendCell | rules as they were, and as they are to be, as of appendRules
 //	| change 1 | original as of extsort.AppendNullable, only of a revival
-func (v *visit) fileChange(group uint32, found *sink.Found, verdict *rules.Verdict, speaker *record.Record) {
-	j := &v.judging
+func (j *judging) fileChange(group uint32, found *sink.Found, verdict *rules.Verdict, speaker *record.Record) {
 	var was sink.Rules
 	if found.Rules != nil {
 		was = *found.Rules
@@ -28,7 +27,7 @@ func (v *visit) fileChange(group uint32, found *sink.Found, verdict *rules.Verdi
 	if verdict.Result.Action() == rules.Revive {
 		now.Status = sink.Active
 		rec = append(appendRules(rec, &now), byte(verdict.Result.Change))
-		rec = extsort.AppendNullable(rec, v.s.cfg.Rules.Original(speaker))
+		rec = extsort.AppendNullable(rec, j.Original(speaker))
 	} else {
 		now.Status = was.Status
 		rec = append(appendRules(rec, &now), byte(verdict.Result.Change))

@@ -42,7 +42,7 @@ const (
 	made                    // of a first row: the store has its link or alias, from an earlier attempt
 	there                   // of a first row: the store had it before the run
 	isLink                  // of a first row: its code is that of the URL's link
-	bears                   // the link of the URL goes with this row, if no row has its code
+	bears                   // the link of the URL goes with this row, if no row has its code; with link rules only if no row goes on without a code, either
 	spelled                 // its code is stored in another spelling: see Settlement.Spelling
 )
 
@@ -65,7 +65,7 @@ func (r Row) Stored() bool { return r.has(made | there) }
 // to be stored, or its lower codes are to be told, once.
 func (r Row) Bears() bool { return r.has(bears) }
 
-// Outcome is that of a first row which has its code.
+// Outcome is that of a first row which has its code, or of any first row with link rules.
 func (r Row) Outcome() outcome.Outcome {
 	if r.has(there) {
 		return outcome.Existing
@@ -75,6 +75,12 @@ func (r Row) Outcome() outcome.Outcome {
 
 // Row returns what becomes of record i of a bucket.
 func (s *Settlement) Row(bucket, i int) Row { return s.buckets[bucket].rows[i] }
+
+// Judged reports whether there are link rules.
+func (s *Settlement) Judged() bool { return s.changes != nil }
+
+// Bears reports whether a generated link of the URL goes with a row.
+func (s *Settlement) Bears(r Row) bool { return r.Bears() || s.Judged() && r.First() && !r.Won() }
 
 // LinkRow returns the record that has the code of its URL's link, where the decision is Kept
 // and gives no code: the URL begins with the given record of the bucket.

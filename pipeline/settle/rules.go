@@ -20,12 +20,25 @@ type Rules struct {
 	Changes  extsort.Config              // of the sort of changes; all but the order
 }
 
-// A judging judges the rows of one identity after another, for one visit.
+// A judging judges the rows of one identity after another, for one goroutine.
 type judging struct {
+	*Rules
 	rules.Judge
+	run     int32 // an unfinished run that this one continues; 0: none
 	changes *extsort.Writer
 	buf     []byte
 }
+
+// newJudging returns what judges; without link rules, nothing useful.
+func (s *settling) newJudging() (j judging) {
+	if s.cfg.Rules != nil {
+		j = judging{Rules: s.cfg.Rules, Judge: rules.Judge{Terms: s.cfg.Rules.Terms}, run: s.run, changes: s.made.changes.NewWriter()}
+	}
+	return j
+}
+
+// made reports whether an earlier attempt of this run made a link.
+func (j *judging) made(f *sink.Found) bool { return j.run != 0 && f.Run == j.run }
 
 // passed is the verdict on an identity, and which of its rows have been held against it.
 type passed struct {
@@ -42,7 +55,7 @@ func (v *visit) rules() bool { return v.s.cfg.Rules != nil && v.verdicts == nil 
 // store has none.
 func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p passed, err error) {
 	j := &v.judging
-	j.Begin(v.stored(found))
+	j.Begin(j.stored(found))
 	end, wants := record.EndOf(v.records, first, v.records.Len()), true
 	for i := first; i < end && wants; i++ {
 		wants = j.See(params(v.records.Record(i)))
@@ -58,12 +71,12 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p pass
 	if found != nil && !v.made(found) {
 		p.expected = outcome.Existing
 	}
-	if action := p.verdict.Result.Action(); action == rules.Write || action == rules.Revive {
+	if p.verdict.Changes() {
 		if speaker == nil {
 			r := record.Decode(v.records.Record(first + p.verdict.Speaker))
 			speaker = &r
 		}
-		v.fileChange(v.records.Group(first), found, &p.verdict, speaker)
+		j.fileChange(v.records.Group(first), found, &p.verdict, speaker)
 	}
 	p.refused = v.judgeRows(first, end, &p)
 	if goesOn {
@@ -104,7 +117,7 @@ func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Recor
 func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 	b := v.bucket()
 	for i := from; i < to; i++ {
-		r := p.verdict.Row(v.judging.Terms, p.row, params(v.records.Record(i)))
+		r := p.verdict.Row(v.judging.Judge.Terms, p.row, params(v.records.Record(i)))
 		refused.count(r)
 		expected := rules.Result{Outcome: outcome.Duplicate}
 		if p.row == 0 {
@@ -132,14 +145,14 @@ func (s *settling) refuse() {
 }
 
 // stored is a link that the store has, as package rules knows it; nil: there is none.
-func (v *visit) stored(f *sink.Found) *rules.Stored {
+func (j *judging) stored(f *sink.Found) *rules.Stored {
 	if f == nil {
 		return nil
 	}
-	l := &rules.Stored{Made: v.made(f)}
+	l := &rules.Stored{Made: j.made(f)}
 	if r := f.Rules; r != nil {
 		l.Link = linkOf(r)
-		if v.s.run != 0 && r.ChangedRun == v.s.run {
+		if j.run != 0 && r.ChangedRun == j.run {
 			l.Changed, _ = rules.ParseChange(r.Change) // what another program wrote is none
 		}
 	}
@@ -185,7 +198,7 @@ func params(rec []byte) *rules.Params {
 }
 
 // Result returns what becomes of record i of a bucket, given what becomes of its identity, which is
-// not rejected, and whether it is the first of it.
+// not rejected, and whether it is the first of it. If legacy codes are kept, Row tells the outcome.
 func (s *Settlement) Result(bucket, i int, isFirst bool, d *Decision) rules.Result {
 	if results := s.buckets[bucket].results; results != nil && results[i] != 0 {
 		return rules.Unpack(results[i])

@@ -248,6 +248,11 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 		return s.made, err
 	}
 	if cfg.Rules != nil {
+		if cfg.Kept != nil {
+			if err := s.judgeKept(ctx); err != nil {
+				return s.made, err
+			}
+		}
 		s.refuse()
 		if err := s.made.changes.Finish(ctx); err != nil {
 			return s.made, err
@@ -274,33 +279,39 @@ func (s *settling) sum() {
 // visitAll visits all buckets in parallel: as many at once as there are workers, and twice
 // as many where half of them wait for the store.
 func (s *settling) visitAll(ctx context.Context) error {
-	most := s.cfg.Workers
-	if s.anywhere {
-		most *= 2
+	visits := make(chan *visit, s.parallel())
+	for range cap(visits) {
+		visits <- &visit{s: s, judging: s.newJudging()}
 	}
-	visits := make(chan *visit, most)
-	for range most {
-		v := &visit{s: s}
-		if s.cfg.Rules != nil {
-			v.judging = judging{Judge: rules.Judge{Terms: s.cfg.Rules.Terms}, changes: s.made.changes.NewWriter()}
+	return s.eachStretch(ctx, func(ctx context.Context, from, to int) error {
+		v := <-visits
+		defer func() { visits <- v }()
+		if s.made.claims != nil {
+			v.verdicts = s.made.claims.Reader()
+			defer v.verdicts.Close()
 		}
-		visits <- v
+		return v.do(ctx, from, to)
+	})
+}
+
+// parallel is how many goroutines visit buckets.
+func (s *settling) parallel() int {
+	if s.anywhere {
+		return 2 * s.cfg.Workers
 	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(most)
+	return s.cfg.Workers
+}
+
+// eachStretch visits all buckets in parallel: each that is by itself, and those that are joined
+// [from, to).
+func (s *settling) eachStretch(ctx context.Context, visit func(ctx context.Context, from, to int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(s.parallel())
 	for from, to := 0, 0; from < s.records.Buckets(); from = to {
 		for to = from + 1; to < s.records.Buckets() && s.records.Joined(to); {
 			to++
 		}
-		g.Go(func() error {
-			v := <-visits
-			defer func() { visits <- v }()
-			if s.made.claims != nil {
-				v.verdicts = s.made.claims.Reader()
-				defer v.verdicts.Close()
-			}
-			return v.do(gctx, from, to)
-		})
+		g.Go(func() error { return visit(ctx, from, to) })
 	}
 	return g.Wait()
 }
