@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/linkforge/bulk/sink"
@@ -13,7 +15,9 @@ import (
 // resolvePage is the number of codes that one statement looks up.
 const resolvePage = 50_000
 
-// Resolve implements sink.Store. It looks the codes up in their order. It does not retry, since it may have called the visitor.
+// Resolve implements sink.Store. It looks the codes up in their order. It passes over codes that
+// are no text to PostgreSQL, which no link can have. It does not retry, since it may have called
+// the visitor.
 func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, visit func(*sink.Resolved) error) error {
 	conn, err := s.looking(ctx, "look up codes")
 	if err != nil {
@@ -25,7 +29,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 		columns = ", " + rulesColumns
 	}
 	sql := "SELECT n, coalesce(original_url, canonical_url)" + columns + " FROM unnest($2::text[]) WITH ORDINALITY u(c, n) JOIN " + s.names.links + " ON workspace_id = $1 AND short_code = c"
-	for page := range slices.Chunk(sink.InOrder(codes), resolvePage) {
+	order := slices.DeleteFunc(sink.InOrder(codes), func(i int) bool { return !utf8.ValidString(codes[i]) || strings.Contains(codes[i], "\x00") })
+	for page := range slices.Chunk(order, resolvePage) {
 		var list array
 		for _, i := range page {
 			list.add([]byte(codes[i]))

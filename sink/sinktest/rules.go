@@ -302,6 +302,7 @@ func testResolve(t *testing.T, db *database) {
 	}
 	const a, b, d = "404 404https://a.example/", "302 410HTTPS://b.example/ü", "302 302https://d.example/"
 	equal(t, resolve("w", "b", "nobody", "a", "", "d", "b", "c", "A"), b, "", a, "", d, b, "", "")
+	equal(t, resolve("w", "a\x00", "b", "\xff"), "", b, "")
 	equal(t, resolve("w"))
 	equal(t, resolve("v", "a"), "")
 	stop := errors.New("stop")
