@@ -14,6 +14,7 @@ import (
 
 var sweepTests = []test{
 	{"sweep/law", testSweepLaw},
+	{"sweep/last_day", testSweepLastDay},
 	{"sweep/workspace", testSweepWorkspace},
 	{"sweep/one_at_a_time", testSweepAlone},
 	{"sweep/at_least", testSweepAtLeast},
@@ -105,6 +106,17 @@ func testSweepLaw(t *testing.T, db *database) {
 			t.Errorf("workspaces with rules: %v", set)
 		}
 	})
+}
+
+// As of the last day, all links that ever expire have expired.
+func testSweepLastDay(t *testing.T, db *database) {
+	now := db.inserted("w", Rules{}, Rules{Expires: asOf}, Rules{Expires: time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)})
+	out, _, err := db.sweep(sink.SweepOptions{AsOf: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)})
+	noError(t, err)
+	if out.Deleted != 2 {
+		t.Errorf("%+v", out)
+	}
+	db.expect(now[:1])
 }
 
 // due are links of several workspaces, one of each is dead.

@@ -109,7 +109,11 @@ var errPage = errors.New("the page is full")
 // page returns the next links that have something to do, at most n. The condition passes over
 // most others: a time that is due begins, in whatever form, with a date of at most the next day.
 func (w *sweeping) page(ctx context.Context, c *conn, workspace, code string, n int) (page []due, err error) {
-	where, args := "", []any{workspace, code, stamp(w.opts.AsOf.Add(48 * time.Hour))}
+	later := stamp(w.opts.AsOf.Add(48 * time.Hour))
+	if len(later) > len(timeForm) { // after the year 9999
+		later = ":" // which is after all digits
+	}
+	where, args := "", []any{workspace, code, later}
 	if w.opts.Workspace != "" {
 		where, args = " AND workspace_id = ?", append(args, w.opts.Workspace)
 	}
