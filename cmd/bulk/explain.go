@@ -134,13 +134,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 	if err := o.resolve(args); err != nil {
 		return usage(err)
 	}
-	// It changes nothing, so an interrupt may end it at once, also while it waits for input.
-	stop := context.AfterFunc(ctx, func() { os.Exit(ui.end(context.Cause(ctx))) })
-	defer func() {
-		if !stop() {
-			select {} // the process is about to end
-		}
-	}()
+	defer ui.endAtOnce(ctx)()
 	if o.ask {
 		if o.opened, err = o.store.open(ctx, ui.log); err != nil {
 			return err
@@ -154,7 +148,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 	w := bufio.NewWriter(ui.stdout)
 	first, rejected := true, false
 	var missing []string
-	err = o.each(args, func(text []byte, argument bool) error {
+	err = eachText(args, o.from, o.stdin, func(text []byte, argument bool) error {
 		answer, err := o.explain(ctx, text, argument)
 		if err != nil {
 			return err
@@ -209,23 +203,35 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 	return e, err
 }
 
-// each calls f with each argument and with each URL of --from. That file is opened first, so
-// that nothing is printed if it cannot be opened, which is wrong usage.
-func (o *explainOptions) each(args []string, f func(text []byte, argument bool) error) error {
-	from := o.stdin
-	if o.from != "" && o.from != "-" {
-		file, err := os.Open(o.from)
+// endAtOnce makes an interrupt end the command at once, also while it waits for input, until the
+// result is called. It is for commands that change nothing.
+func (u *ui) endAtOnce(ctx context.Context) func() {
+	stop := context.AfterFunc(ctx, func() { os.Exit(u.end(context.Cause(ctx))) })
+	return func() {
+		if !stop() {
+			select {} // the process is about to end
+		}
+	}
+}
+
+// eachText calls f with each argument, and with each line of standard input for the argument -.
+// Then it calls f with each line of the file of --from, if there is one. That file is opened
+// first, so that nothing is printed if it cannot be opened, which is wrong usage.
+func eachText(args []string, from string, stdin io.Reader, f func(text []byte, argument bool) error) error {
+	lines := stdin
+	if from != "" && from != "-" {
+		file, err := os.Open(from)
 		if err != nil {
 			return usage(fmt.Errorf("--from: %w", err))
 		}
 		defer file.Close()
-		from = file
+		lines = file
 	}
-	line := func(url []byte) error { return f(url, false) }
+	line := func(text []byte) error { return f(text, false) }
 	for _, arg := range args {
 		var err error
 		if arg == "-" {
-			err = eachLine("-", o.stdin, line)
+			err = eachLine("-", stdin, line)
 		} else {
 			err = f([]byte(arg), true)
 		}
@@ -233,10 +239,10 @@ func (o *explainOptions) each(args []string, f func(text []byte, argument bool) 
 			return err
 		}
 	}
-	if o.from == "" {
+	if from == "" {
 		return nil
 	}
-	return eachLine(o.from, from, line)
+	return eachLine(from, lines, line)
 }
 
 // eachLine calls f with each line that is not empty.

@@ -78,13 +78,7 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 		links, err = exportLinks(ctx, store, o.workspace, func(columns []string) report.Export { return create(w, columns) })
 		return err
 	}
-	if o.file == "-" {
-		signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
-		err = write(ui.stdout)
-	} else if err = checkExport(store, o.file); err == nil {
-		err = replaceFile(o.file, write)
-	}
-	if err != nil {
+	if err := ui.writeTo(store, "output", o.file, write); err != nil {
 		return err
 	}
 	say := count(links, "link") + " exported"
@@ -111,22 +105,35 @@ func exportLinks(ctx context.Context, store sink.Store, workspace string, create
 	return links, err
 }
 
-// checkExport refuses a file that is not a regular one, such as a device, or that belongs to the
+// writeTo writes the file that a flag names, which replaces one of that name at the end; -:
+// standard output.
+func (u *ui) writeTo(store sink.Store, flag, file string, write func(io.Writer) error) error {
+	if file == "-" {
+		signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
+		return write(u.stdout)
+	}
+	if err := checkFile(store, file); err != nil {
+		return usage(fmt.Errorf("--%s %s: %w", flag, file, err))
+	}
+	return replaceFile(file, write)
+}
+
+// checkFile refuses a file that is not a regular one, such as a device, or that belongs to the
 // store.
-func checkExport(store sink.Store, file string) error {
+func checkFile(store sink.Store, file string) error {
 	info, err := os.Lstat(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("--output: %w", err))
+		return err
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		return usage(fmt.Errorf("--output %s: it is not a regular file; for standard output give -", file))
+		return errors.New("it is not a regular file; for standard output give -")
 	}
 	dir, err := realPath(filepath.Dir(file))
 	if err != nil {
-		return usage(fmt.Errorf("--output: %w", err))
+		return err
 	}
 	if s, ok := store.(interface{ Files() []string }); ok && slices.Contains(s.Files(), filepath.Join(dir, filepath.Base(file))) {
-		return usage(fmt.Errorf("--output %s: that is a file of the store", file))
+		return errors.New("that is a file of the store")
 	}
 	return nil
 }
