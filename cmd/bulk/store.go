@@ -26,6 +26,7 @@ type storeOptions struct {
 // caller closes that group.
 func (o *storeOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
+	o.postgres.Name = "bulk " + cmd.Name()
 	f.StringVar(&o.db, "db", "", "`STORE` of the links: sqlite:FILE or postgres://… (default: BULK_DB, else sqlite:bulk.db)")
 	group(f, "Common flags")
 	f.StringVar(&o.postgres.Schema, "schema", "", "schema `NAME` in PostgreSQL (default: the first of the search path)")

@@ -27,7 +27,7 @@ func parse(dsn string) (*pgx.ConnConfig, error) {
 	if err == nil && !strayed(dsn) {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 		params := config.RuntimeParams
-		params["application_name"] = cmp.Or(params["application_name"], params["fallback_application_name"], appName)
+		params["application_name"] = cmp.Or(params["application_name"], params["fallback_application_name"])
 		params["client_encoding"] = "UTF8"
 		for _, key := range clientKeys {
 			if params[key] != "require" {

@@ -104,10 +104,11 @@ func TestParametersOfLibpq(t *testing.T) {
 // The connections have a name in pg_stat_activity: that of the address, if it has one.
 func TestApplicationName(t *testing.T) {
 	dsn := server.Database(t)
-	for want, params := range map[string]string{
-		"bulk run": "", "nightly": " application_name=nightly fallback_application_name=psql", "weekly": " fallback_application_name=weekly",
+	for want, c := range map[string]struct{ params, name string }{
+		"bulk run": {}, "bulk sweep": {"", "bulk sweep"},
+		"nightly": {" application_name=nightly fallback_application_name=psql", ""}, "weekly": {" fallback_application_name=weekly", "bulk sweep"},
 	} {
-		s := openStore(t, dsn+params, Options{})
+		s := openStore(t, dsn+c.params, Options{Name: c.name})
 		session := locked(t, s, "demo", sink.LockOptions{})
 		if n := value[int](t, dsn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1"+
 			" AND pid <> pg_backend_pid()", want); n == 0 {

@@ -12,10 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// appName is the name of our connections in pg_stat_activity and in the message of a run
-// that waits for a lock, unless the address has another application_name.
-const appName = "bulk run"
-
 // maxIdle is how many idle connections are kept, and how many lookups run at the same
 // time: a server has about a hundred connections for all its clients.
 const maxIdle = 16

@@ -16,6 +16,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,6 +33,7 @@ import (
 // Options of a store. The zero value is ready to use. A run needs up to 17 connections, or
 // 3 with one worker. A Store keeps up to 16 idle ones until Close.
 type Options struct {
+	Name     string        // of connections, for pg_stat_activity and for those who wait for a lock; an application_name of the address wins; "": bulk run
 	Schema   string        // "": the first schema of the search path that exists
 	Table    string        // "": links
 	RetryFor time.Duration // how long to keep trying one step when the database does not answer; pipeline.Config.RetryFor is another limit; 0: 2 minutes, negative: do not retry
@@ -45,6 +47,9 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "bulk run"
+	}
 	if o.Table == "" {
 		o.Table = "links"
 	}
@@ -92,7 +97,9 @@ func Open(ctx context.Context, dsn string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts.withDefaults(), config: config, lookups: semaphore.NewWeighted(maxIdle), lockTurn: lockTurn, stats: map[string]any{}}
+	opts = opts.withDefaults()
+	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], opts.Name)
+	s := &Store{opts: opts, config: config, lookups: semaphore.NewWeighted(maxIdle), lockTurn: lockTurn, stats: map[string]any{}}
 	s.batchBytes.Store(batchBytes)
 	err = s.retry(ctx, "open the database", func(ctx context.Context) error {
 		conn, err := s.dial(ctx)
