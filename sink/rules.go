@@ -256,5 +256,5 @@ type Sweeping struct {
 
 // SweepsNext is the ErrSweeping of a store in which a sweep that has ended lets no other begin yet.
 func SweepsNext(began, until time.Time) error {
-	return fmt.Errorf("%w, or was: the one that began at %s lets no other begin before %s", ErrSweeping, began.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%w or ended not long ago: it began at %s, and no other may begin before %s", ErrSweeping, began.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
 }

@@ -199,7 +199,7 @@ func testSweepAtLeast(t *testing.T, db *database) {
 			break
 		}
 		wantIs(t, err, sink.ErrSweeping)
-		if !strings.Contains(err.Error(), "no other begin before 20") {
+		if !strings.Contains(err.Error(), "no other may begin before 20") {
 			t.Errorf("error %v", err)
 		}
 		time.Sleep(moment / 10)
