@@ -133,29 +133,35 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sql STATEMENT")
 	}
-	if file, ok := strings.CutPrefix(ts.Getenv("DB"), "sqlite:"); ok {
-		db, err := sql.Open("sqlite", file)
-		ts.Check(err)
-		defer db.Close()
-		result, err := db.Exec(args[0])
-		ts.Check(err)
-		n, err := result.RowsAffected()
-		ts.Check(err)
-		changed(ts, args[0], n)
-		return
+	rows, err := statement(ts.Getenv("DB"), args[0])
+	ts.Check(err)
+	if rows == 0 && strings.HasPrefix(args[0], "UPDATE") {
+		ts.Fatalf("%s: no row", args[0])
 	}
-	conn, err := pgx.Connect(context.Background(), ts.Getenv("DB")+"&TimeZone=UTC") // as SQLite has times
-	ts.Check(err)
-	defer conn.Close(context.Background())
-	tag, err := conn.Exec(context.Background(), args[0])
-	ts.Check(err)
-	changed(ts, args[0], tag.RowsAffected())
 }
 
-func changed(ts *testscript.TestScript, statement string, rows int64) {
-	if rows == 0 && strings.HasPrefix(statement, "UPDATE") {
-		ts.Fatalf("%s: no row", statement)
+// statement executes SQL in a store, and returns how many rows it changed.
+func statement(store, text string) (rows int64, err error) {
+	if file, ok := strings.CutPrefix(store, "sqlite:"); ok {
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			return 0, err
+		}
+		defer db.Close()
+		result, err := db.Exec(text)
+		if err != nil {
+			return 0, err
+		}
+		return result.RowsAffected()
 	}
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, store+"&TimeZone=UTC") // as SQLite has times
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(ctx)
+	tag, err := conn.Exec(ctx, text)
+	return tag.RowsAffected(), err
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
