@@ -159,6 +159,30 @@ func TestWorkedMigration(t *testing.T) {
 	}
 }
 
+// So do the commands about links that end.
+func TestLinksThatEnd(t *testing.T) {
+	_, page, _ := strings.Cut(string(read(t, readme)), "\n## Links that end\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	commands := examples(page)
+	if len(commands) != 4 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	commands[1].want = "" // it is for stderr
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, dir, "links.csv", "url,code\nhttps://example.com/spring,spring\nhttps://example.com/flyer,flyer\nhttps://example.com/menu,menu\nhttps://example.com/jobs,jobs\n")
+	command(t, exitDone, "run", "links.csv", "-w", "shop", "--legacy", "keep")
+	for _, set := range []string{
+		"expires_at = '2026-04-01 00:00:00', link_type = 'TEMPORARY', access_count = 1204, avg_redirect_ms = 2.4 WHERE short_code = 'spring'",
+		"max_uses = 500, access_count = 500, avg_redirect_ms = 3.1 WHERE short_code = 'flyer'",
+		"expires_at = '2099-12-31 00:00:00', link_type = 'TEMPORARY', access_count = 87, avg_redirect_ms = 2.9 WHERE short_code = 'menu'",
+	} {
+		_, err := statement("sqlite:bulk.db", "UPDATE links SET "+set)
+		must(t, err)
+	}
+	runExamples(t, dir, commands)
+}
+
 // The demo shows whole records: each line of its tables has the source before all else.
 func TestDemo(t *testing.T) {
 	cmd := exec.Command("sh", "-c", string(read(t, "../../testdata/demo.sh"))) // read, so that its changes count
