@@ -99,6 +99,27 @@ func (s *faultySession) Profiles(ctx context.Context, workspaces []string) (map[
 	return s.Session.Profiles(ctx, workspaces)
 }
 
+func (s *faultySession) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
+	if err := s.f.call("rules"); err != nil {
+		return nil, err
+	}
+	return s.Session.Rules(ctx, workspaces)
+}
+
+func (s *faultySession) SetRules(ctx context.Context, workspaces []string) error {
+	if err := s.f.call("set rules"); err != nil {
+		return err
+	}
+	return s.Session.SetRules(ctx, workspaces)
+}
+
+func (s *faultySession) Change(ctx context.Context, run sink.Run, changes iter.Seq2[[]sink.Change, error]) error {
+	if err := s.f.call("change"); err != nil {
+		return err
+	}
+	return s.Session.Change(ctx, run, changes)
+}
+
 func (s *faultySession) Lookup(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	if err := s.f.call("lookup"); err != nil {
 		return err

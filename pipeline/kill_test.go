@@ -21,6 +21,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/linkforge/bulk/sink/sqlite"
@@ -30,11 +31,13 @@ import (
 // The run kills itself "before N", before its N-th call of the file system or of
 // the store, "after N", after it, or "chunk N", once N chunks are committed. With
 // N = 0 it does not, and leaves the numbers of all three in the file "calls". A mode in
-// killLegacy makes it a run with legacy codes and short generated ones.
+// killLegacy makes it a run with legacy codes and short generated ones, an identity in killRules
+// one with link rules.
 const (
 	killAt     = "BULK_PIPELINE_TEST_KILL"
 	killDB     = "BULK_PIPELINE_TEST_DB"
 	killLegacy = "BULK_PIPELINE_TEST_LEGACY"
+	killRules  = "BULK_PIPELINE_TEST_RULES"
 )
 
 var kinds = []string{"before", "after", "chunk"}
@@ -65,6 +68,12 @@ func killedRun(point, dsn string) error {
 	if cfg.Legacy = legacy.Mode(os.Getenv(killLegacy)); cfg.Legacy != legacy.Off {
 		cfg.CodeLength, part = 2, 100
 		cfg.Source.Map = map[string]string{"code": "code", "kind": "kind"}
+	}
+	if name := os.Getenv(killRules); name != "" {
+		cfg.Rules, cfg.OnDrift, part = &rules.Flags{}, rules.Update, 100
+		if cfg.Rules.Identity, err = rules.ParseIdentity(name); err != nil {
+			return err
+		}
 	}
 	cfg.SpillAt(64 << 10)
 	cfg.UseFS(fsystest.FS{Before: counts["before"].call, After: func(operation string) { counts["after"].call(operation) }})
@@ -128,6 +137,27 @@ func (s *committingSession) Load(ctx context.Context, run sink.Run, chunks iter.
 	return nil
 }
 
+func (s *committingSession) SetRules(ctx context.Context, workspaces []string) error {
+	return errors.Join(s.Session.SetRules(ctx, workspaces), s.counts["after"].call("rules"))
+}
+
+func (s *committingSession) Change(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Change, error]) error {
+	for changes, err := range chunks {
+		if err != nil {
+			return err
+		}
+		for part := range slices.Chunk(changes, s.part) {
+			if err := s.Session.Change(ctx, run, func(yield func([]sink.Change, error) bool) { yield(part, nil) }); err != nil {
+				return err
+			}
+			if err := s.counts["chunk"].call("change"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (s *committingSession) Loaded(ctx context.Context, run sink.Run) error {
 	return errors.Join(s.Session.Loaded(ctx, run), s.counts["after"].call("loaded"))
 }
@@ -172,8 +202,15 @@ func (k killableStore) content(t *testing.T, dsn string) []string {
 	store, err := openKillable(dsn)
 	must(t, err)
 	runs, err := store.Runs(context.Background())
+	must(t, err)
+	var changed []string
+	err = store.ScanRules(context.Background(), func(l *sink.Stored) error {
+		r := l.Rules
+		changed = append(changed, fmt.Sprintf("%s %x %v %d %d %s %s %s %s %d %s", l.Code, l.Base, r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.ChangedRun, r.Change))
+		return nil
+	})
 	must(t, errors.Join(err, store.Close()))
-	lines := k.links(t, dsn)
+	lines := append(k.links(t, dsn), changed...)
 	for _, r := range runs {
 		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256))
 	}
@@ -211,6 +248,19 @@ func TestKillLegacy(t *testing.T) {
 			t.Run(store.name+"/"+string(mode), func(t *testing.T) {
 				t.Setenv(killLegacy, string(mode))
 				testKill(t, store, true, points, killLegacyInput, 2000)
+			})
+		}
+	}
+}
+
+// So does one that changes links: updated, claimed and revived ones, beside new ones.
+func TestKillRules(t *testing.T) {
+	points := soaked(t, 2*len(kinds))
+	for _, store := range killableStores {
+		for _, identity := range []string{"url", "params"} {
+			t.Run(store.name+"/"+identity, func(t *testing.T) {
+				t.Setenv(killRules, identity)
+				testKill(t, store, true, points, killRulesInput, 2000)
 			})
 		}
 	}
@@ -307,6 +357,21 @@ func killLegacyInput(t *testing.T, n int) {
 			code = codeAt(u, cmp.Or(team, "demo"), 0, 2) // its own
 		}
 		fmt.Fprintf(&b, "%s%s,%s,%s,%s\n", u, []string{"", "#x"}[rnd.IntN(2)], team, code, []string{"", "alias", "link"}[rnd.IntN(3)])
+	}
+	write(t, "a.csv", b.String())
+}
+
+// killRulesInput writes a.csv with parameters, others in each number of rows: most links change that
+// an input of fewer rows has made.
+func killRulesInput(t *testing.T, n int) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(9, uint64(n)))
+	pick := func(texts ...string) string { return texts[rnd.IntN(len(texts))] }
+	var b strings.Builder
+	b.WriteString("url,team,expires_at,max_uses,link_type,owner_id\n")
+	for range n {
+		fmt.Fprintf(&b, "http://example.com/%d%s,%s,%s,%s,%s,%s\n", rnd.IntN(1200), pick("", "#x"), pick("", "", "red"),
+			pick("", "", "2025-01-01", "2026-06-01", "2027-01-01"), pick("", "", "1", "5"), pick("", "PERMANENT", "TEMPORARY"), pick("", "ann", "bob"))
 	}
 	write(t, "a.csv", b.String())
 }
