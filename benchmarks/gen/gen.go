@@ -5,9 +5,11 @@ package gen
 import (
 	"bufio"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"strconv"
+	"time"
 )
 
 // Options describe a list. Shares are between 0 and 1.
@@ -19,6 +21,7 @@ type Options struct {
 	Rejects    float64 // share of rows that have no canonical form
 	Workspaces int     // number of workspaces in a column "workspace"; 0: no such column
 	Codes      bool    // a column "code" has another code for each row, of six base62 characters
+	Rules      bool    // columns "expires_at" and "owner_id": one of 1,000 days and of 1,000 owners
 	Seed       uint64
 }
 
@@ -41,6 +44,9 @@ func Write(w io.Writer, o Options) error {
 	if o.Codes {
 		header += ",code"
 	}
+	if o.Rules {
+		header += ",expires_at,owner_id"
+	}
 	out.WriteString(header + "\n")
 	var line []byte
 	row := uint64(0)
@@ -52,6 +58,9 @@ func Write(w io.Writer, o Options) error {
 		if o.Codes {
 			line = appendCode(append(line, ','), row)
 			row++
+		}
+		if o.Rules {
+			line = appendRules(line, url)
 		}
 		_, err := out.Write(append(line, '\n'))
 		return err
@@ -102,6 +111,15 @@ func appendCode(dst []byte, row uint64) []byte {
 		n /= 62
 	}
 	return dst
+}
+
+// appendRules appends an expiry after 2030 and an owner, which follow from the URL.
+func appendRules(dst, url []byte) []byte {
+	h := fnv.New32a()
+	h.Write(url)
+	n := int(h.Sum32())
+	dst = time.Date(2030, 1, 1+n%1000, 0, 0, 0, 0, time.UTC).AppendFormat(append(dst, ','), time.RFC3339)
+	return strconv.AppendInt(append(dst, ",user-"...), int64(n/1000%1000), 10)
 }
 
 // appendURL appends URL number n in a nearly canonical spelling, or in a dirty spelling

@@ -19,9 +19,9 @@ type urlRow struct {
 }
 
 // WriteParquet writes the URLs of the list as Parquet, compressed with Snappy. A row group
-// has 1,048,576 rows. Workspaces must be 0, and Codes false.
+// has 1,048,576 rows. Workspaces must be 0, and Codes and Rules false.
 func WriteParquet(w io.Writer, o Options) error {
-	if o.Workspaces > 0 || o.Codes {
+	if o.Workspaces > 0 || o.Codes || o.Rules {
 		return errors.New("lists in Parquet have no workspaces and no codes")
 	}
 	out := parquet.NewGenericWriter[urlRow](w, parquet.MaxRowsPerRowGroup(parquetGroup))

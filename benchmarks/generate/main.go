@@ -18,6 +18,7 @@ func main() {
 	flag.Float64Var(&o.Rejects, "rejects", 0.001, "share of rows without a canonical form")
 	flag.IntVar(&o.Workspaces, "workspaces", 0, "number of workspaces in a column of their own; 0: no such column")
 	flag.BoolVar(&o.Codes, "codes", false, "give each row a code, in a column of their own")
+	flag.BoolVar(&o.Rules, "rules", false, "give each row an expiry and an owner, in columns of their own")
 	flag.Uint64Var(&o.Seed, "seed", 1, "seed")
 	format := flag.String("format", "csv", "csv or parquet")
 	flag.Parse()

@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "more", "pgloader"}, Count: 3}
+	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "rules", "more", "pgloader"}, Count: 3}
 	os.Exit(harness.Main(options, []string{harness.Generator}, run))
 }
 
@@ -88,6 +88,11 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	if b.Has("legacy") {
 		if err := b.Generate(ctx, legacyList, b.Rows, "-duplicates", "0.05", "-codes"); err != nil {
+			return err
+		}
+	}
+	if b.Has("rules") {
+		if err := b.Generate(ctx, rulesList, b.Rows, "-duplicates", "0", "-rules"); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	few = 10_000     // rows that the last run adds
 	out = "out.bulk" // output directory of all runs
 
+	rulesList  = "rules.csv"  // the first list, with an expiry and an owner in each row
 	legacyList = "legacy.csv" // rows with codes of their own, of which 5 % repeat a URL
 )
 
@@ -27,6 +28,9 @@ const (
 	kept       = "bulk run --legacy keep, empty database"
 	firstSmall = "bulk run, empty database, 512 MiB"
 	keptSmall  = "bulk run --legacy keep, empty database, 512 MiB"
+	ruled      = "bulk run --rules, empty database"
+	ruledAgain = "bulk run --rules, all existing in the database of one run"
+	firstAgain = "bulk run, all existing in the database of one run"
 	second     = "bulk run, as many new rows again"
 	secondCopy = `\copy, code order, as many new rows again`
 	again      = "bulk run, all existing"
@@ -43,10 +47,20 @@ func (b *bench) groups() (groups []harness.Group) {
 	if b.Has("floor") {
 		groups = append(groups, harness.Group{b.floor()})
 	}
-	if b.Has("first") || b.Has("legacy") {
+	if b.Has("first") || b.Has("legacy") || b.Has("rules") {
 		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
-			return harness.Group{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)}
+			group := harness.Group{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)}
+			if b.Has("rules") {
+				group = append(group, b.bulk(program, firstAgain+suffix, "first.csv", rows, rows, b.vacuum, "--new-run"))
+			}
+			return group
 		})...)
+	}
+	if b.Has("rules") {
+		groups = append(groups, harness.Group{
+			b.bulk(b.Bulk, ruled, rulesList, rows, rows, b.empty, "--rules"),
+			b.bulk(b.Bulk, ruledAgain, rulesList, rows, rows, b.vacuum, "--rules", "--new-run"),
+		})
 	}
 	if b.Has("legacy") {
 		small, keep := []string{"--memory", "512MiB"}, []string{"--legacy", "keep"}
@@ -164,6 +178,8 @@ func (b *bench) aims(samples []harness.Sample) {
 	ratio(first, inputOrder, 0.2)
 	ratio(kept, first, 1.5)
 	ratio(keptSmall, firstSmall, 1.5)
+	ratio(ruled, first, 1.3)
+	ratio(ruledAgain, firstAgain, 1.3)
 	ratio(second, secondCopy, 1.3)
 	ratio(again, floor, 4/3.8)
 	b.Aim(harness.Aim{Name: little, Unit: "s", Limit: 1, Value: harness.MedianOf(samples, little, harness.Sample.Total)})
