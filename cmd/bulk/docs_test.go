@@ -164,23 +164,26 @@ func TestLinksThatEnd(t *testing.T) {
 	_, page, _ := strings.Cut(string(read(t, readme)), "\n## Links that end\n")
 	page, _, _ = strings.Cut(page, "\n## ")
 	commands := examples(page)
-	if len(commands) != 4 {
+	if len(commands) != 8 {
 		t.Fatalf("%d commands", len(commands))
 	}
-	commands[1].want = "" // it is for stderr
+	_, list, _ := strings.Cut(page, "\n\n    ")
+	list, _, _ = strings.Cut(list, "\n\n")
+	commands[5].want = "" // it is for stderr
 	dir := t.TempDir()
 	t.Chdir(dir)
-	write(t, dir, "links.csv", "url,code\nhttps://example.com/spring,spring\nhttps://example.com/flyer,flyer\nhttps://example.com/menu,menu\nhttps://example.com/jobs,jobs\n")
-	command(t, exitDone, "run", "links.csv", "-w", "shop", "--legacy", "keep")
-	for _, set := range []string{
-		"expires_at = '2026-04-01 00:00:00', link_type = 'TEMPORARY', access_count = 1204, avg_redirect_ms = 2.4 WHERE short_code = 'spring'",
-		"max_uses = 500, access_count = 500, avg_redirect_ms = 3.1 WHERE short_code = 'flyer'",
-		"expires_at = '2099-12-31 00:00:00', link_type = 'TEMPORARY', access_count = 87, avg_redirect_ms = 2.9 WHERE short_code = 'menu'",
+	write(t, dir, "campaign.csv", strings.ReplaceAll(list, "\n    ", "\n")+"\n")
+	write(t, dir, "june.csv", "long_url,expires_at,owner_id\nhttps://example.com/spring,2026-07-01,ann\nhttps://example.com/menu,2026-12-31,\n")
+	runExamples(t, dir, commands[:5])
+	for _, set := range []string{ // as a redirect service does
+		"access_count = 1204, avg_redirect_ms = 2.4 WHERE short_code = 'W76GsfnNqa'",
+		"access_count = 500, avg_redirect_ms = 3.1 WHERE short_code = 'D9q58tYn9R'",
+		"access_count = 87, avg_redirect_ms = 2.9 WHERE short_code = '7J4yDp4URM'",
 	} {
 		_, err := statement("sqlite:bulk.db", "UPDATE links SET "+set)
 		must(t, err)
 	}
-	runExamples(t, dir, commands)
+	runExamples(t, dir, commands[5:])
 }
 
 // The demo shows whole records: each line of its tables has the source before all else.
