@@ -324,6 +324,55 @@ func (w *ruleWorld) links() (list []ruleLink) {
 	return list
 }
 
+// The rows of a link may fill many buckets, and the one that speaks may be in a later one: what comes
+// of that on disk is what comes of it in memory.
+func TestRulesSpannedBuckets(t *testing.T) {
+	row := func(i int, owner, expires string) string {
+		return fmt.Sprintf("http://example.com/%s,%s,%s,%s\n", strings.Repeat("#", i%2), owner, expires, strings.Repeat("x", 900+i%7))
+	}
+	for name, lastOwner := range map[string]string{"another owner": "mia", "the same": "ann"} {
+		for _, onDrift := range []rules.OnDrift{rules.Keep, rules.Update, rules.Reject} {
+			var results []map[string]string
+			var links [][]string
+			for _, spill := range []bool{false, true} {
+				dir := t.TempDir()
+				cfg := pipeline.Config{Workspace: "ws", Store: openStore(t, dir), Rules: new(rules.Flags), OnDrift: onDrift, AsOf: asOf}
+				if spill {
+					cfg.Workers = 3
+					cfg.SpillAt(1)
+				}
+				text := "url,owner_id,expires_at,note\n"
+				for i := range 200 {
+					text += row(i, "ann", "2025-01-01") // over
+				}
+				text += row(0, lastOwner, "2027-01-01") + row(1, "zoe", "2027-01-01")
+				made, _ := job(t, cfg, map[string]string{"a.csv": text})
+				cfg.AsOf = asOf.AddDate(2, 0, 0)
+				text = "url,owner_id,expires_at,note\n"
+				for i := range 200 {
+					text += row(i, []string{"ann", "bob"}[i%2], "2027-01-01")
+				}
+				text += row(0, lastOwner, "2030-01-01") + row(1, "zoe", "2030-01-01")
+				changed, _ := job(t, cfg, map[string]string{"a.csv": text})
+				for report, text := range made {
+					changed["first "+report] = text
+				}
+				results = append(results, changed)
+				links = append(links, []string{fmt.Sprintf("%+v", (&ruleWorld{t: t, store: cfg.Store}).links())})
+			}
+			t.Run(fmt.Sprint(name, "/", onDrift), func(t *testing.T) {
+				sameReports(t, results[1], results[0], slices.Collect(maps.Keys(results[0]))...)
+				if !slices.Equal(links[0], links[1]) {
+					t.Errorf("%s\n%s", links[0], links[1])
+				}
+				if !strings.Contains(results[0]["mapping.csv"], ",revived,") || !strings.Contains(links[0][0], lastOwner) {
+					t.Errorf("%s: %.3000s", links[0], results[0]["mapping.csv"])
+				}
+			})
+		}
+	}
+}
+
 // Where legacy codes are kept, each row speaks for the link or alias whose code it has. What codes
 // rows have does not depend on their parameters: a run without link rules on a copy of the store
 // tells.
