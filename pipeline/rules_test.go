@@ -406,10 +406,10 @@ func TestRulesOfKeptCodes(t *testing.T) {
 
 type keptRuleRow struct{ url, code, expires, limit, kind, owner string }
 
-func keptRuleTable(rows []keptRuleRow) map[string]string {
-	text := "url,code,expires_at,max_uses,link_type,owner_id\n"
+func keptRuleTable(rows []keptRuleRow, note string) map[string]string {
+	text := "url,code,expires_at,max_uses,link_type,owner_id,note\n"
 	for _, r := range rows {
-		text += strings.Join([]string{r.url, r.code, r.expires, r.limit, r.kind, r.owner}, ",") + "\n"
+		text += strings.Join([]string{r.url, r.code, r.expires, r.limit, r.kind, r.owner, note}, ",") + "\n"
 	}
 	return map[string]string{"in.csv": text}
 }
@@ -422,9 +422,13 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 		}
 	}
 	before := keptRuleLinks(t, dir)
+	note := ""
+	if spill { // the rows of a URL fill several buckets
+		note = strings.Repeat("x", 5000)
+	}
 	plain := cfg
 	plain.Store = openStore(t, copyDir)
-	files, _ := job(t, plain, keptRuleTable(rows))
+	files, _ := job(t, plain, keptRuleTable(rows, note))
 	codes := map[int]string{} // of rows that are not rejected
 	links := map[int]string{} // of the links of their URLs
 	for _, cell := range table(t, files["mapping.csv"]) {
@@ -440,7 +444,7 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 		cfg.Workers, cfg.ReportOrder = 3, "input"
 		cfg.SpillAt(1)
 	}
-	files, _ = job(t, cfg, keptRuleTable(rows))
+	files, _ = job(t, cfg, keptRuleTable(rows, note))
 	got := map[int]string{}
 	for _, cell := range table(t, files["mapping.csv"]) {
 		n, _ := strconv.Atoi(cell("row"))
@@ -460,10 +464,10 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 		after = before
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s, %s: %v, want %v\n%s", what, cfg.Legacy, got, want, keptRuleTable(rows)["in.csv"])
+		t.Errorf("%s, %s: %v, want %v\n%s", what, cfg.Legacy, got, want, keptRuleTable(rows, "")["in.csv"])
 	}
 	if stored := keptRuleLinks(t, dir); !reflect.DeepEqual(stored, after) {
-		t.Errorf("%s, %s: the store has\n%+v, want\n%+v\n%s", what, cfg.Legacy, stored, after, keptRuleTable(rows)["in.csv"])
+		t.Errorf("%s, %s: the store has\n%+v, want\n%+v\n%s", what, cfg.Legacy, stored, after, keptRuleTable(rows, "")["in.csv"])
 	}
 }
 
