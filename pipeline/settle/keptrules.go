@@ -199,7 +199,7 @@ func (k *keptJudging) flush(ctx context.Context) error {
 // judge judges the rows of a link, which come in order; found is what the store has of it.
 func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 	k.Begin(k.stored(found))
-	for i := 0; i < len(l.rows) && k.See(params(l.rows[i].rec)); i++ {
+	for i := 0; i < len(l.rows) && k.See(k.paramsOf(l.rows[i].rec)); i++ {
 	}
 	verdict := k.Verdict()
 	if verdict.Changes() {
@@ -218,7 +218,7 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		k.mute++
 	}
 	for i, r := range l.rows {
-		result := verdict.Row(k.Judge.Terms, i, params(r.rec))
+		result := verdict.Row(k.Judge.Terms, i, k.paramsOf(r.rec))
 		k.refused.count(result)
 		k.note(r.at, result, found)
 	}

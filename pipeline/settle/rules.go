@@ -27,6 +27,8 @@ type judging struct {
 	run     int32 // an unfinished run that this one continues; 0: none
 	changes *extsort.Writer
 	buf     []byte
+	params  rules.Params // of the row in hand
+	link    rules.Stored // of the identity in hand
 }
 
 // newJudging returns what judges; without link rules, nothing useful.
@@ -58,7 +60,7 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p pass
 	j.Begin(j.stored(found))
 	end, wants := record.EndOf(v.records, first, v.records.Len()), true
 	for i := first; i < end && wants; i++ {
-		wants = j.See(params(v.records.Record(i)))
+		wants = j.See(j.paramsOf(v.records.Record(i)))
 	}
 	goesOn := v.more && end == v.records.Len()
 	var speaker *record.Record // if it is in a later bucket
@@ -101,7 +103,7 @@ func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Recor
 		i := 0
 		for ; wants && i < b.Len() && (spot{b.Group(i), b.Key(i), record.Key(b.Record(i))}) == url; i++ {
 			before, rec := j.Speaker(), bytes.Clone(b.Record(i)) // the bucket goes
-			if wants = j.See(params(rec)); j.Speaker() != before {
+			if wants = j.See(j.paramsOf(rec)); j.Speaker() != before {
 				r := record.Decode(rec)
 				speaker = &r
 			}
@@ -117,7 +119,10 @@ func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Recor
 func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 	b := v.bucket()
 	for i := from; i < to; i++ {
-		r := p.verdict.Row(v.judging.Judge.Terms, p.row, params(v.records.Record(i)))
+		r := p.verdict.Result
+		if p.row != p.verdict.Speaker {
+			r = p.verdict.Row(v.judging.Judge.Terms, p.row, v.judging.paramsOf(v.records.Record(i)))
+		}
 		refused.count(r)
 		expected := rules.Result{Outcome: outcome.Duplicate}
 		if p.row == 0 {
@@ -149,7 +154,8 @@ func (j *judging) stored(f *sink.Found) *rules.Stored {
 	if f == nil {
 		return nil
 	}
-	l := &rules.Stored{Made: j.made(f)}
+	l := &j.link
+	*l = rules.Stored{Made: j.made(f)}
 	if r := f.Rules; r != nil {
 		l.Link = linkOf(r)
 		if j.run != 0 && r.ChangedRun == j.run {
@@ -190,11 +196,12 @@ func rulesOf(l *rules.Link) sink.Rules {
 
 var types = [...][]byte{rules.NoType: nil, rules.Permanent: []byte(rules.Permanent.String()), rules.Temporary: []byte(rules.Temporary.String())}
 
-// params are those of a record.
-func params(rec []byte) *rules.Params {
+// paramsOf returns the parameters of a record, valid until the next call.
+func (j *judging) paramsOf(rec []byte) *rules.Params {
 	r := record.Decode(rec)
 	with, _ := r.Rules()
-	return &with.Params
+	j.params = with.Params
+	return &j.params
 }
 
 // Result returns what becomes of record i of a bucket, given what becomes of its identity, which is
