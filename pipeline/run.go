@@ -314,7 +314,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return j.repeat(settled)
 		}
 		if !j.cfg.Overwrite && settled.LinksCreated() == 0 {
-			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links are to change, because of the time or since others changed them; --overwrite does that",
+			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links have ended or were changed since, and the run would change them; --overwrite does that",
 				j.cfg.Out, outdir.ErrExists, settled.ToChange())
 		}
 		if !j.cfg.Overwrite {
