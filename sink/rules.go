@@ -139,9 +139,9 @@ type RulesStore interface {
 	// these, as they are at one moment. An error of visit ends the call and is returned.
 	Summary(ctx context.Context, workspace string, visit func(Group) error) error
 	// Delete marks links of a workspace as Deleted. What to delete comes in chunks, in any
-	// order. Each chunk is valid until the next one is asked for. Delete visits the links of
-	// each item, by item and code, after it has committed their marks. There may be none. An
-	// error in place of a chunk, or of visit, ends the call and is returned.
+	// order. Each chunk is valid until the next one is asked for. Before that, Delete visits the
+	// links of each of its items, by item and code, after it has committed their marks. There may
+	// be none. An error in place of a chunk, or of visit, ends the call and is returned.
 	//
 	// Delete holds the lock of the workspace, and commits in transactions of bounded size. It
 	// says, as SetRules does, that the workspace may have links with rules. It does not change

@@ -55,10 +55,18 @@ func (db *database) delete(opts sink.DeleteOptions, items ...sink.Deletion) []st
 	}
 	opts.Workspace = "w"
 	out := make([]string, len(items))
-	last := 0
-	noError(db.t, store.Delete(context.Background(), opts, itemsOf(items, 700, nil), func(n sink.Named) error {
-		if n.Item < last {
-			return fmt.Errorf("item %d after %d", n.Item, last)
+	last, given := 0, 0
+	chunks := func(yield func([]sink.Deletion, error) bool) {
+		for part := range itemsOf(items, 700, nil) {
+			last, given = given, given+len(part)
+			if !yield(part, nil) {
+				return
+			}
+		}
+	}
+	noError(db.t, store.Delete(context.Background(), opts, chunks, func(n sink.Named) error {
+		if n.Item < last || n.Item >= given {
+			return fmt.Errorf("item %d after %d, of %d", n.Item, last, given)
 		}
 		last = n.Item
 		switch {
