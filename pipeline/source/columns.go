@@ -72,6 +72,9 @@ func (in *Input) settleColumns() (err error) {
 	if in.Workspace, err = in.settleColumn(profile.Workspace); err != nil {
 		return err
 	}
+	if found, err := in.settleByCode(); found || err != nil {
+		return err
+	}
 	if err = in.settleURLs(); err != nil {
 		return err
 	}

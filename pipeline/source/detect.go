@@ -34,7 +34,8 @@ func (in *Input) openText(w *window) error {
 		if in.opts.Legacy {
 			return in.usage(noCodes)
 		}
-		return nil
+		_, err := in.settleByCode()
+		return err
 	}
 	if ok, err := in.openRejects(w, start); ok || err != nil {
 		return err
@@ -118,16 +119,17 @@ func hasLoneCR(cell string) bool {
 	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
 }
 
-// isHeader says whether a first record is a header: it has a name for URLs, or those of a profile,
-// and no URL.
+// isHeader says whether a first record is a header: it has a name for URLs, or for codes by which
+// rows are known, or those of a profile, and no URL.
 func (in *Input) isHeader(cells []string) bool {
 	named := false
+	want := in.opts.key()
 	for _, cell := range cells {
 		if hasURL(cell) {
 			return false
 		}
-		named = named || profile.IsURLName(cell)
-		if want, _ := in.opts.asked(profile.URL); strings.Trim(want, "0123456789") != "" { // it is a name
+		named = named || profile.IsURLName(cell) || in.opts.ByCode && profile.IsCodeName(cell)
+		if strings.Trim(want, "0123456789") != "" { // it is a name
 			named = named || profile.Fold(cell) == profile.Fold(want) || escaped(cell) == want
 		}
 	}

@@ -114,6 +114,16 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 	return o.Map[string(role)], "--map " + string(role)
 }
 
+// key returns the name or number of the column by which rows are known, if the options give it.
+func (o *Options) key() string {
+	want, _ := o.asked(profile.URL)
+	if want == "" && o.ByCode {
+		code, _ := o.asked(profile.Code)
+		want = profile.ParseColumn(code).Name
+	}
+	return want
+}
+
 // HasWorkspaces says whether a file may have a column of workspaces.
 func (o *Options) HasWorkspaces() bool {
 	return o.WorkspaceColumn != "" || o.Map[string(profile.Workspace)] != "" || o.named() || o.detects()
@@ -215,6 +225,39 @@ func (in *Input) settleColumn(role profile.Role) (int, error) {
 		return found[0].column, nil
 	}
 	return -1, nil
+}
+
+// settleByCode finds the columns of codes by which rows are known, unless the options give a column
+// of URLs. Of several in a rejects file, a row has a code in one at most.
+func (in *Input) settleByCode() (found bool, err error) {
+	if url, _ := in.opts.asked(profile.URL); !in.opts.ByCode || url != "" {
+		return false, nil
+	}
+	if want, option := in.opts.asked(profile.Code); want != "" {
+		c := profile.ParseColumn(want)
+		i, err := in.column(c.Name, option)
+		if err != nil {
+			return false, err
+		}
+		in.codes = []codeColumn{{i, c}}
+	} else {
+		for _, i := range namedColumns(in.header, profile.IsCodeName) {
+			in.codes = append(in.codes, codeColumn{column: i})
+		}
+	}
+	switch n := len(in.codes); {
+	case n > 1 && in.Format != "rejects":
+		return false, in.usage("more than one column has a known name for codes" + giveCodes)
+	case n > 0:
+		in.Code, in.URLs = in.codes[0].column, nil
+		for _, c := range in.codes {
+			in.URLs = append(in.URLs, c.column)
+		}
+		return true, nil
+	case len(in.Columns) > 1 && len(namedColumns(in.header, profile.IsURLName)) == 0:
+		return false, in.usage("no column has a known name for URLs or codes. Give it with --url-column or --code-column, by name (by number, if the file has no header)")
+	}
+	return false, nil
 }
 
 // settleCodes finds the columns of codes.

@@ -93,9 +93,9 @@ func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 	return nil
 }
 
-// oneURL checks that at most one cell that may be the URL of a row is filled. In rejects of several
-// inputs with different URL columns that is so. In rejects of an input for which --url-column
-// chose one of two columns it may not be so: then --url-column is needed again.
+// oneURL checks that at most one cell that may be the URL of a row is filled, or the code by which it
+// is known. In rejects of several inputs with different URL columns that is so. In rejects of an input
+// for which --url-column chose one of two columns it may not be so: then --url-column is needed again.
 func (in *Input) oneURL(record int64, cells [][]byte) error {
 	found := -1
 	for _, i := range in.URLs {
@@ -103,8 +103,12 @@ func (in *Input) oneURL(record int64, cells [][]byte) error {
 			continue
 		}
 		if found >= 0 && !in.opts.FirstURL {
-			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may be the URL: empty one of the two cells, "+
-				"or use --url-column NAME, or its number", record, in.Columns[found], in.Columns[i])}
+			what, option := "URL", "--url-column"
+			if in.opts.ByCode && in.Code >= 0 {
+				what, option = "code", "--code-column"
+			}
+			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may be the %s: empty one of the two cells, "+
+				"or use %s NAME, or its number", record, in.Columns[found], in.Columns[i], what, option)}
 		}
 		found = i
 	}

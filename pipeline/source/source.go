@@ -146,6 +146,7 @@ type Options struct {
 	WorkspaceColumn string            // name, or 1-based number; "": that of the profile
 	CodeColumn      string            // name, or 1-based number, which may stand in path(…) and so on (see profile.ParseColumn); "": of the profile, or by the usual names
 	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
+	ByCode          bool              // rows are known by their codes, if there is a column of codes: Code is set, and URLs are the columns of codes. Not with Legacy
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
 	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
 	Rules           bool              // columns of parameters are wanted: Input.Params
@@ -241,7 +242,7 @@ type Input struct {
 	Columns     []string               // unique, in file order; without the provenance columns of a rejects file
 	Skipped     []string               // names of columns that are left out because they may have several values a row
 	Blank       bool                   // a CSV or JSON without a record; its one column is made up
-	URLs        []int                  // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row
+	URLs        []int                  // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row. See also Options.ByCode
 	Workspace   int                    // index of the workspace column in Columns; -1: none
 	Profile     string                 // name of the profile in force; "": none
 	Code        int                    // index of the first column of codes in Columns; -1: none. See Codes

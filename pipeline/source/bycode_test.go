@@ -1,0 +1,95 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Rows are known by their codes if there is a column of codes, unless a column of URLs is given.
+func TestByCode(t *testing.T) {
+	const rejects = "source,row,byte_offset,reason,detail,slug,code,url,raw\nx,1,0,not_found,,"
+	for _, tt := range []struct {
+		data string
+		opts Options
+		want string // columns of codes or URLs, and what the first row has there; or an error
+	}{
+		{"code\nabc\n", Options{}, "code code: abc"},
+		{"Short-Code;note\nabc;x\n", Options{}, "code Short-Code: abc"},
+		{"url,code\nhttp://a/,abc\n", Options{}, "code code: abc"},
+		{"url,code\nhttp://a/,abc\n", Options{URLColumn: "url"}, "url url: http://a/"},
+		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{CodeColumn: "path(short)"}, "code short: abc"},
+		{"old name\nabc\n", Options{CodeColumn: "old name"}, "code old name: abc"},
+		{"abc,x\n", Options{CodeColumn: "1"}, "code column_1: abc"},
+		{"abc\n", Options{}, "url column_1: abc"},
+		{"url\nhttp://a/\n", Options{}, "url url: http://a/"},
+		{`{"code":"abc","n":1}`, Options{}, "code code: abc"},
+		{`[{"n":1,"link":{"url":"http://a/"}}]`, Options{}, "url link.url: http://a/"},
+		{rejects + ",abc,,\n", Options{}, "code slug code: abc"},
+		{rejects + "abc,,,\n", Options{}, "code slug code: abc"},
+		{rejects + ",,http://a/,\n", Options{}, "code slug code: "},
+		{rejects + ",,http://a/,\n", Options{URLColumn: "url"}, "url url: http://a/"},
+		{rejects + "abc,abd,,\n", Options{}, `!record 1: both "slug" and "code" may be the code: empty one of the two cells, or use --code-column NAME`},
+		{rejects + "abc,abd,,\n", Options{CodeColumn: "slug"}, "code slug: abc"},
+		{"slug,code\nabc,abd\n", Options{}, "!more than one column has a known name for codes. Give it with --code-column"},
+		{"a,b\nabc,abd\n", Options{}, "!no column has a known name for URLs or codes. Give it with --url-column or --code-column"},
+		{"a,b\nabc,abd\n", Options{CodeColumn: "c"}, `!there is no column "c" for --code-column`},
+	} {
+		tt.opts.ByCode = true
+		in, err := openBytes([]byte(tt.data), tt.opts)
+		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
+			if err == nil || !strings.Contains(err.Error(), msg) {
+				t.Errorf("%q: %v", tt.data, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", tt.data, err)
+			continue
+		}
+		if got := known(t, in); got != tt.want {
+			t.Errorf("%q: %s, want %s", tt.data, got, tt.want)
+		}
+	}
+}
+
+// Of a list with a line for each row, only an option says that the lines are codes.
+func TestByCodeOfText(t *testing.T) {
+	for column, want := range map[string]string{"": "url url: abc", "1": "code url: abc"} {
+		in, err := Open(context.Background(), write(t, "list.txt", []byte("abc\n")), Options{ByCode: true, CodeColumn: column})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := known(t, in); got != want {
+			t.Errorf("column %q: %s, want %s", column, got, want)
+		}
+	}
+}
+
+// known tells by what the first row of an input is known.
+func known(t *testing.T, in *Input) (text string) {
+	t.Helper()
+	var names []string
+	for _, c := range in.URLs {
+		names = append(names, in.Columns[c])
+	}
+	err := in.Read(context.Background(), 1, func(_ int, b *Batch) error {
+		var cells Cells
+		cells.Of(b)
+		if in.Code < 0 {
+			text = fmt.Sprintf("url %s: %s", strings.Join(names, " "), cells.URL(in.URLs, 0))
+			return nil
+		}
+		var code []byte
+		if codes := in.Codes(nil, cells, 0); len(codes) > 0 {
+			code = codes[0].Text
+		}
+		text = fmt.Sprintf("code %s: %s", strings.Join(names, " "), code)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
