@@ -47,10 +47,18 @@ func (n names) candidates(ctx context.Context, conn *pgx.Conn, workspace string,
 			keys = append(keys, hex.EncodeToString(items[i].Base[:]))
 		}
 	}
-	each := "SELECT short_code, coalesce(base_key, url_key), canonical_url, coalesce(owner_id, ''), coalesce(status, '') FROM " + n.links + " WHERE workspace_id = $1 AND "
-	rows, _ := conn.Query(ctx, each+"url_key = ANY ($2::uuid[]) UNION ALL "+each+"base_key IS NOT NULL AND base_key = ANY ($2::uuid[]) UNION ALL "+each+"short_code = ANY ($3::text[])",
-		workspace, keys, codes) // rows have its error
+	rows, _ := conn.Query(ctx, n.candidatesSQL(), workspace, keys, codes) // rows have its error
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[sink.Candidate])
+}
+
+// candidatesSQL looks for the links of a workspace that have one of these keys or codes. The
+// workspace of a base_key is an expression, so that no index has it: before the first ANALYZE the
+// planner would take the index of the codes, and read all links of the workspace.
+func (n names) candidatesSQL() string {
+	each := "SELECT short_code, coalesce(base_key, url_key), canonical_url, coalesce(owner_id, ''), coalesce(status, '') FROM " + n.links + " WHERE "
+	return each + "workspace_id = $1 AND url_key = ANY ($2::uuid[]) UNION ALL " +
+		each + "workspace_id || '' = $1 AND base_key IS NOT NULL AND base_key = ANY ($2::uuid[]) UNION ALL " +
+		each + "workspace_id = $1 AND short_code = ANY ($3::text[])"
 }
 
 // markDeleted marks links in one transaction, and returns the codes of those that it has marked.
