@@ -77,6 +77,8 @@ type Manifest struct {
 	Rules          *Rules           `json:"rules,omitempty"`     // nil: the run has no link rules, and no workspace has links with any
 	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
+
+	Delete bool `json:"delete,omitempty"` // it was read from that of a delete (Deletion)
 }
 
 // ByRow reports whether the references of rows are a part of the identities of links.
@@ -388,13 +390,19 @@ func Write(w io.Writer, m *Manifest) error {
 		c.Reasons = map[string]int64{}
 	}
 	c.Files = append([]FileSum{}, c.Files...) // [] rather than null
-	c.Inputs = append([]Input{}, c.Inputs...)
-	for i := range c.Inputs {
-		in := &c.Inputs[i]
+	c.Inputs = c.Inputs.listed()
+	return writeJSON(w, &c)
+}
+
+// listed returns a copy in which no list is null.
+func (l Inputs) listed() Inputs {
+	l = append(Inputs{}, l...)
+	for i := range l {
+		in := &l[i]
 		in.Columns = append([]Text{}, in.Columns...)
 		in.URLColumns = append([]Text{}, in.URLColumns...)
 	}
-	return writeJSON(w, &c)
+	return l
 }
 
 // Read reads what Write wrote. Fields that it does not know, of
@@ -431,8 +439,9 @@ func ReadFile(files fsys.FS, path string) ([]byte, error) {
 	return data, err
 }
 
-// ReadDir reads the manifest of an output directory and returns it with its digest, in
-// hexadecimal. Where there is none the error is ErrNotOurs and fs.ErrNotExist.
+// ReadDir reads the manifest of the output directory of a run and returns it with its digest, in
+// hexadecimal. Where there is none the error is ErrNotOurs and fs.ErrNotExist. Of a delete it is
+// ErrNotOurs.
 func ReadDir(dir string) (_ *Manifest, sha256Hex string, err error) {
 	path := filepath.Join(dir, Name)
 	data, err := ReadFile(nil, path)
@@ -445,6 +454,9 @@ func ReadDir(dir string) (_ *Manifest, sha256Hex string, err error) {
 	m, err := Read(data)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	if m.Delete {
+		return nil, "", fmt.Errorf("%s: %w: it has the reports of a delete", dir, ErrNotOurs)
 	}
 	return m, Digest(data), nil
 }

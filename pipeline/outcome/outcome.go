@@ -26,6 +26,7 @@ func (o Outcome) String() string {
 // Reasons of rejects beside those of packages canon and source.
 const (
 	MissingURL         = "missing_url"   // null or no bytes
+	MissingCode        = "missing_code"  // of a row that shall have one
 	BadWorkspace       = "bad_workspace" // of codegen.CheckWorkspace
 	CodeSpaceExhausted = "code_space_exhausted"
 
@@ -37,6 +38,9 @@ const (
 
 // MissingURLDetail is the detail of each MissingURL.
 const MissingURLDetail = "the URL is blank"
+
+// MissingCodeDetail is the detail of each MissingCode.
+const MissingCodeDetail = "there is no code in the cell"
 
 // BadWorkspaceDetail is the detail of BadWorkspace, for a reason; each domain may have a workspace.
 func BadWorkspaceDetail(why error, workspace []byte, ofDomain bool) string {
