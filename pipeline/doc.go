@@ -1,6 +1,6 @@
 // Package pipeline turns lists of URLs into stored short links and a report. [Run] is the
-// entry point; [Preview] tells beforehand what it would do. This page says how the code is laid
-// out and how a row travels through it.
+// entry point; [Preview] tells beforehand what it would do; [Delete] deletes the links that a list
+// names. This page says how the code is laid out and how a row travels through it.
 //
 // # The way of a row
 //
@@ -70,6 +70,20 @@
 //
 // A plain run does the same in a workspace that has links with rules, which the store tells.
 //
+// # Deletes
+//
+// A delete has the inputs, the sorts and the output directory of a run, and a way of its own between
+// them:
+//
+//	inputs ──► source ──► remove ──► extsort ──► remove ──► extsort ──► report ──► outdir
+//	           batches    records               └──► sink  rows by place
+//
+// Package remove sorts what the rows name, hands it to the store, which marks the links, and writes
+// what became of each row. Nothing of it is in the store but the marks: what an interrupted delete
+// has not marked, the same delete marks when it is repeated.
+//
+// # Changing the mapping
+//
 // A new column of the mapping touches, in this order: report (Row, Columns, and the
 // writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
 // readback, which reads it. If it comes from the input, intake/worker.go puts it into the
@@ -85,6 +99,7 @@
 //	output.go    where the files go, whether the run was finished before, and which one is resumed
 //	profile.go   whether the links of a workspace have the run's profile of canonical URLs
 //	preview.go   what a run would do, told without doing it; sample.go is the mapping of that
+//	delete.go    what a delete is told (DeleteConfig), and its steps (Delete)
 //	reports.go   the files of an attempt, and whether the books balance
 //	rules.go     whether rows are held against the rules of links
 //	describe.go  the manifest of a run, and its fingerprint

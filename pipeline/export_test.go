@@ -11,3 +11,6 @@ func (c *Config) UseFS(fs fsys.FS) { c.fs = fs }
 
 // FreeRoom makes a run believe that a directory has so much room left.
 func (c *Config) FreeRoom(free func(dir string) (int64, error)) { c.freeRoom = free }
+
+// SpillAt makes each sort of a delete spill past so many bytes.
+func (c *DeleteConfig) SpillAt(bytes int64) { c.sortMemory = bytes }

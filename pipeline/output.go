@@ -35,7 +35,7 @@ type outputDir struct {
 
 // look refuses an output directory that the run may not replace.
 func (o *outputDir) look(ctx context.Context, cfg *Config) error {
-	return o.unlessBusy(ctx, cfg, func() error {
+	return unlessBusy(ctx, cfg.NoWait, func() error {
 		_, err := o.inspect(ctx, cfg, nil)
 		return err
 	})
@@ -44,7 +44,7 @@ func (o *outputDir) look(ctx context.Context, cfg *Config) error {
 // claim takes the output directory, and that for a run that may store no links, which a dry
 // run does not have.
 func (o *outputDir) claim(ctx context.Context, cfg *Config, inputs *intake.Inputs) error {
-	return o.unlessBusy(ctx, cfg, func() error {
+	return unlessBusy(ctx, cfg.NoWait, func() error {
 		opts, err := o.inspect(ctx, cfg, inputs)
 		if err == nil {
 			o.dir, err = outdir.Claim(cfg.Out, opts)
@@ -79,9 +79,9 @@ func (o *outputDir) fail() error {
 
 // unlessBusy does something with the output directory, and again for two seconds while
 // another run is writing it: one that was killed is, until the system has ended it.
-func (o *outputDir) unlessBusy(ctx context.Context, cfg *Config, do func() error) (err error) {
+func unlessBusy(ctx context.Context, noWait bool, do func() error) (err error) {
 	for range 40 {
-		if err = do(); !errors.Is(err, outdir.ErrBusy) || cfg.NoWait {
+		if err = do(); !errors.Is(err, outdir.ErrBusy) || noWait {
 			break
 		}
 		select {

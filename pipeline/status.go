@@ -13,11 +13,12 @@ const (
 	StageOrder // rows go into the order of the input; links are loaded
 	StageWrite
 	StageFinish
-	StageCount // of a preview: rows and links are counted that a run would write
+	StageCount  // of a preview: rows and links are counted that a run would write; of a delete: links that it would delete
+	StageDelete // links are marked as deleted
 )
 
 func (s Stage) String() string {
-	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing", "counting"}[s]
+	return [...]string{"opening", "reading", "waiting", "settling", "ordering", "writing", "finishing", "counting", "deleting"}[s]
 }
 
 // Status lets another goroutine watch a run, which begins with zeros. All values
@@ -30,7 +31,7 @@ type Status struct {
 	Read       atomic.Int64 // rows
 	Rejected   atomic.Int64 // rows, as far as known
 	Settled    atomic.Int64 // accepted rows whose code is known
-	Written    atomic.Int64 // accepted rows that are in the mapping, or put in its order, or counted
+	Written    atomic.Int64 // accepted rows that are in the mapping, or put in its order, or counted; of a delete those whose links are deleted
 }
 
 // Stage returns what the run is doing.

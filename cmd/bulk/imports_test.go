@@ -16,7 +16,7 @@ import (
 const module = "github.com/linkforge/bulk/"
 
 // layers lists, for each package, what of this module it may import, from the bottom up.
-// Values flow one way: cmd, pipeline, the stages emit, settle and intake, then what they use.
+// Values flow one way: cmd, pipeline, the stages emit, remove, settle and intake, then what they use.
 var layers = map[string][]string{
 	"canon":                  {},
 	"codegen":                {},
@@ -49,8 +49,9 @@ var layers = map[string][]string{
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
+	"pipeline/remove": {"canon", "codegen", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
-		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "sink"},
+		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "sink"},
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/diff":     {"pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/source"},

@@ -1,0 +1,184 @@
+// Package remove finds the links that the rows of a list name, has the store mark them as deleted,
+// and says what became of each row. A row names all links of its URL, or the link that has its code.
+//
+// [Read] makes a record of each row that has a URL or a code, and sorts these: URLs before codes, and
+// equal ones together. [Rows.Mark] hands them to the store in this order, and files what became of
+// each row by its place. [Rows.Write] writes that in the order of the inputs.
+//
+// What does not fit in memory goes to spill files. Beside the sorts there is one chunk of rows, with
+// the codes of its links.
+package remove
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sync/atomic"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/source"
+)
+
+// Config says how rows are read.
+type Config struct {
+	Profile   canon.Profile  // of the workspace
+	Workspace string         // of all rows
+	Sorter    extsort.Config // of each sort, of which there are four; all but the order
+
+	// Progress, for another goroutine: bytes of the inputs as they lie, records, rejects among
+	// them; records that Count or Mark has seen.
+	Bytes, Read, Rejected, Seen *atomic.Int64
+}
+
+// Rows are what the inputs hold.
+type Rows struct {
+	*intake.Inputs
+	cfg      Config
+	records  *extsort.Sorter // see record.go
+	codes    bool            // some records have codes
+	reasons  map[string]int64
+	rejects  *extsort.Sorter // by place; Mark adds some
+	accepted *extsort.Sorter // by place; of Mark
+}
+
+// Read reads all inputs, which were opened with source.Options.ByCode. The caller closes the rows,
+// which it gets with an error, too.
+func Read(ctx context.Context, in *intake.Inputs, cfg Config) (*Rows, error) {
+	r := &Rows{
+		Inputs: in, cfg: cfg, reasons: map[string]int64{}, records: newTextSorter(cfg.Sorter),
+		rejects: record.NewPlaceSorter(cfg.Sorter), accepted: record.NewPlaceSorter(cfg.Sorter),
+	}
+	w := &reader{Rows: r, out: r.records.NewWriter(), bad: rejecter{r.reasons, r.rejects.NewWriter(), nil}}
+	for i, in := range in.List {
+		before := cfg.Bytes.Load()
+		w.in, w.number, w.workspace = in, i, slices.IndexFunc(in.Header(), isWorkspace)
+		if err := in.Read(ctx, 1, func(_ int, b *source.Batch) error {
+			now, _ := in.Progress()
+			cfg.Bytes.Store(before + now)
+			cfg.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
+			w.file(b)
+			return cmp.Or(w.out.Err(), w.bad.to.Err())
+		}); err != nil {
+			return r, err
+		}
+	}
+	return r, r.records.Finish(ctx)
+}
+
+// Close closes the sorts, but not the inputs.
+func (r *Rows) Close() error {
+	return errors.Join(r.records.Close(), r.rejects.Close(), r.accepted.Close())
+}
+
+// isWorkspace reports whether a column is called as that of the workspace is in files of bulk.
+func isWorkspace(name string) bool { return profile.Fold(name) == "workspaceid" }
+
+// A reader files the rows of an input.
+type reader struct {
+	*Rows
+	in        *intake.Input
+	number    int // of the input
+	workspace int // its column of workspaces; -1: none
+	out       *extsort.Writer
+	bad       rejecter
+
+	// Of the row in hand.
+	cells source.Cells
+	found []source.Code
+	text  []byte
+	rec   []byte
+}
+
+func (r *reader) file(b *source.Batch) {
+	r.cells.Of(b)
+	for i := range b.Rows {
+		at := record.Place{Source: r.number, Row: b.Rows[i], Offset: b.Offsets[i]}
+		carried := func(n int) []byte { return r.cells.Cell(r.in.Layout.Carried[n], i) }
+		input := r.cells.URL(r.in.URLs, i)
+		if reason, detail := r.settle(i, input); reason != "" {
+			r.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: r.in.Layout.Append(nil, input, nil, carried)})
+			continue
+		}
+		group, key := byCode, extsort.TextKey(r.text)
+		if r.in.Code < 0 {
+			whole := urlKey(r.text, r.cfg.Workspace)
+			group, key = byURL, binary.BigEndian.Uint64(whole[:])
+		}
+		r.codes = r.codes || group == byCode
+		r.rec = appendRecord(r.rec[:0], r.text, at, input)
+		for n := range r.Carried {
+			r.rec = extsort.AppendNullable(r.rec, carried(n))
+		}
+		copy(r.out.Reserve(group, key, len(r.rec)), r.rec)
+	}
+	for i := range b.Errors {
+		e := &b.Errors[i]
+		r.reject(record.Place{Source: r.number, Row: e.Row, Offset: e.Offset}, &outcome.Reject{Reason: string(e.Reason), Detail: e.Detail, Raw: e.Raw})
+	}
+}
+
+func (r *reader) reject(at record.Place, reject *outcome.Reject) {
+	r.cfg.Rejected.Add(1)
+	r.bad.file(at, reject)
+}
+
+// settle sets text to the canonical URL or the code of row i, or says why the row is rejected.
+func (r *reader) settle(i int, input []byte) (reason, detail string) {
+	// In this workspace the URL or code may be that of another link.
+	if w := r.cells.Cell(r.workspace, i); len(w) > 0 && string(w) != r.cfg.Workspace {
+		return outcome.BadWorkspace, fmt.Sprintf("the row is of another workspace: %.64q", w)
+	}
+	if r.in.Code >= 0 {
+		r.found = r.in.Codes(r.found[:0], r.cells, i)
+		if len(r.found) == 0 {
+			return outcome.MissingCode, outcome.MissingCodeDetail
+		}
+		if r.text = append(r.text[:0], r.found[0].Text...); anyCode.Check(r.text) != "" {
+			return outcome.BadCode, outcome.BadCodeDetail(r.text, "")
+		}
+		return "", ""
+	}
+	if len(input) == 0 {
+		return outcome.MissingURL, outcome.MissingURLDetail
+	}
+	var err error
+	if r.text, err = r.cfg.Profile.Append(r.text[:0], input); err != nil {
+		reason := err.(canon.Reason)
+		return string(reason), canon.Detail(input, reason)
+	}
+	return "", ""
+}
+
+// anyCode accepts each code that a store can have.
+var anyCode = legacy.Rules{Pattern: regexp.MustCompile("")}
+
+// urlKey is the url_key of a URL alone.
+func urlKey(canonical []byte, workspace string) [16]byte {
+	return codegen.Sum(codegen.AppendInput(nil, canonical, []byte(workspace), 0)).Key()
+}
+
+// A rejecter counts rejects, and files them by place.
+type rejecter struct {
+	reasons map[string]int64
+	to      *extsort.Writer // nil: they are not filed
+	buf     []byte
+}
+
+func (r *rejecter) file(at record.Place, reject *outcome.Reject) {
+	r.reasons[reject.Reason]++
+	if r.to != nil {
+		r.buf = record.AppendReject(r.buf[:0], at, reject)
+		copy(r.to.Reserve(0, at.Key(), len(r.buf)), r.buf)
+	}
+}
