@@ -186,6 +186,25 @@ func TestLinksThatEnd(t *testing.T) {
 	runExamples(t, dir, commands[5:])
 }
 
+// So do those that delete a link of the worked example.
+func TestWorkedDelete(t *testing.T) {
+	_, shop, _ := strings.Cut(string(read(t, readme)), "\n## A worked example\n")
+	_, page, _ := strings.Cut(shop, "\n## Deleting links\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	commands := examples(page)
+	if len(commands) != 3 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	commands[0].want = regexp.MustCompile(`(?m)^(bulk: |Delete ).*\n`).ReplaceAllString(commands[0].want, "") // for stderr
+	dir := t.TempDir()
+	for name, text := range map[string]string{"links.csv": shop, "gone.csv": page} {
+		_, list, _ := strings.Cut(text, "\n\n    ")
+		list, _, _ = strings.Cut(list, "\n\n")
+		write(t, dir, name, strings.ReplaceAll(list, "\n    ", "\n")+"\n")
+	}
+	runExamples(t, dir, append([]example{{command: "bulk run links.csv --workspace demo\n"}}, commands...))
+}
+
 // The demo shows whole records: each line of its tables has the source before all else.
 func TestDemo(t *testing.T) {
 	cmd := exec.Command("sh", "-c", string(read(t, "../../testdata/demo.sh"))) // read, so that its changes count

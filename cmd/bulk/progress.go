@@ -147,7 +147,7 @@ func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
 		return s.TotalBytes.Load(), s.Bytes.Load()
 	case pipeline.StageSettle:
 		return rows, s.Settled.Load()
-	case pipeline.StageOrder, pipeline.StageWrite, pipeline.StageCount:
+	case pipeline.StageOrder, pipeline.StageWrite, pipeline.StageCount, pipeline.StageDelete:
 		return rows, s.Written.Load()
 	}
 	return -1, 0

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/spf13/cobra"
+)
+
+// deleteOptions are the flags of delete: a DeleteConfig, and flags that are no field of it or become
+// one in resolve.
+type deleteOptions struct {
+	pipeline.DeleteConfig
+	store                                        storeOptions
+	yes                                          bool
+	header, delimiter, quote, asOf, assumeScheme string
+}
+
+func deleteCommand(ui *ui) *cobra.Command {
+	var o deleteOptions
+	cmd := &cobra.Command{
+		Use:   "delete INPUT… --workspace ID",
+		Short: "Delete the links that a list names",
+		Long: `An INPUT is a file as bulk run takes it, with a column of URLs or of codes. A
+URL names all links of the workspace that have it, in any spelling, and their
+aliases. A code names the one link or alias that has it. If a list has both
+columns, the codes are used. A message says which column is used.
+
+Deleted links stay in the store with the status DELETED, so that a redirect
+service answers 404. Their codes stay taken until bulk sweep removes the links.
+Until then a run that has such a URL makes its link live again.
+
+The output directory gets mapping.csv, rejects.csv and manifest.json. Each row
+is in mapping.csv or in rejects.csv:
+  existing   The row names links. If it deleted some of them, its change is
+             deleted and short_codes has their codes, with spaces between them.
+             If all were deleted before, its change is blank.
+  duplicate  Other rows name all links of the row. The first row of a URL or
+             code counts, and a row with a URL before one with a code.
+  rejected   not_found: no link has the URL or code.
+             other_owner: no link of the row has the --owner.
+             missing_code: the row has no code.
+             bad_workspace: the row has a column workspace_id with another
+             workspace.
+             All other reasons are those of bulk run.
+rejects.csv can be an INPUT again.
+
+On a terminal, delete says how many links it would delete, and asks first.
+Elsewhere it does not ask. If delete is interrupted, run it again: it deletes
+the rest.`,
+		Example: `  bulk delete gone.csv --workspace demo --dry-run
+  bulk delete gone.csv --workspace demo --owner anna --db sqlite:links.db
+  bulk delete short.txt -w demo --code-column 'path(1)'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Inputs, o.Source.Stdin = args, cmd.InOrStdin()
+			if err := o.resolve(); err != nil {
+				return usage(err)
+			}
+			return deleteLinks(cmd.Context(), ui, &o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows (required)")
+	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URLs, by name or number (default: found by its usual names)")
+	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the codes, by name or number; path(COLUMN) takes codes from short URLs (default: found by its usual names)")
+	f.StringVar(&o.Owner, "owner", "", "delete only links that have this `OWNER`")
+	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.deleted)")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the output of an earlier delete in the output directory")
+	f.BoolVar(&o.DryRun, "dry-run", false, "delete nothing; write the reports to DIR.dry")
+	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	o.store.flags(cmd)
+	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if a run is using the workspace, the SQLite file or the output directory")
+	group(f, "Store flags")
+	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
+	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
+	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
+	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
+	f.StringVar(&o.assumeScheme, "assume-scheme", "", "add `http|https` to URLs without a scheme, such as example.com/a or //example.com/a; without this they are rejected")
+	group(f, "Input flags")
+	f.StringVar(&o.asOf, "as-of", "", "`TIME` of the deletion to record: RFC 3339 or a date (default: now)")
+	group(f, "Link flags")
+	offer(cmd, "header", "auto", "yes", "no")
+	offer(cmd, "assume-scheme", "https", "http")
+	return cmd
+}
+
+// resolve turns the flags that are text into configuration.
+func (o *deleteOptions) resolve() (err error) {
+	if len(o.Inputs) == 0 {
+		return errors.New("give at least one INPUT")
+	}
+	var problems []error
+	check := func(flag string, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	o.Source.Delimiter, err = character(o.delimiter)
+	check("delimiter", err)
+	o.Source.Quote, err = character(o.quote)
+	check("quote", err)
+	o.Source.Header, err = parseHeader(o.header)
+	check("header", err)
+	o.AsOf, err = parseTime(o.asOf)
+	check("as-of", err)
+	o.AssumeScheme, err = canon.ParseAssumedScheme(o.assumeScheme)
+	check("assume-scheme", err)
+	if o.Out == "" {
+		o.Out, err = defaultOut(o.Inputs[0])
+		o.Out = strings.TrimSuffix(o.Out, ".bulk") + ".deleted"
+		problems = append(problems, err)
+	}
+	return errors.Join(append(problems, o.store.resolve(), o.Validate())...)
+}
+
+// deleteLinks runs bulk delete; its options are resolved.
+func deleteLinks(ctx context.Context, ui *ui, o *deleteOptions) (err error) {
+	signal.Ignore(syscall.SIGPIPE) // a delete continues although nobody reads its log any more
+	began := time.Now()
+	o.store.postgres.Outage = ui.outages()
+	store, err := o.store.open(ctx, ui.log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	o.Store, o.Version, o.Logger, o.Opened, o.Status = store, toolVersion(), ui.log, ui.openedLists, new(pipeline.Status)
+	stop := ui.watch(o.Status)
+	defer func() { stop() }()
+	if stdin := o.Source.Stdin; !o.yes && isTerminal(stdin) && isTerminal(ui.stderr) {
+		o.Confirm = func(would *pipeline.DeleteResult) (bool, error) {
+			stop()
+			defer func() { stop, began = ui.watch(o.Status), time.Now() }()
+			return ui.confirmDelete(ctx, stdin, o, would)
+		}
+	}
+	r, err := pipeline.Delete(ctx, o.DeleteConfig)
+	stop()
+	switch {
+	case r.ManifestSHA256 != "":
+		ui.deleted(o, r, time.Since(began))
+	case r.Declined && err == nil:
+		ui.tell(slog.LevelInfo, "nothing was deleted", "nothing was deleted", "workspace", o.Workspace)
+	case r.Links > 0 && !o.DryRun:
+		ui.tell(slog.LevelWarn, count(r.Links, "link")+" deleted before this error; there is no report of them", "links were deleted before an error; there is no report of them",
+			"links", r.Links, "workspace", o.Workspace)
+	}
+	if err == nil && r.Counts.Rejected > 0 {
+		return errRejected
+	}
+	return err
+}
+
+// openedLists tells what the inputs of a delete are, before it reads them.
+func (u *ui) openedLists(inputs []pipeline.DeleteInput) {
+	for i, in := range inputs {
+		if i == mostInputs {
+			u.note("and "+count(int64(len(inputs)-i), "more input"), "there are more inputs", "inputs", len(inputs)-i)
+			return
+		}
+		what := "URLs"
+		if in.Codes {
+			what = "codes"
+		}
+		u.note(fmt.Sprintf("%s: %s in the column %s", in.Name, what, in.Column), "input", "name", in.Name, "has", what, "column", in.Column)
+	}
+}
+
+// confirmDelete says what a delete would do, and asks whether it shall.
+func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOptions, would *pipeline.DeleteResult) (bool, error) {
+	say := fmt.Sprintf("%s: %s to delete in workspace %s of %s", count(would.Counts.Read, "row"), count(would.Links, "link"), o.Workspace, o.store.name())
+	if len(would.Reasons) > 0 {
+		say += fmt.Sprintf("; %s to reject (%s)", count(would.Counts.Rejected, "row"), ways(would.Reasons))
+	}
+	u.print("bulk: " + say)
+	if would.Links == 0 {
+		return true, nil
+	}
+	return u.ask(ctx, stdin, fmt.Sprintf("Delete %s?", count(would.Links, "link")))
+}
+
+// deleted reports how a delete went.
+func (u *ui) deleted(o *deleteOptions, r *pipeline.DeleteResult, lasted time.Duration) {
+	c := r.Counts
+	done := "deleted"
+	if o.DryRun {
+		done = "would be deleted"
+	}
+	whose := "workspace " + o.Workspace
+	if o.Owner != "" {
+		whose = "owner " + o.Owner + " in " + whose
+	}
+	say := []string{
+		fmt.Sprintf("%s of %s %s, in %s", count(r.Links, "link"), whose, done, took(lasted)),
+		fmt.Sprintf("%s: %s existing, %s duplicate, %s rejected", count(c.Read, "row"), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected)),
+	}
+	if o.DryRun {
+		say = append(say, "this was a dry run: no links were deleted")
+	}
+	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
+	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "delete finished", "out", r.Out, "dry_run", o.DryRun, "links", r.Links,
+		"read", c.Read, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected, "manifest_sha256", r.ManifestSHA256,
+		"store", o.store.name(), "workspace", o.Workspace, "owner", o.Owner)
+	file := filepath.Join(r.Out, manifest.RejectsName)
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		n := r.Reasons[reason]
+		say, attrs := count(n, "row")+" rejected: "+reason, []any{"reason", reason, "rows", n, "file", file}
+		if reason == string(canon.MissingScheme) {
+			const hint = "--code-column says which column has codes, --assume-scheme completes URLs"
+			say, attrs = say+"; "+hint, append(attrs, "hint", hint)
+		}
+		u.tell(slog.LevelWarn, say, "rows were rejected", attrs...)
+	}
+	if c.Rejected > 0 && !u.lines {
+		u.print("bulk: rejected rows are in " + file)
+	}
+	if c.Read == 0 {
+		u.log.Warn("the inputs have no rows")
+	}
+}
