@@ -3,7 +3,8 @@
 //
 // [Read] makes a record of each row that has a URL or a code, and sorts these: URLs before codes, and
 // equal ones together. [Rows.Mark] hands them to the store in this order, and files what became of
-// each row by its place. [Rows.Write] writes that in the order of the inputs.
+// each row by its place. [Rows.WriteAccepted] and [Rows.WriteRejects] write that in the order of the
+// inputs.
 //
 // What does not fit in memory goes to spill files. Beside the sorts there is one chunk of rows, with
 // the codes of its links.
