@@ -112,23 +112,30 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	if first == 0 && f.e.settled.Continues(b.number) {
 		first = -1
 	}
+	judged := f.e.settled.HasResults(b.number)
 	var origin *record.Record // the first row of the URL
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
 		r := record.Decode(rec)
-		result := f.e.settled.Result(b.number, i, i == first, &d)
-		if result.Reason != rules.Accepted {
-			continue
+		f.row.Outcome, f.row.Rules.Change = outcome.Duplicate, rules.NoChange
+		if i == first {
+			f.row.Outcome = d.Outcome
 		}
-		f.row.Outcome, f.row.Rules.Change = result.Outcome, result.Change
-		f.row.Generated = result.Outcome == outcome.Created
+		if judged {
+			result := f.e.settled.Result(b.number, i, i == first, &d)
+			if result.Reason != rules.Accepted {
+				continue
+			}
+			f.row.Outcome, f.row.Rules.Change = result.Outcome, result.Change
+		}
+		f.row.Generated = f.row.Outcome == outcome.Created
 		if i != first {
 			if origin == nil {
 				origin = b.first(first)
 			}
 			f.merged.add(f.e.cfg.Profile, p, i, origin, f.e.rows, &r)
 		}
-		if result.Outcome != outcome.Duplicate { // the row that is the link
+		if f.row.Outcome != outcome.Duplicate { // the row that is the link
 			if f.e.load != nil && !d.Stored {
 				p.chunk.links = append(p.chunk.links, f.link(&r, key))
 				if f.e.cfg.Rules {

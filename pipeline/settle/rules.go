@@ -216,6 +216,9 @@ func (s *Settlement) Result(bucket, i int, isFirst bool, d *Decision) rules.Resu
 	return rules.Result{Outcome: outcome.Duplicate}
 }
 
+// HasResults reports whether something else becomes of some row of a bucket than is to be expected.
+func (s *Settlement) HasResults(bucket int) bool { return s.buckets[bucket].results != nil }
+
 // ToChange returns the number of existing links that the run has yet to change.
 func (s *Settlement) ToChange() int64 {
 	if s.changes == nil {
