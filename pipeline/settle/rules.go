@@ -56,9 +56,13 @@ func (v *visit) rules() bool { return v.s.cfg.Rules != nil && v.verdicts == nil 
 // judge holds the rows of an identity that begins in the bucket in hand against its link; nil: the
 // store has none.
 func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p passed, err error) {
-	j := &v.judging
-	j.Begin(j.stored(found))
+	j, stored := &v.judging, v.judging.stored(found)
 	end, wants := record.EndOf(v.records, first, v.records.Len()), true
+	if !(v.more && end == v.records.Len()) && v.agree(first, end, stored) {
+		p.verdict.Speaker, p.verdict.Result.Outcome = 0, outcome.Existing
+		return p, nil
+	}
+	j.Begin(stored)
 	for i := first; i < end && wants; i++ {
 		wants = j.See(j.paramsOf(v.records.Record(i)))
 	}
@@ -86,6 +90,21 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p pass
 		v.passed.verdict.Keep()
 	}
 	return p, j.changes.Err()
+}
+
+// agree reports whether the records [from, to) say of a link what the store says, and it is live: so
+// they change nothing, which is the case of nearly all links.
+func (v *visit) agree(from, to int, l *rules.Stored) bool {
+	j := &v.judging
+	if l == nil || l.Made || l.Changed != rules.NoChange || !l.Live(j.Judge.AsOf) {
+		return false
+	}
+	for i := from; i < to; i++ {
+		if l.Differs(j.paramsOf(v.records.Record(i))) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // lookAhead goes on with the rows of the identity that the bucket in hand ends with, in the buckets
