@@ -46,8 +46,11 @@ const nearby = 8
 // says whether it is that of the probe.
 func (n names) codesInRanges(more, rules, kind bool) string {
 	columns := "l.short_code, l.canonical_url"
-	if more || rules {
+	switch {
+	case more:
 		columns += ", l.run_id, l.workspace_id"
+	case rules:
+		columns += ", NULL::int, NULL::text"
 	}
 	if rules {
 		columns += ", l.url_key, " + rulesColumns
@@ -235,7 +238,7 @@ func (l *lookup) touch(from int) int {
 // that of all probes.
 func compareCode(p *sink.Probe, row [][]byte) int {
 	c := 0
-	if len(row) > 3 {
+	if len(row) > 3 && row[3] != nil {
 		c = bytes.Compare(p.Workspace, row[3])
 	}
 	return cmp.Or(c, bytes.Compare(p.Code, row[0]))
@@ -247,7 +250,7 @@ func (l *lookup) found(at int, row [][]byte, same, alias bool) error {
 		l.same[at] = true
 	}
 	f := sink.Found{Probe: at, Same: same, Alias: alias, Code: row[0], Canonical: row[1]}
-	if len(row) > 3 {
+	if len(row) > 3 && row[2] != nil {
 		f.Run = int32(binary.BigEndian.Uint32(row[2]))
 	}
 	if l.rules {
