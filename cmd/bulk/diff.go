@@ -33,24 +33,28 @@ how many there are, or that there are none:
 
   added, removed  only B, or only A, has the link
   remapped        the link (workspace and URL) has another code
-  moved           the code belongs to another URL of its workspace
+  moved           the code belongs to another link of its workspace
   row_added       B has more rows of the link (row_removed: A has more)
   row_remapped    the row has another link or legacy code
   kind            the code has another kind (link or alias), or the URL another
                   link_code or link_salt
+  parameter       the link has another expiry, use limit, type or owner
   reject          a row was rejected for another reason, or in one run only
   manifest        the two runs were made with different settings, or one has no
                   mapping
   file            a file was changed after its run: it does not have the SHA-256
                   that its manifest says
-  outcome         the outcome changed (for example created -> existing); only
-                  with --outcomes
+  outcome         the outcome changed (for example created -> existing), or the
+                  change (drifted -> updated); only with --outcomes
 
 What one run created exists in the next. So changed outcomes alone are counted,
 but are no difference (exit code 0), except with --outcomes.
 
 If both runs have a --legacy mode, a URL has a link for each of its legacy
-codes. A mapping file alone is compared without legacy codes.
+codes. With --identity params or row a URL has several links, too. A link has
+the parameters of the row that created or found it. An expiry that counts from
+the time of the run (--expires-in, --temporary-ttl) is the same the next day. A
+mapping file alone is compared without legacy codes and link rules.
 
 Rows are matched by source and row number if the inputs are the same (then
 there is no row_added or row_removed: such a row is a reject in one run).
@@ -132,6 +136,7 @@ func (o *diffOptions) tellVerdict(ui *ui, found map[diff.Change]int) error {
 		{diff.FileChanged, "file", "changed after the run"}, {diff.ManifestChanged, "setting", "changed"},
 		{diff.Added, "link", "added"}, {diff.Removed, "link", "removed"}, {diff.Remapped, "link", "with another code"}, {diff.Moved, "code", "moved"},
 		{diff.RowAdded, "link", "with more rows"}, {diff.RowRemoved, "link", "with fewer rows"}, {diff.RowRemapped, "row", "with another link"}, {diff.KindChanged, "code", "of another kind"},
+		{diff.ParamChanged, "parameter", "changed"},
 		{diff.RejectChanged, "reject", "changed"}, {diff.OutcomeChanged, "outcome", "changed"},
 	} {
 		if n := found[c.change]; n > 0 {

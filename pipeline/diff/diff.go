@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -45,12 +46,13 @@ const (
 	Added           Change = "added"        // only B has the link
 	Removed         Change = "removed"      // only A has the link
 	Remapped        Change = "remapped"     // the same workspace and URL, another code
-	Moved           Change = "moved"        // the same workspace and code, another URL
+	Moved           Change = "moved"        // the same workspace and code, another URL, or another identity of the URL
 	RowAdded        Change = "row_added"    // B has more rows of a link of both; only if the inputs differ
 	RowRemoved      Change = "row_removed"  // A has more rows of a link of both; only if the inputs differ
 	RowRemapped     Change = "row_remapped" // the row has another link, or legacy code; only if both runs had the same inputs
 	KindChanged     Change = "kind"         // the link has another kind, link_code or link_salt; only if both runs have legacy codes
-	OutcomeChanged  Change = "outcome"      // of a row, if both runs had the same inputs, otherwise of a link
+	ParamChanged    Change = "parameter"    // the link has another expires_at, max_uses, link_type or owner_id; only if both runs have link rules
+	OutcomeChanged  Change = "outcome"      // the outcome or change of a row, if both runs had the same inputs, otherwise of a link
 	RejectChanged   Change = "reject"       // a row rejected for another reason, or on one side only
 	ManifestChanged Change = "manifest"     // an option, the profile or the scheme; or only one run has a mapping
 	FileChanged     Change = "file"         // a report does not have the SHA-256 that its manifest says
@@ -89,6 +91,10 @@ type Difference struct {
 //     created, or else existing; the salt follows from the code;
 //   - if both runs have a mode of legacy codes: links, once for each workspace, canonical URL and
 //     legacy code, and their kind, link_code and link_salt, as far as both mappings have them;
+//   - if both are runs: links, once for each identity (package rules) of a URL;
+//   - if both mappings have link rules: the parameters of that row, and its change. An expiry that
+//     is reckoned from the as_of is the same in a run of another as_of. One that lies just as long
+//     after the as_of is taken for reckoned;
 //   - rows, by source and record, if both are runs whose inputs have the same digests, one
 //     by one, whatever their names; otherwise the number of rows of each link;
 //   - rejects, if both are runs: by source and record if the inputs are the same, and
@@ -121,6 +127,8 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	d.legacy = a.mode() != legacy.Off && b.mode() != legacy.Off
 	d.kinds = a.mode().Keeps() && b.mode().Keeps()
 	d.links = a.mode() == legacy.Both && b.mode() == legacy.Both
+	d.parts = a.manifest != nil && b.manifest != nil && (a.identity != rules.ByURL || b.identity != rules.ByURL)
+	d.rules = a.columns().Rules && b.columns().Rules
 	for i, side := range d.sides {
 		if side.manifest == nil {
 			side.excelSafe = d.sides[1-i].excelSafe
@@ -169,6 +177,8 @@ type differ struct {
 	legacy     bool // both mappings have legacy codes
 	kinds      bool // and kinds
 	links      bool // and codes of links
+	parts      bool // links are compared by identity
+	rules      bool // both mappings have link rules
 	emit       func(*Difference) error
 }
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"hash/maphash"
 	"strconv"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -14,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/zeebo/xxh3"
 )
 
@@ -21,14 +24,15 @@ import (
 //
 //	canonical length uvarint, canonical | workspace length uvarint, workspace
 //	| if legacy codes are compared: length uvarint, legacy code
-//	| source uint32 | row uint64 | side, 1 byte | outcome, 1 byte | code
-//	| if legacy codes are compared: a zero byte, and what of appendKind
+//	| if identities are: length uvarint, parts of the identity
+//	| source uint32 | row uint64 | side, outcome and change, 1 byte each
+//	| code length uvarint, code | what of appendFields
 //
 // with numbers in big-endian order, so that the order of the bytes brings the
 // rows of a link together, and of both sides those of one record of an input.
 const (
 	placeSize = 4 + 8
-	tailSize  = placeSize + 2 // before the code
+	tailSize  = placeSize + 3 // before the code
 )
 
 // mappings compares the mappings: rows and links, then codes that moved, then rows that have
@@ -85,7 +89,7 @@ func (d *differ) addUp(ctx context.Context, cells []atomic.Uint64) (same bool, e
 	if err := d.bothSides(ctx, func(ctx context.Context, side int) error {
 		var buf []byte
 		_, err := d.readMapping(ctx, side, func(key uint64, source uint32, r *report.Row) {
-			buf = d.appendCompared(buf[:0], source, r)
+			buf = d.appendCompared(buf[:0], side, source, r)
 			sum := maphash.Bytes(seed, buf)
 			if side == 1 {
 				sum = -sum
@@ -116,47 +120,96 @@ func (d *differ) mostDiffer() bool {
 
 // appendCompared appends what is compared of a row; its place only if the inputs are the
 // same.
-func (d *differ) appendCompared(dst []byte, source uint32, r *report.Row) []byte {
-	dst = extsort.AppendCell(extsort.AppendCell(dst, r.Workspace), r.Canonical)
+func (d *differ) appendCompared(dst []byte, side int, source uint32, r *report.Row) []byte {
+	dst = d.appendLink(dst, side, r)
 	if d.sameInputs {
 		dst = appendPlace(dst, source, r.Row)
 	}
-	if d.legacy {
-		dst = extsort.AppendCell(d.appendKind(dst, r), r.Legacy)
-	}
-	return append(append(dst, byte(r.Outcome)), r.Code...)
+	dst = extsort.AppendCell(append(dst, byte(r.Outcome), d.change(r)), r.Code)
+	return d.appendFields(dst, side, r)
 }
 
-// linkCells is the number of cells that begin a row, which say what link it is: with legacy codes
-// there is one for each code of a URL.
+// appendLink appends the cells that begin a row, which say what link it is. With legacy codes there
+// is one for each code of a URL.
+func (d *differ) appendLink(dst []byte, side int, r *report.Row) []byte {
+	dst = extsort.AppendCell(extsort.AppendCell(dst, r.Canonical), r.Workspace)
+	if d.legacy {
+		dst = extsort.AppendCell(dst, r.Legacy)
+	}
+	if d.parts {
+		var buf [64]byte // longer ones are allocated
+		dst = extsort.AppendCell(dst, d.sides[side].appendParts(buf[:0], r))
+	}
+	return dst
+}
+
+// linkCells is the number of the cells of appendLink.
 func (d *differ) linkCells() int {
+	n := 2
 	if d.legacy {
-		return 3
+		n++
 	}
-	return 2
+	if d.parts {
+		n++
+	}
+	return n
 }
 
-// appendKind appends what is compared of the kind of a row, as far as both mappings have it:
-//
-//	kind | 0 | salt of the link's code | 0 | the link's code
-func (d *differ) appendKind(dst []byte, r *report.Row) []byte {
-	if d.kinds {
-		dst = append(dst, r.Kind()...)
+// change is what is compared of the change of a row.
+func (d *differ) change(r *report.Row) byte {
+	if !d.rules {
+		return byte(rules.NoChange)
 	}
-	dst = append(dst, 0)
-	if d.links && r.LinkSalt >= 0 {
-		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
+	return byte(r.Rules.Change)
+}
+
+// A field is a column of mappings that is compared.
+type field struct {
+	name   string
+	change Change // if it differs
+}
+
+// fields are those that both mappings have, in the order of appendFields.
+func (d *differ) fields() (list []field) {
+	if d.legacy {
+		list = append(list, field{"kind", KindChanged}, field{"link_code", KindChanged}, field{"link_salt", KindChanged})
 	}
-	dst = append(dst, 0)
-	if d.links {
-		dst = append(dst, r.LinkCode...)
+	if d.rules {
+		for c := range rules.Ref { // which is a part of the identity
+			list = append(list, field{c.String(), ParamChanged})
+		}
+	}
+	return list
+}
+
+// appendFields appends the cells of fields. An expiry that is reckoned is + and its seconds.
+func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
+	if d.legacy {
+		var kind, salt string
+		var code []byte
+		if d.kinds {
+			kind = r.Kind()
+		}
+		if d.links {
+			code = r.LinkCode
+		}
+		if d.links && r.LinkSalt >= 0 {
+			salt = strconv.Itoa(r.LinkSalt)
+		}
+		dst = extsort.AppendCell(extsort.AppendCell(extsort.AppendCell(dst, kind), code), salt)
+	}
+	if d.rules {
+		var buf [len(time.RFC3339)]byte
+		p := d.sides[side].params(r)
+		dst = extsort.AppendCell(extsort.AppendCell(dst, p.Expiry.Append(buf[:0])), r.Rules.MaxUses)
+		dst = extsort.AppendCell(extsort.AppendCell(dst, r.Rules.Type), r.Rules.Owner)
 	}
 	return dst
 }
 
 // readMapping visits all rows of one side, each with the key of its link.
 func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint64, source uint32, r *report.Row)) (_ *sources, err error) {
-	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy, Columns: d.sides[side].columns()})
+	m, err := readback.OpenMapping(ctx, d.sides[side].mapping.Name, readback.Options{ExcelSafe: d.sides[side].excelSafe, LinksOnly: !d.legacy && !d.rules && !d.parts, Columns: d.sides[side].columns()})
 	if err != nil {
 		return nil, err
 	}
@@ -172,15 +225,9 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 }
 
 func (d *differ) fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
-	rec := extsort.AppendCell(extsort.AppendCell(make([]byte, 0, 256), r.Canonical), r.Workspace) // on the stack
-	if d.legacy {
-		rec = extsort.AppendCell(rec, r.Legacy)
-	}
-	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome))
-	rec = append(rec, r.Code...)
-	if d.legacy {
-		rec = d.appendKind(append(rec, 0), r)
-	}
+	rec := d.appendLink(make([]byte, 0, 256), side, r) // on the stack
+	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome), d.change(r))
+	rec = d.appendFields(extsort.AppendCell(rec, r.Code), side, r)
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
@@ -192,27 +239,30 @@ type linkDiff struct {
 	places  *extsort.Writer // of rows that only one side has with the link
 
 	held [2]struct { // of the link in hand
-		rows    int
-		outcome outcome.Outcome // the least of its rows
-		code    []byte
-		kind    []byte // of appendKind; empty unless legacy codes are compared
+		rows   int
+		became // of the row with the least outcome
+		code   []byte
+		fields []byte // of appendFields
 	}
-	place   [placeSize]byte // of the last row of A
-	outcome outcome.Outcome // of that row
-	alone   bool            // it has met no row of B
+	place  [placeSize]byte // of the last row of A
+	became                 // of that row
+	alone  bool            // it has met no row of B
+}
+
+// became is what became of a row.
+type became struct {
+	outcome outcome.Outcome
+	change  rules.Change
 }
 
 // row takes the next row of a link, as records begin with it.
 func (l *linkDiff) row(link, rest []byte) error {
-	side, outcome, code := rest[placeSize], outcome.Outcome(rest[placeSize+1]), rest[tailSize:]
-	var kind []byte
-	if l.legacy {
-		code, kind, _ = bytes.Cut(code, []byte{0})
-	}
+	side, is := rest[placeSize], became{outcome.Outcome(rest[placeSize+1]), rules.Change(rest[placeSize+2])}
+	code, fields := extsort.CutCell(rest[tailSize:])
 	h := &l.held[side]
-	if h.rows == 0 || outcome < h.outcome {
-		h.outcome, h.code = outcome, append(h.code[:0], code...)
-		h.kind = append(h.kind[:0], kind...)
+	if h.rows == 0 || is.outcome < h.outcome {
+		h.became, h.code = is, append(h.code[:0], code...)
+		h.fields = append(h.fields[:0], fields...)
 	}
 	h.rows++
 	if !l.sameInputs {
@@ -226,15 +276,27 @@ func (l *linkDiff) row(link, rest []byte) error {
 	l.alone = false
 	switch {
 	case side == 0:
-		l.place, l.outcome, l.alone = place, outcome, true
+		l.place, l.became, l.alone = place, is, true
 	case !met:
 		filePlace(l.places, 1, place, link)
-	case l.outcome != outcome:
-		d := difference(link, OutcomeChanged, "outcome", l.outcome.String(), outcome.String())
-		d.Code = manifest.Text(code)
+	default:
 		source, row := cutPlace(rest)
-		d.Source, d.Row = manifest.Text(l.sources.names[source]), row
-		return l.emit(d)
+		return l.becameAnother(link, code, l.became, is, l.sources.names[source], row)
+	}
+	return nil
+}
+
+// becameAnother tells of another outcome or change of a row, or of a link if the row is 0.
+func (l *linkDiff) becameAnother(link, code []byte, a, b became, source string, row int64) error {
+	for _, c := range [][3]string{{"outcome", a.outcome.String(), b.outcome.String()}, {"change", a.change.String(), b.change.String()}} {
+		if c[1] == c[2] {
+			continue
+		}
+		d := difference(link, OutcomeChanged, c[0], c[1], c[2])
+		d.Code, d.Source, d.Row = manifest.Text(code), manifest.Text(source), row
+		if err := l.emit(d); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -255,22 +317,22 @@ func (l *linkDiff) finish(link []byte) error {
 		d = difference(link, Removed, "short_code", string(a.code), "")
 	case !bytes.Equal(a.code, b.code):
 		d = difference(link, Remapped, "short_code", string(a.code), string(b.code))
-	case !bytes.Equal(a.kind, b.kind):
-		if err := l.kindChanged(link, a.kind, b.kind, b.code); err != nil {
+	default:
+		if err := l.fieldsChanged(link, a.fields, b.fields, b.code); err != nil {
 			return err
 		}
-	case a.outcome != b.outcome && !l.sameInputs:
-		d = difference(link, OutcomeChanged, "outcome", a.outcome.String(), b.outcome.String())
-		d.Code = manifest.Text(b.code)
-	}
-	if d != nil && d.Change != OutcomeChanged {
-		for side, rows := range []int{inA, inB} {
-			if rows > 0 {
-				fileCode(l.codes, side, d, l.held[side].code)
+		if !l.sameInputs {
+			if err := l.becameAnother(link, b.code, a.became, b.became, "", 0); err != nil {
+				return err
 			}
 		}
 	}
 	if d != nil {
+		for side, rows := range []int{inA, inB} {
+			if rows > 0 {
+				fileCode(l.codes, side, link, l.held[side].code)
+			}
+		}
 		if err := l.emit(d); err != nil {
 			return err
 		}
@@ -285,33 +347,29 @@ func (l *linkDiff) finish(link []byte) error {
 	return l.emit(d)
 }
 
-// kindChanged tells of a code that both sides have for the URL: its kind is another, or the link
-// of the URL.
-func (l *linkDiff) kindChanged(link, a, b, code []byte) error {
-	fields := []string{"kind", "link_salt", "link_code"}
-	was, is := bytes.SplitN(a, []byte{0}, len(fields)), bytes.SplitN(b, []byte{0}, len(fields))
-	for _, i := range []int{0, 2, 1} {
-		if bytes.Equal(was[i], is[i]) {
+// fieldsChanged tells of a code that both sides have for the link: its kind is another, the link of
+// its URL, or a parameter.
+func (l *linkDiff) fieldsChanged(link, a, b, code []byte) error {
+	if bytes.Equal(a, b) {
+		return nil
+	}
+	for _, f := range l.fields() {
+		var was, is []byte
+		was, a = extsort.CutCell(a)
+		is, b = extsort.CutCell(b)
+		if f.name == rules.ExpiresAt.String() {
+			was, is = l.sides[0].reckon(was), l.sides[1].reckon(is)
+		}
+		if bytes.Equal(was, is) {
 			continue
 		}
-		d := difference(link, KindChanged, fields[i], string(was[i]), string(is[i]))
+		d := difference(link, f.change, f.name, string(was), string(is))
 		d.Code = manifest.Text(code)
 		if err := l.emit(d); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// legacyCode returns the legacy code of a link; "": it has none.
-func (d *differ) legacyCode(link []byte) string {
-	if !d.legacy {
-		return ""
-	}
-	_, rest := extsort.CutCell(link)
-	_, rest = extsort.CutCell(rest)
-	code, _ := extsort.CutCell(rest)
-	return string(code)
 }
 
 // difference describes one of a link.
@@ -324,11 +382,14 @@ func difference(link []byte, change Change, field, a, b string) *Difference {
 
 // fileCode files the code of a link that differs:
 //
-//	code length uvarint, code | workspace length uvarint, workspace | side, 1 byte | canonical
-func fileCode(w *extsort.Writer, side int, d *Difference, code []byte) {
-	rec := extsort.AppendCell(extsort.AppendCell(nil, code), string(d.Workspace))
+//	code length uvarint, code | workspace length uvarint, workspace | side, 1 byte
+//	| cells of the link, as they begin a row
+func fileCode(w *extsort.Writer, side int, link, code []byte) {
+	_, rest := extsort.CutCell(link)
+	workspace, _ := extsort.CutCell(rest)
+	rec := extsort.AppendCell(extsort.AppendCell(nil, code), workspace)
 	key := xxh3.Hash(rec)
-	rec = append(append(rec, byte(side)), d.Canonical...)
+	rec = append(append(rec, byte(side)), link...)
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
@@ -351,10 +412,10 @@ func (p *pair) end() (a, b []byte, both bool) {
 	return a, b, a != nil && b != nil
 }
 
-// moves looks for codes that are another URL's on the other side.
+// moves looks for codes that are another URL's on the other side, or another identity's of the URL.
 type moves struct {
 	*differ
-	pair // URLs
+	pair // links, as fileCode writes them
 }
 
 // finish reports the code in hand if it moved.
@@ -363,15 +424,40 @@ func (m *moves) finish(slot []byte) error {
 	if !both {
 		return nil
 	}
-	code, rest := extsort.CutCell(slot)
-	workspace, _ := extsort.CutCell(rest)
-	return m.emit(&Difference{Change: Moved, Workspace: manifest.Text(workspace), Code: manifest.Text(code),
-		Field: "canonical_url", A: manifest.Text(a), B: manifest.Text(b)})
+	field, from, to := m.another(a, b)
+	if field != "canonical_url" && field != "identity" {
+		return nil
+	}
+	d := difference(a, Moved, field, from, to)
+	code, _ := extsort.CutCell(slot)
+	d.Canonical, d.Code = "", manifest.Text(code)
+	return m.emit(d)
+}
+
+// another tells in what a link is another one than that of the other side: the first of its cells
+// that differs counts, but the workspace only after the URL.
+func (d *differ) another(a, b []byte) (field, was, is string) {
+	names := []string{"canonical_url", "workspace_id"}
+	if d.legacy {
+		names = append(names, "legacy_code")
+	}
+	if d.parts {
+		names = append(names, "identity")
+	}
+	for _, name := range names {
+		var x, y []byte
+		x, a = extsort.CutCell(a)
+		y, b = extsort.CutCell(b)
+		if !bytes.Equal(x, y) {
+			return name, strings.TrimPrefix(string(x), "|"), strings.TrimPrefix(string(y), "|")
+		}
+	}
+	return "", "", ""
 }
 
 // filePlace files a row that only one side has with its link:
 //
-//	place length uvarint, place | side, 1 byte | canonical and workspace, as they begin a row
+//	place length uvarint, place | side, 1 byte | cells of the link, as they begin a row
 func filePlace(w *extsort.Writer, side int, place [placeSize]byte, link []byte) {
 	rec := append(append(extsort.AppendCell(nil, place[:]), byte(side)), link...)
 	source, row := cutPlace(place[:])
@@ -392,15 +478,10 @@ func (r *remaps) finish(row []byte) error {
 	if !both {
 		return nil
 	}
-	was, is := difference(a, RowRemapped, "", "", ""), difference(b, RowRemapped, "canonical_url", "", "")
-	if is.A, is.B = was.Canonical, is.Canonical; is.A == is.B {
-		is.Field, is.A, is.B = "workspace_id", was.Workspace, is.Workspace
-	}
-	if is.A == is.B {
-		is.Field, is.A, is.B = "legacy_code", manifest.Text(r.legacyCode(a)), manifest.Text(r.legacyCode(b))
-	}
+	field, was, is := r.another(a, b)
+	d := difference(b, RowRemapped, field, was, is)
 	place, _ := extsort.CutCell(row)
 	source, number := cutPlace(place)
-	is.Source, is.Row = manifest.Text(r.sources.names[source]), number
-	return r.emit(is)
+	d.Source, d.Row = manifest.Text(r.sources.names[source]), number
+	return r.emit(d)
 }

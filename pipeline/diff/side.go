@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 	"golang.org/x/sync/errgroup"
 )
@@ -25,6 +26,8 @@ type operand struct {
 	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
+	identity  rules.Identity     // of its links; of a mapping alone, ByURL
+	flags     rules.Flags        // that give an expiry to rows without any
 	files     []manifest.FileSum // all reports, with their paths
 	changed   map[string]bool    // names of the reports: whether a file has another digest than its manifest says
 }
@@ -43,6 +46,7 @@ func openSide(path string) (*operand, error) {
 		return nil, err
 	}
 	s.excelSafe = manifest.Option[bool](s.manifest.Options, "excel_safe")
+	s.readRules()
 	for _, file := range s.manifest.Files {
 		name := file.Name
 		if !manifest.IsReport(name) {

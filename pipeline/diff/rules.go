@@ -1,0 +1,67 @@
+package diff
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
+)
+
+// readRules reads the options of link rules that params needs. One that no run has counts as none.
+func (s *operand) readRules() {
+	text := func(name string) string { return string(manifest.Option[manifest.Text](s.manifest.Options, name)) }
+	s.identity, _ = rules.ParseIdentity(text("identity"))
+	s.flags.Expiry, _ = rules.ParseExpiry([]byte(text("expires_at")))
+	s.flags.ExpiresIn, _ = time.ParseDuration(text("expires_in"))
+	s.flags.TemporaryTTL, _ = time.ParseDuration(text("temporary_ttl"))
+}
+
+// params returns the expiry, limit and reference of a row. The expiry is Reckoned if it is the one
+// that the run gives to rows without any; but if it is a part of the identity, the code tells.
+func (s *operand) params(r *report.Row) rules.Params {
+	p := rules.Params{Ref: r.Rules.Ref}
+	p.Expiry, _ = rules.ParseExpiry(r.Rules.Expires)
+	p.Limit, _ = rules.ParseLimit(r.Rules.MaxUses)
+	given, _, _ := s.flags.Parse(&rules.Cells{rules.LinkType: r.Rules.Type})
+	if given.Expiry.When != rules.Reckoned || given.Expiry.Reckon(s.manifest.AsOf.Unix()) != p.Expiry {
+		return p
+	}
+	reckoned := p
+	reckoned.Expiry = given.Expiry
+	if s.identity == rules.ByParams && !s.gives(r, &reckoned) {
+		return p
+	}
+	return reckoned
+}
+
+// gives reports whether a row with these parameters has the code of its salt.
+func (s *operand) gives(r *report.Row, p *rules.Params) bool {
+	scheme, err := codegen.New(len(r.Code))
+	if err != nil {
+		return false
+	}
+	input := codegen.AppendIdentity(nil, r.Canonical, r.Workspace, s.identity.AppendParts(nil, p), r.Salt)
+	return bytes.Equal(scheme.AppendCode(nil, codegen.Sum(input)), r.Code)
+}
+
+// appendParts appends the parts of the identity of a row.
+func (s *operand) appendParts(dst []byte, r *report.Row) []byte {
+	if s.identity == rules.ByURL {
+		return dst
+	}
+	p := s.params(r)
+	return s.identity.AppendParts(dst, &p)
+}
+
+// reckon returns an expiry as the mapping has it, of one that is written as rules.Expiry.Append does.
+func (s *operand) reckon(expiry []byte) []byte {
+	if !bytes.HasPrefix(expiry, []byte("+")) {
+		return expiry
+	}
+	seconds, _ := strconv.ParseInt(string(expiry), 10, 64)
+	return rules.Expiry{When: rules.Reckoned, Seconds: seconds}.Reckon(s.manifest.AsOf.Unix()).Append(nil)
+}
