@@ -34,6 +34,11 @@ func undoCommand(ui *ui) *cobra.Command {
 refers to them; they are listed as CSV. The codes of deleted links become free.
 Links that had to take a different code because of them keep theirs.
 
+With link rules a run may also change links of earlier runs. Undo cannot reverse
+these changes, because the store does not keep what a link was before. It lists
+such links, too; the column change says what the run did: updated, claimed or
+revived.
+
 Aliases are links, too: they are deleted and counted with the links of their
 run. Aliases that other runs made stay, even if the link of their URL is
 deleted; bulk verify --db then lists them (store_alias).
@@ -94,10 +99,10 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 	o.lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
 	signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
 	w := csv.NewWriter(ui.stdout)
-	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at"}) })
+	header := sync.OnceFunc(func() { w.Write([]string{"workspace_id", "short_code", "updated_at", "change"}) })
 	done, err := store.Undo(ctx, id, o.lock, func(k sink.Kept) error {
 		header()
-		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated)}) // an error is reported below: the links are deleted already
+		w.Write([]string{k.Workspace, k.Code, stamp(k.Updated), k.Change}) // an error is reported below: the links are deleted already
 		return nil
 	})
 	undone := err == nil
@@ -107,12 +112,16 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 	w.Flush()
 	err = errors.Join(err, w.Error())
 	counts := fmt.Sprintf("%s deleted, %s kept", count(done.Deleted, "link"), thousands(done.Kept))
+	changed := ""
+	if done.Changed > 0 {
+		changed = "\nthe run changed " + count(done.Changed, "link") + " of other runs: they stay as they are"
+	}
 	switch {
 	case undone && done.Was == sink.Undone && done.Deleted == 0:
-		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d was undone before; nothing was left to delete, %s kept", id, count(done.Kept, "link")),
-			"the run was undone before; nothing was left to delete", "run", id, "kept", done.Kept)
+		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d was undone before; nothing was left to delete, %s kept", id, count(done.Kept, "link"))+changed,
+			"the run was undone before; nothing was left to delete", "run", id, "kept", done.Kept, "changed", done.Changed)
 	case undone: // even if its output was lost
-		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d undone: %s", id, counts), "run undone", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d undone: %s", id, counts)+changed, "run undone", "run", id, "deleted", done.Deleted, "kept", done.Kept, "changed", done.Changed)
 		if done.Deleted > 0 {
 			err = errors.Join(err, warnOfLater(ctx, ui, store, id))
 		}
@@ -143,6 +152,9 @@ func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.
 	if preview.Kept > 0 {
 		say += fmt.Sprintf("; %s would stay: somebody changed them, or something refers to them", count(preview.Kept, "link"))
 	}
+	if preview.Changed > 0 {
+		say += "\nlinks of other runs that stay as this run changed them: " + thousands(preview.Changed)
+	}
 	if preview.Orphans > 0 {
 		say += "\naliases of other runs that would be left without their link: " + thousands(preview.Orphans)
 	}
@@ -151,7 +163,8 @@ func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.
 		say += fmt.Sprintf("\nlater runs that used %s, perhaps of these: %s", count(existing, "existing link"), strings.Join(later, ", "))
 	}
 	ui.tell(slog.LevelInfo, say, "undo would delete links", "run", id, "state", r.State, "started", r.Started, "workspaces", jsonList(r.Workspaces),
-		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing, "orphaned_aliases", preview.Orphans)
+		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing, "orphaned_aliases", preview.Orphans,
+		"changed", preview.Changed)
 	return preview, nil
 }
 
