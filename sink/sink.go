@@ -219,8 +219,9 @@ type Store interface {
 	// Find visits the link that has the code in the workspace, if there is one, as ScanRules
 	// does.
 	Find(ctx context.Context, workspace, code string, visit func(*Stored) error) error
-	// Aliases visits the aliases of a URL in a workspace, whose url_key is given, as ScanRules does.
-	Aliases(ctx context.Context, workspace string, base Key, visit func(*Stored) error) error
+	// OfURL visits all links of a URL in a workspace, whose url_key is given, as ScanRules does: also
+	// its aliases, and links with parts.
+	OfURL(ctx context.Context, workspace string, base Key, visit func(*Stored) error) error
 	// Export visits the links of a workspace, or all if that is "", as they are at one moment,
 	// in the order of Scan. Before the first link it calls begin with the names of the columns,
 	// in the order of [AllColumns]: those that have a value in at least one of these links, or

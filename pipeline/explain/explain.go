@@ -201,7 +201,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 // of the store.
 func Aliases(ctx context.Context, r *Rules, store sink.Store, canonical string) (list []Link, err error) {
 	key := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
-	err = store.Aliases(ctx, r.Workspace, key, func(l *sink.Stored) error {
+	err = store.OfURL(ctx, r.Workspace, key, func(l *sink.Stored) error {
 		list = append(list, *linkOf(l))
 		return nil
 	})

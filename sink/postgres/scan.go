@@ -24,12 +24,12 @@ func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*si
 	return s.scan(ctx, "WHERE workspace_id = $1 AND short_code = $2", [][]byte{[]byte(workspace), []byte(code)}, true, visit)
 }
 
-// Aliases implements sink.Store.
-func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, aliasesOf, [][]byte{base[:], []byte(workspace)}, true, visit)
+// OfURL implements sink.Store.
+func (s *Store) OfURL(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, ofURL, [][]byte{base[:], []byte(workspace)}, true, visit)
 }
 
-const aliasesOf = "WHERE base_key = $1 AND workspace_id = $2 AND kind = 'alias'"
+const ofURL = "WHERE (url_key = $1 OR base_key = $1) AND workspace_id = $2"
 
 // looking returns a connection, after it has checked the tables. The caller releases it.
 func (s *Store) looking(ctx context.Context, op string) (conn *pgx.Conn, err error) {
@@ -52,8 +52,8 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, rules b
 	}
 	defer s.release(conn)
 	since2 := s.version.Load() > 1
-	if where == aliasesOf && !since2 {
-		return nil
+	if where == ofURL && !since2 {
+		where = "WHERE url_key = $1 AND workspace_id = $2"
 	}
 	var link sink.Stored
 	var ofLink sink.Rules

@@ -106,12 +106,18 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("%d links found by a code", found)
 	}
 	noError(t, at.Load(ctx, run, pieces(links[10:15])))
-	noError(t, s.ScanRules(ctx, func(l *sink.Stored) error {
-		if l.Attrs != nil || l.Rules != nil || l.Created.IsZero() {
+	scanned := 0
+	scan := func(l *sink.Stored) error {
+		if scanned++; l.Attrs != nil || l.Rules != nil || l.Created.IsZero() {
 			t.Errorf("scanned %+v", l)
 		}
 		return nil
-	}))
+	}
+	noError(t, s.ScanRules(ctx, scan))
+	noError(t, s.OfURL(ctx, "demo", links[0].Key, scan))
+	if scanned != 18 {
+		t.Errorf("%d links scanned", scanned)
+	}
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Loading)
 	before := dump(t, dsn, "links")
 

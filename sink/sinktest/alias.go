@@ -14,7 +14,7 @@ var aliasTests = []test{
 	{"alias/round_trip_new", func(t *testing.T, db *database) { testAliases(t, db, nil) }},
 	{"alias/round_trip_existing", func(t *testing.T, db *database) { testAliases(t, db, links("w", 50_000, 50_010)) }},
 	{"alias/lookup", testAliasLookup},
-	{"alias/of_url", testAliasesOf},
+	{"alias/of_url", testOfURL},
 	{"alias/arbitrary_codes", testArbitraryCodes},
 	{"alias/unannounced_new", func(t *testing.T, db *database) { testUnannounced(t, db, nil) }},
 	{"alias/unannounced_existing", func(t *testing.T, db *database) { testUnannounced(t, db, links("w", 50_000, 50_010)) }},
@@ -77,8 +77,8 @@ func testAliases(t *testing.T, db *database, before []sink.Link) {
 	db.expect(old, orphan)
 }
 
-// The aliases of a URL are found in its workspace only.
-func testAliasesOf(t *testing.T, db *database) {
+// All links of a URL are found, in its workspace only.
+func testOfURL(t *testing.T, db *database) {
 	const a, b = "https://a.example/", "https://b.example/"
 	ls := sorted([]sink.Link{coded("v", a, "x"), alias("v", a, "y"), coded("w", a, "a"), alias("w", a, "AA"), alias("w", a, "z"), alias("w", b, "b")})
 	db.with(func(s sink.Session) {
@@ -86,14 +86,15 @@ func testAliasesOf(t *testing.T, db *database) {
 		noError(t, s.Load(context.Background(), run, chunks(ls, 10)))
 		complete(t, s, run)
 	}, "v", "w")
+	db.Insert(t, rows([]sink.Link{part(coded("w", a, "p"), "m=5")}, 0)[0])
 	store := db.Open(t)
 	defer closed(t, store)
 	for _, c := range []struct {
 		workspace, url string
 		want           string
-	}{{"w", a, "[AA z]"}, {"v", a, "[y]"}, {"w", b, "[b]"}, {"v", b, "[]"}} {
+	}{{"w", a, "[AA a p z]"}, {"v", a, "[x y]"}, {"w", b, "[b]"}, {"v", b, "[]"}} {
 		codes := []string{}
-		noError(t, store.Aliases(context.Background(), c.workspace, coded(c.workspace, c.url, "").Key, func(l *sink.Stored) error {
+		noError(t, store.OfURL(context.Background(), c.workspace, coded(c.workspace, c.url, "").Key, func(l *sink.Stored) error {
 			codes = append(codes, string(l.Code))
 			return nil
 		}))

@@ -161,7 +161,7 @@ func testOwnNumbers(t *testing.T, db *database) {
 	equal(t, kept, false, true, false)
 }
 
-// Attrs that somebody else wrote are in the same form, and so are those of Find and Aliases.
+// Attrs that somebody else wrote are in the same form, and so are those of Find and OfURL.
 func testAttrsRead(t *testing.T, db *database) {
 	const url = "https://a.example/"
 	ls := []sink.Link{coded("w", url, "a"), alias("w", url, "b"), alias("w", url, "c")}
@@ -188,9 +188,9 @@ func testAttrsRead(t *testing.T, db *database) {
 		noError(t, store.Scan(context.Background(), visit))
 		noError(t, store.Find(context.Background(), "w", "b", visit))
 		noError(t, store.Find(context.Background(), "w", "c", visit))
-		noError(t, store.Aliases(context.Background(), "w", coded("w", url, "").Key, visit))
+		noError(t, store.OfURL(context.Background(), "w", coded("w", url, "").Key, visit))
 		b := "b" + want + "false"
-		equal(t, got, "atrue", b, "ctrue", b, "ctrue", b, "ctrue")
+		equal(t, got, "atrue", b, "ctrue", b, "ctrue", "atrue", b, "ctrue")
 	}
 }
 

@@ -240,7 +240,7 @@ func testRulesLookup(t *testing.T, db *database) {
 	})
 }
 
-// What another program writes is read as the law says, also by Find and Aliases.
+// What another program writes is read as the law says, also by Find and OfURL.
 func testRulesRead(t *testing.T, db *database) {
 	const url = "https://a.example/"
 	db.with(func(s sink.Session) {
@@ -248,7 +248,7 @@ func testRulesRead(t *testing.T, db *database) {
 		noError(t, s.Load(context.Background(), run, chunks([]sink.Link{coded("w", url, "a"), alias("w", url, "b")}, 10)))
 		complete(t, s, run)
 	}, "w")
-	db.Insert(t, rows([]sink.Link{part(coded("w", url, "c"), "m=5")}, 0)[0]) // no alias
+	db.Insert(t, rows([]sink.Link{part(coded("w", url, "c"), "m=5")}, 0)[0])
 	store := db.Open(t)
 	defer closed(t, store)
 	want := Rules{}
@@ -273,8 +273,8 @@ func testRulesRead(t *testing.T, db *database) {
 		noError(t, store.ScanRules(context.Background(), visit))
 		noError(t, store.Find(context.Background(), "w", "b", visit))
 		noError(t, store.Find(context.Background(), "w", "a", visit))
-		noError(t, store.Aliases(context.Background(), "w", coded("w", url, "").Key, visit))
-		equal(t, got, Rules{}, want, want, want, Rules{}, want)
+		noError(t, store.OfURL(context.Background(), "w", coded("w", url, "").Key, visit))
+		equal(t, got, Rules{}, want, want, want, Rules{}, Rules{}, want, want)
 	}
 }
 

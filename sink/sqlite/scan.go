@@ -22,17 +22,18 @@ func (s *Store) Find(ctx context.Context, workspace, code string, visit func(*si
 	return s.scan(ctx, "WHERE workspace_id = ? AND short_code = ?", []any{workspace, code}, true, visit)
 }
 
-// Aliases implements sink.Store.
-func (s *Store) Aliases(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
-	return s.scan(ctx, aliasesOf, []any{base, workspace}, true, visit)
+// OfURL implements sink.Store.
+func (s *Store) OfURL(ctx context.Context, workspace string, base sink.Key, visit func(*sink.Stored) error) error {
+	return s.scan(ctx, ofURL, []any{base, workspace}, true, visit)
 }
 
-const aliasesOf = "WHERE base_key = ? AND workspace_id = ? AND kind = 'alias'"
+// Without the + it would read the whole workspace.
+const ofURL = "WHERE (url_key = ?1 OR base_key = ?1) AND +workspace_id = ?2"
 
 func (s *Store) scan(ctx context.Context, where string, args []any, rules bool, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
-		if where == aliasesOf && c.version < 2 {
-			return nil
+		if where == ofURL && c.version < 2 {
+			where = "WHERE url_key = ? AND workspace_id = ?"
 		}
 		var l sink.Stored
 		var ofLink sink.Rules

@@ -38,13 +38,15 @@ func TestVersion1(t *testing.T) {
 	before, err := store.Runs(ctx)
 	noError(t, err)
 	scanned := 0
-	noError(t, store.ScanRules(ctx, func(l *sink.Stored) error {
+	scan := func(l *sink.Stored) error {
 		if scanned++; l.Attrs != nil || l.Rules != nil || l.Created.IsZero() {
 			t.Errorf("scanned %+v", l)
 		}
 		return nil
-	}))
-	if out, err := store.PreviewUndo(ctx, 1); err != nil || out.Deleted != 2 || scanned != 2 {
+	}
+	noError(t, store.ScanRules(ctx, scan))
+	noError(t, store.OfURL(ctx, "old", sink.Key([]byte("\x00\x11\"3DUfw\x88\x99\xaa\xbb\xcc\xdd\xee\xff")), scan))
+	if out, err := store.PreviewUndo(ctx, 1); err != nil || out.Deleted != 2 || scanned != 3 {
 		t.Errorf("%d links, %+v, %v", scanned, out, err)
 	}
 	peek, err := store.Peek(ctx)
