@@ -222,23 +222,29 @@ func (o *ruleOp) sorted(results []ruleResult) (sorted []ruleResult) {
 	return sorted
 }
 
+// flags are those of a run.
+func (o *ruleOp) flags(t *testing.T) (*rules.Flags, rules.OnDrift) {
+	identity, err := rules.ParseIdentity(o.Identity)
+	must(t, err)
+	onDrift, err := rules.ParseOnDrift(o.OnDrift)
+	must(t, err)
+	flags := &rules.Flags{Identity: identity, TemporaryTTL: time.Duration(o.TemporaryTTL) * time.Second, ExpiresIn: time.Duration(o.Defaults.ExpiresIn) * time.Second,
+		Limit: o.Defaults.MaxUses, Owner: []byte(o.Defaults.OwnerID)}
+	if text := o.Defaults.LinkType; text != "" {
+		flags.Type, _ = rules.ParseType([]byte(text))
+	}
+	if text := o.Defaults.ExpiresAt; text != "" {
+		flags.Expiry, _ = rules.ParseExpiry([]byte(text))
+	}
+	return flags, onDrift
+}
+
 // doRun runs the rows, and returns what becomes of each.
 func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 	t := w.t
-	identity, err := rules.ParseIdentity(op.Identity)
-	must(t, err)
-	flags := &rules.Flags{Identity: identity, TemporaryTTL: time.Duration(op.TemporaryTTL) * time.Second, ExpiresIn: time.Duration(op.Defaults.ExpiresIn) * time.Second,
-		Limit: op.Defaults.MaxUses, Owner: []byte(op.Defaults.OwnerID)}
-	if text := op.Defaults.LinkType; text != "" {
-		flags.Type, _ = rules.ParseType([]byte(text))
-	}
-	if text := op.Defaults.ExpiresAt; text != "" {
-		flags.Expiry, _ = rules.ParseExpiry([]byte(text))
-	}
 	cfg := w.cfg
-	cfg.Workspace, cfg.Store, cfg.Rules, cfg.AsOf, cfg.CodeLength, cfg.MaxRetries = w.v.Workspace, w.store, flags, op.AsOf, w.v.CodeLength, w.v.MaxRetries
-	cfg.OnDrift, err = rules.ParseOnDrift(op.OnDrift)
-	must(t, err)
+	cfg.Workspace, cfg.Store, cfg.AsOf, cfg.CodeLength, cfg.MaxRetries = w.v.Workspace, w.store, op.AsOf, w.v.CodeLength, w.v.MaxRetries
+	cfg.Rules, cfg.OnDrift = op.flags(t)
 	order := make([]int, len(op.Rows))
 	for i := range order {
 		order[i] = i
@@ -246,7 +252,7 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 	if w.mix {
 		cfg.Workers, cfg.ReportOrder = 3, "input"
 		cfg.SpillAt(1)
-		if identity != rules.ByRow {
+		if cfg.Rules.Identity != rules.ByRow {
 			rand.New(rand.NewPCG(uint64(len(w.v.Name)), uint64(w.runs))).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ import (
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/explain"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -34,6 +37,9 @@ type explainOptions struct {
 	stdin  io.Reader
 
 	identity identityText
+	link     rulesText // the parameters of each URL
+	ref      string
+	asOf     string
 
 	opened  sink.Store   // nil: not asked
 	session sink.Session // of that store
@@ -54,19 +60,26 @@ that is free (salt 1, 2 and so on). With --db explain also shows which URLs have
 the codes up to the one that the URL has or would get, what a run would do now,
 and the aliases of the URL.
 
+Link rules: links can expire, and have a use limit, a type and an owner. The
+flags of link rules give them to the URL, as bulk run gives them to a row that
+has none. With --identity params the expiry and the use limit are hashed with
+the URL, with row its --ref, and a URL can have several links. With --db explain
+shows all of them, what each has, and whether it is live now, or at --as-of.
+
 For a CODE, explain shows the link that has it in the store (--db): the URL as
-it was given, the canonical URL, when it was created and by which run, and
-whether it is an alias (a further code of a URL, kept by bulk run --legacy). If
-no link has the code, the exit code is 1. An argument is a CODE if the store has
-a link with this code, or if it has no dot, slash or colon. Otherwise it is a
-URL.
+it was given, the canonical URL, when it was created and by which run, which run
+changed it last, and whether it is an alias (a further code of a URL, kept by
+bulk run --legacy). If no link has the code, the exit code is 1. An argument is
+a CODE if the store has a link with this code, or if it has no dot, slash or
+colon. Otherwise it is a URL.
 
 A URL may be - for standard input, with one URL on each line. A URL that a run
 would reject is shown with the reason (exit code 3). Text that is not printable
 is shown in quotes, with escapes.`,
 		Example: `  bulk explain -w demo 'HTTP://Example.com:80/api/users?name=john&id=123'
   bulk explain -w demo --from urls.txt --json --db sqlite:bulk.db
-  bulk explain -w demo --db sqlite:bulk.db HzMEjeWL2e`,
+  bulk explain -w demo --db sqlite:bulk.db HzMEjeWL2e
+  bulk explain -w demo --identity params --max-uses 5 http://example.com/a`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := unasked(cmd.Flags()); err != nil {
@@ -88,6 +101,10 @@ is shown in quotes, with escapes.`,
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "with --db: how many alternative codes (`N`) to look up")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
+	o.link.rowFlags(cmd, f)
+	f.StringVar(&o.ref, "ref", "", "`TEXT` of the column ref, with --identity row; if the cell is empty, INPUT:ROW such as links.csv:17")
+	f.StringVar(&o.asOf, "as-of", "", "`TIME` at which links are live, or not: RFC 3339 or a date (default: now)")
+	group(f, "Link rule flags")
 	return cmd
 }
 
@@ -110,10 +127,40 @@ func (o *explainOptions) resolve(args []string) (err error) {
 			return fmt.Errorf("--salt: %d is negative", salt)
 		}
 	}
-	if err := o.identity.parse(&o.Profile); err != nil {
+	if err := errors.Join(o.identity.parse(&o.Profile), o.resolveRules()); err != nil {
 		return err
 	}
 	return o.Validate()
+}
+
+// resolveRules turns the flags of link rules into the parameters of a URL.
+func (o *explainOptions) resolveRules() error {
+	asOf, err := parseTime(o.asOf)
+	if err != nil {
+		return fmt.Errorf("--as-of: %w", err)
+	}
+	if asOf.IsZero() {
+		asOf = time.Now()
+	}
+	var c pipeline.Config
+	if err := o.link.parse(&c); err != nil {
+		return err
+	}
+	flags := cmp.Or(c.Rules, new(rules.Flags))
+	o.Ruled, o.Identity, o.Terms = c.Rules != nil, flags.Identity, rules.Terms{AsOf: asOf.Unix(), OnDrift: c.OnDrift}
+	if o.ref != "" && o.Identity != rules.ByRow {
+		return errors.New("--ref goes with --identity row only")
+	}
+	if err := flags.Check(); err != nil {
+		return err
+	}
+	cells := rules.Cells{rules.Ref: []byte(o.ref)}
+	params, bad, ok := flags.Parse(&cells)
+	if !ok {
+		return errors.New(bad.Detail("--"+bad.String(), cells[bad]))
+	}
+	o.Params = params
+	return nil
 }
 
 // isCode reports whether an argument can be a code that bulk computes. It is no URL then: it
@@ -155,7 +202,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 		}
 		switch a := answer.(type) {
 		case *explain.Explanation:
-			rejected = rejected || a.Reason != "" || a.Store != nil && a.Store.Code == ""
+			rejected = rejected || a.Reason != "" || a.Store != nil && !a.Store.Accepted()
 		case *explain.Link:
 			if !a.Found {
 				missing = append(missing, a.Code)
@@ -188,6 +235,9 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 			return link, err
 		}
 	}
+	if o.Identity == rules.ByRow && o.ref == "" {
+		return nil, usage(errors.New("--identity row: give the ref of the URL with --ref"))
+	}
 	e := explain.URL(&o.Rules, text, o.salts)
 	if !o.ask || e.Reason != "" {
 		return e, nil
@@ -199,7 +249,7 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 	if e.Store, err = explain.Ask(ctx, &o.Rules, o.session, e.Canonical); err != nil {
 		return e, err
 	}
-	e.Store.Aliases, err = explain.Aliases(ctx, &o.Rules, o.opened, e.Canonical)
+	e.Store.Links, e.Store.Aliases, err = explain.Others(ctx, &o.Rules, o.opened, e.Canonical)
 	return e, err
 }
 
@@ -300,6 +350,10 @@ func printLink(line func(name, format string, args ...any), l *explain.Link) {
 	line("canonical", "%s", printable(l.Canonical))
 	line("created", "%s", printCreated(l))
 	switch {
+	case l.Identity == rules.ByRow.String():
+		line("kind", "link; its URL and ref are hashed (--identity row)")
+	case l.Identity != "":
+		line("kind", "link; its URL, expiry and use limit are hashed (--identity params)")
 	case l.Alias && l.LinkCode == "":
 		line("kind", "alias of this URL, which has no link")
 	case l.Alias:
@@ -307,6 +361,60 @@ func printLink(line func(name, format string, args ...any), l *explain.Link) {
 	case l.Kept:
 		line("kind", "link; no salt gives its code: it was kept, or another program made it")
 	}
+	for _, fact := range lifeOf(l.Life) {
+		line(fact[0], "%s", fact[1])
+	}
+}
+
+// lifeOf says what a link has beyond its URL: names and values.
+func lifeOf(l *explain.Life) (facts [][2]string) {
+	if l == nil {
+		return nil
+	}
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, [2]string{name, printable(value)})
+		}
+	}
+	if l.Expires != nil {
+		add("expires", l.Expires.Format(time.RFC3339Nano))
+	}
+	if l.MaxUses != nil {
+		add("uses", fmt.Sprintf("%d of %d", l.Uses, *l.MaxUses))
+	} else if l.Uses > 0 {
+		add("uses", strconv.FormatInt(l.Uses, 10))
+	}
+	add("type", l.Type)
+	add("owner", l.Owner)
+	add("ref", l.Ref)
+	if l.Marked != nil {
+		add("status", l.Status+" since "+l.Marked.Format(time.RFC3339Nano))
+	} else {
+		add("status", l.Status)
+	}
+	if l.ChangedRun > 0 {
+		add("changed", fmt.Sprintf("by run %d: %s", l.ChangedRun, l.Change))
+	}
+	switch {
+	case l.Live:
+		add("live", "yes")
+	case l.Status != "" && l.Status != sink.Active:
+		add("live", "no")
+	case l.MaxUses != nil && l.Uses >= *l.MaxUses:
+		add("live", "no: it is used up")
+	default:
+		add("live", "no: it has expired")
+	}
+	return facts
+}
+
+// printOther says in one line what is known of another link of a URL.
+func printOther(l *explain.Link) string {
+	text := printable(l.Code) + " created " + printCreated(l)
+	for _, fact := range lifeOf(l.Life) {
+		text += ", " + fact[0] + " " + fact[1]
+	}
+	return text
 }
 
 // printCreated says when a link was created, and by which run.
@@ -349,9 +457,14 @@ func printExplanation(line func(name, format string, args ...any), e *explain.Ex
 		line(fmt.Sprintf("owner at salt %d", owner.Salt), "%s %s", owner.Code, printOwner(&owner, e.Canonical))
 	}
 	line("a run would", "%s", printOutcome(e.Store))
+	for _, fact := range lifeOf(e.Store.Life) {
+		line(fact[0], "%s", fact[1])
+	}
+	for i := range e.Store.Links {
+		line("other link", "%s", printOther(&e.Store.Links[i]))
+	}
 	for i := range e.Store.Aliases {
-		a := &e.Store.Aliases[i]
-		line("alias", "%s created %s", printable(a.Code), printCreated(a))
+		line("alias", "%s", printOther(&e.Store.Aliases[i]))
 	}
 }
 
@@ -359,6 +472,8 @@ func printOwner(o *explain.Owner, canonical string) string {
 	switch {
 	case o.Owner == "":
 		return "nobody"
+	case o.Other:
+		return "another link of this URL"
 	case o.Owner == canonical && o.Alias:
 		return "an alias of this URL"
 	case o.Owner == canonical:
@@ -374,13 +489,25 @@ func printOutcome(s *explain.Standing) string {
 	if s.Salt != nil {
 		salt = fmt.Sprintf("salt %d", *s.Salt)
 	}
+	link := fmt.Sprintf("%s (%s)", s.Code, salt)
+	if s.RunID != nil {
+		link += fmt.Sprintf(", made by run %d", *s.RunID)
+	}
+	differs := ""
+	if s.Differs != "" {
+		differs = " (it differs in " + s.Differs + ")"
+	}
 	switch {
+	case s.Outcome == outcome.Created.String():
+		return "create it as " + link
 	case s.Code == "":
 		return "reject it: " + s.Outcome
-	case s.RunID != nil:
-		return fmt.Sprintf("find it as %s (%s), made by run %d", s.Code, salt, *s.RunID)
+	case !s.Accepted():
+		return "reject it: " + s.Outcome + differs + "; the link is " + link
+	case s.Change != "":
+		return "find it as " + link + "; change: " + s.Change + differs
 	}
-	return fmt.Sprintf("create it as %s (%s)", s.Code, salt)
+	return "find it as " + link
 }
 
 // printable returns s unchanged if all of it is visible, otherwise quoted as in Go.

@@ -55,7 +55,7 @@ var layers = map[string][]string{
 
 	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/diff":     {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source"},
-	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "sink"},
+	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
 
 	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",

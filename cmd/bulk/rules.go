@@ -43,6 +43,11 @@ type rulesText struct {
 // flags defines the flags of link rules.
 func (t *rulesText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.BoolVar(&t.on, "rules", false, "read expiry, use limit, type, owner and ref of links; see Link rules above")
+	t.rowFlags(cmd, f)
+}
+
+// rowFlags defines those that a single URL can have, too.
+func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&t.identity, "identity", "", "what a link is found by: `url|params|row`; see Link rules above (default: url)")
 	f.StringVar(&t.onDrift, "on-drift", "", "what to do if a link exists and the row says something else: `keep|update|reject` (default: keep)")
 	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire")

@@ -3,7 +3,7 @@
 //   - [URL] shows each step: the rules that changed the URL, its canonical form, what is
 //     hashed, the hash, and the code for each salt that is asked for.
 //   - [Ask] looks up who has the codes of a canonical URL in a store, and says what a run
-//     would do with the URL now.
+//     would do with the URL now. [Others] looks up the other links of the URL.
 //   - [Code] looks up which URL a code leads to.
 //
 // An [Explanation] has all that is needed to compute the same in another language. Steps,
@@ -25,6 +25,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -34,6 +35,21 @@ type Rules struct {
 	Scheme     codegen.Scheme
 	Workspace  string
 	MaxRetries int // highest salt; 0 is salt 0 only, unlike in pipeline.Config
+
+	// Of link rules: the parameters of the URL, as of a run in which it has one row. A run without
+	// link rules obeys them, too, in a workspace that has links with any.
+	Ruled    bool // the run has link rules
+	Identity rules.Identity
+	Params   rules.Params
+	Terms    rules.Terms // AsOf counts also without link rules: links are live then, or not
+}
+
+// parts are those of the identity of the URL.
+func (r *Rules) parts() []byte { return r.Identity.AppendParts(nil, &r.Params) }
+
+// input returns what is hashed for a salt.
+func (r *Rules) input(canonical []byte, salt int) []byte {
+	return codegen.AppendIdentity(nil, canonical, []byte(r.Workspace), r.parts(), salt)
 }
 
 // Validate joins all problems of rules that no run can have. The zero value has no scheme and
@@ -110,7 +126,7 @@ func URL(r *Rules, raw []byte, salts []int) *Explanation {
 }
 
 func coding(r *Rules, canonical []byte, salt int) Coding {
-	input := codegen.AppendInput(nil, canonical, []byte(r.Workspace), salt)
+	input := r.input(canonical, salt)
 	h := codegen.Sum(input)
 	key := h.Key()
 	full, _ := codegen.New(codegen.MaxDigits) // pads; the digits themselves have no leading zeros
@@ -127,13 +143,19 @@ type Standing struct {
 	// Owners of the codes of salt 0 to Salt; if all are taken, to Rules.MaxRetries; none if no
 	// salt gives the code of the existing link.
 	Owners []Owner `json:"owners"`
-	// What a run would do now: "existing", "created" or, if all codes are taken,
-	// "code_space_exhausted".
+	// What a run would do now: "existing", "created" or, if it would reject the URL, the reason:
+	// "code_space_exhausted" if all codes are taken, or "drifted" or "other_owner" because of the
+	// existing link.
 	Outcome string `json:"outcome"`
+	Change  string `json:"change,omitempty"`  // of package rules: what the run would do with the existing link
+	Differs string `json:"differs,omitempty"` // the columns in which the existing link has other parameters, if it keeps them
 	Code    string `json:"code,omitempty"`
 	Salt    *int   `json:"salt,omitempty"`   // nil: none gives the code
 	RunID   *int32 `json:"run_id,omitempty"` // that made the existing link
-	// Aliases are further codes that lead to the URL, kept from another shortener; see Aliases.
+	Life    *Life  `json:"rules,omitempty"`  // of the existing link; nil: it has nothing beyond its URL
+	// The other links of the URL, see Others: those of other identities, and further codes that were
+	// kept from another shortener.
+	Links   []Link `json:"links,omitempty"`
 	Aliases []Link `json:"aliases,omitempty"`
 }
 
@@ -143,6 +165,7 @@ type Owner struct {
 	Code  string `json:"code"`
 	Owner string `json:"owner,omitempty"` // canonical URL; "": nobody
 	Alias bool   `json:"alias,omitempty"` // the code is an alias of that URL
+	Other bool   `json:"other,omitempty"` // it is that of another link of the URL that is asked for
 	RunID *int32 `json:"run_id,omitempty"`
 }
 
@@ -152,11 +175,16 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
+	flagged, err := session.Rules(ctx, []string{r.Workspace})
+	if err != nil && (r.Ruled || !errors.Is(err, sink.ErrOldTables)) {
+		return nil, err
+	}
+	ruled := r.Ruled || flagged[r.Workspace]
 	s := &Standing{}
 	var own sink.Key
 	byCode := map[string][]int{} // short codes of several salts may be the same
 	for salt := range r.MaxRetries + 1 {
-		h := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), salt))
+		h := codegen.Sum(r.input([]byte(canonical), salt))
 		if salt == 0 {
 			own = h.Key()
 		}
@@ -166,21 +194,25 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	}
 	probes := make([]sink.Probe, 0, len(byCode))
 	for code := range byCode {
-		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), WantRun: true}
+		p := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), WantRun: true, WantRules: true}
 		if code == s.Owners[0].Code {
 			p.Key, p.Canonical = own, []byte(canonical)
 		}
 		probes = append(probes, p)
 	}
 	slices.SortFunc(probes, func(a, b sink.Probe) int { return bytes.Compare(a.Code, b.Code) })
-	err := session.Lookup(ctx, probes, func(f sink.Found) error {
+	err = session.Lookup(ctx, probes, func(f sink.Found) error {
 		owner, run := string(f.Canonical), f.Run
 		if f.Same {
 			owner = canonical
-			s.Outcome, s.Code, s.RunID = outcome.Existing.String(), string(f.Code), &run
+			s.Outcome, s.Code, s.RunID, s.Life = outcome.Existing.String(), string(f.Code), &run, r.lifeOf(f.Rules)
+			if ruled && f.Rules != nil {
+				r.judge(s, f.Rules)
+			}
 		}
 		for _, salt := range byCode[string(f.Code)] {
-			s.Owners[salt].Owner, s.Owners[salt].RunID, s.Owners[salt].Alias = owner, &run, f.Alias
+			o := &s.Owners[salt]
+			o.Owner, o.RunID, o.Alias, o.Other = owner, &run, f.Alias, owner == canonical && !f.Same && !f.Alias
 		}
 		return nil
 	})
@@ -197,15 +229,21 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	return s, nil
 }
 
-// Aliases looks up the aliases of a canonical URL, in the order of their codes. The error is that
-// of the store.
-func Aliases(ctx context.Context, r *Rules, store sink.Store, canonical string) (list []Link, err error) {
-	key := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
-	err = store.OfURL(ctx, r.Workspace, key, func(l *sink.Stored) error {
-		list = append(list, *linkOf(l))
+// Others looks up the links of a canonical URL whose identity is another one than that of the rules,
+// and the aliases of the URL, in the order of their codes. The error is that of the store.
+func Others(ctx context.Context, r *Rules, store sink.Store, canonical string) (links, aliases []Link, err error) {
+	url := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
+	own := codegen.Sum(r.input([]byte(canonical), 0)).Key()
+	err = store.OfURL(ctx, r.Workspace, url, func(l *sink.Stored) error {
+		switch link := r.linkOf(l); {
+		case l.Alias:
+			aliases = append(aliases, *link)
+		case l.Key != own:
+			links = append(links, *link)
+		}
 		return nil
 	})
-	return list, err
+	return links, aliases, err
 }
 
 // A Link is what a store has behind a code.
@@ -220,23 +258,25 @@ type Link struct {
 	Alias     bool       `json:"alias,omitempty"`      // the code was kept, beside that of the URL's link
 	Kept      bool       `json:"kept,omitempty"`       // the code of the link is none that a salt up to the retries gives: it was kept, or another program made it
 	LinkCode  string     `json:"link_code,omitempty"`  // of an alias: the code of the URL's link; "": it has none
+	Identity  string     `json:"identity,omitempty"`   // params or row (package rules), if the identity of the link is more than its URL
+	Life      *Life      `json:"rules,omitempty"`      // nil: the link has nothing beyond its URL
 }
 
 // Code looks up the link that has a code in a workspace. Nothing is locked: the answer is true
-// at one moment. Of the rules only the workspace and the retries count. The error is that of the
-// store, or of the session.
+// at one moment. Of the rules only the workspace, the retries and Terms.AsOf count. The error is that
+// of the store, or of the session.
 func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session, code string) (*Link, error) {
 	link := &Link{Code: code, Workspace: r.Workspace}
 	var key sink.Key
 	err := store.Find(ctx, r.Workspace, code, func(l *sink.Stored) error {
-		link, key = linkOf(l), l.Base
-		link.Kept = codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(r.MaxRetries, codegen.DefaultRetries)) < 0
+		link, key = r.linkOf(l), l.Base
+		link.Kept = link.Identity == "" && codegen.SaltOf(l.Canonical, l.Workspace, l.Code, max(r.MaxRetries, codegen.DefaultRetries)) < 0
 		return nil
 	})
 	if err != nil || !link.Alias {
 		return link, err
 	}
-	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical)}
+	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical), WantRules: true}
 	return link, session.Lookup(ctx, []sink.Probe{probe}, func(f sink.Found) error {
 		if f.Same {
 			link.LinkCode = string(f.Code)
@@ -245,8 +285,14 @@ func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session,
 	})
 }
 
-func linkOf(l *sink.Stored) *Link {
-	link := &Link{Code: string(l.Code), Workspace: string(l.Workspace), Found: true, Canonical: string(l.Canonical), Original: string(l.Original), Alias: l.Alias}
+func (r *Rules) linkOf(l *sink.Stored) *Link {
+	link := &Link{Code: string(l.Code), Workspace: string(l.Workspace), Found: true, Canonical: string(l.Canonical), Original: string(l.Original), Alias: l.Alias, Life: r.lifeOf(l.Rules)}
+	if l.Base != (sink.Key{}) && !l.Alias {
+		link.Identity = rules.ByParams.String()
+		if len(l.Rules.Ref) > 0 {
+			link.Identity = rules.ByRow.String()
+		}
+	}
 	if l.Original == nil {
 		link.Original = link.Canonical
 	}
@@ -263,7 +309,7 @@ func linkOf(l *sink.Stored) *Link {
 func decide(r *Rules, s *Standing, canonical []byte) {
 	if s.Code != "" {
 		most := max(r.MaxRetries, codegen.DefaultRetries) // the link may have been made with more retries
-		if salt := codegen.SaltOf(canonical, []byte(r.Workspace), []byte(s.Code), most); salt >= 0 {
+		if salt := codegen.SaltOf(canonical, append([]byte(r.Workspace), r.parts()...), []byte(s.Code), most); salt >= 0 {
 			s.Salt = &salt
 		}
 		return

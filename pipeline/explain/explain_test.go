@@ -106,6 +106,8 @@ type fakeSession struct {
 	owners map[string]string
 }
 
+func (fakeSession) Rules(context.Context, []string) (map[string]bool, error) { return nil, nil }
+
 func (l fakeSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	last := ""
 	for i, p := range probes {
