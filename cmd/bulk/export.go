@@ -37,6 +37,10 @@ out, except kind, which is link or alias (a further code of the same URL). What
 went along with migrated links has a column each: title, tags, clicks,
 attrs_created_at (their creation time elsewhere) and so on, in place of attrs.
 
+An export is an input of bulk run, to move links to another store: --legacy keep
+keeps their codes, and --rules their expiry, use limit, type and owner. Their
+uses, marks and statuses do not come back.
+
 original_url is the URL as it was given; it is empty if that is canonical_url.
 Times are in UTC. In CSV, an empty cell is also what has no value; in Parquet
 all columns are text.

@@ -15,7 +15,7 @@ import (
 var thatKind = [hygiene.KindCount]string{
 	hygiene.Pattern:   "is a regular expression",
 	hygiene.Protected: "has a password",
-	hygiene.Inactive:  "is archived, banned or disabled",
+	hygiene.Inactive:  "is archived, banned, disabled or deleted",
 	hygiene.Expired:   "has expired",
 	hygiene.Targeted:  "has targets by country or device",
 	hygiene.Loop:      "leads to itself",

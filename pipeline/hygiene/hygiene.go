@@ -18,7 +18,7 @@ type Kind int
 const (
 	Pattern   Kind = iota // the code is a regular expression: the row is no link
 	Protected             // it has a password
-	Inactive              // it is archived, banned or disabled
+	Inactive              // it is archived, banned, disabled or deleted
 	Expired
 	Targeted         // it has other destinations by country or device
 	Loop             // its destination is its own short URL

@@ -42,7 +42,7 @@ var table = profiles([]entry{
 		optional: "original_url,url_key,base_key,attrs,title,tags,clicks,attrs_created_at,expires_at,max_uses,access_count,avg_redirect_ms," +
 			"link_type,owner_id,ref,status,marked_at,run_id,created_at,updated_at,changed_run,change",
 		column: "url=original_url,url=canonical_url,code=short_code,workspace=workspace_id,kind=kind,title=title,tags=tags," +
-			"created_at=attrs_created_at,clicks=clicks,clicks=access_count,expires_at=expires_at,stored_at=created_at",
+			"created_at=attrs_created_at,clicks=clicks,clicks=access_count,expires_at=expires_at,archived=status,stored_at=created_at",
 		members: true,
 	}, {
 		name: "drupal", product: "Drupal Short URL", learned: []Learned{Documented},
