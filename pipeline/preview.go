@@ -16,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
 )
 
@@ -28,11 +29,15 @@ type Input struct {
 	Carried []string          // columns that have no role
 }
 
-func describeInputs(inputs *intake.Inputs) []Input {
+func describeInputs(inputs *intake.Inputs) []Input { return describeColumns(inputs, rules.ByURL) }
+
+// describeColumns is describeInputs for an identity: references are used by row only.
+func describeColumns(inputs *intake.Inputs, identity rules.Identity) []Input {
 	list := make([]Input, len(inputs.List))
 	for i, described := range inputs.Manifest() {
 		in := &list[i]
-		in.Input, in.Mapped = described, inputs.List[i].Mapped()
+		in.Input = described
+		in.Mapped = slices.DeleteFunc(inputs.List[i].Mapped(), func(c profile.Column) bool { return c.Role == profile.Ref && identity != rules.ByRow })
 		if p := profile.Named(in.Profile); p != nil {
 			in.Learned = p.Learned
 		}
@@ -106,7 +111,8 @@ const (
 	ExampleDuplicate          // a row that is merged into another
 	ExampleConflict           // a row that claims the code of another URL, which Detail names
 	ExampleWithoutCode        // an accepted row without a legacy code
-	ExampleCount
+	ExampleChange             // plus a rules.Change: a row with that change
+	ExampleCount       = ExampleChange + rules.ChangeCount
 )
 
 // A PreviewRow is what would become of a row. The names in JSON are those of columns in the
@@ -171,7 +177,11 @@ func (p *preview) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p.made.Inputs = describeInputs(inputs)
+	identity := rules.ByURL
+	if p.cfg.Rules != nil {
+		identity = p.cfg.Rules.Identity
+	}
+	p.made.Inputs = describeColumns(inputs, identity)
 	if terms := p.terms(); terms != nil {
 		for _, in := range inputs.List {
 			p.made.Seen |= in.Along.Seen(&terms.Hygiene)

@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A sample is a report.Mapping that counts links and keeps a few rows, rather than write them. It
@@ -60,6 +61,9 @@ func (s *sample) Append(r *report.Row) {
 	if r.Generated {
 		s.generated++
 		s.example(ExampleGenerated, r)
+	}
+	if change := r.Rules.Change; change != rules.NoChange {
+		s.example(ExampleChange+int(change), r)
 	}
 	if r.Legacy == nil {
 		s.example(ExampleWithoutCode, r)

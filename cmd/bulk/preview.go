@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,16 +40,18 @@ that are about its output are accepted, and mean nothing here.
 ` + rulesHelp + `
 
 --json prints one object. inputs, counts, links_created, reasons,
-merged_differs, legacy and migration are as in manifest.json, but migration has
-all kinds of --hygiene that columns and flags tell. These are more:
+merged_differs, legacy, rules and migration are as in manifest.json, but
+migration has all kinds of --hygiene that columns and flags tell. These are
+more:
   inputs      each has mapping (columns that are used), carried (the others) and
               learned (from where its profile is known)
-  urls        number of different URLs of the accepted rows; alternatives has
-              that number with --keep-fragment and with --strip-params
+  urls        number of different URLs of the accepted rows (of different
+              links, with --identity params or row); alternatives has that
+              number with --keep-fragment and with --strip-params
   links       kept, generated and aliases: the parts of links_created
   rows        the first rows, with columns of the mapping and the rejects
   examples    such a row of each: kept, generated, alias, existing, duplicate,
-              conflict, without_code
+              conflict, without_code, and of each change
   rejected    such a row of each reason
   store, new_store, workspaces, new_workspaces
   exit_code   of the run; refused says why it would store nothing
@@ -171,8 +174,13 @@ type forecast struct {
 	command string
 }
 
-// exampleNames are the names of the examples in JSON, in their order.
-var exampleNames = [pipeline.ExampleCount]string{"kept", "generated", "alias", "existing", "duplicate", "conflict", "without_code"}
+// exampleName is the name of an example in JSON.
+func exampleName(number int) string {
+	if number >= pipeline.ExampleChange {
+		return rules.Change(number - pipeline.ExampleChange).String()
+	}
+	return [...]string{"kept", "generated", "alias", "existing", "duplicate", "conflict", "without_code"}[number]
+}
 
 // printJSON writes the preview as an object.
 func (f *forecast) printJSON(w io.Writer) error {
@@ -194,7 +202,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 	examples := map[string]*pipeline.PreviewRow{}
 	for i, row := range f.Examples {
 		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {
-			examples[exampleNames[i]] = row
+			examples[exampleName(i)] = row
 		}
 	}
 	refused := ""
@@ -210,6 +218,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Reasons       map[string]int64                `json:"reasons"`
 		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
 		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
+		Rules         *manifest.Rules                 `json:"rules,omitempty"`
 		Migration     *manifest.Migration             `json:"migration,omitempty"`
 		URLs          int64                           `json:"urls"`
 		Alternatives  []pipeline.Alternative          `json:"alternatives"`
@@ -224,7 +233,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Command       string                          `json:"command"`
 	}{
 		inputs, some(f.First), manifest.Counts(f.Counts), f.LinksCreated, links{f.Kept, f.Generated, f.Aliases}, f.Reasons, f.MergedDiffers, f.Legacy,
-		f.allKinds(), f.URLs, some(f.Alternatives),
+		f.Rules, f.allKinds(), f.URLs, some(f.Alternatives),
 		examples, f.Rejected, f.o.StoreName, f.o.newStore, some(f.Workspaces), some(f.Fresh), f.code, refused, f.command,
 	})
 }

@@ -179,7 +179,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Mapping flags")
 	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
 	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
-	writing.StringVar(&o.asOf, "as-of", "", "`TIME` to record for the links: RFC 3339 or a date (default: now)")
+	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: it is recorded for the links, and decides which of them have expired; RFC 3339 or a date")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")

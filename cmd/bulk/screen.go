@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // screenWidth is the width of a preview, unless a terminal is narrower.
@@ -132,6 +133,9 @@ func (s *screen) rows() {
 		case row.Kind != "":
 			what += ", " + row.Kind
 		}
+		if row.Change != "" {
+			what += ", " + row.Change
+		}
 		for i, cell := range []string{string(row.Source), thousands(row.Row), redacted(row.URL), redacted(row.LegacyCode), redacted(row.Code), what} {
 			table[i].cells = append(table[i].cells, cell)
 		}
@@ -181,6 +185,9 @@ func (s *screen) counts() {
 		row := &m.Example[1]
 		s.part("whose URL may lead elsewhere", m.Rows, fmt.Sprintf("%s%s; %s", s.place(row.Source, row.Row), redacted(row.URL), ways(m.By)))
 	}
+	if s.Rules != nil {
+		s.changes()
+	}
 	if keeps {
 		s.count("conflicts over codes", s.Legacy.Conflicts, s.conflict())
 	}
@@ -200,7 +207,11 @@ func (s *screen) counts() {
 	if s.Migration != nil {
 		s.migration()
 	}
-	s.count("different URLs", s.URLs, "")
+	urls := "different URLs"
+	if f := s.o.Config.Rules; f != nil && f.Identity != rules.ByURL {
+		urls = "different links"
+	}
+	s.count(urls, s.URLs, "")
 	for _, a := range s.Alternatives {
 		flag, value, ok := strings.Cut(a.Option, " ")
 		text := difference(a.URLs - s.URLs)
@@ -210,6 +221,21 @@ func (s *screen) counts() {
 		s.count("  with "+flag, a.URLs, text)
 	}
 	s.WriteString("\n")
+}
+
+// changes writes what the rows would do to links that exist, or why nothing.
+func (s *screen) changes() {
+	for _, c := range []struct {
+		change rules.Change
+		label  string
+	}{
+		{rules.Updated, "links to update"}, {rules.Revived, "links to revive"}, {rules.Claimed, "links to claim"},
+		{rules.Drifted, "rows that differ from the link"}, {rules.OtherOwner, "rows of another owner"},
+	} {
+		if n := s.Rules.Changes[c.change.String()]; n > 0 {
+			s.count(c.label, n, s.link(pipeline.ExampleChange+int(c.change)))
+		}
+	}
 }
 
 // difference says how a number is to another one.

@@ -417,7 +417,7 @@ func (in *Input) IsBlank(cell []byte) bool {
 }
 
 // Mapped returns the columns that have a role in the run, by their names in Columns: those of URLs
-// and codes, that of the workspace, that of kinds, those of Roles.
+// and codes, that of the workspace, that of kinds, those of Roles, those of Params.
 func (in *Input) Mapped() (list []profile.Column) {
 	add := func(i int, c profile.Column, role profile.Role) {
 		if i >= 0 {
@@ -435,6 +435,11 @@ func (in *Input) Mapped() (list []profile.Column) {
 	add(in.Kind, profile.Column{}, profile.Kind)
 	for _, role := range extraRoles {
 		for _, i := range in.Roles[role] {
+			add(i, profile.Column{}, role)
+		}
+	}
+	for _, role := range paramRoles {
+		if i, ok := in.Params[role]; ok && !slices.Contains(in.Roles[role], i) {
 			add(i, profile.Column{}, role)
 		}
 	}
