@@ -78,7 +78,8 @@ these flags, bulk reads them.
                   counted. keep ignores it, warn accepts and counts it, reject
                   rejects the row with the kind as reason. The defaults:
                     protected=reject  it has a password, and would be public
-                    inactive=reject   it is archived, banned, disabled or deleted
+                    inactive=reject   it is archived, banned, disabled or
+                                      deleted
                     pattern=reject    the code is a regular expression
                     loop=reject       it leads to itself (--short-domain)
                     chain=warn        it leads to another code of --short-domain

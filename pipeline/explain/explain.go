@@ -212,12 +212,16 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 		}
 		for _, salt := range byCode[string(f.Code)] {
 			o := &s.Owners[salt]
-			o.Owner, o.RunID, o.Alias, o.Other = owner, &run, f.Alias, owner == canonical && !f.Same && !f.Alias
+			o.Owner, o.RunID, o.Alias = owner, &run, f.Alias
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	for i := range s.Owners {
+		o := &s.Owners[i]
+		o.Other = o.Owner == canonical && !o.Alias && o.Code != s.Code
 	}
 	decide(r, s, []byte(canonical))
 	switch {
