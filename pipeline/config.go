@@ -293,6 +293,14 @@ func (c *Config) checkLegacy(complain func(format string, args ...any)) {
 	}
 }
 
+// identity says what tells links of one URL apart.
+func (c *Config) identity() rules.Identity {
+	if c.Rules == nil {
+		return rules.ByURL
+	}
+	return c.Rules.Identity
+}
+
 // checkRules checks the flags of link rules.
 func (c *Config) checkRules(complain func(format string, args ...any)) {
 	if c.Rules == nil {
@@ -301,7 +309,7 @@ func (c *Config) checkRules(complain func(format string, args ...any)) {
 	if err := c.Rules.Check(); err != nil {
 		complain("link rules: %w", err)
 	}
-	if c.Legacy.Keeps() && c.Rules.Identity != rules.ByURL {
+	if c.Legacy.Keeps() && c.identity() != rules.ByURL {
 		complain("--legacy %s goes with --identity url only", c.Legacy)
 	}
 }

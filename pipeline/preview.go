@@ -29,10 +29,9 @@ type Input struct {
 	Carried []string          // columns that have no role
 }
 
-func describeInputs(inputs *intake.Inputs) []Input { return describeColumns(inputs, rules.ByURL) }
-
-// describeColumns is describeInputs for an identity: references are used by row only.
-func describeColumns(inputs *intake.Inputs, identity rules.Identity) []Input {
+// describeInputs describes the inputs of a run with an identity of links: references are used by row
+// only.
+func describeInputs(inputs *intake.Inputs, identity rules.Identity) []Input {
 	list := make([]Input, len(inputs.List))
 	for i, described := range inputs.Manifest() {
 		in := &list[i]
@@ -177,11 +176,7 @@ func (p *preview) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	identity := rules.ByURL
-	if p.cfg.Rules != nil {
-		identity = p.cfg.Rules.Identity
-	}
-	p.made.Inputs = describeColumns(inputs, identity)
+	p.made.Inputs = describeInputs(inputs, p.cfg.identity())
 	if terms := p.terms(); terms != nil {
 		for _, in := range inputs.List {
 			p.made.Seen |= in.Along.Seen(&terms.Hygiene)

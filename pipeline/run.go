@@ -178,7 +178,7 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	if err := checkMigration(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
 	}
-	j.cfg.Opened(describeInputs(inputs))
+	j.cfg.Opened(describeInputs(inputs, j.cfg.identity()))
 	return inputs, nil
 }
 
@@ -308,7 +308,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	}
 	entry.Attrs, entry.KeepCreated = j.rows.HasAttrs(), j.cfg.KeepCreated
 	entry.Rules = j.cfg.Rules != nil
-	entry.Parts = entry.Rules && j.cfg.Rules.Identity != rules.ByURL
+	entry.Parts = j.cfg.identity() != rules.ByURL
 	if j.out.finished() {
 		if settled.LinksCreated()+settled.ToChange() == 0 {
 			return j.repeat(settled)
@@ -586,7 +586,7 @@ func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, 
 
 // columns are those of the mapping.
 func (j *job) columns() report.Columns {
-	return report.Columns{Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.Rules != nil && j.cfg.Rules.Identity == rules.ByRow}
+	return report.Columns{Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.identity() == rules.ByRow}
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the
