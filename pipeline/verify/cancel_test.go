@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -129,6 +130,12 @@ func TestVerifyPartsCancelled(t *testing.T) {
 		"rejects":    v.verifyRejects,
 		"inputs":     func(ctx context.Context) error { return v.readInputs(ctx, true) },
 		"rows again": v.fileRun,
+		"rows held": func(ctx context.Context) error {
+			v.held = v.newSorter(bytes.Compare)
+			v.broken.Store(false) // as others leave it
+			(&checker{verifier: v, held: v.held.NewWriter()}).fileHeld(new(link))
+			return v.verifyHeld(ctx)
+		},
 		"store": func(ctx context.Context) error {
 			v.cfg.Store = endless{}
 			_, err := v.checkStore(ctx, &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: v.stored.Cursor(ctx, 0), v: v}}, v.claims, v.claims)
@@ -175,10 +182,12 @@ func (*ailing) Runs(context.Context) ([]sink.Run, error) { return nil, nil }
 
 func (*ailing) Peek(context.Context) (sink.Session, error) { return unset{}, nil }
 
-// unset is a session of a store in which no profile was set.
+// unset is a session of a store in which no profile was set, and no link has rules.
 type unset struct{ sink.Session }
 
 func (unset) Profiles(context.Context, []string) (map[string]string, error) { return nil, nil }
+
+func (unset) Rules(context.Context, []string) (map[string]bool, error) { return nil, nil }
 
 func (unset) Close() error { return nil }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -28,6 +29,7 @@ type claim struct {
 	row       int64 // of the file that it is from
 	code      []byte
 	canonical []byte // of the URL that claims
+	parts     []byte // of its identity; a line does not tell them
 	owner     []byte // of a line; of a link that the store must have, its original URL there; of taken, the detail
 }
 
@@ -39,6 +41,8 @@ const (
 	bare                                  // no row has it: it may be created by the run, or not
 	isAlias                               // what the store must have is an alias
 	isReject                              // the row is a reject
+
+	changeBit = 5 // rules.Change of the row, three bits
 )
 
 type claimKind byte
@@ -53,6 +57,9 @@ const (
 	lost                       // a row whose legacy code is another URL's
 	taken                      // a reject for that reason
 )
+
+// change returns what the run did to a link that existed.
+func (c *claim) change() rules.Change { return rules.Change(c.flags >> changeBit) }
 
 // subject orders the claims on a code, before URL and salt: first its holder, then lines of
 // collisions.csv and the links that need them, side by side, then rejects. So no claim has to
@@ -71,10 +78,11 @@ func (k claimKind) subject() byte {
 // Layout of a claim in the sort: the group is the workspace, the key the first 8
 // bytes of the code; the content, in which lengths and numbers are uvarints,
 //
-//	code length, code | subject | canonical length, canonical | salt | kind | created, flags | row | owner
+//	code length, code | subject | canonical length, canonical | salt | parts length, parts | kind | created, flags | row | owner
 func (c *claim) append(dst []byte) []byte {
 	dst = append(extsort.AppendCell(dst, c.code), c.what.subject())
 	dst = binary.AppendUvarint(extsort.AppendCell(dst, c.canonical), uint64(c.salt))
+	dst = extsort.AppendCell(dst, c.parts)
 	dst = append(dst, byte(c.what), byte(btoi(c.created))|byte(c.flags))
 	return append(binary.AppendUvarint(dst, uint64(c.row)), c.owner...)
 }
@@ -84,10 +92,16 @@ func decodeClaim(rec []byte) (c claim) {
 	c.code, rec = extsort.CutCell(rec)
 	c.canonical, rec = extsort.CutCell(rec[1:])
 	salt, n := binary.Uvarint(rec)
-	c.salt, c.what, c.created, c.flags = int(salt), claimKind(rec[n]), rec[n+1]&1 == 1, claimFlags(rec[n+1]&^1)
-	row, m := binary.Uvarint(rec[n+2:])
-	c.row, c.owner = int64(row), rec[n+2+m:]
+	c.parts, rec = extsort.CutCell(rec[n:])
+	c.salt, c.what, c.created, c.flags = int(salt), claimKind(rec[0]), rec[1]&1 == 1, claimFlags(rec[1]&^1)
+	row, m := binary.Uvarint(rec[2:])
+	c.row, c.owner = int64(row), rec[2+m:]
 	return c
+}
+
+// compareIdentities orders the identities of two claims as codes are given out to them.
+func (c *claim) compareIdentities(o *claim) int {
+	return cmp.Or(bytes.Compare(c.canonical, o.canonical), bytes.Compare(c.parts, o.parts))
 }
 
 func compareClaims(a, b []byte) int {
@@ -126,10 +140,10 @@ func (w *checker) fileClaim(group uint32, c *claim) {
 
 // holding returns the claim of a link on its code.
 func (w *checker) holding(r *link, flags claimFlags) *claim {
-	if r.Alias {
+	if flags |= claimFlags(r.Rules.Change) << changeBit; r.Alias {
 		flags |= isAlias
 	}
-	return &claim{what: holds, created: r.Outcome == outcome.Created, flags: flags, row: r.Number, code: r.Code, canonical: r.Canonical}
+	return &claim{what: holds, created: r.Outcome == outcome.Created, flags: flags, row: r.Number, code: r.Code, canonical: r.Canonical, parts: r.parts}
 }
 
 // claim files a link that does not have its code of salt 0, and the codes that it
@@ -144,7 +158,7 @@ func (w *checker) claimAs(r *link, flags claimFlags) {
 	c, group := w.holding(r, flags), w.group(r.Workspace)
 	w.fileClaim(group, c)
 	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 && !own {
-		w.fileClaim(group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical})
+		w.fileClaim(group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical, parts: r.parts})
 	}
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil || r.Salt > w.run.mostSalt {
@@ -152,7 +166,7 @@ func (w *checker) claimAs(r *link, flags claimFlags) {
 	}
 	c.what = needs
 	for c.salt = range max(r.Salt, 0) {
-		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, c.salt))
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, r.parts, c.salt))
 		c.code = w.code
 		w.fileClaim(group, c)
 	}
@@ -230,8 +244,9 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 
 // isOwn reports whether the link in hand has its code of salt 0, as it says.
 func (c *linkCursor) isOwn() bool {
-	c.w.code = c.w.run.scheme.AppendCode(c.w.code[:0], c.w.hash(c.at.Canonical, c.at.Workspace, 0))
-	return bytes.Equal(c.w.code, c.at.Code)
+	c.w.row.MappingRow = *c.at
+	c.w.derive(c.w.row)
+	return bytes.Equal(c.w.row.code0, c.at.Code)
 }
 
 // next moves to the next link, or to the end.

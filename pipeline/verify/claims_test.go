@@ -23,7 +23,7 @@ func TestLinkCursorIsCancelled(t *testing.T) {
 		cancel(cause)
 		return &readback.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
 	}
-	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{}}}, rows: rows}
+	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{}}, row: new(link)}, rows: rows}
 	if _, err := c.seek("demo", []byte("1")); err != cause || reads > 1 {
 		t.Errorf("%d reads, %v", reads, err)
 	}

@@ -41,9 +41,25 @@ type position struct {
 	salt                        int
 }
 
-func (p *position) compare(o *position) int {
+// precedes reports whether the line must come before another one.
+func (p *position) precedes(o *position) bool {
 	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.folded, o.folded), bytes.Compare(p.code0, o.code0),
-		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt))
+		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt)) < 0
+}
+
+// mayPrecede reports whether the line may come before another one if identities have parts. Each
+// link has a line for each salt from 0 on. Of a code that is longer or shorter than those of the run,
+// code0 has only the beginning in common with them.
+func (p *position) mayPrecede(o *position) bool {
+	if o.salt > 0 {
+		return o.salt == p.salt+1 && bytes.Equal(o.canonical, p.canonical) && bytes.Equal(o.workspace, p.workspace)
+	}
+	n := min(len(p.code0), len(o.code0))
+	c := cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0[:n], o.code0[:n]))
+	if len(p.code0) == len(o.code0) {
+		c = cmp.Or(c, bytes.Compare(p.canonical, o.canonical))
+	}
+	return c <= 0
 }
 
 // collision checks a line and returns its position.
@@ -54,16 +70,23 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))
 		return before
 	}
-	code := scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, c.Salt))
-	if !bytes.Equal(code, c.Code) {
-		here.wrong(BadCode, "code", string(code), string(c.Code))
-	}
 	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), salt: c.Salt}
-	at.code0 = w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, 0))
-	if w.run.rules.Fold {
-		at.folded = legacy.Fold(nil, at.code0)
+	follows := before.mayPrecede
+	if w.run.hasParts() { // the line does not tell them; a link must need the code
+		if at.code0 = before.code0; c.Salt == 0 {
+			at.code0 = bytes.Clone(c.Code)
+		}
+	} else {
+		code := scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, nil, c.Salt))
+		if !bytes.Equal(code, c.Code) {
+			here.wrong(BadCode, "code", string(code), string(c.Code))
+		}
+		if at.code0 = w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, nil, 0)); w.run.rules.Fold {
+			at.folded = legacy.Fold(nil, at.code0)
+		}
+		follows = before.precedes
 	}
-	if before.code0 != nil && before.compare(&at) >= 0 {
+	if before.workspace != nil && !follows(&at) {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
 	w.fileClaim(w.group(c.Workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})

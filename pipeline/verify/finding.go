@@ -36,6 +36,8 @@ const (
 	BadFormula     Kind = "formula"           // a spreadsheet would run a cell, though the run had --excel-safe
 	BadShortURL    Kind = "short_url"         // not the base URL followed by the code
 	BadOutcome     Kind = "outcome"           // the first row of a URL is a duplicate, or another one is not
+	BadParameter   Kind = "parameter"         // a parameter of a row does not follow from its cells and the options
+	BadChange      Kind = "change"            // the change of a row does not follow from the other rows of its link, or no link explains it
 	BadDuplicate   Kind = "duplicate"         // a duplicate does not have the code and the salt of its link
 	CodeShared     Kind = "code_shared"       // two links have one code
 	Uncollided     Kind = "collision_missing" // a link has a salt above 0, but collisions.csv has no line for a code of a lower salt

@@ -44,7 +44,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	}
 	r.own = report.Columns{Legacy: c.mode, Rules: m.Rules != nil, Ref: m.ByRow()}
 	r.readMigration(bad)
-	if c.mode == legacy.Off && r.terms == nil {
+	if c.mode == legacy.Off && r.terms == nil && r.flags == nil {
 		return
 	}
 	if c.mode.Keeps() {
@@ -65,12 +65,16 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
 			continue
 		}
-		opts := source.Options{UniqueNames: true}
+		var opts source.Options
 		r.readAs(in, &opts)
+		r.mapParams(&opts)
 		s, err := source.Describe(string(in.Name), in.Format, texts(in.Columns), opts)
-		if err != nil || c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
+		if err != nil {
+			bad(fmt.Sprintf("inputs[%d].columns", i), "columns that options and profile name", err)
+			continue
+		}
+		if c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
 			bad(fmt.Sprintf("inputs[%d].code_column", i), "a column of codes, as options and profile have it", in.CodeColumn)
-			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
 			continue
 		}
 		r.setRoles(s, in)

@@ -31,6 +31,7 @@ type run struct {
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
 	codes
+	ruling
 	migration
 }
 
@@ -74,9 +75,11 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	if r.profile.AssumeScheme, err = canon.ParseAssumedScheme(text("assume_scheme")); err != nil {
 		bad("options.assume_scheme", "http or https", text("assume_scheme"))
 	}
-	r.checkRules(bad)
+	r.checkScheme(bad)
 	r.readInputs(bad)
+	r.readRules(bad)
 	r.readCodes(bad)
+	r.findParams()
 	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
 	exceeded := err == nil && limit.Exceeded(m.Counts) || r.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
@@ -87,8 +90,8 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	return r, ok
 }
 
-// checkRules calls bad with what no run writes of the longest URL and the scheme.
-func (r *run) checkRules(bad func(field string, expected, got any)) {
+// checkScheme calls bad with what no run writes of the longest URL and the scheme.
+func (r *run) checkScheme(bad func(field string, expected, got any)) {
 	m := r.manifest
 	if r.profile.Validate() != nil {
 		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)

@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A stretch is a block of the mapping on its way to a worker, and the row before it; nil:
@@ -80,6 +81,9 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 		if v.stored != nil {
 			w.wanted = v.stored.NewWriter()
 		}
+		if v.held != nil {
+			w.held = v.held.NewWriter()
+		}
 		if v.inputs != nil {
 			w.sums = v.newRowHasher()
 		}
@@ -98,7 +102,11 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 func (v *verifier) countRows(checkers []*checker) {
 	counted := map[string]int64{}
 	digest := report.RowDigest{Columns: v.run.own}
+	var changes [rules.ChangeCount]int64
 	for _, w := range checkers {
+		for c, n := range w.changes {
+			changes[c] += n
+		}
 		for o, n := range w.outcomes {
 			counted[outcome.Outcome(o).String()] += n
 			v.result.Rows += n
@@ -111,6 +119,9 @@ func (v *verifier) countRows(checkers []*checker) {
 		}
 	}
 	v.verifyCounts(v.run.mapping, v.result.Rows, counted)
+	if v.run.ruled {
+		v.verifyChanges(changes)
+	}
 	if want := v.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
 		v.fault(v.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())
 	}

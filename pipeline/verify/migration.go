@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"slices"
@@ -190,7 +191,8 @@ func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int
 	}
 }
 
-// storedAs appends what the store must have of a link that the run has created.
+// storedAs appends what the store must have of a link that the run has created, or has given the
+// parameters of this row.
 func (r *run) storedAs(dst []byte, l *link) []byte {
 	var attributes []byte
 	created := r.manifest.AsOf
@@ -201,7 +203,12 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 			created = at
 		}
 	}
-	return appendBeyond(dst, r.originalOf(l), attributes, created)
+	dst = appendBeyond(dst, r.originalOf(l), attributes, created)
+	if !r.tellsParams() {
+		return dst
+	}
+	cells, _ := r.shown(nil, &l.params)
+	return appendParams(dst, l.hash.Key(), &cells)
 }
 
 // hasAs appends what the store has of a link, as far as the mapping tells what it must have.
@@ -212,7 +219,12 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 			created = r.manifest.AsOf
 		}
 	}
-	return appendBeyond(dst, l.Original, attributes, created)
+	dst = appendBeyond(dst, l.Original, attributes, created)
+	if !r.tellsParams() {
+		return dst
+	}
+	cells := storedCells(rulesOf(l))
+	return appendParams(dst, l.Key, &cells)
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.
@@ -220,28 +232,36 @@ func (r *run) tellsAlong() bool { return r.terms != nil && r.carry }
 
 // appendBeyond appends what the store has of a link beside URL and code:
 //
-//	original and attributes, each as of extsort.AppendNullable
-//	| creation time in microseconds of Unix time, 8 bytes
+//	creation time in microseconds of Unix time, 8 bytes
+//	| original and attributes, each as of extsort.AppendNullable
+//	| what appendParams appends, if the run tells it
 func appendBeyond(dst, original, attributes []byte, created time.Time) []byte {
 	if len(attributes) == 0 {
 		attributes = nil
 	}
-	dst = extsort.AppendNullable(extsort.AppendNullable(dst, original), attributes)
-	return binary.BigEndian.AppendUint64(dst, uint64(created.UnixMicro()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(created.UnixMicro()))
+	return extsort.AppendNullable(extsort.AppendNullable(dst, original), attributes)
 }
 
-// compareBeyond makes findings of what differs between the two.
-func compareBeyond(here spot, want, got []byte) {
-	for _, column := range []string{"original_url", "attrs"} {
+// beyondColumns are the columns of appendBeyond and appendParams after the first.
+var beyondColumns = []string{"original_url", "attrs", "url_key", "expires_at", "max_uses", "link_type", "owner_id", "ref"}
+
+// compareBeyond makes findings of what differs between the two, in columns that count.
+func compareBeyond(here spot, want, got []byte, counts func(column string, want []byte) bool) {
+	if a, b := want[:8], got[:8]; counts("created_at", a) && !bytes.Equal(a, b) {
+		here.wrong(StoreDiffers, "created_at", microTime(a), microTime(b))
+	}
+	want, got = want[8:], got[8:]
+	for i := 0; len(want) > 0; i++ {
 		var a, b []byte
 		a, want = extsort.CutNullable(want)
 		b, got = extsort.CutNullable(got)
-		if !bytes.Equal(a, b) {
+		if column := beyondColumns[i]; counts(column, a) && !bytes.Equal(a, b) {
+			if column == "url_key" {
+				a, b = hex.AppendEncode(nil, a), hex.AppendEncode(nil, b)
+			}
 			here.wrong(StoreDiffers, column, string(a), string(b))
 		}
-	}
-	if !bytes.Equal(want, got) {
-		here.wrong(StoreDiffers, "created_at", microTime(want), microTime(got))
 	}
 }
 

@@ -74,7 +74,8 @@ func (v *verifier) eachLink(ctx context.Context, visit func(l *link)) error {
 			return err
 		default:
 			w.row.MappingRow, w.row.source = *r, w.inputOf(r.Source)
-			visit(&w.row)
+			w.identify(w.row)
+			visit(w.row)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -69,10 +70,13 @@ type rejectChecker struct {
 // newRejectChecker returns a checker of rejects that have these columns; unless it is the first,
 // it has no writers.
 func (v *verifier) newRejectChecker(columns []string, first bool) *rejectChecker {
-	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, sources: v.run.inputNumbers(asIs)},
+	w := &rejectChecker{checker: checker{verifier: v, file: manifest.RejectsName, sources: v.run.inputNumbers(asIs), row: new(link)},
 		reasons: map[string]int64{}, at: map[string]int{}, offset: -1}
 	if first {
 		w.claims = v.claims.NewWriter()
+		if v.held != nil {
+			w.held = v.held.NewWriter()
+		}
 	}
 	if v.inputs != nil && first {
 		w.sums = v.newRowHasher()
@@ -154,11 +158,21 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if code.Text != nil && w.run.mode.Keeps() && r.Reason == outcome.CodeReserved && w.run.reserved {
 		return r.Reason, outcome.CodeReservedDetail(code.Text)
 	}
+	var params rules.Params
+	if params, reason, detail = w.run.readParams(i, r.Row, w.cellsOf(r, i)); reason != "" {
+		return reason, detail
+	}
 	if found, reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
 		return reason, detail
 	}
 	if in := w.run.input(i); w.run.terms != nil && in != nil {
 		w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: found, Cell: w.cellsOf(r, i)})
+	}
+	if w.run.flags != nil {
+		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &params)
+	}
+	if w.run.ruled && (r.Reason == rules.ForDrift.String() || r.Reason == rules.ForOwner.String()) {
+		return r.Reason, w.refuse(r, workspace, &params)
 	}
 	if code.Text != nil && w.run.mode.Keeps() {
 		w.told.conflicts++
@@ -172,21 +186,16 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 		}
 	}
 	if r.Reason == outcome.CodeSpaceExhausted {
-		w.exhausted(workspace)
+		w.exhaustedBy(w.row.Number, w.canon, workspace, w.row.parts, refused)
 	}
 	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries)
 }
 
-// exhausted files the codes that the URL in w.canon could not have.
-func (w *rejectChecker) exhausted(workspace []byte) {
-	w.exhaustedBy(w.row.Number, w.canon, workspace, refused)
-}
-
-// exhaustedBy files the codes that a URL could not have.
-func (w *checker) exhaustedBy(row int64, canonical, workspace []byte, what claimKind) {
-	c := claim{what: what, row: row, canonical: canonical}
+// exhaustedBy files the codes that an identity could not have.
+func (w *checker) exhaustedBy(row int64, canonical, workspace, parts []byte, what claimKind) {
+	c := claim{what: what, row: row, canonical: canonical, parts: parts}
 	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
-		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, c.salt))
+		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, parts, c.salt))
 		c.code = w.code
 		w.fileClaim(w.group(workspace), &c)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -64,21 +65,26 @@ func (w *replayer) row(i int, row, offset int64, code source.Code) {
 	// link, as the run says.
 	s := rowSums{input: true, linked: w.writer == nil && !w.v.books.rejected[w.number].has(row)}
 	if !s.linked {
-		s.linked, s.rejected = w.refused(i, offset, original, workspace, code)
+		s.linked, s.rejected = w.refused(i, row, offset, original, workspace, code)
 	}
 	if s.linked {
 		w.cells = w.cells[:0]
 		for _, c := range w.layout.Carried {
 			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text)
+		var params rules.Cells
+		if w.v.run.flags != nil {
+			p, _, _ := w.v.run.readParams(w.number, row, w.cellOf(i))
+			params, w.text = w.v.run.shown(w.text, &p)
+		}
+		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, params)
 	}
 	w.file(w.number, row, code.Text, workspace, s)
 }
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
 // whose codes are all taken. In that case the row may be a link instead.
-func (w *replayer) refused(i int, offset int64, original, workspace []byte, code source.Code) (maybe bool, _ parts) {
+func (w *replayer) refused(i int, row, offset int64, original, workspace []byte, code source.Code) (maybe bool, _ parts) {
 	var only map[int][]byte // one of several rows that one row became has its own code alone
 	if len(w.codes) > 1 {
 		only = w.in.VariantCells(code)
@@ -95,6 +101,9 @@ func (w *replayer) refused(i int, offset int64, original, workspace []byte, code
 	}
 	if reason == "" {
 		reason, _ = w.v.run.isBad(code.Text)
+	}
+	if reason == "" {
+		_, reason, _ = w.v.run.readParams(w.number, row, w.cellOf(i))
 	}
 	if reason == "" {
 		_, reason, _ = w.v.run.byURL(found, original, w.canon, code)

@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -30,14 +31,17 @@ type checker struct {
 	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *rowHasher      // nil: the inputs are not read again
 	outcomes [outcome.Duplicate + 1]int64
+	changes  [rules.ChangeCount]int64
+	held     *extsort.Writer // see heldRow; nil: rows are not held against links
 	told     told
 	own      []source.Code // legacy codes that a row has in its cells
 	beyond   []byte
 	digest   report.RowDigest
-	row, old link
+	row, old *link
 	canon    []byte
 	code     []byte
 	input    []byte
+	text     []byte
 	ok       string // the last valid workspace; "": none yet
 
 	grouped   bool // groupName and groupID are those of the last workspace
@@ -48,14 +52,20 @@ type checker struct {
 // A link is a row of the mapping with what follows from it.
 type link struct {
 	readback.MappingRow
-	known  bool   // there is such a row
-	source int    // number of the input; -1: unknown
-	code0  []byte // at salt 0, of the run's length
+	known  bool         // there is such a row
+	source int          // number of the input; -1: unknown
+	hash   codegen.Hash // of the identity
+	code0  []byte       // at salt 0, of the run's length
+
+	params  rules.Params
+	parts   []byte // of the identity
+	unsure  bool   // its expiry may be reckoned, or not
+	refusal string // why its cells should have been rejected; "": they should not
 }
 
 // newChecker returns a checker without writers for rows of a mapping.
 func (v *verifier) newChecker(m *readback.Mapping) *checker {
-	w := &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text)}
+	w := &checker{verifier: v, file: v.run.mapping, csv: m.Format == report.CSV, sources: v.run.inputNumbers(m.Text), row: new(link), old: new(link)}
 	w.digest.Columns = v.run.own
 	return w
 }
@@ -65,8 +75,9 @@ func (w *checker) check(s *stretch) {
 	w.begin(s)
 	for i := range s.rows.Len() {
 		faults := s.rows.Row(i, &w.row.MappingRow)
-		w.derive(&w.row)
+		w.derive(w.row)
 		w.outcomes[w.row.Outcome]++
+		w.changes[w.row.Rules.Change]++
 		w.digest.Add(&w.row.Row)
 		for _, f := range faults {
 			w.found(Damaged, f.Column, "", f.Found)
@@ -83,7 +94,7 @@ func (w *checker) begin(s *stretch) {
 	w.old.known = false
 	if s.before != nil {
 		w.old.MappingRow = *s.before
-		w.derive(&w.old)
+		w.derive(w.old)
 	}
 }
 
@@ -91,7 +102,9 @@ func (w *checker) begin(s *stretch) {
 func (w *checker) derive(l *link) {
 	l.known = true
 	l.source = w.inputOf(l.Source)
-	l.code0 = w.run.scheme.AppendCode(l.code0[:0], w.hash(l.Canonical, l.Workspace, 0))
+	w.identify(l)
+	l.hash = w.hash(l.Canonical, l.Workspace, l.parts, 0)
+	l.code0 = w.run.scheme.AppendCode(l.code0[:0], l.hash)
 }
 
 // inputOf returns the number of the input that the report names; -1: it is unknown.
@@ -103,12 +116,14 @@ func (w *checker) inputOf(name string) int {
 }
 
 // textsOf returns the columns of a row that are text of its own.
-func textsOf(r *readback.MappingRow) [7]*[]byte {
-	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode}
+func textsOf(r *readback.MappingRow) [12]*[]byte {
+	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode,
+		&r.Rules.Expires, &r.Rules.MaxUses, &r.Rules.Type, &r.Rules.Owner, &r.Rules.Ref}
 }
 
-func (w *checker) hash(canonical, workspace []byte, salt int) codegen.Hash {
-	w.input = codegen.AppendInput(w.input[:0], canonical, workspace, salt)
+// hash hashes an identity, which has these parts, at a salt.
+func (w *checker) hash(canonical, workspace, parts []byte, salt int) codegen.Hash {
+	w.input = codegen.AppendIdentity(w.input[:0], canonical, workspace, parts, salt)
 	return codegen.Sum(w.input)
 }
 
@@ -118,7 +133,7 @@ func (w *checker) found(kind Kind, column, expected, got string) {
 }
 
 func (w *checker) checkRow() {
-	r := &w.row
+	r := w.row
 	if w.account(r.Source, r.source, r.Row.Row) && w.sums != nil {
 		w.sums.row(r)
 	}
@@ -137,28 +152,45 @@ func (w *checker) checkRow() {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
 	w.checkShortURL(r)
-	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical)
+	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical) && bytes.Equal(r.parts, w.old.parts)
 	w.checkOrder(r, same)
 	if r.source >= 0 {
 		w.checkSource(r)
+	}
+	if w.run.ruled {
+		w.checkParams(r)
 	}
 	if w.run.mode.Keeps() {
 		w.checkIdentity(r)
 		return
 	}
 	if same {
-		w.checkDuplicate(r)
-		return
-	}
-	if r.Outcome == outcome.Duplicate {
-		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
-	}
-	if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.Workspace, w.old.Workspace) {
+		w.checkSameLink(r)
+	} else if w.old.known && bytes.Equal(r.Code, w.old.Code) && bytes.Equal(r.Workspace, w.old.Workspace) {
 		w.found(CodeShared, "short_code", "a code of its own", string(r.Code))
 	}
-	w.checkCode(r)
-	w.claim(r)
-	w.mustStore(r)
+	isLink := !same
+	if w.held != nil {
+		w.fileHeld(r)
+		isLink = r.Outcome != outcome.Duplicate
+	} else {
+		w.checkFirst(r, isLink)
+	}
+	if isLink {
+		w.checkCode(r)
+		w.claim(r)
+		w.mustStore(r)
+	}
+}
+
+// checkFirst checks that the first row of a URL is its link, and no other.
+func (w *checker) checkFirst(r *link, first bool) {
+	switch duplicate := r.Outcome == outcome.Duplicate; {
+	case first && duplicate:
+		w.found(BadOutcome, "outcome", "created or existing: it is the first row of its URL", r.Outcome.String())
+	case !first && !duplicate:
+		w.found(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
+	}
 }
 
 // mustStore notes that the store must have a link.
@@ -245,11 +277,8 @@ func (w *checker) checkShortURL(r *link) {
 	}
 }
 
-// checkDuplicate compares a row with the one before, of the same URL.
-func (w *checker) checkDuplicate(r *link) {
-	if r.Outcome != outcome.Duplicate {
-		w.found(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
-	}
+// checkSameLink compares a row with the one before, of the same identity.
+func (w *checker) checkSameLink(r *link) {
 	if !bytes.Equal(r.Code, w.old.Code) {
 		w.found(BadDuplicate, "short_code", string(w.old.Code), string(r.Code))
 	}
@@ -274,7 +303,7 @@ func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
-	salt := codegen.SaltOf(r.Canonical, r.Workspace, r.Code, w.run.mostSalt)
+	salt := codegen.SaltOf(r.Canonical, slices.Concat(r.Workspace, r.parts), r.Code, w.run.mostSalt)
 	switch created := r.Outcome == outcome.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
@@ -283,7 +312,7 @@ func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 		if created || err != nil {
 			scheme = w.run.scheme
 		}
-		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, min(r.Salt, w.run.mostSalt)))
+		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, r.parts, min(r.Salt, w.run.mostSalt)))
 		w.fault(w.file, r.Number).wrong(BadCode, column, string(w.code), string(r.Code))
 	case salt != r.Salt:
 		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
@@ -292,7 +321,7 @@ func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 
 // checkOrder checks that the row in hand comes after the one before.
 func (w *checker) checkOrder(r *link, same bool) {
-	old := &w.old
+	old := w.old
 	if !old.known || w.run.order == report.InputOrder {
 		return
 	}
@@ -302,7 +331,7 @@ func (w *checker) checkOrder(r *link, same bool) {
 		if w.run.rules.Fold {
 			folded = legacy.CompareFolded(old.code0, r.code0)
 		}
-		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), folded, bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical))
+		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), folded, bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
 	}
 	if c == 0 {
 		c = w.compareSame(old, r)
@@ -313,11 +342,16 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 }
 
-// compareSame compares two rows of one URL as the sort does; 0: they cannot be compared.
+// compareSame compares two rows of one identity as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
-	c, sure := cmp.Or(record.CompareCodes(old.Legacy, r.Legacy), bytes.Compare(old.Original, r.Original)), true
-	for i := 0; i < len(r.Carried) && c == 0 && sure; i++ {
-		c, sure = w.compareCells(old, r, i)
+	c, sure := record.CompareCodes(old.Legacy, r.Legacy), !old.unsure && !r.unsure
+	if c == 0 && sure {
+		c = cmp.Or(rules.Compare(&old.params, &r.params), bytes.Compare(old.Original, r.Original))
+	}
+	for i := 0; i < len(w.run.inOrder) && c == 0 && sure; i++ {
+		if n := w.run.inOrder[i]; n < len(r.Carried) {
+			c, sure = w.compareCells(old, r, n)
+		}
 	}
 	if c == 0 && sure && w.run.carry { // otherwise the order may come from cells that the mapping does not have
 		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)

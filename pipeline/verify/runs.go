@@ -16,6 +16,7 @@ type storeRuns struct {
 	byID     map[int32]sink.Run
 	ours     int32                    // the run that left the manifest; 0: the store has none
 	profiles map[string]canon.Profile // by workspace; see verifier.profiles
+	ruled    map[string]bool          // workspaces that may have links with link rules: they may be swept
 }
 
 // findRun returns the runs of the store, and finds the one that left this manifest. That
@@ -26,7 +27,7 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 		return nil, err
 	}
 	known := &storeRuns{byID: make(map[int32]sink.Run, len(runs))}
-	if known.profiles, err = v.profiles(ctx); err != nil {
+	if err := v.askWorkspaces(ctx, known); err != nil {
 		return nil, err
 	}
 	at := -1
@@ -51,31 +52,42 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 	return known, nil
 }
 
-// profiles returns the profiles of the store's workspaces that have another than the default one,
-// each as lenient makes it.
-func (v *verifier) profiles(ctx context.Context) (map[string]canon.Profile, error) {
+// askWorkspaces finds out which workspaces of the store have links with link rules, and which have
+// another profile than the default one. It notes each profile as lenient makes it.
+func (v *verifier) askWorkspaces(ctx context.Context, known *storeRuns) error {
 	session, err := v.cfg.Store.Peek(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	names, err := session.Profiles(ctx, nil)
+	if err == nil {
+		known.ruled, err = session.Rules(ctx, nil)
+	}
 	if errors.Is(err, sink.ErrOldTables) {
 		err = nil
 	}
 	if err := errors.Join(err, session.Close()); err != nil {
-		return nil, err
+		return err
 	}
-	profiles := map[string]canon.Profile{}
+	known.profiles = map[string]canon.Profile{}
 	for workspace, name := range names {
 		p, err := canon.ParseProfile(name)
 		if err != nil {
-			return nil, fmt.Errorf("the profile of workspace %q: %w", workspace, err)
+			return fmt.Errorf("the profile of workspace %q: %w", workspace, err)
 		}
 		if p != (canon.Profile{}) {
-			profiles[workspace] = lenient(p)
+			known.profiles[workspace] = lenient(p)
 		}
 	}
-	return profiles, nil
+	return nil
+}
+
+// scan visits all links of the store, with their rules if any may have some, or should.
+func (v *verifier) scan(ctx context.Context, runs *storeRuns, visit func(*sink.Stored) error) error {
+	if len(runs.ruled) > 0 || v.run.ruled {
+		return v.cfg.Store.ScanRules(ctx, visit)
+	}
+	return v.cfg.Store.Scan(ctx, visit)
 }
 
 // checkRun compares the run of the store with the manifest. Its state is loaded if it was

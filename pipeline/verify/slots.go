@@ -26,13 +26,14 @@ type slotChecker struct {
 	workspace string
 	code      []byte
 	holder    *claim // the link that has it; nil: none of the mapping, so far
-	line      claim  // the last of collisions.csv, if no link has asked for it yet; of row 0: none
-	elsewhere []byte // the URL of the last link that has another code
+	line      claim  // the last of collisions.csv, if not all links that it may be of have asked for it yet; of row 0: none
+	lines     int    // how many say the same
+	elsewhere claim  // the last link that has another code; another claim: there is none
 
 	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
 	twins  legacy.Twins
 	others []claim         // further holders of codes that differ from that in hand only in case
-	lines  *extsort.Writer // with Keep, of lines that no link has asked for
+	idle   *extsort.Writer // with Keep, of lines that no link has asked for
 }
 
 // verifyKept checks all claims of a run that keeps legacy codes.
@@ -40,7 +41,7 @@ func (v *verifier) verifyKept(ctx context.Context) error {
 	if v.broken.Load() {
 		return nil
 	}
-	s := &slotChecker{verifier: v, lines: v.shown.NewWriter()}
+	s := &slotChecker{verifier: v, idle: v.shown.NewWriter()}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
@@ -94,7 +95,7 @@ func (s *slotChecker) claim(group uint32, rec []byte) error {
 func (s *slotChecker) turn(group uint32, code []byte) (err error) {
 	s.closeLine()
 	s.known, s.group, s.workspace = true, group, s.groups.name(group)
-	s.code, s.elsewhere = append(s.code[:0], code...), s.elsewhere[:0]
+	s.code, s.elsewhere.what = append(s.code[:0], code...), holds
 	if s.holder, s.others = nil, s.others[:0]; s.run.mode.Keeps() {
 		return nil
 	}
@@ -108,8 +109,8 @@ func (s *slotChecker) first() (*claim, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	l := s.links.at
-	holder := &claim{created: l.Outcome == outcome.Created, row: l.Number, canonical: bytes.Clone(l.Canonical)}
+	l := s.links.w.row // derived from that in hand
+	holder := &claim{created: l.Outcome == outcome.Created, row: l.Number, canonical: bytes.Clone(l.Canonical), parts: bytes.Clone(l.parts)}
 	for {
 		if err := s.links.next(); err != nil {
 			return nil, err
@@ -133,7 +134,7 @@ func (s *slotChecker) check(c *claim) {
 	case c.what == holds && s.run.mode.Keeps():
 		s.hold(c)
 	case c.what == holds && s.holder == nil:
-		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical)}
+		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical), parts: bytes.Clone(c.parts)}
 	case c.what == holds:
 		s.shared(max(c.row, s.holder.row))
 	case c.what == line:
@@ -145,7 +146,7 @@ func (s *slotChecker) check(c *claim) {
 			s.fault(s.run.mapping, s.holder.row).wrong(BadPrecedence, "short_code", string(c.canonical), string(s.holder.canonical))
 		}
 	case c.what == elsewhere:
-		s.elsewhere = append(s.elsewhere[:0], c.canonical...)
+		s.elsewhere = claim{what: elsewhere, canonical: append(s.elsewhere.canonical[:0], c.canonical...), parts: append(s.elsewhere.parts[:0], c.parts...)}
 	case c.what == refused || c.what == full:
 		s.checkRefused(c)
 	case c.what == lost || c.what == taken:
@@ -210,7 +211,7 @@ func (s *slotChecker) checkLost(c *claim) {
 // before reports whether the URL of a claim has a better right to the code than its holder,
 // because it sorts first.
 func (s *slotChecker) before(c *claim) bool {
-	return s.holder != nil && s.holder.created && s.holder.flags&ownCode == 0 && bytes.Compare(s.holder.canonical, c.canonical) > 0
+	return s.holder != nil && s.holder.created && s.holder.flags&ownCode == 0 && s.holder.compareIdentities(c) > 0
 }
 
 func (s *slotChecker) shared(row int64) {
@@ -219,12 +220,17 @@ func (s *slotChecker) shared(row int64) {
 
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
-	if s.isLine(c) {
+	switch same := s.isLine(c); {
+	case same && s.run.hasParts(): // of another link of the URL
+		s.lines++
+		return
+	case same:
 		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line for each code", string(c.canonical))
 		return
 	}
 	s.closeLine()
 	s.line = claim{row: c.row, salt: c.salt, canonical: append(s.line.canonical[:0], c.canonical...)}
+	s.lines = 1
 }
 
 // isLine reports whether the last line is that of a URL and salt.
@@ -235,7 +241,9 @@ func (s *slotChecker) isLine(c *claim) bool {
 // findLine finds the line of a link that needs it.
 func (s *slotChecker) findLine(c *claim) {
 	if s.isLine(c) {
-		s.line.row = 0
+		if s.lines--; s.lines == 0 {
+			s.line.row = 0
+		}
 		return
 	}
 	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+string(s.code), "")
@@ -248,7 +256,7 @@ func (s *slotChecker) closeLine() {
 	case s.run.mode == legacy.Keep: // perhaps of a link that no row has
 		rec := append(extsort.AppendCell(nil, s.line.canonical), 1)
 		rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(s.line.row)), uint64(s.line.salt))
-		copy(s.lines.Reserve(s.group, extsort.TextKey(s.line.canonical), len(rec)), rec)
+		copy(s.idle.Reserve(s.group, extsort.TextKey(s.line.canonical), len(rec)), rec)
 	default:
 		s.notAsked(s.line.row, s.line.salt, s.line.canonical)
 	}
@@ -270,12 +278,13 @@ func (s *slotChecker) checkRefused(c *claim) {
 	}
 	here := s.fault(name, c.row)
 	if s.holder == nil && s.wanted != nil && !s.run.rules.Fold {
-		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical})
+		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical, parts: c.parts})
 	}
 	if s.before(c) {
 		here.wrong(BadPrecedence, column, "a URL before "+string(c.canonical)+" as owner of "+string(s.code), string(s.holder.canonical))
 	}
-	if c.what == refused && c.salt == 0 && (bytes.Equal(s.elsewhere, c.canonical) || s.holder != nil && s.holder.flags&isAlias == 0 && bytes.Equal(s.holder.canonical, c.canonical)) {
+	isElsewhere := s.elsewhere.what == elsewhere && s.elsewhere.compareIdentities(c) == 0
+	if c.what == refused && c.salt == 0 && (isElsewhere || s.holder != nil && s.holder.flags&isAlias == 0 && s.holder.compareIdentities(c) == 0) {
 		here.wrong(BadReason, "reason", "no link of "+string(c.canonical), outcome.CodeSpaceExhausted)
 	}
 }

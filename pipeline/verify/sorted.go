@@ -13,7 +13,8 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
-	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // Layout of a row of a mapping that is not in the order of the sort, on its way
@@ -21,27 +22,22 @@ import (
 // 0; the content, in which text is a length and bytes, nullable text has the length
 // + 1 (0: null), and lengths and numbers are uvarints,
 //
-//	text code at salt 0 | text canonical | text 0, legacy code; 1 for none; blank unless these are kept
+//	text code at salt 0 | text canonical | text of what else the identity is made of, and of the parameters
 //	| outcome, 1 byte | number in the mapping
 //	| salt + 1 | row | text source
 //	| nullable workspace, original, code, short URL, each carried cell
 //	| with a mode of legacy codes: nullable legacy code, code of the link, its salt + 1, 1 byte: alias
+//	| with link rules: 1 byte: change; nullable expiry, limit, type, owner, reference
 //	| for each fault: text column, text found
 //
-// So the rows of a URL, or of one of its legacy codes, that are not duplicates come before its
-// duplicates.
+// The third text is, if legacy codes are kept, 0, legacy code, 0, or 1 if there is none; if there are
+// parameters, the parts of the identity, 0, and what rules.Params.Append writes. So the rows that the
+// sort tells apart by nothing but their cells and places come together, those that are not
+// duplicates before duplicates.
 func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
 	dst = extsort.AppendCell(dst, l.code0)
 	dst = extsort.AppendCell(dst, l.Canonical)
-	switch {
-	case !w.run.mode.Keeps():
-		dst = append(dst, 0)
-	case l.Legacy == nil:
-		dst = append(dst, 1, 1)
-	default:
-		dst = append(binary.AppendUvarint(dst, uint64(1+len(l.Legacy))), 0)
-		dst = append(dst, l.Legacy...)
-	}
+	dst = extsort.AppendCell(dst, w.appendRest(w.code[:0], l))
 	dst = append(dst, byte(l.Outcome))
 	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
@@ -57,9 +53,31 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 		dst = extsort.AppendNullable(extsort.AppendNullable(dst, l.Legacy), l.LinkCode)
 		dst = append(binary.AppendUvarint(dst, uint64(l.LinkSalt+1)), byte(btoi(l.Alias)))
 	}
+	if w.run.ruled {
+		dst = append(dst, byte(l.Rules.Change))
+		for _, cell := range cellsOf(&l.Rules) {
+			dst = extsort.AppendNullable(dst, cell)
+		}
+	}
 	for _, f := range faults {
 		dst = extsort.AppendCell(extsort.AppendCell(dst, f.Column), f.Found)
 	}
+	return dst
+}
+
+// appendRest appends the third text.
+func (w *checker) appendRest(dst []byte, l *link) []byte {
+	switch {
+	case !w.run.mode.Keeps():
+	case l.Legacy == nil:
+		dst = append(dst, 1)
+	default:
+		dst = append(append(append(dst, 0), l.Legacy...), 0)
+	}
+	if w.run.flags != nil {
+		dst = l.params.Append(append(append(dst, l.parts...), 0))
+	}
+	w.code = dst
 	return dst
 }
 
@@ -96,7 +114,7 @@ func (v *verifier) sortMapping(ctx context.Context, m *readback.Mapping, rows ro
 func (w *checker) sort(s *stretch) {
 	w.begin(s)
 	for i := range s.rows.Len() {
-		r := &w.row
+		r := w.row
 		faults := s.rows.Row(i, &r.MappingRow)
 		w.derive(r)
 		rec := w.appendRow(w.input[:0], r, faults)
@@ -112,7 +130,7 @@ func (w *checker) sort(s *stretch) {
 // sortedRows are rows as appendRow wrote them, one after the other.
 type sortedRows struct {
 	file    string
-	mode    legacy.Mode
+	own     report.Columns
 	carried int
 	data    []byte
 	ends    []int // of each row in data
@@ -142,19 +160,20 @@ type sortedReader struct {
 	layout sortedRows
 	rows   *extsort.Cursor
 	group  uint32      // of the old row
+	class  []byte      // of the old row, the three texts
 	urls   *urlChecker // nil: no legacy codes are kept
 }
 
 func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
-	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, mode: v.run.mode, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
+	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, own: v.run.own, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
 }
 
-// read is a rowReader. It also checks that no row of a URL comes before its link in the
-// order of the sort.
+// read is a rowReader. It also checks that of rows that the sort tells apart by nothing but their
+// cells and places no duplicate comes before one that is none.
 func (s *sortedReader) read(to *stretch) error {
 	rows := &to.sorted
 	to.rows = rows
-	*rows = sortedRows{s.layout.file, s.layout.mode, s.layout.carried, rows.data[:0], rows.ends[:0]}
+	*rows = sortedRows{s.layout.file, s.layout.own, s.layout.carried, rows.data[:0], rows.ends[:0]}
 	for rows.Len() < mostRows && len(rows.data) < mostBytes {
 		rec, err := s.load()
 		if err != nil {
@@ -169,7 +188,7 @@ func (s *sortedReader) read(to *stretch) error {
 		if s.urls != nil && len(faults) == 0 {
 			s.urls.add(&s.w.row.MappingRow)
 		}
-		s.check(s.rows.Group())
+		s.check(s.rows.Group(), rec)
 	}
 	return nil
 }
@@ -224,11 +243,17 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 		cell, rec = extsort.CutNullable(rec)
 		r.Carried = append(r.Carried, cell)
 	}
-	if s.mode != legacy.Off {
+	if s.own.Legacy != legacy.Off {
 		r.Legacy, rec = extsort.CutNullable(rec)
 		r.LinkCode, rec = extsort.CutNullable(rec)
 		r.LinkSalt = number() - 1
 		r.Alias, rec = rec[0] == 1, rec[1:]
+	}
+	if s.own.Rules {
+		r.Rules.Change, rec = rules.Change(rec[0]), rec[1:]
+		for _, cell := range [...]*[]byte{&r.Rules.Expires, &r.Rules.MaxUses, &r.Rules.Type, &r.Rules.Owner, &r.Rules.Ref} {
+			*cell, rec = extsort.CutNullable(rec)
+		}
 	}
 	for len(rec) > 0 {
 		var column, found []byte
@@ -239,18 +264,23 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	return faults
 }
 
-// check compares the row in hand with the link of its URL or, if legacy codes are kept, with
-// the first row of its URL and code.
-func (s *sortedReader) check(group uint32) {
-	w := s.w
-	if !w.old.known || group != s.group || !bytes.Equal(w.old.Canonical, w.row.Canonical) ||
-		w.run.mode.Keeps() && record.CompareCodes(w.old.Legacy, w.row.Legacy) != 0 {
+// check compares the row in hand, whose record is given, with the first that has the same texts.
+func (s *sortedReader) check(group uint32, rec []byte) {
+	w, rest := s.w, rec
+	for range 3 {
+		_, rest = extsort.CutCell(rest)
+	}
+	class := rec[:len(rec)-len(rest)]
+	if !w.old.known || group != s.group || !bytes.Equal(class, s.class) {
 		w.row, w.old, s.group = w.old, w.row, group
-		w.old.known = true
+		w.old.known, s.class = true, append(s.class[:0], class...)
 		return
 	}
-	w.old.source, w.row.source = w.inputOf(w.old.Source), w.inputOf(w.row.Source)
-	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(&w.old, &w.row) > 0 {
+	for _, l := range []*link{w.old, w.row} {
+		l.source = w.inputOf(l.Source)
+		w.identify(l)
+	}
+	if w.old.Outcome != outcome.Duplicate && w.row.Outcome == outcome.Duplicate && w.compareSame(w.old, w.row) > 0 {
 		w.found(BadOutcome, "outcome", fmt.Sprint("not that of row ", w.old.Number, ", which it comes before in the sort"), w.row.Outcome.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -31,6 +32,7 @@ type storeChecker struct {
 	bare   int64        // links of the run that no row of the mapping has, so far
 	sum    uint64       // of these
 	first  bool         // it meets them
+	since  Since
 }
 
 // verifyStore checks every link of the store by itself, and that every link of
@@ -58,6 +60,7 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	v.result.Since.add(&c.since)
 	v.created.Add(c.sum)
 	if v.result.Undone && created == v.created.Load() && v.run.manifest.Counts.Created > 0 {
 		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
@@ -76,14 +79,15 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return v.verifyAliases(ctx, aliases)
+	return v.verifyAliases(ctx, runs, aliases)
 }
 
-// verifyAliases checks that the store has the link of each of its aliases. Layout of both in the
-// sort, where the group is the workspace and the key the beginning of the link's url_key:
+// verifyAliases checks that the store has the link of each of its aliases, unless that may have been
+// swept. Layout of both in the sort, where the group is the workspace and the key the beginning of the
+// link's url_key:
 //
 //	url_key 16 | 0, of a link; 1 | number in the store's order uvarint | code, of an alias
-func (v *verifier) verifyAliases(ctx context.Context, both *extsort.Sorter) error {
+func (v *verifier) verifyAliases(ctx context.Context, runs *storeRuns, both *extsort.Sorter) error {
 	if v.aliased.Load() {
 		w := both.NewWriter()
 		c := &checker{verifier: v}
@@ -107,7 +111,7 @@ func (v *verifier) verifyAliases(ctx context.Context, both *extsort.Sorter) erro
 		key, rec := sink.Key(list.Record()), list.Record()[len(link):]
 		if rec[0] == 0 {
 			link, group, known = key, list.Group(), true
-		} else if !known || key != link || group != list.Group() {
+		} else if (!known || key != link || group != list.Group()) && !runs.ruled[v.groups.name(list.Group())] {
 			number, n := binary.Uvarint(rec[1:])
 			v.fault(storeName, int64(number)).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
 		}
@@ -139,6 +143,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low, aliases
 	})
 	for _, w := range workers {
 		created += w.created
+		v.result.Since.add(&w.since)
 	}
 	return created, err
 }
@@ -146,7 +151,7 @@ func (v *verifier) checkStore(ctx context.Context, c *storeChecker, low, aliases
 // list meets every link of the store, and sends them to the workers.
 func (c *storeChecker) list(ctx context.Context, block *storedLinks, send func(*storedLinks) (*storedLinks, error)) error {
 	block.reset(1)
-	err := c.cfg.Store.Scan(ctx, func(l *sink.Stored) (err error) {
+	err := c.scan(ctx, c.runs, func(l *sink.Stored) (err error) {
 		if err := c.meet(l); err != nil {
 			return err
 		}
@@ -180,7 +185,17 @@ func (b *storedLinks) reset(first int64) {
 // add copies a link. When cells moves to a larger array, earlier links keep the old one.
 func (b *storedLinks) add(l *sink.Stored) {
 	c := *l
-	for _, cell := range []*[]byte{&c.Workspace, &c.Code, &c.Canonical, &c.Original, &c.Attrs} {
+	b.keep(&c.Workspace, &c.Code, &c.Canonical, &c.Original, &c.Attrs)
+	if l.Rules != nil {
+		r := *l.Rules
+		b.keep(&r.Type, &r.Owner, &r.Ref)
+		c.Rules = &r
+	}
+	b.list = append(b.list, c)
+}
+
+func (b *storedLinks) keep(cells ...*[]byte) {
+	for _, cell := range cells {
 		if *cell == nil {
 			continue
 		}
@@ -188,7 +203,6 @@ func (b *storedLinks) add(l *sink.Stored) {
 		b.cells = append(b.cells, *cell...)
 		*cell = b.cells[at:len(b.cells):len(b.cells)]
 	}
-	b.list = append(b.list, c)
 }
 
 // compareCreated compares the links of the mapping that the run created, one by
@@ -214,17 +228,22 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extsort.Sorter, all bool) error {
 	c := &storeChecker{verifier: v, runs: runs, wanted: &claimCursor{Cursor: wanted.Cursor(ctx, 0), v: v}, all: all}
 	defer c.wanted.Close()
-	if err := v.cfg.Store.Scan(ctx, c.meet); err != nil {
+	if err := v.scan(ctx, runs, c.meet); err != nil {
 		return err
 	}
 	if want := v.run.links() - v.run.manifest.Counts.Created; all && runs.ours != 0 && c.bare != want && !v.result.Undone {
 		v.wrong(BadCount, "links_created", fmt.Sprint(v.run.manifest.Counts.Created+c.bare), v.run.links())
 	}
-	return c.rest()
+	err := c.rest()
+	v.result.Since.add(&c.since)
+	return err
 }
 
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
+	if w.run.tellsParams() {
+		r.hash = w.hash(r.Canonical, r.Workspace, r.parts, 0)
+	}
 	w.beyond = w.run.storedAs(w.beyond[:0], r)
 	w.wantAs(r, 0, w.beyond)
 }
@@ -305,6 +324,10 @@ func (c *storeChecker) missing() {
 	case needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
+		if c.maySweep() {
+			c.since.Gone++
+			return
+		}
 		c.fault(c.run.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
 	}
 }
@@ -350,13 +373,21 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
-	if w.what == refused && !l.Alias && bytes.Equal(w.canonical, l.Canonical) && c.isBefore(l) {
+	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && codegen.Sum(codegen.AppendIdentity(nil, w.canonical, l.Workspace, w.parts, 0)).Key() == l.Key && c.isBefore(l) {
 		c.fault(manifest.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
 	}
 	if w.what == lost || w.what == taken {
 		c.sameLost(w, l)
 	}
-	if w.what != holds {
+	if w.what == holds {
+		c.sameLink(w, l)
+	}
+}
+
+// sameLink compares a link of the mapping with the one that has its code in the store.
+func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
+	if c.isAnother(w, l) {
+		c.since.Gone++
 		return
 	}
 	here := c.fault(c.run.mapping, w.row)
@@ -376,9 +407,12 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 		if c.runs.ours != 0 && l.Run == c.runs.ours {
 			here.wrong(StoreDiffers, "outcome", outcome.Existing.String(), outcome.Created.String())
 		}
+		c.compareChange(here, w, l)
 		return
 	}
-	compareBeyond(here, w.owner, c.run.hasAs(nil, l))
+	compareBeyond(here, w.owner, c.run.hasAs(nil, l), func(column string, _ []byte) bool {
+		return !changedSince(l, c.runs.ours) || !slices.Contains(changeable, column)
+	})
 	if c.runs.ours != 0 && l.Run != c.runs.ours {
 		here.wrong(StoreDiffers, "run_id", fmt.Sprint(c.runs.ours), fmt.Sprint(l.Run))
 	}
@@ -401,20 +435,28 @@ type linkChecker struct {
 	runs    *storeRuns
 	low     *extsort.Writer
 	aliases *extsort.Writer
+	since   Since
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
 	here := c.fault(storeName, number)
-	h := c.hash(l.Canonical, l.Workspace, 0)
+	h := c.hash(l.Canonical, l.Workspace, nil, 0)
 	key := h.Key()
-	if l.Alias {
+	if base := key; (l.Alias || l.Base != sink.Key{}) && l.Base != base {
+		here.wrong(StoreKey, "base_key", fmt.Sprintf("%x", base), fmt.Sprintf("%x", l.Base))
+	}
+	parts, known := partsOf(l)
+	switch {
+	case l.Alias:
 		c.aliased.Store(true)
-		if l.Base != key {
-			here.wrong(StoreKey, "base_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Base))
-		}
 		fileKey(c.aliases, c.group(l.Workspace), key, append(binary.AppendUvarint([]byte{1}, uint64(number)), l.Code...))
 		c.input = codegen.AppendAlias(c.input[:0], l.Canonical, l.Workspace, l.Code)
 		key = codegen.Sum(c.input).Key()
+	case !known:
+		key = l.Key
+	case len(parts) > 0:
+		h = c.hash(l.Canonical, l.Workspace, parts, 0)
+		key = h.Key()
 	}
 	if key != l.Key {
 		here.wrong(StoreKey, "url_key", fmt.Sprintf("%x", key), fmt.Sprintf("%x", l.Key))
@@ -439,10 +481,11 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
 	if l.Run == c.runs.ours {
+		c.since.see(l, c.runs.ours)
 		c.beyond = c.run.hasAs(c.beyond[:0], l)
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
 	}
-	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || bytes.Equal(c.code, l.Code) {
+	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || !known || bytes.Equal(c.code, l.Code) {
 		return
 	}
 	most, kept := max(c.run.mostSalt, saltOfAny), c.mayKeep(l.Run)
@@ -454,13 +497,13 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 	case kept: // or made with more retries
 		most = c.run.mostSalt
 	}
-	salt := codegen.SaltOf(l.Canonical, l.Workspace, l.Code, most)
+	salt := codegen.SaltOf(l.Canonical, slices.Concat(l.Workspace, parts), l.Code, most)
 	if salt < 0 && !kept {
 		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}
 	scheme, err := codegen.New(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
-		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, s))
+		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, parts, s))
 		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
 }

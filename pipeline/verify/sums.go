@@ -11,12 +11,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // parts are digests of the parts of a row. Each call of Run has a new key for them, so that
 // nobody can forge two parts that agree.
-type parts [4]uint64
+type parts [5]uint64
 
 // rowSums are the digests of a row on one side, run or input. An input does not tell whether
 // a row became a link or a reject whose codes are all taken: then it has both.
@@ -34,6 +35,7 @@ type rowHasher struct {
 	writer *extsort.Writer // nil: rows are only added up
 	total  uint64
 	buf    []byte
+	text   []byte
 }
 
 func (v *verifier) newRowHasher() *rowHasher {
@@ -52,12 +54,21 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	return maphash.Bytes(s.v.seed, s.buf)
 }
 
-// link sums a row of the mapping. Its cells are as written returns them.
-func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte) parts {
+// link sums a row of the mapping. Its cells are as written returns them, those of its parameters
+// as cellsOf or run.shown do.
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte, params rules.Cells) parts {
 	if !s.v.run.carry {
 		carried = nil
 	}
-	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code)}
+	p := parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code)}
+	if s.v.run.flags != nil {
+		s.buf = s.buf[:0]
+		for _, cell := range params {
+			s.buf = extsort.AppendCell(s.buf, cell)
+		}
+		p[4] = maphash.Bytes(s.v.seed, s.buf)
+	}
+	return p
 }
 
 // reject sums a reject. Its detail counts only if the row could not be split and this version
@@ -67,7 +78,7 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 		detail = ""
 	}
 	switch reason { // what the input does not tell is checked by rejectChecker
-	case outcome.CodeTaken, outcome.CodeReserved:
+	case outcome.CodeTaken, outcome.CodeReserved, rules.ForDrift.String(), rules.ForOwner.String():
 		reason = outcome.CodeSpaceExhausted
 	}
 	s.buf = s.buf[:0]
@@ -80,7 +91,7 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 		s.buf = s.buf[:0]
 	}
 	all := maphash.Bytes(s.v.seed, s.buf)
-	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.v.seed, raw), all}
+	return parts{s.sum([]byte(reason), []byte(detail)), uint64(offset), maphash.Bytes(s.v.seed, raw), all, 0}
 }
 
 // unsplit reports whether a reason is that of a row without cells.
@@ -98,7 +109,7 @@ func (s *rowHasher) written(cell []byte) []byte {
 
 // row files a row of the mapping.
 func (s *rowHasher) row(l *link) {
-	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy)})
+	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, cellsOf(&l.Rules))})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
@@ -210,7 +221,7 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	default:
 		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
 		if run.linked {
-			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code"}, "mapping"
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code", "parameters"}, "mapping"
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {

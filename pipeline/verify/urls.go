@@ -233,7 +233,7 @@ func (u *urlChecker) endBoth() {
 		if !bytes.Equal(at.link, at.least) {
 			u.fault(at.linkRow).wrong(BadKind, "kind", string(at.least)+" as the link", string(at.link))
 		}
-		u.exhaustedBy(at.linkRow, at.canonical, at.workspace, full)
+		u.exhaustedBy(at.linkRow, at.canonical, at.workspace, nil, full)
 		return
 	case at.plainRow > 0: // filed with that row
 		if at.plainSalt != at.linkSalt {
@@ -242,7 +242,7 @@ func (u *urlChecker) endBoth() {
 		return
 	}
 	u.urls++
-	l := &u.row
+	l := u.row
 	l.MappingRow = readback.MappingRow{Number: at.row}
 	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
 	l.Salt, l.Outcome = at.linkSalt, outcome.Existing // perhaps

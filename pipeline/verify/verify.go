@@ -8,9 +8,10 @@
 //
 // The way through: the manifest says how rows were made (manifest.go). Mapping, rejects and
 // collisions are then checked side by side, row by row; what one row says about the code of
-// another is sorted by code and met at the end (claims.go, slots.go). Inputs (inputs.go,
-// sums.go) and store (store.go) are compared by adding up digests first, and are sorted only
-// if the sums differ.
+// another is sorted by code and met at the end (claims.go, slots.go). Rows that were held
+// against links with link rules are sorted by identity, and held against them once more
+// (held.go). Inputs (inputs.go, sums.go) and store (store.go) are compared by adding up digests
+// first, and are sorted only if the sums differ.
 package verify
 
 import (
@@ -61,6 +62,7 @@ type Result struct {
 	DryRun         bool           // it was a dry run: the links that it would have created are not in the store
 	NoMapping      bool           // the run had too many rejects, so that there is no mapping
 	Undone         bool           // the store says that the run was undone
+	Since          Since          // what became of its links since
 	Findings       []Finding      // the first problems, by file and row
 	Unlisted       int64          // number of problems beyond Config.MaxFindings
 	Kinds          map[Kind]int64 // number of all problems, by kind
@@ -92,6 +94,7 @@ type verifier struct {
 	stored     *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
 	created    atomic.Uint64   // sum of all links that the run created
 	shown      *extsort.Sorter // see verifyShown; nil: no legacy codes are kept
+	held       *extsort.Sorter // see heldRow; nil: rows were not held against links
 	telling    sync.Mutex      // guards told
 	told       told            // of legacy codes
 	bare       int64           // URLs of which no row is the link; only if legacy codes are kept
@@ -110,8 +113,8 @@ type verifier struct {
 // Run holds in memory a few blocks of rows for each worker, a bit for each row of the
 // inputs, the names of the workspaces (and 60 bytes of each for each worker), and up to
 // Config.Memory of what it sorts. It sorts claims on codes (see claims.go); for the store
-// the existing links; a mapping in the order of the input; and, if the run and its inputs
-// differ, some 80 bytes of every row from both.
+// the existing links; a mapping in the order of the input; if rows were held against links, some
+// 60 bytes of every row; and, if the run and its inputs differ, some 80 bytes of every row from both.
 func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	if cfg.Workers < 1 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -161,7 +164,7 @@ func newVerifier(cfg Config) *verifier {
 // close deletes what the sorts have on disk.
 func (v *verifier) close() error {
 	var errs []error
-	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown} {
+	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown, v.held} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -180,6 +183,9 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 		}
 		v.claims, v.shown = v.newSorter(run.foldedClaims), v.newSorter(bytes.Compare)
 	}
+	if run.ruled && run.mapping != "" && !run.mode.Keeps() {
+		v.held = v.newSorter(bytes.Compare)
+	}
 	if err := v.findInputs(); err != nil {
 		return err
 	}
@@ -196,6 +202,11 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	g.Go(func() error { return v.verifyRejects(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
+	}
+	if v.held != nil {
+		if err := v.verifyHeld(ctx); err != nil {
+			return err
+		}
 	}
 	if v.inputs != nil {
 		if err := v.verifyInputs(ctx); err != nil {
