@@ -26,6 +26,7 @@ import (
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
 )
@@ -116,9 +117,10 @@ type ruleWorld struct {
 	store sink.Store
 	exec  func(sql string, args ...any)
 
-	mix  bool // rows are shuffled, unless their order counts
-	cfg  pipeline.Config
-	runs int
+	mix   bool // rows are shuffled, unless their order counts
+	swept bool // links are gone
+	cfg   pipeline.Config
+	runs  int
 }
 
 // The vectors hold on both stores: as they are; with shuffled rows, three workers, everything on disk
@@ -192,6 +194,7 @@ func (w *ruleWorld) run() {
 		case "sweep":
 			_, err := w.store.Sweep(context.Background(), sink.SweepOptions{AsOf: op.AsOf, Grace: time.Duration(op.Grace) * time.Second}, nil)
 			must(w.t, err)
+			w.swept = true
 		case "service":
 			w.exec("UPDATE links SET access_count = coalesce(access_count, 0) + $1 WHERE short_code = $2", op.Uses, op.ShortCode)
 			if op.Status != "" {
@@ -272,7 +275,8 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 		must(t, lines.Write([]string{r.URL, r.ExpiresAt, limit, r.LinkType, r.OwnerID, r.Ref}))
 	}
 	lines.Flush()
-	files, _ := job(t, cfg, map[string]string{op.Source: in.String()})
+	files, result := job(t, cfg, map[string]string{op.Source: in.String()})
+	verifies(t, w.v.Name, result, verify.Config{Inputs: []string{op.Source}, Store: cfg.Store}, w.swept)
 	got := make([]ruleResult, len(op.Rows))
 	for name, result := range map[string]func(cell func(string) string) ruleResult{
 		"mapping.csv": func(cell func(string) string) ruleResult {
@@ -289,6 +293,24 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 		}
 	}
 	return got
+}
+
+// verifies checks a run that was just done, by its files, with its inputs and with its store: nothing is
+// wrong, and nothing has changed since. Links that were swept may have had codes that others could not
+// have.
+func verifies(t *testing.T, name string, result *pipeline.Result, cfg verify.Config, swept bool) {
+	t.Helper()
+	for _, depth := range []verify.Config{{}, {Inputs: cfg.Inputs}, cfg} {
+		depth.Dir, depth.Memory = result.Out, 8<<20
+		v, err := verify.Run(context.Background(), depth)
+		must(t, err)
+		if v.Failed() > 0 || v.Since != (verify.Since{}) || depth.Store != nil && len(v.Unexplained) > 0 && !swept {
+			for _, f := range append(v.Findings, v.Unexplained...) {
+				t.Errorf("%s: inputs %t, store %t: %+v", name, depth.Inputs != nil, depth.Store != nil, f)
+			}
+			t.Fatalf("%s: %+v\n%s%s", name, v.Since, show(), read(t, cfg.Inputs[0]))
+		}
+	}
 }
 
 // table returns, for each row of a CSV, its cells by name.
