@@ -52,6 +52,10 @@ follow from its URL.
 Of a run with --legacy it also checks who has the legacy codes, the kinds, the
 links of URLs, and what the manifest says of codes.
 
+Of a run with link rules it also checks the parameters of each row, which row
+speaks for each link, and what became of the others. Links that were swept,
+marked, or changed by other runs since are counted, and are no problems.
+
 First a summary line is printed (in CSV, below the header), then one line per
 problem. Two kinds of lines are no problems:
   unexplained    the link has its second or a later code, and we cannot see
@@ -167,6 +171,7 @@ type verifySummary struct {
 	DryRun         bool                  `json:"dry_run,omitempty"`
 	NoMapping      bool                  `json:"no_mapping,omitempty"`
 	Undone         bool                  `json:"undone,omitempty"`
+	Since          verify.Since          `json:"since,omitzero"`
 	Kinds          map[verify.Kind]int64 `json:"kinds,omitempty"`
 }
 
@@ -203,8 +208,27 @@ func (o *verifyOptions) tellVerdict(ui *ui, v *verify.Result) {
 	if v.Undone {
 		say += "\nthe run was undone"
 	}
-	ui.tell(level, say, message, "verdict", verdict(v), "rows", v.Rows, "rejects", v.Rejects, "inputs", v.Inputs, "problems", v.Failed(),
-		"kinds", strings.Join(kinds, ", "), "no_problems", lines, "not_compared", strings.Join(parts, ", "), "undone", v.Undone)
+	attrs := []any{"verdict", verdict(v), "rows", v.Rows, "rejects", v.Rejects, "inputs", v.Inputs, "problems", v.Failed(),
+		"kinds", strings.Join(kinds, ", "), "no_problems", lines, "not_compared", strings.Join(parts, ", "), "undone", v.Undone}
+	if since := sinceText(v.Since); since != "" {
+		say += "\nno problem: since the run, " + since
+		attrs = append(attrs, "gone", v.Since.Gone, "changed", v.Since.Changed, "marked", v.Since.Marked)
+	}
+	ui.tell(level, say, message, attrs...)
+}
+
+// sinceText says to people what became of the links of the run; "": nothing.
+func sinceText(s verify.Since) string {
+	var list []string
+	for _, c := range []struct {
+		links int64
+		what  string
+	}{{s.Gone, "gone (perhaps swept)"}, {s.Changed, "changed by later runs"}, {s.Marked, "marked as expired or deleted"}} {
+		if c.links > 0 {
+			list = append(list, count(c.links, "link")+" "+c.what)
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // rowsOf counts for people the rows of the reports.
@@ -270,7 +294,7 @@ func (o *verifyOptions) gap(part verify.Part) string {
 
 func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) error {
 	b := bufio.NewWriter(w)
-	s := verifySummary{"summary", verdict(v), append([]verify.Part{}, v.NotCompared...), v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Kinds}
+	s := verifySummary{"summary", verdict(v), append([]verify.Part{}, v.NotCompared...), v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Since, v.Kinds}
 	list := slices.Concat(v.Findings, v.Unexplained)
 	if asJSON {
 		j := newJSON(b)
@@ -297,6 +321,9 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 		summary += "; this was a dry run: the links were not stored"
 	case s.Undone:
 		summary += "; the run was undone"
+	}
+	if since := sinceText(s.Since); since != "" {
+		summary += "; since the run: " + since
 	}
 	if s.Unexplained > 0 {
 		summary += fmt.Sprintf("; not listed, and no problem: %s", count(s.Unexplained, "line"))
