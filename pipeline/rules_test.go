@@ -472,7 +472,8 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 		cfg.Workers, cfg.ReportOrder = 3, "input"
 		cfg.SpillAt(1)
 	}
-	files, _ = job(t, cfg, keptRuleTable(rows, note))
+	files, result := job(t, cfg, keptRuleTable(rows, note))
+	verifies(t, what, result, verify.Config{Inputs: []string{"in.csv"}, Store: cfg.Store}, false)
 	got := map[int]string{}
 	for _, cell := range table(t, files["mapping.csv"]) {
 		n, _ := strconv.Atoi(cell("row"))

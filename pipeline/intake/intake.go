@@ -92,7 +92,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		rows.Order.Params = in.carriedParams()
 	}
 	if l := cfg.Legacy; l != nil && l.Mode.Keeps() {
-		rows.Order.Fold = l.Rules.Fold
+		rows.Order.Kept, rows.Order.Fold = true, l.Rules.Fold
 		rows.Claims = claim.NewSorter(l.Claims, rows.Workspaces, l.Rules.Fold)
 	}
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize

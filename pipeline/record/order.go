@@ -10,8 +10,8 @@ import (
 )
 
 // An Order is the order of the records of a workspace: by the code of salt 0, canonical
-// URL, parts of the identity, legacy code (none last), parameters, original URL, carried cells
-// (null first; those of parameters, which may say the same in other words, last), source, row, variant. So rows of one identity come together, and those that want
+// URL, parts of the identity, legacy code (none last; if codes are not kept, after the parameters),
+// parameters, original URL, carried cells (null first; those of parameters, which may say the same in other words, last), source, row, variant. So rows of one identity come together, and those that want
 // one code; and links come to the store in the order of its index.
 //
 // It is the one place that derives a code from a record, and the one that takes the key of
@@ -20,6 +20,7 @@ type Order struct {
 	codegen.Scheme
 	Carried int    // cells of each record
 	Params  []bool // of these, the cells that are parameters of link rules, which come after the others; nil: none
+	Kept    bool   // legacy codes are kept: a row speaks for the link that has its code
 	Fold    bool   // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
@@ -89,7 +90,11 @@ func (o Order) Compare(a, b []byte) int {
 		if c := bytes.Compare(partsX, partsY); c != 0 {
 			return c
 		}
-		if c := CompareCodes(x.Legacy().Code, y.Legacy().Code); c != 0 {
+		params := 0
+		if !o.Kept {
+			params = compareParams(&x, &y)
+		}
+		if c := cmp.Or(params, CompareCodes(x.Legacy().Code, y.Legacy().Code)); c != 0 {
 			return c
 		}
 	}
@@ -106,9 +111,7 @@ func (o Order) CompareRows(a, b []byte) int {
 func (o Order) compareRows(x, y *Record) int {
 	var variants, params int
 	if (x.flags|y.flags)&(flagLegacy|flagRules) != 0 {
-		_, paramsX, _ := x.cutRules()
-		_, paramsY, _ := y.cutRules()
-		params = bytes.Compare(paramsX, paramsY)
+		params = compareParams(x, y)
 		var a, b Legacy
 		a, x.rest = x.cutLegacy()
 		b, y.rest = y.cutLegacy()
@@ -131,6 +134,12 @@ func (o Order) compareRows(x, y *Record) int {
 		}
 	}
 	return cmp.Or(same, cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
+}
+
+func compareParams(x, y *Record) int {
+	_, paramsX, _ := x.cutRules()
+	_, paramsY, _ := y.cutRules()
+	return bytes.Compare(paramsX, paramsY)
 }
 
 // CompareCodes orders legacy codes, none last.

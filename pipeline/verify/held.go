@@ -26,7 +26,9 @@ import (
 //	| 1 byte: heldReject, heldUnsure | 1 byte: result as of rules.Result.Pack
 //
 // So the rows of an identity come in their order (package rules, rule 2). Those that differ only in
-// cells and places come as in the mapping or, if that has another order, with their link first.
+// cells and places come as in the mapping or, if that has another order, with their link first. If
+// legacy codes are kept, a row is held against the link or alias whose code it has, so the url_key is
+// that of URL and code. Rejects are left out then: they do not tell whose code they had.
 type heldRow struct {
 	rules.Params
 	number int64 // in its file
@@ -43,13 +45,17 @@ const (
 // fileHeld files a row of the mapping.
 func (w *checker) fileHeld(r *link) {
 	h := heldRow{Params: r.params, number: r.Number, unsure: r.unsure, result: rules.Result{Outcome: r.Outcome, Change: r.Rules.Change}}
+	if w.run.mode.Keeps() {
+		w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
+		r.hash = codegen.Sum(w.text)
+	}
 	w.fileHeldRow(&h, r.hash, r.Workspace)
 }
 
 func (w *checker) fileHeldRow(h *heldRow, hash codegen.Hash, workspace []byte) {
 	key := hash.Key()
 	rec := h.Params.Append(append(w.input[:0], key[:]...))
-	rec = append(rec, byte(btoi(w.run.order == report.InputOrder && h.result.Outcome == outcome.Duplicate)))
+	rec = append(rec, byte(btoi((w.run.order == report.InputOrder || w.run.mode.Keeps()) && h.result.Outcome == outcome.Duplicate)))
 	rec = binary.BigEndian.AppendUint64(rec, uint64(h.number))
 	rec = append(rec, byte(btoi(h.reject)*heldReject+btoi(h.unsure)*heldUnsure), h.result.Pack())
 	copy(w.held.Reserve(w.group(workspace), hash.Hi, len(rec)), rec)
@@ -72,7 +78,7 @@ func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Par
 		h.result = rules.Result{Reason: rules.ForDrift, Differs: drifts[r.Detail]}
 		detail = h.result.Detail()
 	}
-	if w.held != nil {
+	if w.held != nil && !w.run.mode.Keeps() {
 		w.fileHeldRow(&h, w.hash(w.canon, workspace, w.row.parts, 0), workspace)
 	}
 	return detail

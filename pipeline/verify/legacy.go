@@ -149,6 +149,7 @@ func (c *codes) isBad(code []byte) (reason, detail string) {
 // told is what the rows say of legacy codes. The manifest has it, too.
 type told struct {
 	aliases, conflicts, withoutCode int64
+	perhaps                         int64 // conflicts: rows that are rejected because of link rules, and may have lost their code before
 	damaged                         record.Damaged
 	along                           along.Told
 	unsure                          bool // of along: the mapping does not have all cells of a row
@@ -165,6 +166,7 @@ func (t *told) code(code []byte, at record.Place) {
 
 func (t *told) merge(o *told) {
 	t.aliases, t.conflicts, t.withoutCode = t.aliases+o.aliases, t.conflicts+o.conflicts, t.withoutCode+o.withoutCode
+	t.perhaps += o.perhaps
 	t.damaged.Merge(&o.damaged.Noted)
 	t.along.Merge(&o.along)
 	t.unsure = t.unsure || o.unsure
@@ -188,11 +190,12 @@ func (v *verifier) verifyTold() {
 			v.wrong(BadCount, "legacy.damaged.example", fmt.Sprint(here, " ", t.damaged.First.Row), fmt.Sprint(d.Example.Source, " ", d.Example.Row, " ", d.Example.Code))
 		}
 	}
+	conflicts := min(max(t.conflicts, m.Legacy.Conflicts), t.conflicts+t.perhaps)
 	for _, c := range []struct {
 		field    string
 		got, has int64
 	}{
-		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", t.conflicts, m.Legacy.Conflicts},
+		{"aliases", t.aliases, m.Legacy.Aliases}, {"conflicts", conflicts, m.Legacy.Conflicts},
 		{"without_code", t.withoutCode, m.Legacy.WithoutCode}, {"damaged", t.damaged.Rows, damaged},
 	} {
 		if c.got != c.has {

@@ -172,6 +172,9 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &params)
 	}
 	if w.run.ruled && (r.Reason == rules.ForDrift.String() || r.Reason == rules.ForOwner.String()) {
+		if code.Text != nil && w.run.conflict == legacy.Generate {
+			w.told.perhaps++
+		}
 		return r.Reason, w.refuse(r, workspace, &params)
 	}
 	if code.Text != nil && w.run.mode.Keeps() {

@@ -247,10 +247,17 @@ func codesText(codes []source.Code) string {
 
 // checkIdentity checks a row of a run that keeps legacy codes, by itself.
 func (w *checker) checkIdentity(r *link) {
+	if w.held != nil {
+		w.fileHeld(r)
+	}
+	own := w.run.owns(&r.MappingRow)
 	switch {
-	case w.run.owns(&r.MappingRow):
-		if r.Salt >= 0 {
+	case own, w.run.ruled && r.Salt < 0: // or it speaks for a link that has the code of another row
+		if own && r.Salt >= 0 {
 			w.found(BadSalt, "salt", "", saltText(r.Salt))
+		}
+		if !own && r.Legacy != nil {
+			w.lost(r)
 		}
 		if r.Outcome != outcome.Duplicate {
 			w.fileClaim(w.group(r.Workspace), w.holding(r, ownCode))
@@ -258,14 +265,19 @@ func (w *checker) checkIdentity(r *link) {
 		}
 		return
 	case r.Legacy != nil:
-		w.told.conflicts++
-		w.fileClaim(w.group(r.Workspace), &claim{what: lost, row: r.Number, code: r.Legacy, canonical: r.Canonical})
+		w.lost(r)
 	}
 	if r.Outcome != outcome.Duplicate {
 		w.checkCode(r)
 		w.claim(r)
 		w.mustStore(r)
 	}
+}
+
+// lost files the claim of a row that has lost its code.
+func (w *checker) lost(r *link) {
+	w.told.conflicts++
+	w.fileClaim(w.group(r.Workspace), &claim{what: lost, row: r.Number, code: r.Legacy, canonical: r.Canonical})
 }
 
 func (w *checker) checkShortURL(r *link) {
@@ -344,9 +356,13 @@ func (w *checker) checkOrder(r *link, same bool) {
 
 // compareSame compares two rows of one identity as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
-	c, sure := record.CompareCodes(old.Legacy, r.Legacy), !old.unsure && !r.unsure
+	codes, sure := record.CompareCodes(old.Legacy, r.Legacy), !old.unsure && !r.unsure
+	c := 0
+	if w.run.mode.Keeps() {
+		c = codes
+	}
 	if c == 0 && sure {
-		c = cmp.Or(rules.Compare(&old.params, &r.params), bytes.Compare(old.Original, r.Original))
+		c = cmp.Or(rules.Compare(&old.params, &r.params), codes, bytes.Compare(old.Original, r.Original))
 	}
 	for i := 0; i < len(w.run.inOrder) && c == 0 && sure; i++ {
 		if n := w.run.inOrder[i]; n < len(r.Carried) {

@@ -245,7 +245,8 @@ func (v *verifier) verifyChanges(rows [rules.ChangeCount]int64) {
 	}
 }
 
-// tellsParams reports whether the mapping tells what parameters links have.
+// tellsParams reports whether the mapping tells what parameters links have. With legacy codes it does
+// not tell it of a link that no row has.
 func (r *run) tellsParams() bool { return r.ruled && !r.mode.Keeps() }
 
 // appendParams appends what the store has of a link whose run was held against links: its url_key,

@@ -398,6 +398,9 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 		here.wrong(StoreDiffers, "kind", legacy.KindOf(alias), legacy.KindOf(l.Alias))
 	}
 	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 {
+		if c.run.ruled { // which row speaks for it, the mapping does not tell
+			w.owner = c.run.hasAs(nil, l)
+		}
 		if w.created = true; c.first {
 			c.bare++
 			c.sum += (&checker{verifier: c.verifier}).sumCreated(l.Workspace, w.code, w.canonical, w.owner, false)

@@ -122,7 +122,7 @@ func (u *urlChecker) addOwn(r *readback.MappingRow) {
 	switch {
 	case !again:
 		known = owned{created: r.Outcome == outcome.Created, alias: r.Alias}
-		if r.Outcome == outcome.Duplicate {
+		if r.Outcome == outcome.Duplicate && !u.run.ruled {
 			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its code", r.Outcome.String())
 		}
 		if at.seen != nil {
@@ -134,7 +134,7 @@ func (u *urlChecker) addOwn(r *readback.MappingRow) {
 		if known.created && (at.least == nil || bytes.Compare(r.Code, at.least) < 0) {
 			at.least = bytes.Clone(r.Code)
 		}
-	case r.Outcome != outcome.Duplicate:
+	case r.Outcome != outcome.Duplicate && !u.run.ruled:
 		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if again && known.alias != r.Alias {
@@ -153,7 +153,7 @@ func (u *urlChecker) addPlain(r *readback.MappingRow) {
 		at.plainRow, at.plainAs, at.plainSalt = r.Number, r.Outcome, r.Salt
 		return
 	}
-	if r.Outcome != outcome.Duplicate {
+	if r.Outcome != outcome.Duplicate && !u.run.ruled {
 		here.wrong(BadOutcome, "outcome", outcome.Duplicate.String(), r.Outcome.String())
 	}
 	if r.Salt != at.plainSalt {
@@ -180,6 +180,7 @@ func (u *urlChecker) end() {
 	if at.plainRow > 0 {
 		here, first := u.fault(at.plainRow), at.linkRow == 0
 		switch isFirst := at.plainAs != outcome.Duplicate; {
+		case u.run.ruled: // verifyHeld knows
 		case first && !isFirst:
 			here.wrong(BadOutcome, "outcome", "created or existing: it is the first row of its link", at.plainAs.String())
 		case !first && isFirst:
@@ -209,7 +210,7 @@ func (u *urlChecker) endKeep() {
 		u.urls++
 		rec := append(extsort.AppendCell(nil, at.canonical), 0)
 		copy(u.bare.Reserve(u.group(at.workspace), extsort.TextKey(at.canonical), len(rec)), rec)
-	case want == nil:
+	case want == nil, u.run.ruled: // a row that speaks for a new link need not be the one that has its code
 	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
 		u.fault(at.linkRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
 	case at.linkRow == 0 && at.plainAs == outcome.Created:
@@ -227,7 +228,7 @@ func (u *urlChecker) endBoth() {
 		if at.linkSalt >= 0 {
 			here.wrong(BadSalt, "link_salt", "", saltText(at.linkSalt))
 		}
-		if at.linkRow == 0 || at.linkAs != outcome.Created {
+		if at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
 			return
 		}
 		if !bytes.Equal(at.link, at.least) {

@@ -183,7 +183,7 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 		}
 		v.claims, v.shown = v.newSorter(run.foldedClaims), v.newSorter(bytes.Compare)
 	}
-	if run.ruled && run.mapping != "" && !run.mode.Keeps() {
+	if run.ruled && run.mapping != "" {
 		v.held = v.newSorter(bytes.Compare)
 	}
 	if err := v.findInputs(); err != nil {
