@@ -431,7 +431,7 @@ func (j *job) rules() *settle.Rules {
 		return nil
 	}
 	return &settle.Rules{
-		Terms:    rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift},
+		Terms: rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift}, Parts: j.cfg.identity() != rules.ByURL,
 		Original: func(r *record.Record) []byte { return emit.Original(j.cfg.Profile, r) },
 		Changes:  j.sorter(j.budget.changes, j.budget.loads),
 	}

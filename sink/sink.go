@@ -60,10 +60,12 @@ type Probe struct {
 	Canonical []byte // nil: ask only for the owner of the code
 	WantRun   bool   // ask for the run of the link, too
 
-	// WantRules: ask for the rules of the link, too. If one probe of a Lookup does, all do. It must
-	// be set if links of the URL may have parts: otherwise one that has the code may be taken for
-	// the link of the probe.
+	// WantRules: ask for the rules of the link, too. Without WantRun they may lack Ref, Marked,
+	// ChangedRun and Change. If one probe of a Lookup does, all do. It must be set if links of the
+	// URL may have parts: otherwise one that has the code may be taken for the link of the probe.
 	WantRules bool
+	// Parts: Key is not that of the URL alone. It counts only with WantRules.
+	Parts bool
 }
 
 // A Found is a link that answers a Probe. Its byte slices are valid only during the call

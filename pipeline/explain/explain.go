@@ -280,7 +280,7 @@ func Code(ctx context.Context, r *Rules, store sink.Store, session sink.Session,
 	if err != nil || !link.Alias {
 		return link, err
 	}
-	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical), WantRules: true}
+	probe := sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), Key: key, Canonical: []byte(link.Canonical), WantRules: true, Parts: true}
 	return link, session.Lookup(ctx, []sink.Probe{probe}, func(f sink.Found) error {
 		if f.Same {
 			link.LinkCode = string(f.Code)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -83,6 +84,7 @@ type worker struct {
 	params      record.Rules    // of the row in hand; the zero value if they are not looked at
 	ref         []byte          // of these
 	ruled       map[uint32]bool // as of Rows.Ruled
+	lastRuled   uint32          // the last one of these; MaxUint32: none
 	told        along.Told      // beyond code and URL
 	ofDomain    []byte          // the workspace of a domain
 	others      *extsort.Writer // nil: no other profiles are looked at
@@ -96,7 +98,7 @@ type worker struct {
 func newWorker(rows *Rows, cfg *Config) *worker {
 	w := &worker{
 		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
-		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{}, ruled: map[uint32]bool{},
+		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{}, ruled: map[uint32]bool{}, lastRuled: math.MaxUint32,
 		codes: make([]source.Code, 0, 8), // so many that no two workers write to one cache line
 	}
 	if rows.Claims != nil {
@@ -250,8 +252,8 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		if reason, detail = w.readParams(in, i, at); reason != "" {
 			return reason, detail
 		}
-		if with = &w.params; !with.Plain() && !w.ruled[group] {
-			w.ruled[group] = true
+		if with = &w.params; group != w.lastRuled && !with.Plain() {
+			w.ruled[group], w.lastRuled = true, group
 		}
 	}
 	if w.cfg.Terms != nil {

@@ -105,7 +105,11 @@ func (m *csvMapping) appendOwn(dst []byte, c column, r *Row) []byte {
 		}
 		return dst
 	}
-	return m.append(dst, r.Rules.cell(c))
+	cell := r.Rules.cell(c)
+	if c != ownerColumn && c != refColumn {
+		return append(dst, cell...) // it needs no quotes
+	}
+	return m.append(dst, cell)
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {

@@ -16,6 +16,7 @@ import (
 // Rules say how rows are held against their links (package rules).
 type Rules struct {
 	rules.Terms
+	Parts    bool                        // identities may have parts
 	Original func(*record.Record) []byte // original_url of the link of a row; nil: the same as its canonical URL
 	Changes  extsort.Config              // of the sort of changes; all but the order
 }
@@ -53,15 +54,19 @@ type passed struct {
 // rules reports whether rows are held against their links while buckets are visited.
 func (v *visit) rules() bool { return v.s.cfg.Rules != nil && v.verdicts == nil }
 
+// agreed is what passes on rows that agree.
+var agreed = &passed{verdict: rules.Verdict{Result: rules.Result{Outcome: outcome.Existing}}}
+
 // judge holds the rows of an identity that begins in the bucket in hand against its link; nil: the
-// store has none.
-func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p passed, err error) {
+// store has none. The result is valid until the next call.
+func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *passed, err error) {
 	j, stored := &v.judging, v.judging.stored(found)
 	end, wants := record.EndOf(v.records, first, v.records.Len()), true
 	if !(v.more && end == v.records.Len()) && v.agree(first, end, stored) {
-		p.verdict.Speaker, p.verdict.Result.Outcome = 0, outcome.Existing
-		return p, nil
+		return agreed, nil
 	}
+	p := &v.now
+	*p = passed{}
 	j.Begin(stored)
 	for i := first; i < end && wants; i++ {
 		wants = j.See(j.paramsOf(v.records.Record(i)))
@@ -70,7 +75,7 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p pass
 	var speaker *record.Record // if it is in a later bucket
 	if wants && goesOn {
 		if speaker, err = v.lookAhead(ctx, first); err != nil {
-			return p, err
+			return nil, err
 		}
 	}
 	p.verdict = j.Verdict()
@@ -84,9 +89,9 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (p pass
 		}
 		j.fileChange(v.records.Group(first), found, &p.verdict, speaker)
 	}
-	p.refused = v.judgeRows(first, end, &p)
+	p.refused = v.judgeRows(first, end, p)
 	if goesOn {
-		v.passed = p
+		v.passed = *p
 		v.passed.verdict.Keep()
 	}
 	return p, j.changes.Err()

@@ -37,6 +37,7 @@ type visit struct {
 
 	more    bool     // the last URL of the bucket may continue in the next
 	judging judging  // only with link rules
+	now     passed   // the verdict on the URL in hand
 	passed  passed   // the verdict on the last URL, which may continue
 	refused refusals // rows of the URL that continues in the bucket
 
@@ -190,11 +191,15 @@ func (v *visit) probe(first int) {
 	start := len(v.codes)
 	v.codes = v.s.cfg.Order.AppendCode0(v.codes, rec)
 	v.firsts = append(v.firsts, first)
-	v.probes = append(v.probes, sink.Probe{
+	p := sink.Probe{
 		Workspace: v.s.names.Name(v.records.Group(first)),
 		Code:      v.codes[start:len(v.codes):len(v.codes)],
-		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0, WantRules: v.s.cfg.Rules != nil,
-	})
+		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0,
+	}
+	if r := v.s.cfg.Rules; r != nil {
+		p.WantRules, p.Parts = true, r.Parts
+	}
+	v.probes = append(v.probes, p)
 }
 
 // ask looks the collected probes up.

@@ -43,17 +43,18 @@ const nearby = 8
 // sends runs and workspaces only if they are needed, and no key with a link by code: the
 // canonical URL says whose link it is, and the kind, which is last, whether it is that link or
 // an alias. Version 1 has no kind. Only with rules a link of the URL may have parts, so the key
-// says whether it is that of the probe.
-func (n names) codesInRanges(more, rules, kind bool) string {
-	columns := "l.short_code, l.canonical_url"
-	switch {
-	case more:
-		columns += ", l.run_id, l.workspace_id"
-	case rules:
-		columns += ", NULL::int, NULL::text"
+// says whether it is that of the probe; if neither has parts, there is no key.
+func (n names) codesInRanges(more, rules, parts, kind bool) string {
+	columns, ofRules := "l.short_code, l.canonical_url", nowColumns
+	if more {
+		columns, ofRules = columns+", l.run_id, l.workspace_id", rulesColumns
 	}
 	if rules {
-		columns += ", l.url_key, " + rulesColumns
+		key := "CASE WHEN l.base_key IS NOT NULL THEN l.url_key END"
+		if parts {
+			key = "l.url_key"
+		}
+		columns += ", " + key + ", " + ofRules
 	}
 	if kind {
 		columns += ", l.kind"
@@ -194,22 +195,26 @@ func (l *lookup) byCode(ctx context.Context) error {
 	at := 0
 	more := !bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) ||
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
+	parts := slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.Parts })
 	kind := l.session.store.version.Load() > 1
-	ahead := 0
-	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, l.rules, kind), l.codeRanges(), func(row [][]byte) error {
+	ahead, keyAt := 0, 2
+	if more {
+		keyAt = 4
+	}
+	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, l.rules, parts, kind), l.codeRanges(), func(row [][]byte) error {
 		if ahead < at+touchAhead/2 {
 			ahead += l.touch(ahead)
 		}
-		for at < len(l.probes) && compareCode(&l.probes[at], row) < 0 {
+		for at < len(l.probes) && compareCode(&l.probes[at], row, more) < 0 {
 			at++
 		}
-		if at > 0 && compareCode(&l.probes[at-1], row) >= 0 {
+		if at > 0 && compareCode(&l.probes[at-1], row, more) >= 0 {
 			return fmt.Errorf("links come out of order: code %q after probe %d", row[0], at)
 		}
-		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row) == 0; i++ {
+		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row, more) == 0; i++ {
 			alias := kind && isAlias(row[len(row)-1])
-			same := !alias && bytes.Equal(row[1], l.probes[i].Canonical) && (!l.rules || bytes.Equal(row[4], l.probes[i].Key[:]))
-			if err := l.found(i, row, same, alias); err != nil {
+			same := !alias && bytes.Equal(row[1], l.probes[i].Canonical) && (!l.rules || row[keyAt] == nil || bytes.Equal(row[keyAt], l.probes[i].Key[:]))
+			if err := l.found(i, row, keyAt, same, alias); err != nil {
 				return err
 			}
 		}
@@ -234,27 +239,28 @@ func (l *lookup) touch(from int) int {
 	return len(next)
 }
 
-// compareCode compares a probe with a row of codesInRanges. If rows have no workspace, it is
+// compareCode compares a probe with a row of codesInRanges. If rows have no workspace (more), it is
 // that of all probes.
-func compareCode(p *sink.Probe, row [][]byte) int {
+func compareCode(p *sink.Probe, row [][]byte, more bool) int {
 	c := 0
-	if len(row) > 3 && row[3] != nil {
+	if more {
 		c = bytes.Compare(p.Workspace, row[3])
 	}
 	return cmp.Or(c, bytes.Compare(p.Code, row[0]))
 }
 
-// found visits the link in row, which has the code or the URL of the probe.
-func (l *lookup) found(at int, row [][]byte, same, alias bool) error {
+// found visits the link in row, which has the code or the URL of the probe, and its url_key in a column
+// with the run before it or, if that is column 2, without.
+func (l *lookup) found(at int, row [][]byte, keyAt int, same, alias bool) error {
 	if same {
 		l.same[at] = true
 	}
 	f := sink.Found{Probe: at, Same: same, Alias: alias, Code: row[0], Canonical: row[1]}
-	if len(row) > 3 && row[2] != nil {
+	if keyAt == 4 {
 		f.Run = int32(binary.BigEndian.Uint32(row[2]))
 	}
 	if l.rules {
-		readRules(&l.ofFound, row[5:])
+		readRules(&l.ofFound, row[keyAt+1:])
 		f.Rules = &l.ofFound
 	}
 	l.stop = l.visit(f)
@@ -309,7 +315,7 @@ func (l *lookup) byKey(ctx context.Context) error {
 			if err := damaged(&l.probes[hits[from]], row); err != nil {
 				return err
 			}
-			if err := l.found(hits[from], row, true, false); err != nil {
+			if err := l.found(hits[from], row, 4, true, false); err != nil {
 				return err
 			}
 		}

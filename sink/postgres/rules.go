@@ -10,16 +10,24 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// rulesColumns are the columns of sink.Rules, for readRules.
-const rulesColumns = "expires_at, max_uses, access_count, link_type, owner_id, ref, status, marked_at, changed_run, change"
+// rulesColumns are the columns of sink.Rules, for readRules; nowColumns are those that say what a link
+// is now. NULL takes the server less time to send than 0 does.
+const (
+	nowColumns   = "expires_at, max_uses, nullif(access_count, 0), link_type, owner_id, status"
+	rulesColumns = nowColumns + ", ref, marked_at, changed_run, change"
+)
 
-// readRules reads rulesColumns, which are the first columns of a row. The rules have slices of the
-// row.
+// readRules reads rulesColumns or nowColumns, which are the first columns of a row. The rules have
+// slices of the row.
 func readRules(r *sink.Rules, row [][]byte) {
 	*r = sink.Rules{
-		Expires: finite(row[0]), MaxUses: sink.Limit(bigint(row[1]), row[1] == nil), Uses: bigint(row[2]), Type: row[3], Owner: row[4], Ref: row[5],
-		Status: sink.Word(row[6]), Marked: finite(row[7]), Change: sink.Word(row[9]),
+		Expires: finite(row[0]), MaxUses: sink.Limit(bigint(row[1]), row[1] == nil), Uses: bigint(row[2]), Type: row[3], Owner: row[4],
+		Status: sink.Word(row[5]),
 	}
+	if len(row) < 10 {
+		return
+	}
+	r.Ref, r.Marked, r.Change = row[6], finite(row[7]), sink.Word(row[9])
 	if row[8] != nil {
 		r.ChangedRun = int32(binary.BigEndian.Uint32(row[8]))
 	}

@@ -299,7 +299,7 @@ func (b *beside) change(ctx context.Context, s *Store) error {
 // asking are probes for links with their rules.
 func asking(links []sink.Link) (probes []sink.Probe) {
 	for _, l := range links {
-		probes = append(probes, sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical, WantRules: true})
+		probes = append(probes, sink.Probe{Workspace: l.Workspace, Code: l.Code, Key: l.Key, Canonical: l.Canonical, WantRules: true, Parts: true})
 	}
 	return probes
 }

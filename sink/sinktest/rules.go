@@ -194,7 +194,7 @@ func testRulesLookup(t *testing.T, db *database) {
 	at := func(l sink.Link, code string) sink.Probe {
 		l.Code = []byte(code)
 		p := probe(l)
-		p.WantRules = true
+		p.WantRules, p.Parts = true, l.Base != sink.Key{}
 		return p
 	}
 	type answer struct {
