@@ -202,7 +202,20 @@ func Canonical(rec []byte) []byte {
 
 // Decode splits a record. The result refers to rec.
 func Decode(rec []byte) (r Record) {
-	r.Canonical, r.Place = Canonical(rec), placeOf(rec)
+	r = decode(rec)
+	r.Place = placeOf(rec)
+	return r
+}
+
+// RulesOf is Record.Rules of a record.
+func RulesOf(rec []byte) (with Rules, ok bool) {
+	r := decode(rec)
+	return r.Rules()
+}
+
+// decode is Decode without the place.
+func decode(rec []byte) (r Record) {
+	r.Canonical = Canonical(rec)
 	rec = rec[headSize+len(r.Canonical):]
 	r.flags, rec = Flags(rec[0]), rec[1:]
 	r.Original = r.Canonical

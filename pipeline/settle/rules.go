@@ -222,8 +222,7 @@ var types = [...][]byte{rules.NoType: nil, rules.Permanent: []byte(rules.Permane
 
 // paramsOf returns the parameters of a record, valid until the next call.
 func (j *judging) paramsOf(rec []byte) *rules.Params {
-	r := record.Decode(rec)
-	with, _ := r.Rules()
+	with, _ := record.RulesOf(rec)
 	j.params = with.Params
 	return &j.params
 }

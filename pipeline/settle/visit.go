@@ -181,9 +181,8 @@ func (v *visit) url(first int) assign.URL {
 
 // identity returns the URL of a record, with the parts of its identity, as of rules.AppendKey.
 func identity(rec []byte) []byte {
-	r := record.Decode(rec)
-	with, _ := r.Rules()
-	return rules.AppendKey(nil, r.Canonical, with.Parts)
+	with, _ := record.RulesOf(rec)
+	return rules.AppendKey(nil, record.Canonical(rec), with.Parts)
 }
 
 func (v *visit) probe(first int) {
