@@ -255,7 +255,7 @@ func TestKillLegacy(t *testing.T) {
 
 // So does one that changes links: updated, claimed and revived ones, beside new ones.
 func TestKillRules(t *testing.T) {
-	points := soaked(t, 2*len(kinds))
+	points := soaked(t, len(kinds))
 	for _, store := range killableStores {
 		for _, identity := range []string{"url", "params"} {
 			t.Run(store.name+"/"+identity, func(t *testing.T) {

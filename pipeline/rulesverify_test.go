@@ -105,7 +105,7 @@ func TestRulesVerify(t *testing.T) {
 			j := drawRuleJob(rt, at)
 			j.cfg.Store, j.cfg.DryRun = store, j.cfg.DryRun && len(dirs) > 0
 			result := run(t, j.cfg, map[string]string{"in.csv": j.csv()})
-			verifies(t, "run", result, verify.Config{Inputs: []string{"in.csv"}, Store: store}, swept)
+			verifies(t, "run", result, verify.Config{Inputs: []string{"in.csv"}, Store: store}, 3, swept)
 			here, err := os.Getwd()
 			must(t, err)
 			if result.Out == "out" {
