@@ -253,7 +253,7 @@ func testSweepBusy(t *testing.T, db *database) {
 
 // manyDue are dead links and others, more than a transaction of a sweep takes.
 func manyDue(t *testing.T, db *database) (want []Row) {
-	ls := sorted(links("v", 0, few(5_000)), links("w", 0, few(45_000)))
+	ls := sorted(links("v", 0, few(5_000)), links("w", 0, 45_000))
 	for i := range ls {
 		ls[i].Rules = new(sink.Rules)
 		if i%2 > 0 {
