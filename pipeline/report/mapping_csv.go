@@ -15,13 +15,14 @@ type csvMapping struct {
 	w        io.Writer
 	base     *Base
 	bareBase bool
-	own      []column // those that not all mappings have
+	columns  Columns
+	legacy   []column // those of legacy codes
 	header   []byte   // until it is written
 	blocks   sync.Pool
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), own: opts.own()[plainColumns:]}
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), columns: opts.Columns, legacy: Columns{Legacy: opts.Legacy}.own()[plainColumns:]}
 	m.bareBase = m.base != nil && !m.base.workspace && m.bare(m.base.before)
 	m.header = m.appendHeader(nil, append(opts.Names(), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
@@ -81,8 +82,11 @@ func (b *csvBlock) Append(r *Row) {
 	if r.Salt >= 0 {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
-	for _, c := range m.own {
-		buf = m.appendOwn(append(buf, ','), c, r)
+	for _, c := range m.legacy {
+		buf = m.appendLegacy(append(buf, ','), c, r)
+	}
+	if m.columns.Rules {
+		buf = m.appendRules(buf, &r.Rules)
 	}
 	for _, cell := range r.Carried {
 		buf = m.append(append(buf, ','), cell)
@@ -90,8 +94,21 @@ func (b *csvBlock) Append(r *Row) {
 	b.buf = append(buf, '\n')
 }
 
-// appendOwn appends the cell of a column that not all mappings have.
-func (m *csvMapping) appendOwn(dst []byte, c column, r *Row) []byte {
+// appendRules appends the cells of link rules, with a comma before each. Only owner and reference may
+// need quotes.
+func (m *csvMapping) appendRules(dst []byte, r *Rules) []byte {
+	dst = append(append(dst, ','), r.Expires...)
+	dst = append(append(dst, ','), r.MaxUses...)
+	dst = append(append(dst, ','), r.Type...)
+	dst = m.append(append(dst, ','), r.Owner)
+	if m.columns.Ref {
+		dst = m.append(append(dst, ','), r.Ref)
+	}
+	return append(append(dst, ','), r.Change.String()...)
+}
+
+// appendLegacy appends the cell of a column of legacy codes.
+func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
 	switch c {
 	case kindColumn:
 		return append(dst, r.Kind()...)
@@ -99,17 +116,11 @@ func (m *csvMapping) appendOwn(dst []byte, c column, r *Row) []byte {
 		return m.append(dst, r.Legacy)
 	case linkCodeColumn:
 		return m.append(dst, r.LinkCode)
-	case linkSaltColumn:
-		if r.LinkSalt >= 0 {
-			dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
-		}
-		return dst
 	}
-	cell := r.Rules.cell(c)
-	if c != ownerColumn && c != refColumn {
-		return append(dst, cell...) // it needs no quotes
+	if r.LinkSalt >= 0 {
+		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
 	}
-	return m.append(dst, cell)
+	return dst
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {

@@ -60,11 +60,12 @@ func (d *RowDigest) Add(r *Row) {
 		b = d.appendLegacy(b, r)
 	}
 	if d.Rules {
-		for _, c := range [...]column{expiresColumn, maxUsesColumn, typeColumn, ownerColumn, refColumn, changeColumn} {
-			if c != refColumn || d.Ref {
-				b = appendDigested(b, r.Rules.cell(c))
-			}
+		b = appendDigested(appendDigested(b, r.Rules.Expires), r.Rules.MaxUses)
+		b = appendDigested(appendDigested(b, r.Rules.Type), r.Rules.Owner)
+		if d.Ref {
+			b = appendDigested(b, r.Rules.Ref)
 		}
+		b = appendDigested(b, bytesOf(r.Rules.Change.String()))
 	}
 	for _, cell := range r.Carried {
 		b = appendDigested(b, cell)
