@@ -112,7 +112,6 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	if first == 0 && f.e.settled.Continues(b.number) {
 		first = -1
 	}
-	judged := f.e.settled.HasResults(b.number)
 	var origin *record.Record // the first row of the URL
 	for i := from; i < to; i++ {
 		rec := b.Record(i)
@@ -121,8 +120,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		if i == first {
 			f.row.Outcome = d.Outcome
 		}
-		if judged {
-			result := f.e.settled.Result(b.number, i, i == first, &d)
+		if result, ok := f.e.settled.Result(b.number, i); ok {
 			if result.Reason != rules.Accepted {
 				continue
 			}

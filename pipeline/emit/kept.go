@@ -34,7 +34,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		if row.Lost() || !row.Won() && d.Reason != "" {
 			continue
 		}
-		result := s.Result(b.number, i, false, &d)
+		result, _ := s.Result(b.number, i)
 		if result.Reason != rules.Accepted {
 			continue
 		}
@@ -50,14 +50,11 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 			if f.row.Alias = !bytes.Equal(f.row.Code, link); row.First() {
 				f.row.Outcome = row.Outcome()
 			}
-		case row.First() && s.Judged():
-			f.row.Outcome = row.Outcome()
 		case row.First():
-			f.row.Outcome = d.Outcome
+			f.row.Outcome = row.Outcome()
 		}
-		bears := s.Bears(row)
-		f.row.Generated = bears && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
-		if bears && d.Salt > 0 {
+		f.row.Generated = row.Bears() && !d.Kept && d.Reason == "" && d.Outcome == outcome.Created
+		if row.Bears() && d.Salt > 0 {
 			p.salted = append(p.salted, d)
 		}
 		if !row.First() {
@@ -85,11 +82,11 @@ func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d 
 	case row.Won():
 		f.row.Code = s.Spelling(row, key, r.Legacy().Code)
 		f.file(group, r, key, !bytes.Equal(f.row.Code, link))
-	case s.Judged() && d.Kept: // it speaks for a link whose code another row has
+	case d.Kept: // it speaks for a link whose code another row has
 		f.row.Code = link
 		f.file(group, r, key, false)
 	}
-	if f.e.settled.Bears(row) && !d.Kept && !d.Stored && d.Reason == "" {
+	if row.Bears() && !d.Kept && !d.Stored && d.Reason == "" {
 		f.row.Code = link
 		f.file(group, r, key, false)
 	}
@@ -203,12 +200,7 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 // code, which is not the order of the records. The order of the configuration is filled in. The
 // sorter is to be closed, also with an error.
 func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sorter extsort.Config, cfg Config) (*extsort.Sorter, error) {
-	sorter.CompareGroups = rows.Workspaces.Compare
-	sorter.Compare = func(a, b []byte) int {
-		x, _ := extsort.CutCell(a)
-		y, _ := extsort.CutCell(b)
-		return bytes.Compare(x, y)
-	}
+	sorter.CompareGroups, sorter.Compare = rows.Workspaces.Compare, extsort.CompareFirst
 	e := newEmitter(rows, cfg)
 	e.settled, e.links = s, extsort.New(sorter)
 	if _, err := e.run(ctx, rows.Records, (*formatter).format); err != nil {
@@ -219,43 +211,33 @@ func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sor
 
 // sorted yields links that were sorted.
 func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces, cfg *Config) iter.Seq2[[]sink.Link, error] {
-	return func(yield func([]sink.Link, error) bool) {
-		var chunk []sink.Link
-		given := make([]sink.Rules, pieceRows) // of these
-		var input []byte
-		at := links.Cursor(ctx, 2)
-		defer at.Close()
-		for at.Next() {
-			l := sink.Link{Workspace: names.Name(at.Group())}
-			var rec []byte
-			l.Code, rec = extsort.CutCell(at.Record())
-			l.Key, l.Alias, rec = sink.Key(rec), rec[len(l.Key)] == 1, rec[len(l.Key)+1:]
-			l.Original, rec = extsort.CutNullable(rec)
-			l.Attrs, rec = extsort.CutNullable(rec)
-			if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
-				l.Created = time.UnixMicro(created).UTC()
-			}
-			if rec = rec[8:]; cfg.Rules {
-				var p rules.Params
-				p, rec = rules.Cut(rec)
-				l.Rules = &given[len(chunk)]
-				*l.Rules = settle.NewRules(&p, cfg.AsOf)
-			}
-			l.Canonical = rec
-			if l.Alias {
-				l.Base = l.Key
-				input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)
-				l.Key = codegen.Sum(input).Key()
-			}
-			if chunk = append(chunk, l); at.Last() || len(chunk) == pieceRows {
-				if !yield(chunk, nil) {
-					return
-				}
-				chunk = chunk[:0]
-			}
-		}
-		if at.Err() != nil {
-			yield(nil, at.Err())
-		}
+	var input []byte
+	var given []sink.Rules // of the links of a chunk
+	if cfg.Rules {
+		given = make([]sink.Rules, pieceRows)
 	}
+	return extsort.Chunks(ctx, links, pieceRows, func(at *extsort.Cursor, n int) sink.Link {
+		l := sink.Link{Workspace: names.Name(at.Group())}
+		var rec []byte
+		l.Code, rec = extsort.CutCell(at.Record())
+		l.Key, l.Alias, rec = sink.Key(rec), rec[len(l.Key)] == 1, rec[len(l.Key)+1:]
+		l.Original, rec = extsort.CutNullable(rec)
+		l.Attrs, rec = extsort.CutNullable(rec)
+		if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
+			l.Created = time.UnixMicro(created).UTC()
+		}
+		if rec = rec[8:]; cfg.Rules {
+			var p rules.Params
+			p, rec = rules.Cut(rec)
+			l.Rules = &given[n]
+			*l.Rules = settle.NewRules(&p, cfg.AsOf)
+		}
+		l.Canonical = rec
+		if l.Alias {
+			l.Base = l.Key
+			input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)
+			l.Key = codegen.Sum(input).Key()
+		}
+		return l
+	})
 }

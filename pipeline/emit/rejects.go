@@ -91,7 +91,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 						d = settle.Decision{}
 					}
 				}
-				if r := s.Result(i, j, false, &d); d.Reason == "" && r.Reason != rules.Accepted {
+				if r, _ := s.Result(i, j); d.Reason == "" && r.Reason != rules.Accepted {
 					d.Reason, d.Detail = r.Reason.String(), r.Detail()
 				}
 				if d.Reason != "" {

@@ -1,6 +1,9 @@
 package extsort
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // TextKey returns the key of a text, where keys are to be in the order of the texts as far as their
 // first eight bytes tell.
@@ -21,6 +24,13 @@ func CutCell(rec []byte) (cell, rest []byte) {
 	n, size := binary.Uvarint(rec)
 	end := size + int(n)
 	return rec[size:end:end], rec[end:]
+}
+
+// CompareFirst orders contents by the text with which they begin, as of AppendCell.
+func CompareFirst(a, b []byte) int {
+	x, _ := CutCell(a)
+	y, _ := CutCell(b)
+	return bytes.Compare(x, y)
 }
 
 // AppendNullable appends a text that may be null, which is nil: its length + 1 as a

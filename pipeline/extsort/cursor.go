@@ -1,6 +1,9 @@
 package extsort
 
-import "context"
+import (
+	"context"
+	"iter"
+)
 
 // A Cursor goes over all records of a sorter in order, for one goroutine:
 //
@@ -178,5 +181,26 @@ func (f *Finder) Close() {
 	if f.bucket != nil {
 		f.bucket.Release()
 		f.bucket = nil
+	}
+}
+
+// Chunks yields all records in order, decoded, in chunks of at most so many, each valid until the next
+// one: what a value refers to may lie in its record. A value is number n of its chunk.
+func Chunks[T any](ctx context.Context, s *Sorter, most int, decode func(at *Cursor, n int) T) iter.Seq2[[]T, error] {
+	return func(yield func([]T, error) bool) {
+		var chunk []T
+		at := s.Cursor(ctx, 2)
+		defer at.Close()
+		for at.Next() {
+			if chunk = append(chunk, decode(at, len(chunk))); at.Last() || len(chunk) == most {
+				if !yield(chunk, nil) {
+					return
+				}
+				chunk = chunk[:0]
+			}
+		}
+		if at.Err() != nil {
+			yield(nil, at.Err())
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"bytes"
 	"encoding/binary"
 	"time"
 
@@ -27,7 +26,7 @@ func (j *judging) fileChange(group uint32, found *sink.Found, verdict *rules.Ver
 	if verdict.Result.Action() == rules.Revive {
 		now.Status = sink.Active
 		rec = append(appendRules(rec, &now), byte(verdict.Result.Change))
-		rec = extsort.AppendNullable(rec, j.Original(speaker))
+		rec = extsort.AppendNullable(rec, j.s.cfg.Rules.Original(speaker))
 	} else {
 		now.Status = was.Status
 		rec = append(appendRules(rec, &now), byte(verdict.Result.Change))
@@ -46,12 +45,6 @@ func decodeChange(rec []byte) (c sink.Change) {
 		c.Original, _ = extsort.CutNullable(rec[1:])
 	}
 	return c
-}
-
-func compareCodes(a, b []byte) int {
-	x, _ := extsort.CutCell(a)
-	y, _ := extsort.CutCell(b)
-	return bytes.Compare(x, y)
 }
 
 // appendRules appends what a Change compares and gives:

@@ -42,7 +42,7 @@ const (
 	made                    // of a first row: the store has its link or alias, from an earlier attempt
 	there                   // of a first row: the store had it before the run
 	isLink                  // of a first row: its code is that of the URL's link
-	bears                   // the link of the URL goes with this row, if no row has its code; with link rules only if no row goes on without a code, either
+	bears                   // the link of the URL goes with this row, if no row has its code
 	spelled                 // its code is stored in another spelling: see Settlement.Spelling
 )
 
@@ -58,14 +58,14 @@ func (r Row) Lost() bool { return r.has(lost) }
 // First reports whether the row is Created or Existing. Any other is a duplicate.
 func (r Row) First() bool { return r.has(first) }
 
-// Stored reports, of a first row that has its code, whether the store has it already.
+// Stored reports, of a first row, whether the store has its link or alias already.
 func (r Row) Stored() bool { return r.has(made | there) }
 
 // Bears reports whether the link of the URL goes with this row, if no row has its code: it is
 // to be stored, or its lower codes are to be told, once.
 func (r Row) Bears() bool { return r.has(bears) }
 
-// Outcome is that of a first row which has its code, or of any first row with link rules.
+// Outcome is that of a first row.
 func (r Row) Outcome() outcome.Outcome {
 	if r.has(there) {
 		return outcome.Existing
@@ -75,12 +75,6 @@ func (r Row) Outcome() outcome.Outcome {
 
 // Row returns what becomes of record i of a bucket.
 func (s *Settlement) Row(bucket, i int) Row { return s.buckets[bucket].rows[i] }
-
-// Judged reports whether there are link rules.
-func (s *Settlement) Judged() bool { return s.changes != nil }
-
-// Bears reports whether a generated link of the URL goes with a row.
-func (s *Settlement) Bears(r Row) bool { return r.Bears() || s.Judged() && r.First() && !r.Won() }
 
 // LinkRow returns the record that has the code of its URL's link, where the decision is Kept
 // and gives no code: the URL begins with the given record of the bucket.
@@ -139,6 +133,17 @@ type candidate struct {
 type foundLink struct {
 	code string // "": there is none
 	made bool   // by an earlier attempt of this run
+}
+
+// row is what a first row that goes with the link is, beside that.
+func (l *foundLink) row() Row {
+	switch {
+	case l.code == "":
+		return 0
+	case l.made:
+		return made
+	}
+	return there
 }
 
 // askClaims finds the verdicts on the claims of the URL that begins with a record, and whether
@@ -292,7 +297,7 @@ func (v *visit) bear() {
 	if u.plain.known {
 		bearer = u.plain
 		b.urls++
-		*v.s.row(bearer) |= first
+		*v.s.row(bearer) |= first | u.stored.row()
 	} else {
 		b.bare++
 	}

@@ -18,13 +18,12 @@ import (
 // rows are judged once all codes are settled, and the store is asked once more, for the rules of the
 // links that it has.
 
-// judgeKept judges the rows of all URLs. It gives the bits of Row their final meaning: the first row
-// of an identity is the one that is created or existing, and the link of a URL goes with a row, as
-// of Row.Bears, only if no row has its code.
+// judgeKept judges the rows of all URLs. The first row of an identity is then the one that is created
+// or existing, and a link whose code no row brings goes with it.
 func (s *settling) judgeKept(ctx context.Context) error {
 	pool := make(chan *keptJudging, s.parallel())
 	for range cap(pool) {
-		pool <- &keptJudging{s: s, judging: s.newJudging()}
+		pool <- &keptJudging{judging: s.newJudging()}
 	}
 	if err := s.eachStretch(ctx, func(ctx context.Context, from, to int) error {
 		k := <-pool
@@ -44,7 +43,6 @@ func (s *settling) judgeKept(ctx context.Context) error {
 
 // A keptJudging judges the rows of the URLs of some buckets.
 type keptJudging struct {
-	s *settling
 	judging
 	url     []keptRow // the rows of the URL in hand that are not rejected so far
 	first   origin    // where it begins
@@ -182,15 +180,17 @@ func (k *keptJudging) flush(ctx context.Context) error {
 	})
 	probes := make([]sink.Probe, len(stored))
 	for i, l := range stored {
-		probes[i] = sink.Probe{Workspace: k.s.names.Name(l.group), Code: l.code, WantRun: k.run != 0, WantRules: true}
+		probes[i] = sink.Probe{Workspace: k.s.names.Name(l.group), Code: l.code, WantRun: k.s.run != 0, WantRules: true}
 	}
 	seen := 0
 	err := k.s.lookup(ctx, probes, func(f sink.Found) error {
-		k.judge(stored[f.Probe], &f)
-		seen++
+		if l := stored[f.Probe]; bytes.Equal(f.Canonical, record.Canonical(l.rows[0].rec)) {
+			k.judge(l, &f)
+			seen++
+		}
 		return nil
 	})
-	if err == nil && seen < len(stored) {
+	if err == nil && seen < len(stored) { // since the store was asked about the claims
 		err = fmt.Errorf("%w, and deleted links", sink.ErrConflict)
 	}
 	return err
@@ -218,7 +218,7 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		k.mute++
 	}
 	for i, r := range l.rows {
-		result := verdict.Row(k.Judge.Terms, i, k.paramsOf(r.rec))
+		result := verdict.Row(k.Terms, i, k.paramsOf(r.rec))
 		k.refused.count(result)
 		k.note(r.at, result, found)
 	}
@@ -235,8 +235,8 @@ func (k *keptJudging) set(at origin, bit Row, on bool) {
 // note notes what becomes of a row that has the code of its link.
 func (k *keptJudging) note(at origin, result rules.Result, found *sink.Found) {
 	is := result.Reason == rules.Accepted && result.Outcome != outcome.Duplicate
-	k.set(at, bears, false)
 	k.set(at, first, is)
+	k.set(at, bears, is && !k.s.row(at).Won())
 	k.set(at, there, is && result.Outcome == outcome.Existing)
 	k.set(at, made, is && found != nil && result.Outcome == outcome.Created)
 	b := &k.s.made.buckets[at.bucket]

@@ -23,25 +23,22 @@ type Rules struct {
 
 // A judging judges the rows of one identity after another, for one goroutine.
 type judging struct {
-	*Rules
+	s *settling
 	rules.Judge
-	run     int32 // an unfinished run that this one continues; 0: none
 	changes *extsort.Writer
 	buf     []byte
 	params  rules.Params // of the row in hand
 	link    rules.Stored // of the identity in hand
 }
 
-// newJudging returns what judges; without link rules, nothing useful.
-func (s *settling) newJudging() (j judging) {
+// newJudging returns what judges, if there are link rules.
+func (s *settling) newJudging() judging {
+	j := judging{s: s}
 	if s.cfg.Rules != nil {
-		j = judging{Rules: s.cfg.Rules, Judge: rules.Judge{Terms: s.cfg.Rules.Terms}, run: s.run, changes: s.made.changes.NewWriter()}
+		j.Terms, j.changes = s.cfg.Rules.Terms, s.made.changes.NewWriter()
 	}
 	return j
 }
-
-// made reports whether an earlier attempt of this run made a link.
-func (j *judging) made(f *sink.Found) bool { return j.run != 0 && f.Run == j.run }
 
 // passed is the verdict on an identity, and which of its rows have been held against it.
 type passed struct {
@@ -79,7 +76,7 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *pas
 		}
 	}
 	p.verdict = j.Verdict()
-	if found != nil && !v.made(found) {
+	if found != nil && !v.s.isOurs(found) {
 		p.expected = outcome.Existing
 	}
 	if p.verdict.Changes() {
@@ -101,7 +98,7 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *pas
 // they change nothing, which is the case of nearly all links.
 func (v *visit) agree(from, to int, l *rules.Stored) bool {
 	j := &v.judging
-	if l == nil || l.Made || l.Changed != rules.NoChange || !l.Live(j.Judge.AsOf) {
+	if l == nil || l.Made || l.Changed != rules.NoChange || !l.Live(j.AsOf) {
 		return false
 	}
 	for i := from; i < to; i++ {
@@ -145,7 +142,7 @@ func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 	for i := from; i < to; i++ {
 		r := p.verdict.Result
 		if p.row != p.verdict.Speaker {
-			r = p.verdict.Row(v.judging.Judge.Terms, p.row, v.judging.paramsOf(v.records.Record(i)))
+			r = p.verdict.Row(v.judging.Terms, p.row, v.judging.paramsOf(v.records.Record(i)))
 		}
 		refused.count(r)
 		expected := rules.Result{Outcome: outcome.Duplicate}
@@ -179,10 +176,10 @@ func (j *judging) stored(f *sink.Found) *rules.Stored {
 		return nil
 	}
 	l := &j.link
-	*l = rules.Stored{Made: j.made(f)}
+	*l = rules.Stored{Made: j.s.isOurs(f)}
 	if r := f.Rules; r != nil {
 		l.Link = linkOf(r)
-		if j.run != 0 && r.ChangedRun == j.run {
+		if j.s.run != 0 && r.ChangedRun == j.s.run {
 			l.Changed, _ = rules.ParseChange(r.Change) // what another program wrote is none
 		}
 	}
@@ -227,20 +224,15 @@ func (j *judging) paramsOf(rec []byte) *rules.Params {
 	return &j.params
 }
 
-// Result returns what becomes of record i of a bucket, given what becomes of its identity, which is
-// not rejected, and whether it is the first of it. If legacy codes are kept, Row tells the outcome.
-func (s *Settlement) Result(bucket, i int, isFirst bool, d *Decision) rules.Result {
+// Result returns what becomes of record i of a bucket, whose identity is not rejected, if that is not
+// to be expected: that the first record of an identity has the outcome of its decision, the others are
+// duplicates, and nothing more is to be said. If legacy codes are kept, Row tells the outcome.
+func (s *Settlement) Result(bucket, i int) (r rules.Result, ok bool) {
 	if results := s.buckets[bucket].results; results != nil && results[i] != 0 {
-		return rules.Unpack(results[i])
+		return rules.Unpack(results[i]), true
 	}
-	if isFirst {
-		return rules.Result{Outcome: d.Outcome}
-	}
-	return rules.Result{Outcome: outcome.Duplicate}
+	return r, false
 }
-
-// HasResults reports whether something else becomes of some row of a bucket than is to be expected.
-func (s *Settlement) HasResults(bucket int) bool { return s.buckets[bucket].results != nil }
 
 // ToChange returns the number of existing links that the run has yet to change.
 func (s *Settlement) ToChange() int64 {
@@ -252,7 +244,7 @@ func (s *Settlement) ToChange() int64 {
 
 // newChanges returns a sorter of changes by workspace and code.
 func newChanges(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
-	cfg.CompareGroups, cfg.Compare = names.Compare, compareCodes
+	cfg.CompareGroups, cfg.Compare = names.Compare, extsort.CompareFirst
 	return extsort.New(cfg)
 }
 
@@ -260,22 +252,9 @@ func newChanges(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
 // until the next one.
 func (s *Settlement) Changes(ctx context.Context) iter.Seq2[[]sink.Change, error] {
 	const most = 1 << 12
-	return func(yield func([]sink.Change, error) bool) {
-		var chunk []sink.Change
-		at := s.changes.Cursor(ctx, 2)
-		defer at.Close()
-		for at.Next() {
-			c := decodeChange(at.Record())
-			c.Workspace = s.names.Name(at.Group())
-			if chunk = append(chunk, c); at.Last() || len(chunk) == most {
-				if !yield(chunk, nil) {
-					return
-				}
-				chunk = chunk[:0]
-			}
-		}
-		if at.Err() != nil {
-			yield(nil, at.Err())
-		}
-	}
+	return extsort.Chunks(ctx, s.changes, most, func(at *extsort.Cursor, _ int) sink.Change {
+		c := decodeChange(at.Record())
+		c.Workspace = s.names.Name(at.Group())
+		return c
+	})
 }

@@ -351,6 +351,9 @@ func (s *settling) lookup(ctx context.Context, probes []sink.Probe, visit func(s
 	})
 }
 
+// isOurs reports whether an earlier attempt of this run made a link.
+func (s *settling) isOurs(f *sink.Found) bool { return s.run != 0 && f.Run == s.run }
+
 // mark sets the fate of a URL. Only one goroutine at a time has to do with a bucket.
 func (s *settling) mark(bucket, first int, as fate) {
 	b := &s.made.buckets[bucket]

@@ -233,7 +233,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 		if v.found == nil {
 			v.found = map[int]foundLink{}
 		}
-		v.found[first] = foundLink{string(f.Code), v.made(&f)}
+		v.found[first] = foundLink{string(f.Code), v.s.isOurs(&f)}
 		return nil
 	}
 	accepts := true
@@ -246,7 +246,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 	}
 	as, d := isThere, Decision{Outcome: outcome.Existing, Stored: true}
 	switch {
-	case v.made(&f):
+	case v.s.isOurs(&f):
 		as, d.Outcome = isStored, outcome.Created
 		v.bucket().stored++
 	case accepts:
@@ -267,9 +267,6 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 	v.s.decide(probe.Key, d)
 	return nil
 }
-
-// made reports whether an earlier attempt of this run made a link.
-func (v *visit) made(f *sink.Found) bool { return v.s.run != 0 && f.Run == v.s.run }
 
 // findContests hands every new URL whose code another URL wants or has to the contest. The last
 // slot may continue in the next bucket, as the last URL may.
