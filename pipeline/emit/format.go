@@ -199,7 +199,7 @@ func (f *formatter) add(p *piece, r *record.Record) {
 // identity has parts.
 func (c *chunk) giveRules(f *formatter, r *record.Record) {
 	l := &c.links[len(c.links)-1]
-	with, _ := r.Rules()
+	with := r.Rules()
 	if len(with.Parts) > 0 {
 		f.buf = codegen.AppendInput(f.buf[:0], r.Canonical, l.Workspace, 0)
 		l.Base = codegen.Sum(f.buf).Key()
@@ -226,7 +226,7 @@ func Original(profile canon.Profile, r *record.Record) []byte {
 func (f *formatter) addRules(r *record.Record) {
 	to, change := &f.row.Rules, f.row.Rules.Change
 	*to = report.Rules{Change: change}
-	with, _ := r.Rules()
+	with := r.Rules()
 	p := &with.Params
 	buf := f.buf[:0]
 	if p.Expiry.When != rules.Never {

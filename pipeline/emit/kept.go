@@ -188,7 +188,7 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	}
 	rec = binary.BigEndian.AppendUint64(rec, uint64(created))
 	if f.e.cfg.Rules {
-		with, _ := r.Rules()
+		with := r.Rules()
 		rec = with.Params.Append(rec)
 	}
 	rec = append(rec, l.Canonical...)

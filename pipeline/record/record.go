@@ -125,15 +125,14 @@ func (r *Rules) Plain() bool {
 	return len(r.Parts) == 0 && p.Expiry.When == rules.Never && p.Limit == 0 && p.Type == rules.NoType && len(p.Owner) == 0
 }
 
-// Rules returns the parameters of the row, without Ref; ok is false if the run has none.
-func (r *Record) Rules() (with Rules, ok bool) {
-	if r.flags&flagRules == 0 {
-		return with, false
+// Rules returns the parameters of the row, without Ref; the zero value if the run has none.
+func (r *Record) Rules() (with Rules) {
+	if r.flags&flagRules != 0 {
+		var rest []byte
+		with.Parts, rest = extsort.CutCell(r.rest)
+		with.Params, _ = rules.Cut(rest)
 	}
-	rest := r.rest
-	with.Parts, rest = extsort.CutCell(rest)
-	with.Params, _ = rules.Cut(rest)
-	return with, true
+	return with
 }
 
 // cutRules returns the parts of the identity and the encoded parameters, and what follows them.
@@ -208,7 +207,7 @@ func Decode(rec []byte) (r Record) {
 }
 
 // RulesOf is Record.Rules of a record.
-func RulesOf(rec []byte) (with Rules, ok bool) {
+func RulesOf(rec []byte) Rules {
 	r := decode(rec)
 	return r.Rules()
 }

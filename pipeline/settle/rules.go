@@ -219,8 +219,7 @@ var types = [...][]byte{rules.NoType: nil, rules.Permanent: []byte(rules.Permane
 
 // paramsOf returns the parameters of a record, valid until the next call.
 func (j *judging) paramsOf(rec []byte) *rules.Params {
-	with, _ := record.RulesOf(rec)
-	j.params = with.Params
+	j.params = record.RulesOf(rec).Params
 	return &j.params
 }
 

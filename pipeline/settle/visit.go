@@ -181,8 +181,7 @@ func (v *visit) url(first int) assign.URL {
 
 // identity returns the URL of a record, with the parts of its identity, as of rules.AppendKey.
 func identity(rec []byte) []byte {
-	with, _ := record.RulesOf(rec)
-	return rules.AppendKey(nil, record.Canonical(rec), with.Parts)
+	return rules.AppendKey(nil, record.Canonical(rec), record.RulesOf(rec).Parts)
 }
 
 func (v *visit) probe(first int) {
