@@ -704,7 +704,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration = m.Migration
 	m.Rules = describeRules(j.ruled, written.Changes)
-	j.result.Rules = m.Rules
+	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {
 		return first, err

@@ -110,6 +110,7 @@ type Run struct {
 	AsOf           time.Time // updated_at of the run's links, and created_at unless KeepCreated; UTC, whole microseconds
 	Counts         Counts    // zero until Loaded
 	LinksCreated   int64     // links that the run stored, aliases included, where that is not Counts.Created; 0: as Created, or tables of version 1
+	LinksChanged   int64     // links of other runs that the run updated, revived or claimed; 0 with tables of version 1
 	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
@@ -350,7 +351,7 @@ type Session interface {
 	// before every Load. ErrConflict also means, here and in Start, that the run is over,
 	// and, here and in Loaded, as ErrLost, that the locks were lost for a while.
 	Load(ctx context.Context, run Run, chunks iter.Seq2[[]Link, error]) error
-	// Loaded commits the state Loaded with the counts, LinksCreated and the digest of the
+	// Loaded commits the state Loaded with the counts, LinksCreated, LinksChanged and the digest of the
 	// manifest. By that digest a later run recognises the files of a run that was killed before
 	// Finish. It fails if the run was undone or abandoned.
 	Loaded(ctx context.Context, run Run) error

@@ -26,7 +26,9 @@ func runsCommand(ui *ui) *cobra.Command {
 		Long: `The oldest run comes first. On a terminal the list is a table, without the
 columns that do not fit; elsewhere it is CSV. Counts are blank until all links
 are stored. The number of links (links_created) is there if a run created other
-links than its created rows, such as aliases. The states of a run are:
+links than its created rows, such as aliases, and the number of links that were
+changed (links_changed) if a run changed links of other runs. The states of a
+run are:
   loading    links are being stored
   loaded     all links are stored, the reports are not yet in place
   finished   done
@@ -68,9 +70,9 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 	w := csv.NewWriter(out)
 	header := []string{"run_id", "state", "as_of", "started", "finished", "read", "created", "existing", "duplicate", "rejected",
 		"manifest_sha256", "fingerprint", "inputs", "workspaces", "out"}
-	links := countLinks(runs)
-	if links {
-		header = append(header, "links_created")
+	more := moreCounts(runs)
+	for _, c := range more {
+		header = append(header, c.name)
 	}
 	w.Write(header)
 	for _, r := range runs {
@@ -79,8 +81,8 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 			line = append(line, counted(r, strconv.FormatInt(n, 10)))
 		}
 		line = append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out)
-		if links {
-			line = append(line, counted(r, strconv.FormatInt(linksCreated(r), 10)))
+		for _, c := range more {
+			line = append(line, counted(r, strconv.FormatInt(c.of(r), 10)))
 		}
 		w.Write(line)
 	}
@@ -88,14 +90,27 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 	return w.Error()
 }
 
-// countLinks reports whether some run created another number of links than of rows: only then
-// is the number of links shown.
-func countLinks(runs []sink.Run) bool {
-	return slices.ContainsFunc(runs, func(r sink.Run) bool { return r.LinksCreated != 0 })
+// A linkCount is a number of links that is shown if some run has it.
+type linkCount struct {
+	name, title string
+	has         func(r sink.Run) bool
+	of          func(r sink.Run) int64
 }
 
-// linksCreated is the number of links that a run created.
-func linksCreated(r sink.Run) int64 { return cmp.Or(r.LinksCreated, r.Counts.Created) }
+var linkCounts = []linkCount{
+	{"links_created", "LINKS", func(r sink.Run) bool { return r.LinksCreated != 0 }, func(r sink.Run) int64 { return cmp.Or(r.LinksCreated, r.Counts.Created) }},
+	{"links_changed", "CHANGED", func(r sink.Run) bool { return r.LinksChanged != 0 }, func(r sink.Run) int64 { return r.LinksChanged }},
+}
+
+// moreCounts are the counts of links that some of the runs have.
+func moreCounts(runs []sink.Run) (more []linkCount) {
+	for _, c := range linkCounts {
+		if slices.ContainsFunc(runs, c.has) {
+			more = append(more, c)
+		}
+	}
+	return more
+}
 
 // jsonList is a JSON array for a cell of CSV; blank if nothing is known.
 func jsonList(names []string) string {
@@ -109,7 +124,7 @@ func jsonList(names []string) string {
 
 func jsonRuns(out io.Writer, runs []sink.Run) error {
 	j := newJSON(out)
-	links := countLinks(runs)
+	more := moreCounts(runs)
 	for _, r := range runs {
 		known := func(n int64) *int64 {
 			if r.ManifestSHA256 == "" {
@@ -118,9 +133,9 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			return &n
 		}
 		c := r.Counts
-		var created *int64
-		if links {
-			created = known(linksCreated(r))
+		links := map[string]*int64{}
+		for _, c := range more {
+			links[c.name] = known(c.of(r))
 		}
 		if err := j.Encode(struct {
 			ID             int32      `json:"run_id"`
@@ -139,8 +154,9 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			Workspaces     []string   `json:"workspaces"`
 			Out            string     `json:"out"`
 			LinksCreated   *int64     `json:"links_created,omitempty"`
+			LinksChanged   *int64     `json:"links_changed,omitempty"`
 		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), known(c.Read), known(c.Created), known(c.Existing), known(c.Duplicate), known(c.Rejected),
-			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out, created}); err != nil {
+			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out, links["links_created"], links["links_changed"]}); err != nil {
 			return err
 		}
 	}
@@ -154,9 +170,9 @@ func tableOfRuns(runs []sink.Run) []column {
 		{title: "READ", number: true, drop: 1}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 2},
 		{title: "DUPLICATE", number: true, drop: 3}, {title: "REJECTED", number: true},
 	}
-	links := countLinks(runs)
-	if links {
-		table = append(table, column{title: "LINKS", number: true})
+	more := moreCounts(runs)
+	for _, c := range more {
+		table = append(table, column{title: c.title, number: true})
 	}
 	for _, r := range runs {
 		c := r.Counts
@@ -166,8 +182,8 @@ func tableOfRuns(runs []sink.Run) []column {
 			counted(r, thousands(c.Read)), counted(r, thousands(c.Created)), counted(r, thousands(c.Existing)),
 			counted(r, thousands(c.Duplicate)), counted(r, thousands(c.Rejected)),
 		}
-		if links {
-			cells = append(cells, counted(r, thousands(linksCreated(r))))
+		for _, c := range more {
+			cells = append(cells, counted(r, thousands(c.of(r))))
 		}
 		for i, cell := range cells {
 			table[i].cells = append(table[i].cells, cell)

@@ -232,6 +232,14 @@ type Rules struct {
 	Changes map[string]int64 `json:"changes"` // rows of the mapping by change (package rules)
 }
 
+// Changed returns the number of links of other runs that the run wrote; 0 for nil.
+func (r *Rules) Changed() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Changes["updated"] + r.Changes["claimed"] + r.Changes["revived"]
+}
+
 // Migration tells what the links of a run's rows were beyond code and URL.
 type Migration struct {
 	Domains *Domains           `json:"domains,omitempty"` // nil: no column tells a domain

@@ -110,6 +110,9 @@ func (v *verifier) checkRun(run *sink.Run) {
 	if run.LinksCreated != links {
 		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links created ", links), fmt.Sprint("links created ", run.LinksCreated))
 	}
+	if changed := v.run.manifest.Rules.Changed(); run.LinksChanged != changed {
+		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links changed ", changed), fmt.Sprint("links changed ", run.LinksChanged))
+	}
 }
 
 // timeText writes a time of the store; zero: the store has something that is no time.

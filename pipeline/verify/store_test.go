@@ -44,8 +44,9 @@ func TestVerifyStore(t *testing.T) {
 		"INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at) SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, created_at, updated_at FROM links WHERE %s": verify.StoreExtra,
 		// Of the run by its number, not by its time.
 		"INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at) SELECT workspace_id, short_code || 'x', randomblob(16), canonical_url, original_url, run_id, '2000-01-01 00:00:00.000000', updated_at FROM links WHERE %s": verify.StoreExtra,
-		"UPDATE runs SET manifest_sha256 = 'x'": verify.ManifestSum,
-		"UPDATE runs SET created = created + 1": verify.BadCount,
+		"UPDATE runs SET manifest_sha256 = 'x'":            verify.ManifestSum,
+		"UPDATE runs SET created = created + 1":            verify.BadCount,
+		`UPDATE runs SET numbers = '{"links_changed": 2}'`: verify.BadCount,
 	} {
 		for _, at := range places {
 			where := fmt.Sprintf("(workspace_id, short_code) = (SELECT workspace_id, short_code FROM links ORDER BY 1, 2 LIMIT 1 OFFSET %d)", at)

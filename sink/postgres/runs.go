@@ -18,12 +18,13 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
 		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', ''),
-		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0), coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false)
+		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0), coalesce((to_jsonb(r)->'numbers'->>'links_changed')::bigint, 0),
+		coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false)
 		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated, &r.KeepCreated)
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated, &r.LinksChanged, &r.KeepCreated)
 		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
@@ -152,8 +153,9 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 		set, args := `state = 'loaded', rows_read = $2, rows_created = $3, rows_existing = $4, rows_duplicate = $5, rows_rejected = $6,
 			manifest_sha256 = $7`, []any{c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256}
 		if s.store.version.Load() > 1 {
-			set += ", numbers = nullif(jsonb_strip_nulls(coalesce(numbers, '{}') || jsonb_build_object('links_created', nullif($8::bigint, 0))), '{}')"
-			args = append(args, run.LinksCreated)
+			set += `, numbers = nullif(jsonb_strip_nulls(coalesce(numbers, '{}') ||
+				jsonb_build_object('links_created', nullif($8::bigint, 0), 'links_changed', nullif($9::bigint, 0))), '{}')`
+			args = append(args, run.LinksCreated, run.LinksChanged)
 		}
 		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')", set, args...)
 	})

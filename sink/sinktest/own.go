@@ -137,16 +137,17 @@ func testOwnResumed(t *testing.T, db *database) {
 	db.expect(rows(links("x", 0, 10), 1), rows(ls, run.ID))
 }
 
-// KeepCreated and LinksCreated are stored in one column, and do not get in each other's way.
+// KeepCreated, LinksCreated and LinksChanged are stored in one column, and do not get in each
+// other's way.
 func testOwnNumbers(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		for _, keep := range []bool{false, true} {
 			run := startOwn(t, s, sink.Run{KeepCreated: keep})
 			for _, n := range []int64{0, 7, 0, 8} {
-				run.LinksCreated = n
+				run.LinksCreated, run.LinksChanged = n, 7-n
 				noError(t, s.Loaded(context.Background(), run))
 				got := db.runs()[run.ID-1]
-				if got.LinksCreated != n || got.KeepCreated != keep {
+				if got.LinksCreated != n || got.LinksChanged != 7-n || got.KeepCreated != keep {
 					t.Errorf("%d links, created_at kept: %v; got %+v", n, keep, got)
 				}
 			}

@@ -88,7 +88,7 @@ func testRunRoundTrip(t *testing.T, db *database) {
 		AsOf:   time.Date(1999, 12, 31, 23, 59, 59, 999999000, time.UTC),
 		Counts: sink.Counts{Read: math.MaxInt64, Created: 1 << 40, Existing: math.MaxInt64 - 1<<41, Duplicate: 1 << 40, Rejected: 7},
 
-		LinksCreated:   1<<40 + 5,
+		LinksCreated: 1<<40 + 5, LinksChanged: 1<<40 + 6,
 		ManifestSHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 		Started:        time.Date(2025, 1, 2, 3, 4, 5, 1000, time.UTC),
 		Finished:       time.Date(2025, 1, 2, 3, 4, 6, 0, time.UTC),
@@ -100,7 +100,7 @@ func testRunRoundTrip(t *testing.T, db *database) {
 			Inputs: []string{"a \"b\".csv", "x\xff.csv", "ü.csv"}, Workspaces: want.Workspaces, Out: "/tmp/'\"ü\\\xff"})
 		noError(t, err)
 		noError(t, s.Load(ctx, run, chunks(ls, 10)))
-		run.Counts, run.LinksCreated = want.Counts, want.LinksCreated
+		run.Counts, run.LinksCreated, run.LinksChanged = want.Counts, want.LinksCreated, want.LinksChanged
 		noError(t, s.Loaded(ctx, run))
 		run.ManifestSHA256, run.Finished = want.ManifestSHA256, want.Finished
 		noError(t, s.Finish(ctx, run))

@@ -39,13 +39,13 @@ func (c *conn) since2(columns ...string) string {
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "out", "json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
+		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "out", "json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.links_changed')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
 			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)), Out: s.string(14),
-			LinksCreated: s.int(15), KeepCreated: s.int(16) != 0,
+			LinksCreated: s.int(15), LinksChanged: s.int(16), KeepCreated: s.int(17) != 0,
 		}
 		for i, list := range []*[]string{&run.Inputs, &run.Workspaces} {
 			if text := s.bytes(12 + i); text != nil {
@@ -132,7 +132,8 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 	n := run.Counts
 	return s.update(ctx, run, "state NOT IN ('undone', 'abandoned')", "state = 'loaded', read = ?2, created = ?3, existing = ?4, duplicate = ?5, rejected = ?6, manifest_sha256 = ?7, "+
-		"numbers = nullif(json_patch(coalesce(numbers, '{}'), json_object('links_created', nullif(?8, 0))), '{}')", n.Read, n.Created, n.Existing, n.Duplicate, n.Rejected, run.ManifestSHA256, run.LinksCreated)
+		"numbers = nullif(json_patch(coalesce(numbers, '{}'), json_object('links_created', nullif(?8, 0), 'links_changed', nullif(?9, 0))), '{}')",
+		n.Read, n.Created, n.Existing, n.Duplicate, n.Rejected, run.ManifestSHA256, run.LinksCreated, run.LinksChanged)
 }
 
 // Finish implements sink.Session.
