@@ -233,14 +233,11 @@ func (in *Input) settleByCode() (found bool, err error) {
 	if url, _ := in.opts.asked(profile.URL); !in.opts.ByCode || url != "" {
 		return false, nil
 	}
-	if want, option := in.opts.asked(profile.Code); want != "" {
-		c := profile.ParseColumn(want)
-		i, err := in.column(c.Name, option)
-		if err != nil {
-			return false, err
-		}
-		in.codes = []codeColumn{{i, c}}
-	} else {
+	given, err := in.settleGivenCodes()
+	if err != nil {
+		return false, err
+	}
+	if !given {
 		for _, i := range namedColumns(in.header, profile.IsCodeName) {
 			in.codes = append(in.codes, codeColumn{column: i})
 		}
@@ -260,16 +257,26 @@ func (in *Input) settleByCode() (found bool, err error) {
 	return false, nil
 }
 
+// settleGivenCodes takes the column of codes that the options give, if they do.
+func (in *Input) settleGivenCodes() (given bool, err error) {
+	want, option := in.opts.asked(profile.Code)
+	if want == "" {
+		return false, nil
+	}
+	c := profile.ParseColumn(want)
+	i, err := in.column(c.Name, option)
+	in.codes = []codeColumn{{i, c}}
+	return true, err
+}
+
 // settleCodes finds the columns of codes.
 func (in *Input) settleCodes() error {
-	if want, option := in.opts.asked(profile.Code); want != "" {
-		c := profile.ParseColumn(want)
-		i, err := in.column(c.Name, option)
-		if err != nil {
-			return err
-		}
-		in.codes = []codeColumn{{i, c}}
-	} else if in.profile != nil {
+	given, err := in.settleGivenCodes()
+	switch {
+	case err != nil:
+		return err
+	case given:
+	case in.profile != nil:
 		for _, c := range in.known(profile.Code) {
 			if c.List || len(in.codes) == 0 {
 				in.codes = append(in.codes, c)
@@ -278,9 +285,9 @@ func (in *Input) settleCodes() error {
 		if in.codes == nil {
 			return in.usage(in.lacks(profile.Code, "codes") + giveCodes)
 		}
-	} else if in.doubt != "" {
+	case in.doubt != "":
 		return in.usage(in.doubt)
-	} else {
+	default:
 		found := slices.DeleteFunc(namedColumns(in.header, profile.IsCodeName), in.IsKey)
 		switch len(found) {
 		case 0:
