@@ -17,7 +17,6 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/spf13/cobra"
 )
 
@@ -25,9 +24,10 @@ import (
 // one in resolve.
 type deleteOptions struct {
 	pipeline.DeleteConfig
-	store                                        storeOptions
-	yes                                          bool
-	header, delimiter, quote, asOf, assumeScheme string
+	store              storeOptions
+	yes                bool
+	csv                csvText
+	asOf, assumeScheme string
 }
 
 func deleteCommand(ui *ui) *cobra.Command {
@@ -85,15 +85,11 @@ the rest.`,
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if a run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
-	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
-	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
-	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
-	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
+	o.csv.flags(cmd, &o.Source)
 	f.StringVar(&o.assumeScheme, "assume-scheme", "", "add `http|https` to URLs without a scheme, such as example.com/a or //example.com/a; without this they are rejected")
 	group(f, "Input flags")
 	f.StringVar(&o.asOf, "as-of", "", "`TIME` of the deletion to record: RFC 3339 or a date (default: now)")
 	group(f, "Link flags")
-	offer(cmd, "header", "auto", "yes", "no")
 	offer(cmd, "assume-scheme", "https", "http")
 	return cmd
 }
@@ -103,22 +99,11 @@ func (o *deleteOptions) resolve() (err error) {
 	if len(o.Inputs) == 0 {
 		return errors.New("give at least one INPUT")
 	}
-	var problems []error
-	check := func(flag string, err error) {
-		if err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
-	o.Source.Delimiter, err = character(o.delimiter)
-	check("delimiter", err)
-	o.Source.Quote, err = character(o.quote)
-	check("quote", err)
-	o.Source.Header, err = parseHeader(o.header)
-	check("header", err)
+	problems := flagErrors{o.csv.parse(&o.Source)}
 	o.AsOf, err = parseTime(o.asOf)
-	check("as-of", err)
+	problems.check("as-of", err)
 	o.AssumeScheme, err = canon.ParseAssumedScheme(o.assumeScheme)
-	check("assume-scheme", err)
+	problems.check("assume-scheme", err)
 	if o.Out == "" {
 		o.Out, err = defaultOut(o.Inputs[0])
 		o.Out = strings.TrimSuffix(o.Out, ".bulk") + ".deleted"

@@ -63,15 +63,13 @@ func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
 
 // parse reads them into a configuration.
 func (t *rulesText) parse(c *pipeline.Config) error {
-	var problems []error
+	var problems flagErrors
 	check := func(flag, value string, read func() error) {
 		if value == "" {
 			return
 		}
 		t.on = true
-		if err := read(); err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
-		}
+		problems.check(flag, read())
 	}
 	f := &rules.Flags{Owner: []byte(t.owner)}
 	check("owner", t.owner, func() error { return nil })

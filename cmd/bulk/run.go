@@ -40,10 +40,11 @@ type runOptions struct {
 	newStore bool // nothing is stored there yet
 	profiles profiles
 
-	header, delimiter, quote, asOf, maxRejects, memory string
-	columns, reserved, hygiene, shortDomains           string
-	identity                                           identityText
-	rules                                              rulesText
+	asOf, maxRejects, memory                 string
+	columns, reserved, hygiene, shortDomains string
+	csv                                      csvText
+	identity                                 identityText
+	rules                                    rulesText
 
 	rejectsOK bool
 }
@@ -149,10 +150,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	o.store.flags(cmd)
 	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
-	f.StringVar(&o.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
-	f.StringVar(&o.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
-	f.StringVar(&o.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
-	f.IntVar(&o.Source.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
+	o.csv.flags(cmd, &o.Source)
 	f.Int64Var(&o.Limit, "limit", 0, "read only the first `N` records; inputs are read in the order of their names")
 	group(f, "Input flags")
 	f.StringVar((*string)(&o.Legacy), "legacy", "", "what to do with the codes that the rows bring along: `keep|both|map`; see Legacy codes above")
@@ -189,13 +187,49 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	group(f, "Resource flags")
 	o.profiles.flags(f)
 	for flag, words := range map[string][]string{
-		"report-format": {"csv", "parquet", "arrow"}, "report-order": {"sort", "input"}, "header": {"auto", "yes", "no"},
+		"report-format": {"csv", "parquet", "arrow"}, "report-order": {"sort", "input"},
 		"legacy": {"keep", "both", "map"}, "domains": {"keep", "merge"}, "assume-scheme": {"https", "http"}, "on-conflict": {"reject", "fail", "generate"},
 		"profile": append(profile.Names(), profile.None, profile.Auto),
 	} {
 		if f.Lookup(flag) != nil {
 			offer(cmd, flag, words...)
 		}
+	}
+}
+
+// csvText has the flags about the text of inputs that are text themselves.
+type csvText struct{ header, delimiter, quote string }
+
+// flags defines the flags about the text of inputs.
+func (t *csvText) flags(cmd *cobra.Command, s *source.Options) {
+	f := cmd.Flags()
+	f.StringVar(&t.header, "header", "auto", "whether a CSV begins with a header: `yes|no|auto`")
+	f.StringVar(&t.delimiter, "delimiter", "", "CSV delimiter, one `CHARACTER` or \"tab\" (default: detected)")
+	f.StringVar(&t.quote, "quote", `"`, "CSV quote, one `CHARACTER`")
+	f.IntVar(&s.MaxField, "max-field", source.DefaultMaxField, "reject rows of CSV and text with a field, and JSON objects, of more than `N` bytes, at most 1073741824 (1GiB)")
+	offer(cmd, "header", "auto", "yes", "no")
+}
+
+// parse reads them into options.
+func (t *csvText) parse(s *source.Options) error {
+	var problems flagErrors
+	var err error
+	s.Delimiter, err = character(t.delimiter)
+	problems.check("delimiter", err)
+	s.Quote, err = character(t.quote)
+	problems.check("quote", err)
+	s.Header, err = parseHeader(t.header)
+	problems.check("header", err)
+	return errors.Join(problems...)
+}
+
+// flagErrors are what is wrong with flags.
+type flagErrors []error
+
+// check adds the error of a flag, if there is one.
+func (e *flagErrors) check(flag string, err error) {
+	if err != nil {
+		*e = append(*e, fmt.Errorf("--%s: %w", flag, err))
 	}
 }
 
@@ -294,39 +328,28 @@ func (o *runOptions) open(ctx context.Context, ui *ui) (end func() error, err er
 
 // resolve turns the flags that are text into configuration.
 func (o *runOptions) resolve() (err error) {
-	var problems []error
-	check := func(flag string, err error) {
-		if err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
-	o.Source.Delimiter, err = character(o.delimiter)
-	check("delimiter", err)
-	o.Source.Quote, err = character(o.quote)
-	check("quote", err)
-	o.Source.Header, err = parseHeader(o.header)
-	check("header", err)
+	problems := flagErrors{o.csv.parse(&o.Source)}
 	o.AsOf, err = parseTime(o.asOf)
-	check("as-of", err)
+	problems.check("as-of", err)
 	if o.maxRejects != "" {
 		o.Config.MaxRejects, err = manifest.ParseMaxRejects(o.maxRejects)
-		check("max-rejects", err)
+		problems.check("max-rejects", err)
 	}
 	o.Codes.Pattern, err = legacy.ParsePattern(o.CodePattern)
-	check("code-pattern", err)
-	check("reserved", o.readReserved())
+	problems.check("code-pattern", err)
+	problems.check("reserved", o.readReserved())
 	if o.columns != "" {
 		o.Source.Map, err = source.ParseMap(o.columns)
-		check("map", err)
+		problems.check("map", err)
 	}
 	problems = append(problems, o.identity.parse(&o.Profile), o.rules.parse(&o.Config))
 	if o.hygiene != "" {
 		policy, err := hygiene.ParsePolicy(o.hygiene)
-		check("hygiene", err)
+		problems.check("hygiene", err)
 		o.Hygiene = &policy
 	}
 	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
-	check("short-domain", err)
+	problems.check("short-domain", err)
 	if o.MaxRetries == 0 {
 		o.MaxRetries = pipeline.NoRetries
 	}

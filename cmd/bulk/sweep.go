@@ -76,19 +76,14 @@ sweep is at work, no file is written.`,
 
 // resolve turns the flags that are text into options.
 func (o *sweepOptions) resolve() error {
-	var problems []error
-	check := func(flag string, err error) {
-		if err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
+	var problems flagErrors
 	var err error
 	o.AsOf, err = parseAsOf(o.asOf)
-	check("as-of", err)
+	problems.check("as-of", err)
 	o.Grace, err = parseAge(o.grace)
-	check("grace", err)
+	problems.check("grace", err)
 	o.AtLeast, err = parseAge(cmp.Or(o.atLeast, "0s"))
-	check("at-least", err)
+	problems.check("at-least", err)
 	if o.json && o.report == "-" {
 		problems = append(problems, errors.New("--json and --report - both write to standard output: give --report a file"))
 	}
