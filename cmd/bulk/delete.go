@@ -151,17 +151,13 @@ func deleteLinks(ctx context.Context, ui *ui, o *deleteOptions) (err error) {
 
 // openedLists tells what the inputs of a delete are, before it reads them.
 func (u *ui) openedLists(inputs []pipeline.DeleteInput) {
-	for i, in := range inputs {
-		if i == mostInputs {
-			u.note("and "+count(int64(len(inputs)-i), "more input"), "there are more inputs", "inputs", len(inputs)-i)
-			return
-		}
-		what := "URLs"
+	u.noteInputs(len(inputs), func(i int) {
+		in, what := inputs[i], "URLs"
 		if in.Codes {
 			what = "codes"
 		}
 		u.note(fmt.Sprintf("%s: %s in the column %s", in.Name, what, in.Column), "input", "name", in.Name, "has", what, "column", in.Column)
-	}
+	})
 }
 
 // confirmDelete says what a delete would do, and asks whether it shall.

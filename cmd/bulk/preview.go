@@ -156,13 +156,19 @@ const mostInputs = 5
 
 // opened tells what the inputs of a run with legacy codes are, before it reads them.
 func (u *ui) opened(inputs []pipeline.Input) {
-	for i := range inputs {
+	u.noteInputs(len(inputs), func(i int) {
 		in := &inputs[i]
-		if i == mostInputs {
-			u.note("and "+count(int64(len(inputs)-i), "more input"), "there are more inputs", "inputs", len(inputs)-i)
-			return
-		}
 		u.note(fmt.Sprintf("%s: %s: %s", in.Name, program(in), mapping(in)), "input", "name", in.Name, "profile", in.Profile, "columns", mapping(in))
+	})
+}
+
+// noteInputs calls note for the first of n inputs, and tells how many more there are.
+func (u *ui) noteInputs(n int, note func(i int)) {
+	for i := range min(n, mostInputs) {
+		note(i)
+	}
+	if more := n - mostInputs; more > 0 {
+		u.note("and "+count(int64(more), "more input"), "there are more inputs", "inputs", more)
 	}
 }
 
