@@ -172,7 +172,7 @@ func isCode(arg string) bool {
 // mayBeCode reports whether an argument can be a code that was kept: it begins with no scheme.
 // Such an argument may be a URL without one.
 func mayBeCode(arg string) bool {
-	return arg != "" && len(arg) <= legacy.MaxCode && utf8.ValidString(arg) && !legacy.HasControl([]byte(arg)) && !strings.Contains(arg, "://")
+	return legacy.Possible([]byte(arg)) && !strings.Contains(arg, "://")
 }
 
 // runExplain writes a block of lines for each URL or code, with an empty line between, or

@@ -18,8 +18,7 @@ const (
 )
 
 // Check says why a code may not be kept: BadCode, CodeReserved, or "": it may be. A code that
-// is empty, longer than MaxCode or not UTF-8, or has a control byte, is bad, whatever the
-// pattern. With DefaultPattern nothing is allocated.
+// is not Possible is bad, whatever the pattern. With DefaultPattern nothing is allocated.
 func (r *Rules) Check(code []byte) (reason string) {
 	switch {
 	case !r.matches(code):
@@ -34,7 +33,13 @@ func (r *Rules) matches(code []byte) bool {
 	if r.Pattern == nil {
 		return matchesDefault(code)
 	}
-	return len(code) > 0 && len(code) <= MaxCode && !HasControl(code) && utf8.Valid(code) && r.Pattern.Match(code)
+	return Possible(code) && r.Pattern.Match(code)
+}
+
+// Possible reports whether bytes can be a code, whatever the pattern: they are UTF-8 without a
+// control byte, not empty and no more than MaxCode.
+func Possible(code []byte) bool {
+	return len(code) > 0 && len(code) <= MaxCode && !HasControl(code) && utf8.Valid(code)
 }
 
 // HasControl reports whether a code has a control byte: below 20 or 7F.

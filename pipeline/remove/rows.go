@@ -16,7 +16,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync/atomic"
 
@@ -145,7 +144,7 @@ func (r *reader) settle(i int, input []byte) (reason, detail string) {
 		if len(r.found) == 0 {
 			return outcome.MissingCode, outcome.MissingCodeDetail
 		}
-		if r.text = append(r.text[:0], r.found[0].Text...); anyCode.Check(r.text) != "" {
+		if r.text = append(r.text[:0], r.found[0].Text...); !legacy.Possible(r.text) {
 			return outcome.BadCode, outcome.BadCodeDetail(r.text, "")
 		}
 		return "", ""
@@ -160,9 +159,6 @@ func (r *reader) settle(i int, input []byte) (reason, detail string) {
 	}
 	return "", ""
 }
-
-// anyCode accepts each code that a store can have.
-var anyCode = legacy.Rules{Pattern: regexp.MustCompile("")}
 
 // urlKey is the url_key of a URL alone.
 func urlKey(canonical []byte, workspace string) [16]byte {
