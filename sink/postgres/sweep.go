@@ -195,8 +195,8 @@ func (w *sweeping) page(ctx context.Context, after place) (page []due, err error
 		canonical = "canonical_url"
 	}
 	params := [][]byte{[]byte(after.Workspace), []byte(after.Code), number(timestampOf(w.opts.AsOf)), number(timestampOf(w.opts.AsOf.Add(-w.opts.Grace))), number(sweepPage)}
-	if w.opts.Workspace != "" {
-		only, params = " AND workspace_id = $6", append(params, []byte(w.opts.Workspace))
+	if w.opts.Workspace != "" { // without the code, each page would be read from the beginning of the workspace
+		only, params = " AND workspace_id = $6 AND short_code > $2", append(params, []byte(w.opts.Workspace))
 	}
 	todo := "CASE WHEN " + dead("$3") + " THEN '" + toMark + "' WHEN " + unaged + " THEN '" + toAge + "' ELSE '" + toDelete + "' END"
 	sql := "SELECT ctid, workspace_id, short_code, " + canonical + ", coalesce(status, ''), " + todo + " FROM " + w.store.names.links +

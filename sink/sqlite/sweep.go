@@ -114,13 +114,13 @@ func (w *sweeping) page(ctx context.Context, c *conn, workspace, code string, n 
 		later = ":" // which is after all digits
 	}
 	where, args := "", []any{workspace, code, later}
-	if w.opts.Workspace != "" {
-		where, args = " AND workspace_id = ?", append(args, w.opts.Workspace)
+	if w.opts.Workspace != "" { // without the code, each page would be read from the beginning of the workspace
+		where, args = " AND workspace_id = ?4 AND short_code > ?2", append(args, w.opts.Workspace)
 	}
 	var r sink.Rules
 	rows := 0
 	err = c.query("look for links to sweep", "SELECT workspace_id, short_code, canonical_url, "+rulesColumns+` FROM links
-		WHERE (workspace_id, short_code) > (?, ?) AND (expires_at < ? OR ifnull(access_count, 0) >= max_uses OR status IN ('EXPIRED', 'DELETED'))`+where+`
+		WHERE (workspace_id, short_code) > (?1, ?2) AND (expires_at < ?3 OR ifnull(access_count, 0) >= max_uses OR status IN ('EXPIRED', 'DELETED'))`+where+`
 		ORDER BY workspace_id, short_code`, args, func(q *stmt) error {
 		if rows++; rows%256 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
