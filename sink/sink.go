@@ -162,11 +162,6 @@ func (r *Run) Unannounced(l *Link) error {
 	return nil
 }
 
-// Plain reports whether a link is and has nothing that its run must have said.
-func (l *Link) Plain() bool {
-	return !l.Alias && l.Base == Key{} && l.Attrs == nil && l.Created.IsZero() && l.Rules == nil
-}
-
 // SetOwn gives a run what the caller of Start says of its links and no store keeps.
 func (r *Run) SetOwn(said Run) {
 	r.Aliases, r.Attrs, r.Rules, r.Parts = said.Aliases, said.Attrs, said.Rules, said.Parts

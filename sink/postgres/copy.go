@@ -95,17 +95,14 @@ func (e *encoder) append(dst []byte, l *sink.Link) ([]byte, error) {
 		dst = appendBytes(dst, l.Original)
 	}
 	dst = append(dst, e.tail...)
-	if e.own || !l.Plain() {
-		return e.appendOwn(dst, l)
+	if err := e.run.Unannounced(l); err != nil || !e.own {
+		return dst, err
 	}
-	return dst, nil
+	return e.appendOwn(dst, l), nil
 }
 
 // appendOwn adds what only some links have.
-func (e *encoder) appendOwn(dst []byte, l *sink.Link) ([]byte, error) {
-	if err := e.run.Unannounced(l); err != nil {
-		return dst, err
-	}
+func (e *encoder) appendOwn(dst []byte, l *sink.Link) []byte {
 	if !l.Created.IsZero() {
 		binary.BigEndian.PutUint64(dst[len(dst)-len(e.tail)+e.created:], uint64(timestampOf(l.Created)))
 	}
@@ -134,7 +131,7 @@ func (e *encoder) appendOwn(dst []byte, l *sink.Link) ([]byte, error) {
 	case e.run.Rules:
 		dst = append(dst, null+null+null+null+null...)
 	}
-	return dst, nil
+	return dst
 }
 
 // appendRules adds the rules that a new link has.
