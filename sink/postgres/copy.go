@@ -67,8 +67,7 @@ func appendInt(dst []byte, n int64) []byte {
 
 // withOwn adds the columns that only some links have, if links of the run may have them.
 func (e *encoder) withOwn() *encoder {
-	own := ownColumns(e.run)
-	e.own, e.columns = len(own) > 0 || e.run.KeepCreated, slices.Concat(e.columns, own)
+	e.own, e.columns = hasOwn(e.run), slices.Concat(e.columns, ownColumns(e.run))
 	return e
 }
 

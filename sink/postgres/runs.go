@@ -96,7 +96,7 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 
 // takes is the error of a run with links that the tables cannot have.
 func (s *Store) takes(run sink.Run) error {
-	if made := s.version.Load(); made < 2 && (run.Aliases || run.Attrs || run.KeepCreated || run.Rules || run.Parts) {
+	if made := s.version.Load(); made < 2 && hasOwn(run) {
 		return fmt.Errorf("table %s is of version %d, and aliases, attrs, rules, parts and a created_at of its own for each link need version %d: run bulk init first", s.names.table, made, version)
 	}
 	return nil

@@ -104,6 +104,10 @@ func ownColumns(run sink.Run) (columns []string) {
 	return columns
 }
 
+// hasOwn reports whether a run may have links with more than others have. Tables of version 1 have
+// no such links.
+func hasOwn(run sink.Run) bool { return run.KeepCreated || len(ownColumns(run)) > 0 }
+
 // newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
 // owned a link before, sets them. They have no constraints: COPY would check each of them
 // with each row.
