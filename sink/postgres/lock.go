@@ -38,6 +38,14 @@ type lock struct {
 	shared bool
 }
 
+// sql calls a function of PostgreSQL for the lock, whose key is $1.
+func (l lock) sql(function string) string {
+	if l.shared {
+		function += "_shared"
+	}
+	return "SELECT " + function + "($1)"
+}
+
 // locks of a session on these workspaces, without its token.
 func (s *Store) locks(workspaces []string) []lock {
 	whole := s.lockKey("store", "")
@@ -61,12 +69,8 @@ const lockTurn = 30 * time.Second
 // session holds one, it waits, a turn at a time, and calls opts.Wait before the first wait.
 func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration, opts sink.LockOptions) error {
 	for i, l := range locks {
-		suffix := ""
-		if l.shared {
-			suffix = "_shared"
-		}
 		var got bool
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock"+suffix+"($1)", l.key).Scan(&got); err != nil {
+		if err := conn.QueryRow(ctx, l.sql("pg_try_advisory_lock"), l.key).Scan(&got); err != nil {
 			return err
 		}
 		if got {
@@ -86,7 +90,7 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 		if i == 1 && !l.shared { // the store's; the first is the token
 			turn = 0 // without end
 		}
-		if err := await(ctx, conn, "SELECT pg_advisory_lock"+suffix+"($1)", l.key, turn); err != nil {
+		if err := await(ctx, conn, l.sql("pg_advisory_lock"), l.key, turn); err != nil {
 			return err
 		}
 	}
@@ -96,11 +100,7 @@ func take(ctx context.Context, conn *pgx.Conn, locks []lock, turn time.Duration,
 // unlock releases locks that take has taken.
 func unlock(ctx context.Context, conn *pgx.Conn, locks []lock) error {
 	for _, l := range locks {
-		suffix := ""
-		if l.shared {
-			suffix = "_shared"
-		}
-		if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock"+suffix+"($1)", l.key); err != nil {
+		if _, err := conn.Exec(ctx, l.sql("pg_advisory_unlock"), l.key); err != nil {
 			return err
 		}
 	}
