@@ -85,12 +85,8 @@ func (s *session) SetRules(ctx context.Context, workspaces []string) error {
 		return err
 	}
 	return s.do(ctx, "say that the workspaces have rules", func(ctx context.Context, conn *pgx.Conn) error {
-		return s.store.names.setRules(ctx, conn, workspaces)
+		_, err := conn.Exec(ctx, "INSERT INTO "+s.store.names.workspaces+` AS w (workspace_id, rules) SELECT unnest($1::text[]), true
+			ON CONFLICT (workspace_id) DO UPDATE SET rules = true WHERE w.rules IS NOT true`, workspaces)
+		return err
 	})
-}
-
-func (n names) setRules(ctx context.Context, conn *pgx.Conn, workspaces []string) error {
-	_, err := conn.Exec(ctx, "INSERT INTO "+n.workspaces+` AS w (workspace_id, rules) SELECT unnest($1::text[]), true
-		ON CONFLICT (workspace_id) DO UPDATE SET rules = true WHERE w.rules IS NOT true`, workspaces)
-	return err
 }
