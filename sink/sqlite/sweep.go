@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linkforge/bulk/sink"
@@ -66,10 +66,9 @@ func (s *Store) Sweep(ctx context.Context, opts sink.SweepOptions, visit func(si
 	return w.out, err
 }
 
-// A sweep that lets no other begin says so in its lock file, when it has ended well.
+// A sweep that lets no other begin says so in its lock file, in the second line, when it has ended
+// well.
 const lastSweep = "a sweep began at %s and lets no other begin before %s\n"
-
-var lastSweepPattern = regexp.MustCompile(`began at (\S+) and lets no other begin before (\S+)\n`)
 
 // lockSweep takes the lock of a sweep.
 func (s *Store) lockSweep(ctx context.Context) (*os.File, error) {
@@ -80,11 +79,11 @@ func (s *Store) lockSweep(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := lastSweepPattern.FindStringSubmatch(holder(f) + "\n"); m != nil {
-		began, until := anyTime(m[1]), anyTime(m[2])
-		if time.Now().Before(until) {
-			return nil, errors.Join(fmt.Errorf("%s: %w", s.path, sink.SweepsNext(began, until)), f.Close())
-		}
+	_, last, _ := strings.Cut(holder(f), "\n")
+	var began, until string
+	_, _ = fmt.Sscanf(last, lastSweep, &began, &until) // blank if it does not say so
+	if time.Now().Before(anyTime(until)) {
+		return nil, errors.Join(fmt.Errorf("%s: %w", s.path, sink.SweepsNext(anyTime(began), anyTime(until))), f.Close())
 	}
 	return f, sign(f)
 }
