@@ -12,20 +12,15 @@ import (
 // Delete implements sink.Store.
 func (s *Store) Delete(ctx context.Context, opts sink.DeleteOptions, items iter.Seq2[[]sink.Deletion, error], visit func(sink.Named) error) (err error) {
 	do := func(c *conn) error { return c.markDeleted(ctx, &opts, items, visit) }
-	if err := s.look(ctx, func(c *conn) error { // Lock would create the file
-		if opts.DryRun {
-			return do(c)
-		}
-		return nil
-	}); err != nil || opts.DryRun {
-		return err
+	if opts.DryRun {
+		return s.look(ctx, do)
 	}
-	locked, err := s.Lock(ctx, []string{opts.Workspace}, opts.Lock)
+	session, err := s.lockExisting(ctx, []string{opts.Workspace}, opts.Lock)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, locked.Close()) }()
-	return locked.(*session).write(ctx, do)
+	defer func() { err = errors.Join(err, session.Close()) }()
+	return session.write(ctx, do)
 }
 
 // markDeleted does what Delete does with a connection.

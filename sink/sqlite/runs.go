@@ -160,21 +160,18 @@ func (s *session) Abandon(ctx context.Context, runs []int32) error {
 
 // Abandon implements sink.Store.
 func (s *Store) Abandon(ctx context.Context, ids []int32, opts sink.LockOptions) (runs []sink.Run, err error) {
-	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create the file
-		return nil, err
-	}
-	locked, err := s.Lock(ctx, nil, opts)
+	session, err := s.lockExisting(ctx, nil, opts)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, locked.Close()) }()
+	defer func() { err = errors.Join(err, session.Close()) }()
 	if runs, err = s.Runs(ctx); err != nil {
 		return nil, err
 	}
 	if runs, err = sink.Abandoning(runs, ids); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
-	return runs, locked.Abandon(ctx, ids)
+	return runs, session.Abandon(ctx, ids)
 }
 
 // update changes the row of a run. The run must match the condition: between two sessions,

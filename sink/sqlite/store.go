@@ -205,6 +205,18 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 	return &session{store: s, c: c, lock: f, workspaces: len(workspaces)}, nil
 }
 
+// lockExisting is Lock if there is a database: Lock would create the file.
+func (s *Store) lockExisting(ctx context.Context, workspaces []string, opts sink.LockOptions) (*session, error) {
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil {
+		return nil, err
+	}
+	locked, err := s.Lock(ctx, workspaces, opts)
+	if err != nil {
+		return nil, err
+	}
+	return locked.(*session), nil
+}
+
 // writer opens the connection that writes, and creates a missing database. It does not open a
 // file that may not be written: SQLite would read it, and leave a FILE-wal and FILE-shm that
 // the owner of the file may not write.

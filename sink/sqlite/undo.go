@@ -13,15 +13,12 @@ const undoPage = 10_000
 
 // Undo implements sink.Store. It reads the whole table, because there is no index on run_id.
 func (s *Store) Undo(ctx context.Context, run int32, opts sink.LockOptions, kept func(sink.Kept) error) (out sink.Undoing, err error) {
-	if err := s.look(ctx, func(*conn) error { return nil }); err != nil { // Lock would create the file
-		return out, err
-	}
-	locked, err := s.Lock(ctx, nil, opts)
+	session, err := s.lockExisting(ctx, nil, opts)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, locked.Close()) }()
-	err = locked.(*session).write(ctx, func(c *conn) error {
+	defer func() { err = errors.Join(err, session.Close()) }()
+	err = session.write(ctx, func(c *conn) error {
 		if out.Run, err = c.oneRun(run); err != nil {
 			return err
 		}
