@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -24,28 +23,12 @@ var changeTests = []test{
 	{"change/undo", testUndoChanges},
 }
 
-// changesOf yields changes, n at a time, and then an error.
-func changesOf(all []sink.Change, n int, end error) iter.Seq2[[]sink.Change, error] {
-	return func(yield func([]sink.Change, error) bool) {
-		for part := range slices.Chunk(all, n) {
-			part = slices.Clone(part)
-			if !yield(part, nil) {
-				return
-			}
-			clear(part)
-		}
-		if end != nil {
-			yield(nil, end)
-		}
-	}
-}
-
 // change begins a run in workspace w, calls f, which may change links, and finishes the run.
 func (db *database) change(f func(run sink.Run, change func([]sink.Change) error)) (run sink.Run) {
 	db.t.Helper()
 	db.with(func(s sink.Session) {
 		run = start(db.t, s, "change")
-		f(run, func(all []sink.Change) error { return s.Change(context.Background(), run, changesOf(all, 2, nil)) })
+		f(run, func(all []sink.Change) error { return s.Change(context.Background(), run, pieces(all, 2, nil)) })
 		complete(db.t, s, run)
 	}, "w")
 	return run
@@ -203,7 +186,7 @@ func testChangeMany(t *testing.T, db *database) {
 	}
 	db.with(func(s sink.Session) {
 		run := start(t, s, "change")
-		noError(t, s.Change(context.Background(), run, changesOf(changes, 4096, nil)))
+		noError(t, s.Change(context.Background(), run, pieces(changes, 4096, nil)))
 		complete(t, s, run)
 	}, "v", "w")
 	db.expect(changed(was, changes, 2))
@@ -216,7 +199,7 @@ func testChangeOver(t *testing.T, db *database) {
 	db.with(func(s sink.Session) {
 		run := start(t, s, "change")
 		complete(t, s, run)
-		wantIs(t, s.Change(context.Background(), run, changesOf(changes, 1, nil)), sink.ErrConflict)
+		wantIs(t, s.Change(context.Background(), run, pieces(changes, 1, nil)), sink.ErrConflict)
 	}, "w")
 	db.expect(was)
 }
@@ -228,9 +211,9 @@ func testChangeError(t *testing.T, db *database) {
 	stop := errors.New("cannot read the next chunk")
 	db.with(func(s sink.Session) {
 		run := start(t, s, "change")
-		wantIs(t, s.Change(context.Background(), run, changesOf(changes, 1, stop)), stop)
+		wantIs(t, s.Change(context.Background(), run, pieces(changes, 1, stop)), stop)
 		db.subset(slices.Concat(was, changed(was[:1], changes, run.ID)))
-		noError(t, s.Change(context.Background(), run, changesOf(changes, 1, nil)))
+		noError(t, s.Change(context.Background(), run, pieces(changes, 1, nil)))
 		complete(t, s, run)
 	}, "w")
 	db.expect(changed(was, changes, 1))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -28,22 +27,6 @@ func ofURL(workspace, url string) sink.Deletion {
 
 func ofCode(code string) sink.Deletion { return sink.Deletion{Code: code} }
 
-// itemsOf yields items, n at a time, and then an error.
-func itemsOf(all []sink.Deletion, n int, end error) iter.Seq2[[]sink.Deletion, error] {
-	return func(yield func([]sink.Deletion, error) bool) {
-		for part := range slices.Chunk(all, n) {
-			part = slices.Clone(part)
-			if !yield(part, nil) {
-				return
-			}
-			clear(part)
-		}
-		if end != nil {
-			yield(nil, end)
-		}
-	}
-}
-
 // delete deletes with a store of its own. For each item there is a text, of the codes of its
 // links: + if the link was marked, - if it is another owner's.
 func (db *database) delete(opts sink.DeleteOptions, items ...sink.Deletion) []string {
@@ -57,7 +40,7 @@ func (db *database) delete(opts sink.DeleteOptions, items ...sink.Deletion) []st
 	out := make([]string, len(items))
 	last, given := 0, 0
 	chunks := func(yield func([]sink.Deletion, error) bool) {
-		for part := range itemsOf(items, 700, nil) {
+		for part := range pieces(items, 700, nil) {
 			last, given = given, given+len(part)
 			if !yield(part, nil) {
 				return
@@ -206,7 +189,7 @@ func testDeleteLocked(t *testing.T, db *database) {
 	none := func(sink.Named) error { t.Error("visited"); return nil }
 	opts := sink.DeleteOptions{Workspace: "w", AsOf: asOf, Lock: sink.LockOptions{NoWait: true}}
 	db.with(func(sink.Session) {
-		wantIs(t, store.Delete(context.Background(), opts, itemsOf([]sink.Deletion{ofCode("a")}, 1, nil), none), sink.ErrLocked)
+		wantIs(t, store.Delete(context.Background(), opts, pieces([]sink.Deletion{ofCode("a")}, 1, nil), none), sink.ErrLocked)
 	}, "w")
 	db.expect(all)
 }
@@ -218,7 +201,7 @@ func testDeleteErrors(t *testing.T, db *database) {
 	defer closed(t, store)
 	stop := errors.New("stop")
 	run := func(end error, visit error, items ...sink.Deletion) error {
-		return store.Delete(context.Background(), sink.DeleteOptions{Workspace: "w", AsOf: asOf}, itemsOf(items, 1, end), func(sink.Named) error { return visit })
+		return store.Delete(context.Background(), sink.DeleteOptions{Workspace: "w", AsOf: asOf}, pieces(items, 1, end), func(sink.Named) error { return visit })
 	}
 	wantIs(t, run(nil, nil, ofCode("a")), sink.ErrMissing)
 	if db.Created(t) {

@@ -222,6 +222,23 @@ func chunks(links []sink.Link, n int) iter.Seq2[[]sink.Link, error] {
 	}
 }
 
+// pieces yields changes of links, or items of a delete, n at a time, and then an error. It clears each
+// piece before the next one, as the contract allows.
+func pieces[E any](all []E, n int, end error) iter.Seq2[[]E, error] {
+	return func(yield func([]E, error) bool) {
+		for part := range slices.Chunk(all, n) {
+			part = slices.Clone(part)
+			if !yield(part, nil) {
+				return
+			}
+			clear(part)
+		}
+		if end != nil {
+			yield(nil, end)
+		}
+	}
+}
+
 // followed is seq and then an error, or an empty chunk if that is nil.
 func followed(seq iter.Seq2[[]sink.Link, error], end error) iter.Seq2[[]sink.Link, error] {
 	return func(yield func([]sink.Link, error) bool) {

@@ -158,7 +158,7 @@ func (db *database) vectorDelete(opts sink.DeleteOptions, texts []string, want v
 	of := make([][]sink.Named, len(texts))
 	store := db.Open(db.t)
 	defer closed(db.t, store)
-	noError(db.t, store.Delete(context.Background(), opts, itemsOf(items, 3, nil), func(n sink.Named) error {
+	noError(db.t, store.Delete(context.Background(), opts, pieces(items, 3, nil), func(n sink.Named) error {
 		of[order[n.Item]] = append(of[order[n.Item]], n)
 		return nil
 	}))
