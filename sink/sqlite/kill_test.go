@@ -91,17 +91,22 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAfter starts a loading process and kills it after so many chunks.
-func killAfter(t *testing.T, path string, chunks int) {
+// started starts the test binary with a variable of its environment, and returns what it says.
+func started(t *testing.T, variable string) (*exec.Cmd, *bufio.Scanner) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), killedAt+"="+path)
+	cmd.Env = append(os.Environ(), variable)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	noError(t, err)
 	_, err = cmd.StdinPipe() // the process lives as long as it is open
 	noError(t, err)
 	noError(t, cmd.Start())
-	lines := bufio.NewScanner(out)
+	return cmd, bufio.NewScanner(out)
+}
+
+// killAfter starts a loading process and kills it after so many chunks.
+func killAfter(t *testing.T, path string, chunks int) {
+	cmd, lines := started(t, killedAt+"="+path)
 	for range chunks {
 		lines.Scan()
 	}

@@ -1,14 +1,12 @@
 package sqlite
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,19 +40,12 @@ func TestSweepKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	filled(t, path, makeLinks("w", 0, 2*sweepPage+10))
 	execAll("UPDATE links SET expires_at = '2000-01-01 00:00:00'")(t, path)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), sweepsIn+"="+path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	noError(t, err)
-	_, err = cmd.StdinPipe() // the process lives as long as it is open
-	noError(t, err)
-	noError(t, cmd.Start())
-	if !bufio.NewScanner(out).Scan() {
+	cmd, lines := started(t, sweepsIn+"="+path)
+	if !lines.Scan() {
 		t.Fatal("the process does not sweep")
 	}
 	store := open(t, path)
-	_, err = store.Sweep(context.Background(), atOnce, nil)
+	_, err := store.Sweep(context.Background(), atOnce, nil)
 	if !errors.Is(err, sink.ErrSweeping) || !strings.Contains(err.Error(), fmt.Sprint("process ", cmd.Process.Pid)) {
 		t.Errorf("error %v", err)
 	}
