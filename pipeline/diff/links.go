@@ -201,8 +201,8 @@ func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 	if d.rules {
 		var buf [len(time.RFC3339)]byte
 		p := d.sides[side].params(r)
-		dst = extsort.AppendCell(extsort.AppendCell(dst, p.Expiry.Append(buf[:0])), r.Rules.MaxUses)
-		dst = extsort.AppendCell(extsort.AppendCell(dst, r.Rules.Type), r.Rules.Owner)
+		dst = extsort.AppendCell(extsort.AppendCell(dst, p.Expiry.Append(buf[:0])), r.Rules.Cells[rules.MaxUses])
+		dst = extsort.AppendCell(extsort.AppendCell(dst, r.Rules.Cells[rules.LinkType]), r.Rules.Cells[rules.OwnerID])
 	}
 	return dst
 }

@@ -23,10 +23,11 @@ func (s *operand) readRules() {
 // params returns the expiry, limit and reference of a row. The expiry is Reckoned if it is the one
 // that the run gives to rows without any; but if it is a part of the identity, the code tells.
 func (s *operand) params(r *report.Row) rules.Params {
-	p := rules.Params{Ref: r.Rules.Ref}
-	p.Expiry, _ = rules.ParseExpiry(r.Rules.Expires)
-	p.Limit, _ = rules.ParseLimit(r.Rules.MaxUses)
-	given, _, _ := s.flags.Parse(&rules.Cells{rules.LinkType: r.Rules.Type})
+	cells := &r.Rules.Cells
+	p := rules.Params{Ref: cells[rules.Ref]}
+	p.Expiry, _ = rules.ParseExpiry(cells[rules.ExpiresAt])
+	p.Limit, _ = rules.ParseLimit(cells[rules.MaxUses])
+	given, _, _ := s.flags.Parse(&rules.Cells{rules.LinkType: cells[rules.LinkType]})
 	if given.Expiry.When != rules.Reckoned || given.Expiry.Reckon(s.manifest.AsOf.Unix()) != p.Expiry {
 		return p
 	}

@@ -231,22 +231,22 @@ func (f *formatter) addRules(r *record.Record) {
 	buf := f.buf[:0]
 	if p.Expiry.When != rules.Never {
 		buf = p.Expiry.Reckon(f.e.cfg.AsOf).Append(buf)
-		to.Expires = buf
+		to.Cells[rules.ExpiresAt] = buf
 	}
 	if p.Limit > 0 {
 		n := len(buf)
 		buf = strconv.AppendInt(buf, p.Limit, 10)
-		to.MaxUses = buf[n:]
+		to.Cells[rules.MaxUses] = buf[n:]
 	}
 	f.buf = buf
 	if p.Type != rules.NoType {
-		to.Type = []byte(p.Type.String())
+		to.Cells[rules.LinkType] = []byte(p.Type.String())
 	}
 	if len(p.Owner) > 0 {
-		to.Owner = p.Owner
+		to.Cells[rules.OwnerID] = p.Owner
 	}
 	if f.e.cfg.Columns.Ref {
-		to.Ref = rules.RefOf(with.Parts)
+		to.Cells[rules.Ref] = rules.RefOf(with.Parts)
 	}
 	f.changes[change]++
 }

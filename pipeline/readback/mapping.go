@@ -127,7 +127,7 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	}
 	if b.file.opts.ExcelSafe {
 		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Owner, &r.Rules.Ref} {
+		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Cells[rules.OwnerID], &r.Rules.Cells[rules.Ref]} {
 			*to = report.Undefuse(*to)
 		}
 		for c, cell := range r.Carried {
@@ -157,12 +157,12 @@ func (b *Block) filled(i, c int) []byte {
 
 // rules fills in what link rules add to row i from a column on, and returns the column after that.
 func (b *Block) rules(i, c int, r *report.Rules, fault func(c int)) (next int) {
-	columns := []*[]byte{&r.Expires, &r.MaxUses, &r.Type, &r.Owner, &r.Ref}
+	cells := r.Cells[:]
 	if !b.file.opts.Ref {
-		columns = columns[:4]
+		cells = cells[:rules.Ref]
 	}
-	for _, to := range columns {
-		*to = b.filled(i, c)
+	for n := range cells {
+		cells[n] = b.filled(i, c)
 		c++
 	}
 	var err error

@@ -135,7 +135,7 @@ const (
 	legacyColumn
 	linkCodeColumn
 	linkSaltColumn
-	expiresColumn
+	expiresColumn // this and the next four as in package rules
 	maxUsesColumn
 	typeColumn
 	ownerColumn
@@ -154,19 +154,10 @@ func (c column) name() string {
 
 // cell returns the cell of a column of link rules; nil: null.
 func (r *Rules) cell(c column) []byte {
-	switch c {
-	case expiresColumn:
-		return r.Expires
-	case maxUsesColumn:
-		return r.MaxUses
-	case typeColumn:
-		return r.Type
-	case ownerColumn:
-		return r.Owner
-	case refColumn:
-		return r.Ref
-	}
-	if r.Change == rules.NoChange {
+	switch {
+	case c < changeColumn:
+		return r.Cells[c-expiresColumn]
+	case r.Change == rules.NoChange:
 		return nil
 	}
 	return bytesOf(r.Change.String())

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
+
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // csvMapping formats rows in its blocks, by any number of goroutines, and hands
@@ -97,12 +99,12 @@ func (b *csvBlock) Append(r *Row) {
 // appendRules appends the cells of link rules, with a comma before each. Only owner and reference may
 // need quotes.
 func (m *csvMapping) appendRules(dst []byte, r *Rules) []byte {
-	dst = append(append(dst, ','), r.Expires...)
-	dst = append(append(dst, ','), r.MaxUses...)
-	dst = append(append(dst, ','), r.Type...)
-	dst = m.append(append(dst, ','), r.Owner)
+	dst = append(append(dst, ','), r.Cells[rules.ExpiresAt]...)
+	dst = append(append(dst, ','), r.Cells[rules.MaxUses]...)
+	dst = append(append(dst, ','), r.Cells[rules.LinkType]...)
+	dst = m.append(append(dst, ','), r.Cells[rules.OwnerID])
 	if m.columns.Ref {
-		dst = m.append(append(dst, ','), r.Ref)
+		dst = m.append(append(dst, ','), r.Cells[rules.Ref])
 	}
 	return append(append(dst, ','), r.Change.String()...)
 }

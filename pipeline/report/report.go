@@ -40,12 +40,8 @@ type Row struct {
 // Rules are what a mapping with link rules says of a row: its parameters, and what the run did to
 // its link. All of it is UTF-8.
 type Rules struct {
-	Expires []byte // RFC 3339, UTC, whole seconds; nil: none, as in the fields that follow
-	MaxUses []byte // in decimal
-	Type    []byte
-	Owner   []byte
-	Ref     []byte // counts only where it is a part of the identity
-	Change  rules.Change
+	rules.Cells // nil: none. Expiries are in RFC 3339, UTC, whole seconds; the reference counts only where it is a part of the identity
+	Change      rules.Change
 }
 
 // Kind is what the column kind says of the row: alias or link.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/zeebo/xxh3"
 )
 
@@ -60,10 +61,12 @@ func (d *RowDigest) Add(r *Row) {
 		b = d.appendLegacy(b, r)
 	}
 	if d.Rules {
-		b = appendDigested(appendDigested(b, r.Rules.Expires), r.Rules.MaxUses)
-		b = appendDigested(appendDigested(b, r.Rules.Type), r.Rules.Owner)
-		if d.Ref {
-			b = appendDigested(b, r.Rules.Ref)
+		cells := r.Rules.Cells[:]
+		if !d.Ref {
+			cells = cells[:rules.Ref]
+		}
+		for _, cell := range cells {
+			b = appendDigested(b, cell)
 		}
 		b = appendDigested(b, bytesOf(r.Rules.Change.String()))
 	}

@@ -77,7 +77,7 @@ func (w *replayer) row(i int, row, offset int64, code source.Code) {
 			p, _, _ := w.v.run.readParams(w.number, row, w.cellOf(i))
 			params, w.text = w.v.run.shown(w.text, &p)
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, params)
+		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, &params)
 	}
 	w.file(w.number, row, code.Text, workspace, s)
 }

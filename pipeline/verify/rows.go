@@ -117,8 +117,9 @@ func (w *checker) inputOf(name string) int {
 
 // textsOf returns the columns of a row that are text of its own.
 func textsOf(r *readback.MappingRow) [12]*[]byte {
+	p := &r.Rules.Cells
 	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode,
-		&r.Rules.Expires, &r.Rules.MaxUses, &r.Rules.Type, &r.Rules.Owner, &r.Rules.Ref}
+		&p[rules.ExpiresAt], &p[rules.MaxUses], &p[rules.LinkType], &p[rules.OwnerID], &p[rules.Ref]}
 }
 
 // hash hashes an identity, which has these parts, at a salt.

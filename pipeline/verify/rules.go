@@ -11,7 +11,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
-	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -163,11 +162,6 @@ func (r *run) shown(buf []byte, p *rules.Params) (cells rules.Cells, _ []byte) {
 	return cells, buf
 }
 
-// cellsOf returns the cells that a row of a mapping has of its parameters.
-func cellsOf(r *report.Rules) rules.Cells {
-	return rules.Cells{rules.ExpiresAt: r.Expires, rules.MaxUses: r.MaxUses, rules.LinkType: r.Type, rules.OwnerID: r.Owner, rules.Ref: r.Ref}
-}
-
 // identify fills in the parameters of a row, and the parts of its identity.
 func (w *checker) identify(l *link) {
 	l.parts, l.unsure, l.refusal = l.parts[:0], false, ""
@@ -192,8 +186,8 @@ func (w *checker) identify(l *link) {
 // guess reads the parameters of a row from what the mapping shows of them. That does not tell a
 // reckoned expiry from the same time in a cell.
 func (w *checker) guess(l *link) {
-	cells := cellsOf(&l.Rules)
-	l.params, _, _ = w.run.flags.Parse(&cells)
+	cells := &l.Rules.Cells
+	l.params, _, _ = w.run.flags.Parse(cells)
 	without, _, _ := w.run.flags.Parse(&rules.Cells{rules.LinkType: cells[rules.LinkType]})
 	if without.Expiry.When == rules.Reckoned && without.Expiry.Reckon(w.run.table.AsOf) == l.params.Expiry {
 		l.params.Expiry, l.unsure = without.Expiry, true
@@ -225,7 +219,7 @@ func (w *checker) checkParams(r *link) {
 	}
 	var want rules.Cells
 	want, w.text = w.run.shown(w.text, &r.params)
-	for c, got := range cellsOf(&r.Rules) {
+	for c, got := range r.Rules.Cells {
 		if !bytes.Equal(want[c], got) {
 			w.found(BadParameter, rules.Column(c).String(), string(want[c]), string(got))
 		}

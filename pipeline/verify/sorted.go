@@ -55,7 +55,7 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 	}
 	if w.run.ruled {
 		dst = append(dst, byte(l.Rules.Change))
-		for _, cell := range cellsOf(&l.Rules) {
+		for _, cell := range l.Rules.Cells {
 			dst = extsort.AppendNullable(dst, cell)
 		}
 	}
@@ -251,8 +251,8 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	}
 	if s.own.Rules {
 		r.Rules.Change, rec = rules.Change(rec[0]), rec[1:]
-		for _, cell := range [...]*[]byte{&r.Rules.Expires, &r.Rules.MaxUses, &r.Rules.Type, &r.Rules.Owner, &r.Rules.Ref} {
-			*cell, rec = extsort.CutNullable(rec)
+		for c := range r.Rules.Cells {
+			r.Rules.Cells[c], rec = extsort.CutNullable(rec)
 		}
 	}
 	for len(rec) > 0 {

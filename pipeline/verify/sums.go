@@ -55,8 +55,8 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 }
 
 // link sums a row of the mapping. Its cells are as written returns them, those of its parameters
-// as cellsOf or run.shown do.
-func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte, params rules.Cells) parts {
+// as the row has them or run.shown does.
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte, params *rules.Cells) parts {
 	if !s.v.run.carry {
 		carried = nil
 	}
@@ -109,7 +109,7 @@ func (s *rowHasher) written(cell []byte) []byte {
 
 // row files a row of the mapping.
 func (s *rowHasher) row(l *link) {
-	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, cellsOf(&l.Rules))})
+	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, &l.Rules.Cells)})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
