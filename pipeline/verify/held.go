@@ -45,11 +45,12 @@ const (
 // fileHeld files a row of the mapping.
 func (w *checker) fileHeld(r *link) {
 	h := heldRow{Params: r.params, number: r.Number, unsure: r.unsure, result: rules.Result{Outcome: r.Outcome, Change: r.Rules.Change}}
+	hash := r.hash
 	if w.run.mode.Keeps() {
 		w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
-		r.hash = codegen.Sum(w.text)
+		hash = codegen.Sum(w.text)
 	}
-	w.fileHeldRow(&h, r.hash, r.Workspace)
+	w.fileHeldRow(&h, hash, r.Workspace)
 }
 
 func (w *checker) fileHeldRow(h *heldRow, hash codegen.Hash, workspace []byte) {

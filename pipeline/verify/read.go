@@ -73,8 +73,8 @@ func (v *verifier) eachLink(ctx context.Context, visit func(l *link)) error {
 		case err != nil:
 			return err
 		default:
-			w.row.MappingRow, w.row.source = *r, w.inputOf(r.Source)
-			w.identify(w.row)
+			w.row.MappingRow = *r
+			w.derive(w.row)
 			visit(w.row)
 		}
 	}

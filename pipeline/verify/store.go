@@ -241,9 +241,6 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 
 // want files a link of the mapping that the store must have.
 func (w *checker) want(r *link) {
-	if w.run.tellsParams() {
-		r.hash = w.hash(r.Canonical, r.Workspace, r.parts, 0)
-	}
 	w.beyond = w.run.storedAs(w.beyond[:0], r)
 	w.wantAs(r, 0, w.beyond)
 }
