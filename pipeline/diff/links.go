@@ -66,7 +66,7 @@ func (d *differ) mappings(ctx context.Context) (err error) {
 		return err
 	}
 	l := &linkDiff{differ: d, sources: tables[0], codes: codes.NewWriter(), places: places.NewWriter()}
-	if err := d.inGroups(ctx, rows, d.linkCells(), l.row, l.finish); err != nil {
+	if err := d.inGroups(ctx, rows, len(d.linkCells()), l.row, l.finish); err != nil {
 		return err
 	}
 	if err := errors.Join(codes.Finish(ctx), places.Finish(ctx)); err != nil {
@@ -143,16 +143,16 @@ func (d *differ) appendLink(dst []byte, side int, r *report.Row) []byte {
 	return dst
 }
 
-// linkCells is the number of the cells of appendLink.
-func (d *differ) linkCells() int {
-	n := 2
+// linkCells are the names of the cells of appendLink.
+func (d *differ) linkCells() []string {
+	names := []string{"canonical_url", "workspace_id"}
 	if d.legacy {
-		n++
+		names = append(names, "legacy_code")
 	}
 	if d.parts {
-		n++
+		names = append(names, "identity")
 	}
-	return n
+	return names
 }
 
 // change is what is compared of the change of a row.
@@ -437,14 +437,7 @@ func (m *moves) finish(slot []byte) error {
 // another tells in what a link is another one than that of the other side: the first of its cells
 // that differs counts, but the workspace only after the URL.
 func (d *differ) another(a, b []byte) (field, was, is string) {
-	names := []string{"canonical_url", "workspace_id"}
-	if d.legacy {
-		names = append(names, "legacy_code")
-	}
-	if d.parts {
-		names = append(names, "identity")
-	}
-	for _, name := range names {
+	for _, name := range d.linkCells() {
 		var x, y []byte
 		x, a = extsort.CutCell(a)
 		y, b = extsort.CutCell(b)
