@@ -49,15 +49,6 @@ func (s *operand) gives(r *report.Row, p *rules.Params) bool {
 	return bytes.Equal(scheme.AppendCode(nil, codegen.Sum(input)), r.Code)
 }
 
-// appendParts appends the parts of the identity of a row.
-func (s *operand) appendParts(dst []byte, r *report.Row) []byte {
-	if s.identity == rules.ByURL {
-		return dst
-	}
-	p := s.params(r)
-	return s.identity.AppendParts(dst, &p)
-}
-
 // reckon returns an expiry as the mapping has it, of one that is written as rules.Expiry.Append does.
 func (s *operand) reckon(expiry []byte) []byte {
 	if !bytes.HasPrefix(expiry, []byte("+")) {
