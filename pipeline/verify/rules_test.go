@@ -306,6 +306,20 @@ func TestVerifyRulesSince(t *testing.T) {
 	}
 }
 
+// The store does not have a dry run: the links of other programs, which have no run either, are not
+// taken for links of it.
+func TestVerifyRulesSinceDryRun(t *testing.T) {
+	dir := t.TempDir()
+	cfg := pipeline.Config{Workspace: "demo", Version: "test", Store: openStore(t, dir), Rules: new(rules.Flags)}
+	job(t, cfg, map[string]string{"a.csv": rulesHeader + x + "other,,,,,,\n"})
+	alter(t, dir, "UPDATE links SET run_id = 0, status = 'DELETED'")
+	cfg.DryRun = true
+	job(t, cfg, map[string]string{"a.csv": rulesHeader + x + "new,,,,,,\n"})
+	if v := verified(t, verify.Config{Store: cfg.Store}); v.Failed() > 0 || v.Since != (verify.Since{}) {
+		t.Errorf("%+v, found %+v", v.Since, v.Findings)
+	}
+}
+
 // codeOf returns the code of a link of the mapping.
 func codeOf(t *testing.T, name string) string {
 	for _, line := range lines(t, mappingFile) {

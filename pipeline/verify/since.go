@@ -20,9 +20,10 @@ func (s *Since) add(o *Since) {
 	s.Gone, s.Changed, s.Marked = s.Gone+o.Gone, s.Changed+o.Changed, s.Marked+o.Marked
 }
 
-// see counts a link that the run with this ID has created.
+// see counts a link that has the ID of the run; 0: the store does not have the run, and the link is
+// of another program.
 func (s *Since) see(l *sink.Stored, run int32) {
-	if l.Rules == nil {
+	if l.Rules == nil || run == 0 {
 		return
 	}
 	if changedSince(l, run) {
