@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"database/sql"
@@ -153,37 +152,19 @@ func (s linkStore) remove(cfg pipeline.DeleteConfig, urls, codes []string) (map[
 // The deletes of the vectors, each on what the operation before it has left.
 func TestDeleteVectors(t *testing.T) {
 	onStores(t, func(t *testing.T, s linkStore) {
-		f, err := os.Open("../testdata/rules.jsonl")
-		must(t, err)
-		defer f.Close()
-		lines := bufio.NewScanner(f)
-		lines.Buffer(nil, 1<<20)
 		count := 0
-		for lines.Scan() {
-			var v deleteVector
-			must(t, json.Unmarshal(lines.Bytes(), &v))
+		for _, v := range ruleVectors(t) {
 			for i := range v.Ops {
 				if v.Ops[i].Op == "delete" {
 					count++
-					v.check(s, i)
+					v.checkDelete(s, i)
 				}
 			}
 		}
-		if lines.Err() != nil || count != 15 {
-			t.Errorf("%d deletes, %v", count, lines.Err())
+		if count != 15 {
+			t.Errorf("%d deletes", count)
 		}
 	})
-}
-
-type deleteVector struct {
-	Name, Workspace string
-	Ops             []struct {
-		Op     string
-		AsOf   time.Time `json:"as_of"`
-		Owner  string
-		Items  []string
-		Expect json.RawMessage
-	}
 }
 
 // A vectorState is what an operation has left and, of a delete, what became of its rows.
@@ -203,13 +184,13 @@ type vectorState struct {
 	}
 }
 
-func (v *deleteVector) state(t *testing.T, op int) (s vectorState) {
+func (v *ruleVector) state(t *testing.T, op int) (s vectorState) {
 	t.Helper()
 	must(t, json.Unmarshal(v.Ops[op].Expect, &s))
 	return s
 }
 
-func (v *deleteVector) check(s linkStore, i int) {
+func (v *ruleVector) checkDelete(s linkStore, i int) {
 	s.t.Helper()
 	op := v.Ops[i]
 	s.t.Logf("%s, operation %d", v.Name, i)

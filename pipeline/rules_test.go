@@ -70,6 +70,15 @@ type ruleRow struct {
 	Ref       string
 }
 
+// cells are those of the parameters, as package rules orders them.
+func (r *ruleRow) cells() []string {
+	limit := ""
+	if r.MaxUses > 0 {
+		limit = strconv.FormatInt(r.MaxUses, 10)
+	}
+	return []string{r.ExpiresAt, limit, r.LinkType, r.OwnerID, r.Ref}
+}
+
 // A ruleState is what an operation answers, and the store after it.
 type ruleState struct {
 	Rows  []ruleResult
@@ -124,6 +133,20 @@ type ruleWorld struct {
 	runs  int
 }
 
+// newRuleWorld returns a new SQLite store.
+func newRuleWorld(t *testing.T, v *ruleVector) *ruleWorld {
+	dir := t.TempDir()
+	w := &ruleWorld{t: t, v: v, store: openStore(t, dir)}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	w.exec = func(sql string, args ...any) {
+		_, err := db.Exec(sql, args...)
+		must(t, err)
+	}
+	return w
+}
+
 // The vectors hold on both stores: as they are; with shuffled rows, three workers, everything on disk
 // and a mapping in the order of the input. On PostgreSQL each is run in one of these ways.
 func TestRulesVectors(t *testing.T) {
@@ -137,17 +160,9 @@ func TestRulesVectors(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		for i := range vectors {
 			for _, mix := range []bool{false, true} {
-				dir := t.TempDir()
-				w := &ruleWorld{t: t, v: &vectors[i], store: openStore(t, dir), mix: mix, check: 3}
-				if mix {
+				w := newRuleWorld(t, &vectors[i])
+				if w.mix, w.check = mix, 3; mix {
 					w.check = 1
-				}
-				db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
-				must(t, err)
-				t.Cleanup(func() { db.Close() })
-				w.exec = func(sql string, args ...any) {
-					_, err := db.Exec(sql, args...)
-					must(t, err)
 				}
 				w.run()
 			}
@@ -272,30 +287,22 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 	lines := csv.NewWriter(&in)
 	must(t, lines.Write([]string{"url", "expires_at", "max_uses", "link_type", "owner_id", "ref"}))
 	for _, i := range order {
-		r := op.Rows[i]
-		limit := ""
-		if r.MaxUses > 0 {
-			limit = strconv.FormatInt(r.MaxUses, 10)
-		}
-		must(t, lines.Write([]string{r.URL, r.ExpiresAt, limit, r.LinkType, r.OwnerID, r.Ref}))
+		must(t, lines.Write(append([]string{op.Rows[i].URL}, op.Rows[i].cells()...)))
 	}
 	lines.Flush()
 	files, result := job(t, cfg, map[string]string{op.Source: in.String()})
 	verifies(t, w.v.Name, result, verify.Config{Inputs: []string{op.Source}, Store: cfg.Store}, w.check, w.swept)
 	got := make([]ruleResult, len(op.Rows))
-	for name, result := range map[string]func(cell func(string) string) ruleResult{
-		"mapping.csv": func(cell func(string) string) ruleResult {
-			return ruleResult{Outcome: cell("outcome"), Change: cell("change"), ShortCode: cell("short_code")}
-		},
-		"rejects.csv": func(cell func(string) string) ruleResult {
-			return ruleResult{Outcome: "rejected", Reason: cell("reason")}
-		},
-	} {
-		for _, cell := range table(t, files[name]) {
-			row, err := strconv.Atoi(cell("row"))
-			must(t, err)
-			got[order[row-1]] = result(cell)
-		}
+	of := func(r map[string]string) *ruleResult {
+		row, err := strconv.Atoi(r["row"])
+		must(t, err)
+		return &got[order[row-1]]
+	}
+	for _, r := range records(t, files["mapping.csv"]) {
+		*of(r) = ruleResult{Outcome: r["outcome"], Change: r["change"], ShortCode: r["short_code"]}
+	}
+	for _, r := range records(t, files["rejects.csv"]) {
+		*of(r) = ruleResult{Outcome: "rejected", Reason: r["reason"]}
 	}
 	return got
 }
@@ -316,19 +323,6 @@ func verifies(t *testing.T, name string, result *pipeline.Result, cfg verify.Con
 			t.Fatalf("%s: %+v\n%s%s", name, v.Since, show(), read(t, cfg.Inputs[0]))
 		}
 	}
-}
-
-// table returns, for each row of a CSV, its cells by name.
-func table(t *testing.T, text string) (rows []func(column string) string) {
-	if text == "" {
-		return nil
-	}
-	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	must(t, err)
-	for _, line := range lines[1:] {
-		rows = append(rows, func(column string) string { return line[slices.Index(lines[0], column)] })
-	}
-	return rows
 }
 
 func (w *ruleWorld) doDelete(op *ruleOp) {
@@ -464,11 +458,11 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 	files, _ := job(t, plain, keptRuleTable(rows, note))
 	codes := map[int]string{} // of rows that are not rejected
 	links := map[int]string{} // of the links of their URLs
-	for _, cell := range table(t, files["mapping.csv"]) {
-		n, _ := strconv.Atoi(cell("row"))
-		codes[n] = cell("short_code")
+	for _, r := range records(t, files["mapping.csv"]) {
+		n, _ := strconv.Atoi(r["row"])
+		codes[n] = r["short_code"]
 		if cfg.Legacy == legacy.Both {
-			links[n] = cell("link_code")
+			links[n] = r["link_code"]
 		}
 	}
 
@@ -480,21 +474,21 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 	files, result := job(t, cfg, keptRuleTable(rows, note))
 	verifies(t, what, result, verify.Config{Inputs: []string{"in.csv"}, Store: cfg.Store}, 1, false)
 	got := map[int]string{}
-	for _, cell := range table(t, files["mapping.csv"]) {
-		n, _ := strconv.Atoi(cell("row"))
-		got[n] = cell("outcome") + " " + cell("change")
-		if cell("short_code") != codes[n] {
-			t.Errorf("%s, row %d: code %s, want %s", what, n, cell("short_code"), codes[n])
+	for _, r := range records(t, files["mapping.csv"]) {
+		n, _ := strconv.Atoi(r["row"])
+		got[n] = r["outcome"] + " " + r["change"]
+		if r["short_code"] != codes[n] {
+			t.Errorf("%s, row %d: code %s, want %s", what, n, r["short_code"], codes[n])
 		}
 	}
-	for _, cell := range table(t, files["rejects.csv"]) {
-		n, _ := strconv.Atoi(cell("row"))
-		if got[n] = "rejected " + cell("reason"); codes[n] == "" {
+	for _, r := range records(t, files["rejects.csv"]) {
+		n, _ := strconv.Atoi(r["row"])
+		if got[n] = "rejected " + r["reason"]; codes[n] == "" {
 			delete(got, n)
 		}
 	}
 	want, after := keptRuleModel(cfg, before, codes, links, rows)
-	if table(t, files["mapping.csv"]) == nil { // all rows are rejected
+	if records(t, files["mapping.csv"]) == nil { // all rows are rejected
 		after = before
 	}
 	if !reflect.DeepEqual(got, want) {

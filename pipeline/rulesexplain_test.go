@@ -2,10 +2,7 @@ package pipeline_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/linkforge/bulk/canon"
@@ -20,19 +17,12 @@ func TestRulesForetold(t *testing.T) {
 	foretold := map[ruleResult]int{}
 	vectors := ruleVectors(t)
 	for i := range vectors {
-		v, dir := vectors[i], t.TempDir()
+		v := vectors[i]
 		ops := v.Ops
-		w := &ruleWorld{t: t, v: &v, store: openStore(t, dir)}
+		w := newRuleWorld(t, &v)
 		locked, err := w.store.Lock(t.Context(), nil, sink.LockOptions{}) // makes the store
 		must(t, err)
 		must(t, locked.Close())
-		db, err := sql.Open("sqlite", filepath.Join(dir, "links.db"))
-		must(t, err)
-		defer db.Close()
-		w.exec = func(sql string, args ...any) {
-			_, err := db.Exec(sql, args...)
-			must(t, err)
-		}
 		for n := range ops {
 			if op := &ops[n]; op.Op == "run" && len(op.Rows) == 1 {
 				var want ruleState
@@ -62,11 +52,10 @@ func (w *ruleWorld) foretell(op *ruleOp) ruleResult {
 	r.Scheme = scheme
 	flags, onDrift := op.flags(t)
 	r.Identity, r.Terms.OnDrift = flags.Identity, onDrift
-	limit := ""
-	if row.MaxUses > 0 {
-		limit = strconv.FormatInt(row.MaxUses, 10)
+	var cells rules.Cells
+	for c, text := range row.cells() {
+		cells[c] = []byte(text)
 	}
-	cells := rules.Cells{[]byte(row.ExpiresAt), []byte(limit), []byte(row.LinkType), []byte(row.OwnerID), []byte(row.Ref)}
 	params, _, _ := flags.Parse(&cells)
 	params.Ref = rules.AppendRef(nil, params.Ref, op.Source, 1)
 	r.Params = params
