@@ -121,15 +121,20 @@ func (s *committingSession) Start(ctx context.Context, run sink.Run) (sink.Run, 
 }
 
 func (s *committingSession) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	for links, err := range chunks {
+	return inParts(s, "chunk", chunks, func(part iter.Seq2[[]sink.Link, error]) error { return s.Session.Load(ctx, run, part) })
+}
+
+// inParts commits chunks in parts, and counts each.
+func inParts[T any](s *committingSession, operation string, chunks iter.Seq2[[]T, error], commit func(part iter.Seq2[[]T, error]) error) error {
+	for chunk, err := range chunks {
 		if err != nil {
 			return err
 		}
-		for part := range slices.Chunk(links, s.part) {
-			if err := s.Session.Load(ctx, run, func(yield func([]sink.Link, error) bool) { yield(part, nil) }); err != nil {
+		for part := range slices.Chunk(chunk, s.part) {
+			if err := commit(func(yield func([]T, error) bool) { yield(part, nil) }); err != nil {
 				return err
 			}
-			if err := s.counts["chunk"].call("chunk"); err != nil {
+			if err := s.counts["chunk"].call(operation); err != nil {
 				return err
 			}
 		}
@@ -142,20 +147,7 @@ func (s *committingSession) SetRules(ctx context.Context, workspaces []string) e
 }
 
 func (s *committingSession) Change(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Change, error]) error {
-	for changes, err := range chunks {
-		if err != nil {
-			return err
-		}
-		for part := range slices.Chunk(changes, s.part) {
-			if err := s.Session.Change(ctx, run, func(yield func([]sink.Change, error) bool) { yield(part, nil) }); err != nil {
-				return err
-			}
-			if err := s.counts["chunk"].call("change"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return inParts(s, "change", chunks, func(part iter.Seq2[[]sink.Change, error]) error { return s.Session.Change(ctx, run, part) })
 }
 
 func (s *committingSession) Loaded(ctx context.Context, run sink.Run) error {
