@@ -78,6 +78,24 @@ func (c *tampering) apply(t *testing.T) bool {
 	return false
 }
 
+// areFound checks that each change is found by itself, and that the run is clean without any.
+func areFound(t *testing.T, run string, list []tampering) {
+	t.Helper()
+	for i := range list {
+		c := &list[i]
+		good := lines(t, c.file)
+		if !c.apply(t) {
+			t.Errorf("%+v: there is no such row", *c)
+			continue
+		}
+		if v := verified(t, verify.Config{}); v.Kinds[c.want] == 0 {
+			t.Errorf("%s: %+v: found %v", run, *c, v.Findings)
+		}
+		put(t, c.file, good)
+	}
+	clean(t, verify.Config{})
+}
+
 const (
 	mappingFile = "mapping.csv"
 	rejectsFile = "rejects.csv"
@@ -132,19 +150,7 @@ func TestVerifyLegacyTampered(t *testing.T) {
 					c.ReportOrder, c.Source.CodeColumn = order, "code"
 					c.Source.Map = map[string]string{"kind": "kind"}
 				})
-				for i := range list {
-					c := &list[i]
-					good := lines(t, c.file)
-					if !c.apply(t) {
-						t.Errorf("%+v: there is no such row", *c)
-						continue
-					}
-					if v := verified(t, verify.Config{}); v.Kinds[c.want] == 0 {
-						t.Errorf("%+v: found %v", *c, v.Findings)
-					}
-					put(t, c.file, good)
-				}
-				clean(t, verify.Config{})
+				areFound(t, string(mode), list)
 			})
 		}
 	}
