@@ -112,17 +112,11 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 }
 
 // describeRules tells of the changes of rows; nil: there are no link rules.
-func describeRules(ruled bool, changes [rules.ChangeCount]int64) *manifest.Rules {
+func describeRules(ruled bool, changes *rules.ChangeCounts) *manifest.Rules {
 	if !ruled {
 		return nil
 	}
-	m := &manifest.Rules{Changes: map[string]int64{}}
-	for change, n := range changes {
-		if n > 0 && change != int(rules.NoChange) {
-			m.Changes[rules.Change(change).String()] = n
-		}
-	}
-	return m
+	return &manifest.Rules{Changes: changes.ByName()}
 }
 
 // fingerprint tells runs apart that could have different results. The clock is no part of

@@ -703,7 +703,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration = m.Migration
-	m.Rules = describeRules(j.ruled, written.Changes)
+	m.Rules = describeRules(j.ruled, &written.Changes)
 	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {

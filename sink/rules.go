@@ -49,16 +49,22 @@ func Limit(stored int64, null bool) int64 {
 	return stored
 }
 
-// Answer is the HTTP status with which a redirect service answers a request for the link: 302
-// with the original URL, 410, or 404 as for a code without a link.
+// Answers of a redirect service to a code, as statuses of HTTP.
+const (
+	AnswerURL  = 302 // with the original URL
+	AnswerNone = 404 // also if there is no link
+	AnswerGone = 410
+)
+
+// Answer is what a redirect service answers to a request for the link.
 func (r *Rules) Answer(at time.Time) int {
 	switch {
 	case r != nil && r.Status == Deleted:
-		return 404
+		return AnswerNone
 	case r.Live(at):
-		return 302
+		return AnswerURL
 	default:
-		return 410
+		return AnswerGone
 	}
 }
 

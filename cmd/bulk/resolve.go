@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -122,11 +121,11 @@ func parseAsOf(text string) (time.Time, error) {
 func resolveCodes(ctx context.Context, store sink.Store, workspace string, at time.Time, codes []string) ([]answer, error) {
 	answers := make([]answer, len(codes))
 	for i, code := range codes {
-		answers[i] = answer{Code: manifest.Text(code), Status: rules.Absent}
+		answers[i] = answer{Code: manifest.Text(code), Status: sink.AnswerNone}
 	}
 	err := store.Resolve(ctx, workspace, codes, func(r *sink.Resolved) error {
 		a := &answers[r.Index]
-		if a.Status = r.Rules.Answer(at); a.Status == rules.Found {
+		if a.Status = r.Rules.Answer(at); a.Status == sink.AnswerURL {
 			a.URL = manifest.Text(r.URL)
 		}
 		return nil

@@ -48,9 +48,9 @@ type Load func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error
 type Written struct {
 	Rows       [outcome.Count]int64 // of the mapping, by outcome
 	Collisions int64
-	Digest     string                   // row digest of the mapping
-	Aliases    int64                    // rows of the mapping
-	Changes    [rules.ChangeCount]int64 // of the mapping, rows by change
+	Digest     string             // row digest of the mapping
+	Aliases    int64              // rows of the mapping
+	Changes    rules.ChangeCounts // of the mapping, rows by change
 	Merged     *manifest.MergedDiffers
 }
 
@@ -221,9 +221,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 			w.Rows[as] += n
 		}
 		w.Aliases += f.aliases
-		for change, n := range f.changes {
-			w.Changes[change] += n
-		}
+		w.Changes.Merge(&f.changes)
 	}
 	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()

@@ -30,7 +30,7 @@ type formatter struct {
 	digest  report.RowDigest
 	counts  [outcome.Count]int64
 	aliases int64 // rows
-	changes [rules.ChangeCount]int64
+	changes rules.ChangeCounts
 	merged  merging
 }
 

@@ -22,10 +22,6 @@ func (i Identity) AppendParts(dst []byte, p *Params) []byte {
 	return dst
 }
 
-// AppendAlias appends the part of an alias: codegen.AppendAlias is the hash input of one that has
-// no others.
-func AppendAlias(dst, code []byte) []byte { return append(append(dst, "|c="...), code...) }
-
 // AppendRef appends the reference of a row ByRow, as the store has it: the cell, or if that is
 // empty the name of the source, a colon and the number of the record, from 1.
 func AppendRef(dst, cell []byte, source string, row int64) []byte {

@@ -218,7 +218,7 @@ func TestParts(t *testing.T) {
 	if got := ByParams.AppendParts(nil, &Params{Ref: p.Ref}); len(got) != 0 {
 		t.Errorf("%s", got)
 	}
-	if got := string(AppendAlias(AppendRef(nil, nil, "a|b.csv", 12), []byte("X"))); got != "a|b.csv:12|c=X" {
+	if got := string(AppendRef(nil, nil, "a|b.csv", 12)); got != "a|b.csv:12" {
 		t.Error(got)
 	}
 	for _, ref := range []string{"a|b.csv:12", "50%", "ü\x01", ""} {

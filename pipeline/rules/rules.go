@@ -134,6 +134,27 @@ var changes = [...]string{"", "updated", "claimed", "revived", "deleted", "drift
 // String returns the change as the mapping has it; "" for NoChange.
 func (c Change) String() string { return changes[c] }
 
+// ChangeCounts counts rows by change.
+type ChangeCounts [ChangeCount]int64
+
+// Merge adds other counts.
+func (n *ChangeCounts) Merge(other *ChangeCounts) {
+	for c := range n {
+		n[c] += other[c]
+	}
+}
+
+// ByName returns the counts that are not zero, by the name of the change.
+func (n *ChangeCounts) ByName() map[string]int64 {
+	named := map[string]int64{}
+	for c, rows := range n {
+		if rows > 0 && c != int(NoChange) {
+			named[changes[c]] = rows
+		}
+	}
+	return named
+}
+
 // ParseChange returns the change of a name; "" is NoChange.
 func ParseChange(name string) (Change, error) { return parse[Change](name, changes[:]) }
 

@@ -102,11 +102,9 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 func (v *verifier) countRows(checkers []*checker) {
 	counted := map[string]int64{}
 	digest := report.RowDigest{Columns: v.run.own}
-	var changes [rules.ChangeCount]int64
+	var changes rules.ChangeCounts
 	for _, w := range checkers {
-		for c, n := range w.changes {
-			changes[c] += n
-		}
+		changes.Merge(&w.changes)
 		for o, n := range w.outcomes {
 			counted[outcome.Outcome(o).String()] += n
 			v.result.Rows += n
@@ -120,7 +118,7 @@ func (v *verifier) countRows(checkers []*checker) {
 	}
 	v.verifyCounts(v.run.mapping, v.result.Rows, counted)
 	if v.run.ruled {
-		v.verifyChanges(changes)
+		v.verifyChanges(&changes)
 	}
 	if want := v.run.manifest.Files[0].RowDigest; want != "" && want != digest.Sum() {
 		v.fault(v.run.mapping, 0).wrong(RowDigest, "", want, digest.Sum())

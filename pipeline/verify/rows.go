@@ -31,7 +31,7 @@ type checker struct {
 	filed    *extsort.Writer // nil: the mapping is in order
 	sums     *rowHasher      // nil: the inputs are not read again
 	outcomes [outcome.Duplicate + 1]int64
-	changes  [rules.ChangeCount]int64
+	changes  rules.ChangeCounts
 	held     *extsort.Writer // see heldRow; nil: rows are not held against links
 	told     told
 	own      []source.Code // legacy codes that a row has in its cells

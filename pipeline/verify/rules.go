@@ -227,13 +227,8 @@ func (w *checker) checkParams(r *link) {
 }
 
 // verifyChanges compares the changes of all rows with those of the manifest.
-func (v *verifier) verifyChanges(rows [rules.ChangeCount]int64) {
-	changes := map[string]int64{}
-	for c, n := range rows {
-		if n > 0 && rules.Change(c) != rules.NoChange {
-			changes[rules.Change(c).String()] = n
-		}
-	}
+func (v *verifier) verifyChanges(rows *rules.ChangeCounts) {
+	changes := rows.ByName()
 	if !maps.Equal(changes, v.run.manifest.Rules.Changes) {
 		v.wrong(BadCount, "rules.changes", reasonsText(changes), reasonsText(v.run.manifest.Rules.Changes))
 	}
