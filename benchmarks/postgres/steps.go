@@ -28,6 +28,8 @@ const (
 	kept       = "bulk run --legacy keep, empty database"
 	firstSmall = "bulk run, empty database, 512 MiB"
 	keptSmall  = "bulk run --legacy keep, empty database, 512 MiB"
+	plain      = "bulk run, the list of --rules, empty database"
+	plainAgain = "bulk run, the list of --rules, all existing in the database of one run"
 	ruled      = "bulk run --rules, empty database"
 	ruledAgain = "bulk run --rules, all existing in the database of one run"
 	firstAgain = "bulk run, all existing in the database of one run"
@@ -58,6 +60,8 @@ func (b *bench) groups() (groups []harness.Group) {
 	}
 	if b.Has("rules") {
 		groups = append(groups, harness.Group{
+			b.bulk(b.Bulk, plain, rulesList, rows, rows, b.empty),
+			b.bulk(b.Bulk, plainAgain, rulesList, rows, rows, b.vacuum, "--new-run"),
 			b.bulk(b.Bulk, ruled, rulesList, rows, rows, b.empty, "--rules"),
 			b.bulk(b.Bulk, ruledAgain, rulesList, rows, rows, b.vacuum, "--rules", "--new-run"),
 		})
@@ -178,6 +182,8 @@ func (b *bench) aims(samples []harness.Sample) {
 	ratio(first, inputOrder, 0.2)
 	ratio(kept, first, 1.5)
 	ratio(keptSmall, firstSmall, 1.5)
+	ratio(ruled, plain, 1.3)
+	ratio(ruledAgain, plainAgain, 1.3)
 	ratio(ruled, first, 1.3)
 	ratio(ruledAgain, firstAgain, 1.3)
 	ratio(second, secondCopy, 1.3)
