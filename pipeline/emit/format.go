@@ -26,7 +26,8 @@ type formatter struct {
 
 	links *extsort.Writer // of links that are not in the order of their codes; nil: they are
 
-	carried [][]byte // of the link in hand
+	carried [][]byte     // of the link in hand
+	with    record.Rules // of the row in hand
 	digest  report.RowDigest
 	counts  [outcome.Count]int64
 	aliases int64 // rows
@@ -199,7 +200,8 @@ func (f *formatter) add(p *piece, r *record.Record) {
 // identity has parts.
 func (c *chunk) giveRules(f *formatter, r *record.Record) {
 	l := &c.links[len(c.links)-1]
-	with := r.Rules()
+	with := &f.with
+	r.Rules(with)
 	if len(with.Parts) > 0 {
 		f.buf = codegen.AppendInput(f.buf[:0], r.Canonical, l.Workspace, 0)
 		l.Base = codegen.Sum(f.buf).Key()
@@ -226,7 +228,8 @@ func Original(profile canon.Profile, r *record.Record) []byte {
 func (f *formatter) addRules(r *record.Record) {
 	to, change := &f.row.Rules, f.row.Rules.Change
 	*to = report.Rules{Change: change}
-	with := r.Rules()
+	with := &f.with
+	r.Rules(with)
 	p := &with.Params
 	buf := f.buf[:0]
 	if p.Expiry.When != rules.Never {

@@ -188,8 +188,8 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	}
 	rec = binary.BigEndian.AppendUint64(rec, uint64(created))
 	if f.e.cfg.Rules {
-		with := r.Rules()
-		rec = with.Params.Append(rec)
+		r.Rules(&f.with)
+		rec = f.with.Params.Append(rec)
 	}
 	rec = append(rec, l.Canonical...)
 	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
@@ -228,7 +228,7 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 		}
 		if rec = rec[8:]; cfg.Rules {
 			var p rules.Params
-			p, rec = rules.Cut(rec)
+			rec = p.Cut(rec)
 			l.Rules = &given[n]
 			*l.Rules = settle.NewRules(&p, cfg.AsOf)
 		}

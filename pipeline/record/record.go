@@ -125,14 +125,15 @@ func (r *Rules) Plain() bool {
 	return len(r.Parts) == 0 && p.Expiry.When == rules.Never && p.Limit == 0 && p.Type == rules.NoType && len(p.Owner) == 0
 }
 
-// Rules returns the parameters of the row, without Ref; the zero value if the run has none.
-func (r *Record) Rules() (with Rules) {
-	if r.flags&flagRules != 0 {
-		var rest []byte
-		with.Parts, rest = extsort.CutCell(r.rest)
-		with.Params, _ = rules.Cut(rest)
+// Rules makes with the parameters of the row, without Ref; the zero value if the run has none.
+func (r *Record) Rules(with *Rules) {
+	if r.flags&flagRules == 0 {
+		*with = Rules{}
+		return
 	}
-	return with
+	var rest []byte
+	with.Parts, rest = extsort.CutCell(r.rest)
+	with.Params.Cut(rest)
 }
 
 // cutRules returns the parts of the identity and the encoded parameters, and what follows them.
@@ -206,10 +207,18 @@ func Decode(rec []byte) (r Record) {
 	return r
 }
 
-// RulesOf is Record.Rules of a record.
-func RulesOf(rec []byte) Rules {
+// CutRules is Record.Rules of a record.
+func CutRules(rec []byte, with *Rules) {
 	r := decode(rec)
-	return r.Rules()
+	r.Rules(with)
+}
+
+// HasParams reports whether a record, of a run that has parameters, has those that rules.Params.Append
+// appended.
+func HasParams(rec, params []byte) bool {
+	r := decode(rec)
+	_, rest := extsort.CutCell(r.rest)
+	return bytes.HasPrefix(rest, params)
 }
 
 // decode is Decode without the place.

@@ -38,7 +38,12 @@ func FuzzRecord(f *testing.F) {
 			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
 		}
-		if again, ok := got.Rules(), got.flags&flagRules != 0; ok != (with != nil) || ok && (!bytes.Equal(again.Parts, with.Parts) || rules.Compare(&again.Params, &with.Params) != 0) {
+		if with != nil && (!HasParams(rec, with.Params.Append(nil)) || HasParams(rec, (&rules.Params{Limit: row + 1}).Append(nil))) {
+			t.Errorf("%+v are not those of the record", with.Params)
+		}
+		var again Rules
+		got.Rules(&again)
+		if ok := got.flags&flagRules != 0; ok != (with != nil) || ok && (!bytes.Equal(again.Parts, with.Parts) || rules.Compare(&again.Params, &with.Params) != 0) {
 			t.Errorf("%+v, want %+v", again, with)
 		}
 		if (Order{Carried: 2}).Compare(rec, rec) != 0 {

@@ -33,7 +33,7 @@ var typeRank = [...]byte{NoType: 1, Permanent: 0, Temporary: 2}
 var typeAt = [...]Type{Permanent, NoType, Temporary}
 
 // Append appends the parameters without Ref, whose cell is one of the carried cells of a record.
-// [Cut] reads them. The bytes are ordered as Compare orders parameters.
+// [Params.Cut] reads them. The bytes are ordered as Compare orders parameters.
 func (p *Params) Append(dst []byte) []byte {
 	if len(p.Owner) == 0 {
 		dst = append(dst, noOwner)
@@ -54,6 +54,13 @@ func (p *Params) Append(dst []byte) []byte {
 	return append(dst, typeRank[p.Type])
 }
 
+// AppendRow appends what the row that made the link had appended, as the link is now. Without ok no
+// row can have done it.
+func (l *Link) AppendRow(dst []byte) (row []byte, ok bool) {
+	p := Params{Expiry: l.Expiry, Limit: l.Limit, Type: l.Type, Owner: l.Owner}
+	return p.Append(dst), l.Expiry.When == Never || l.Expiry.Seconds >= year1 && l.Expiry.Seconds < year10000
+}
+
 func appendInverted(dst []byte, v uint64, n int) []byte {
 	for n--; n >= 0; n-- {
 		dst = append(dst, ^byte(v>>(8*n)))
@@ -61,42 +68,39 @@ func appendInverted(dst []byte, v uint64, n int) []byte {
 	return dst
 }
 
-func cutInverted(rec []byte, n int) (v uint64, rest []byte) {
+func cutInverted(rec []byte, n int) (v int64, rest []byte) {
 	for _, b := range rec[:n] {
-		v = v<<8 | uint64(^b)
+		v = v<<8 | int64(^b)
 	}
 	return v, rec[n:]
 }
 
-// Cut splits off what Append wrote. The results refer to rec.
-func Cut(rec []byte) (p Params, rest []byte) {
+// Cut splits off what Append wrote, and makes p what it was. The results refer to rec.
+func (p *Params) Cut(rec []byte) (rest []byte) {
+	*p = Params{}
 	if rec[0] == noOwner {
 		rec = rec[1:]
 	} else {
 		n := bytes.IndexByte(rec, ownerEnd)
 		p.Owner, rec = rec[:n:n], rec[n+1:]
 	}
-	p.Expiry.When, rec = When(rec[0]), rec[1:]
-	var v uint64
-	switch p.Expiry.When {
-	case At:
-		v, rec = cutInverted(rec, wideTime)
-		p.Expiry.Seconds = int64(v) + year1
-	case Reckoned:
-		v, rec = cutInverted(rec, wideTime)
-		p.Expiry.Seconds = int64(v)
+	if p.Expiry.When, rec = When(rec[0]), rec[1:]; p.Expiry.When != Never {
+		p.Expiry.Seconds, rec = cutInverted(rec, wideTime)
+	}
+	if p.Expiry.When == At {
+		p.Expiry.Seconds += year1
 	}
 	if n := limitBase - int(rec[0]); n <= 8 {
-		v, rec = cutInverted(rec[1:], n)
-		p.Limit = int64(v)
+		p.Limit, rec = cutInverted(rec[1:], n)
 	}
 	p.Type = typeAt[rec[0]]
-	return p, rec[1:]
+	return rec[1:]
 }
 
 // Split splits off what Append wrote, as it is.
 func Split(rec []byte) (encoded, rest []byte) {
-	_, rest = Cut(rec)
+	var p Params
+	rest = p.Cut(rec)
 	n := len(rec) - len(rest)
 	return rec[:n:n], rest
 }

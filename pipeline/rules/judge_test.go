@@ -194,7 +194,7 @@ func BenchmarkRow(b *testing.B) {
 		"parse":  func() { p, _, _ = flags.Parse(&cells) },
 		"append": func() { buf = p.Append(buf[:0]) },
 		"parts":  func() { buf = flags.Identity.AppendParts(buf[:0], &p) },
-		"cut":    func() { p, _ = Cut(enc) },
+		"cut":    func() { p.Cut(enc) },
 		"split":  func() { buf, _ = Split(enc) },
 		"judge": func() {
 			judge.Begin(&stored)

@@ -74,7 +74,7 @@ func (e Expiry) Append(dst []byte) []byte {
 func (e Expiry) String() string { return string(e.Append(nil)) }
 
 // Params are the parameters of a row as they were read, with the flags in place of empty cells.
-// The slices belong to whoever called [Flags.Parse] or [Cut].
+// The slices belong to whoever called [Flags.Parse] or [Params.Cut].
 type Params struct {
 	Expiry Expiry
 	Limit  int64 // 0: none
@@ -192,20 +192,13 @@ func (f *Flags) reckoned(t Type) Expiry {
 }
 
 // ParseExpiry reads a time as [profile.ParseTime] does, such as one of RFC 3339, a date or Unix
-// seconds. A fraction of a second is dropped. RFC 3339 with Z and dates allocate nothing.
+// seconds. A fraction of a second is dropped.
 func ParseExpiry(cell []byte) (Expiry, bool) {
-	text := cell
-	var day [len("2006-01-02T00:00:00Z")]byte
-	if len(cell) == len(time.DateOnly) {
-		text = append(append(day[:0], cell...), "T00:00:00Z"...)
-	}
-	var t time.Time
-	ok := len(text) >= len(day) && text[len(time.DateOnly)] == 'T' && t.UnmarshalText(text) == nil
-	if !ok {
-		t, ok = profile.ParseTime(cell)
-	}
-	if s := t.Unix(); ok && s >= year1 && s < year10000 {
+	if s, ok := parseUTC(cell); ok {
 		return Expiry{At, s}, true
+	}
+	if t, ok := profile.ParseTime(cell); ok {
+		return Expiry{At, t.Unix()}, true
 	}
 	return Expiry{}, false
 }

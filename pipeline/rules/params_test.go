@@ -100,6 +100,32 @@ func TestParseExpiry(t *testing.T) {
 	}
 }
 
+// Every day that package time knows, and no other.
+func TestParseUTC(t *testing.T) {
+	var text [len("2006-01-02T15:04:05Z")]byte
+	for year := 0; year <= 10000; year++ {
+		for month := 0; month <= 13; month++ {
+			for _, day := range []int{0, 1, 27, 28, 29, 30, 31, 32} {
+				for _, clock := range []string{"", "T00:00:00Z", "T23:59:59Z"} {
+					cell := fmt.Appendf(text[:0], "%04d-%02d-%02d%s", year, month, day, clock)
+					want, err := time.Parse(time.RFC3339, string(cell)+"T00:00:00Z"[min(len(clock), 10):])
+					got, ok := parseUTC(cell)
+					if isTime := err == nil && year > 0; ok != isTime || ok && got != want.Unix() {
+						t.Fatalf("%s: %d, want %d, %v", cell, got, want.Unix(), err)
+					}
+				}
+			}
+		}
+	}
+	for i := range len(text) {
+		cell := []byte("2026-01-02T03:04:05Z")
+		cell[i] = 'x'
+		if _, ok := parseUTC(cell); ok {
+			t.Errorf("%s was read", cell)
+		}
+	}
+}
+
 func TestParseLimit(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1": 1, "007": 7, "9223372036854775807": math.MaxInt64,
@@ -180,7 +206,14 @@ func TestEncoding(t *testing.T) {
 			t.Errorf("%s and %s: %d", b, a, back)
 		}
 		encoded, rest := Split(append(x[:len(x):len(x)], y...))
-		got, end := Cut(encoded)
+		var l Link
+		if l.Write(&a, 0); a.Expiry.When != Reckoned {
+			if row, ok := l.AppendRow(nil); !ok || !bytes.Equal(row, x) {
+				t.Errorf("%s: %x, want %x", a, row, x)
+			}
+		}
+		var got Params
+		end := got.Cut(encoded)
 		if got.String() != a.String() || len(end) != 0 || !bytes.Equal(rest, y) || !bytes.Equal(encoded, x) {
 			t.Errorf("%s, want %s", got, a)
 		}
@@ -205,6 +238,17 @@ func TestOrder(t *testing.T) {
 	}
 	if n := len(rows[3].Append(nil)); n != 3 {
 		t.Errorf("a row without parameters has %d bytes", n)
+	}
+}
+
+// A store may have times that no row can have. In as many bytes as the time of a row, some would be
+// the same.
+func TestAppendRowOfAnyTime(t *testing.T) {
+	for _, seconds := range []int64{year1 - 1, year10000, year1 + 1<<40} {
+		l := Link{Expiry: Expiry{At, seconds}}
+		if row, ok := l.AppendRow(nil); ok {
+			t.Errorf("%d: %x", seconds, row)
+		}
 	}
 }
 
@@ -249,7 +293,8 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		if q, rest := Cut(p.Append(nil)); Compare(&p, &q) != 0 || len(rest) != 0 {
+		var q Params
+		if rest := q.Cut(p.Append(nil)); Compare(&p, &q) != 0 || len(rest) != 0 {
 			t.Errorf("%s, want %s", q, p)
 		}
 		if e, ok := ParseExpiry([]byte(p.Expiry.String())); p.Expiry.When == At && (!ok || e != p.Expiry) {

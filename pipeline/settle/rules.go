@@ -27,7 +27,7 @@ type judging struct {
 	rules.Judge
 	changes *extsort.Writer
 	buf     []byte
-	params  rules.Params // of the row in hand
+	row     record.Rules // in hand
 	link    rules.Stored // of the identity in hand
 }
 
@@ -101,8 +101,11 @@ func (v *visit) agree(from, to int, l *rules.Stored) bool {
 	if l == nil || l.Made || l.Changed != rules.NoChange || !l.Live(j.AsOf) {
 		return false
 	}
+	row, ok := l.AppendRow(j.buf[:0])
+	j.buf = row
 	for i := from; i < to; i++ {
-		if l.Differs(j.paramsOf(v.records.Record(i))) != 0 {
+		rec := v.records.Record(i)
+		if !(ok && record.HasParams(rec, row)) && l.Differs(j.paramsOf(rec)) != 0 {
 			return false
 		}
 	}
@@ -219,8 +222,8 @@ var types = [...][]byte{rules.NoType: nil, rules.Permanent: []byte(rules.Permane
 
 // paramsOf returns the parameters of a record, valid until the next call.
 func (j *judging) paramsOf(rec []byte) *rules.Params {
-	j.params = record.RulesOf(rec).Params
-	return &j.params
+	record.CutRules(rec, &j.row)
+	return &j.row.Params
 }
 
 // Result returns what becomes of record i of a bucket, whose identity is not rejected, if that is not

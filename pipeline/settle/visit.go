@@ -181,7 +181,9 @@ func (v *visit) url(first int) assign.URL {
 
 // identity returns the URL of a record, with the parts of its identity, as of rules.AppendKey.
 func identity(rec []byte) []byte {
-	return rules.AppendKey(nil, record.Canonical(rec), record.RulesOf(rec).Parts)
+	var with record.Rules
+	record.CutRules(rec, &with)
+	return rules.AppendKey(nil, record.Canonical(rec), with.Parts)
 }
 
 func (v *visit) probe(first int) {

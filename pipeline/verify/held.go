@@ -64,7 +64,7 @@ func (w *checker) fileHeldRow(h *heldRow, hash codegen.Hash, workspace []byte) {
 }
 
 func decodeHeld(rec []byte) (h heldRow) {
-	h.Params, rec = rules.Cut(rec[len(codegen.Hash{}.Key()):])
+	rec = h.Params.Cut(rec[len(codegen.Hash{}.Key()):])
 	h.number = int64(binary.BigEndian.Uint64(rec[1:]))
 	h.reject, h.unsure = rec[9]&heldReject != 0, rec[9]&heldUnsure != 0
 	h.result = rules.Unpack(rec[10])
