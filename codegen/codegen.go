@@ -42,10 +42,10 @@ import (
 	"strings"
 )
 
-// Name of the scheme, as manifests record it.
+// Name is the name of scheme sha256-base58.
 const Name = "sha256-base58"
 
-// Code lengths in characters.
+// Code lengths of sha256-base58, in characters. MaxLength is the most of all schemes.
 const (
 	MinLength     = 1
 	MaxLength     = 24
@@ -82,10 +82,11 @@ func AppendAlias(dst, canonical, workspace, code []byte) []byte {
 	return append(append(AppendInput(dst, canonical, workspace, 0), "|c="...), code...)
 }
 
-// A Hash is the first 16 bytes of a SHA-256, as an unsigned big-endian integer.
+// A Hash is the first 16 bytes of a SHA-256 or of an HMAC, as an unsigned big-endian integer.
 type Hash struct{ Hi, Lo uint64 }
 
-// Sum hashes an input made by AppendInput.
+// Sum hashes an input made by AppendInput. With salt 0 that is the key of the URL in the store,
+// whatever the scheme of its code.
 func Sum(input []byte) Hash {
 	sum := sha256.Sum256(input)
 	return FromKey([16]byte(sum[:16]))
@@ -96,28 +97,57 @@ func FromKey(k [16]byte) Hash {
 	return Hash{binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:])}
 }
 
-// Key returns the 16 bytes of the hash. With salt 0 they are the url_key of the store.
+// Key returns the 16 bytes of the hash.
 func (h Hash) Key() (k [16]byte) {
 	binary.BigEndian.PutUint64(k[:8], h.Hi)
 	binary.BigEndian.PutUint64(k[8:], h.Lo)
 	return k
 }
 
-// A Scheme makes codes of one length. New returns one; the zero value is not usable.
-type Scheme struct{ length int }
+// A Scheme makes codes of one length from hashes. [New] returns one of sha256-base58,
+// [NewKeyed] one of keyed-base62; the zero value is not usable. Any number of goroutines may
+// use it. It is a struct, not an interface, so that buffers for codes stay on the stack.
+type Scheme struct {
+	length int
+	key    *hmacKey // of keyed-base62; nil: sha256-base58
+}
 
-// New returns the scheme for codes of 1 to 24 characters.
-func New(length int) (Scheme, error) {
-	if length < MinLength || length > MaxLength {
-		return Scheme{}, fmt.Errorf("code length %d is not within %d to %d", length, MinLength, MaxLength)
+// New returns the scheme sha256-base58 for codes of 1 to 24 characters.
+func New(length int) (Scheme, error) { return Scheme{}.WithLength(length) }
+
+// WithLength returns the scheme for codes of another length.
+func (s Scheme) WithLength(length int) (Scheme, error) {
+	least, most := MinLength, MaxLength
+	if s.key != nil {
+		least, most = minKeyed, maxKeyed
 	}
-	return Scheme{length}, nil
+	if length < least || length > most {
+		return Scheme{}, fmt.Errorf("code length %d is not within %d to %d", length, least, most)
+	}
+	return Scheme{length, s.key}, nil
+}
+
+// Name is the name of the scheme, as manifests record it.
+func (s Scheme) Name() string {
+	if s.key != nil {
+		return NameKeyed
+	}
+	return Name
 }
 
 // Length is the number of characters of each code.
 func (s Scheme) Length() int { return s.length }
 
-// rankDigits is the most characters of a code that Rank holds; 58^10 < 2^59.
+// Sum hashes an input made by AppendInput or AppendIdentity. AppendCode makes the code from
+// the result. Only in sha256-base58 it is the key of the URL in the store, too.
+func (s Scheme) Sum(input []byte) Hash {
+	if s.key != nil {
+		return s.key.sum(input)
+	}
+	return Sum(input)
+}
+
+// rankDigits is the most characters of a code that Rank holds; 62^10 < 2^60.
 const rankDigits = 10
 
 // RankIsCode reports whether equal ranks mean equal codes, which is so up to length 10.
@@ -126,26 +156,36 @@ func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
 // RankOf returns the rank of a code that the scheme made. The rank of any other text
 // means nothing.
 func (s Scheme) RankOf(code []byte) (rank uint64) {
+	alphabet := Alphabet
+	if s.key != nil {
+		alphabet = KeyedAlphabet
+	}
 	for _, c := range code[:min(len(code), rankDigits)] {
-		rank = rank*58 + uint64(strings.IndexByte(Alphabet, c))
+		rank = rank*uint64(len(alphabet)) + uint64(strings.IndexByte(alphabet, c))
 	}
 	return rank
 }
 
 // SaltOf returns the lowest salt, from 0 to most, with which a URL has the code, or -1
-// if there is none. If the identity has parts, they follow the workspace.
-func SaltOf(canonical, workspace, code []byte, most int) int {
-	scheme, err := New(len(code))
+// if there is none. The code may have another length than those of s. If the identity has
+// parts, they follow the workspace.
+func (s Scheme) SaltOf(canonical, workspace, code []byte, most int) int {
+	s, err := s.WithLength(len(code))
 	if err != nil {
 		return -1
 	}
 	var input [256]byte // longer ones are allocated
 	var made [MaxLength]byte
 	for salt := range most + 1 {
-		h := Sum(AppendInput(input[:0], canonical, workspace, salt))
-		if bytes.Equal(scheme.AppendCode(made[:0], h), code) {
+		h := s.Sum(AppendInput(input[:0], canonical, workspace, salt))
+		if bytes.Equal(s.AppendCode(made[:0], h), code) {
 			return salt
 		}
 	}
 	return -1
+}
+
+// SaltOf is Scheme.SaltOf of sha256-base58.
+func SaltOf(canonical, workspace, code []byte, most int) int {
+	return Scheme{}.SaltOf(canonical, workspace, code, most)
 }
