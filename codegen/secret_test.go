@@ -55,8 +55,10 @@ func TestSecretStaysSecret(t *testing.T) {
 	type exported struct{ Key codegen.Secret }
 	type unexported struct{ key codegen.Secret }
 	keyed, _ := codegen.NewKeyed(s, 7)
+	counter, _ := codegen.NewCounter(s, 1)
+	permuted, _ := codegen.NewPermuted(s)
 	values := []any{s, &s, exported{s}, &exported{s}, unexported{s}, &unexported{s}, []codegen.Secret{s},
-		map[string]codegen.Secret{"key": s}, map[codegen.Secret]int{s: 1}, keyed, &keyed}
+		map[string]codegen.Secret{"key": s}, map[codegen.Secret]int{s: 1}, keyed, &keyed, counter, permuted}
 	var out bytes.Buffer
 	for _, v := range values {
 		for _, verb := range []string{"v", "+v", "#v", "s", "q", "x", "X", "d", "U", "08b", "T", "p"} {
