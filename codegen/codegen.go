@@ -1,6 +1,7 @@
-// Package codegen computes a short code from a canonical URL, its workspace and a
-// salt. The salt is the number of the try: 0 for the first code of a URL, 1 for the
-// next one if that is taken, and so on.
+// Package codegen computes short codes. A [Scheme] computes the code from a canonical URL, its
+// workspace and a salt. The salt is the number of the try: 0 for the first code of a URL, 1 for
+// the next one if that is taken, and so on. A [Counter] computes the code from a number. A
+// [Blocklist] finds words that codes should not contain.
 //
 // # Scheme sha256-base58
 //
@@ -16,20 +17,30 @@
 //	        "1" before them if there are fewer than n
 //
 // A workspace is 1 to 64 characters of UTF-8, without "|" and control characters; see
-// [CheckWorkspace]. README.md beside this package has the rules in full, and which URL
-// gets a code that two want; with it and README.md of package canon, codes can be
-// computed without this program. testdata/codes.jsonl and testdata/derive.jsonl have
-// worked cases.
+// [CheckWorkspace]. README.md beside this package has the rules in full, also of the other
+// schemes, and which URL gets a code that two want; with it and README.md of package canon,
+// codes can be computed without this program. testdata/codes.jsonl and testdata/derive.jsonl
+// have worked cases.
+//
+// # Other schemes
+//
+// [Specs] lists all schemes. The others take a [Secret]:
+//
+//	scheme            constructor  code                                          worked cases
+//	----------------  -----------  --------------------------------------------  -------------
+//	keyed-base62      NewKeyed     last digits of the HMAC-SHA-256 of the input  schemes.jsonl
+//	counter-base62    NewCounter   number times multiplier plus XXH64 of secret  counter.jsonl
+//	counter-permuted  NewPermuted  number encrypted with FF1                     schemes.jsonl
 //
 // # Use
 //
-// [AppendInput] writes the input, [Sum] hashes it (a [Hasher] does both, for many), and a
-// [Scheme] makes the code of its length from the [Hash]:
+// [AppendInput] writes the input, [Scheme.Sum] hashes it (a [Hasher] does both, for many codes of
+// sha256-base58), and the Scheme makes the code of its length from the [Hash]:
 //
 //	input := codegen.AppendInput(nil, canonical, workspace, 0)
-//	code := scheme.AppendCode(nil, codegen.Sum(input))
+//	code := scheme.AppendCode(nil, scheme.Sum(input))
 //
-// The scheme never changes what it computes: other rules would be a scheme with
+// A scheme never changes what it computes: other rules would be a scheme with
 // another name. The package knows no files, stores or goroutines.
 package codegen
 

@@ -1,12 +1,19 @@
 package codegen_test
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"math/big"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/linkforge/bulk/codegen"
 )
 
@@ -105,5 +112,98 @@ func TestPageAssignment(t *testing.T) {
 			t.Errorf("%q: gets %s", row, gets)
 		}
 		owner[gets] = row[0]
+	}
+}
+
+// wantOnPage says which texts README.md does not have.
+func wantOnPage(t *testing.T, texts ...string) {
+	t.Helper()
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(string(page), text) {
+			t.Errorf("README.md has not %s", text)
+		}
+	}
+}
+
+const pageSecret = "correct horse battery staple"
+
+func hmacOf(text string) []byte {
+	mac := hmac.New(sha256.New, []byte(pageSecret))
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// pageNumber is the number in a cell.
+func pageNumber(t *testing.T, cell string) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(cell, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPageKeyed(t *testing.T) {
+	for _, row := range pageTable(t, "| canonical URL | workspace | salt | length | code with the secret `"+pageSecret+"` |") {
+		input := codegen.AppendInput(nil, []byte(row[0]), []byte(row[1]), int(pageNumber(t, row[2])))
+		if got := keyedReference([]byte(pageSecret), input, int(pageNumber(t, row[3]))); got != row[4] {
+			t.Errorf("%q: code %s", row, got)
+		}
+	}
+	hash := hmacOf("https://example.com/shop|demo")[:16]
+	rest := new(big.Int).SetBytes(hash)
+	rest.Mod(rest, big.NewInt(codegen.CounterSpace))
+	wantOnPage(t, fmt.Sprintf("`%x`", hash), rest.String(), "`"+codegen.KeyedAlphabet+"`",
+		fmt.Sprintf("`%x`", hmacOf("bulk:fingerprint")[:8]))
+}
+
+func TestPageCounter(t *testing.T) {
+	for _, row := range pageTable(t, "| secret | multiplier | number | code |") {
+		secret := strings.TrimPrefix(row[0], "none")
+		if got := counterReference([]byte(secret), pageNumber(t, row[1]), pageNumber(t, row[2])); got != row[3] {
+			t.Errorf("%q: code %s", row, got)
+		}
+	}
+	const value = 455740228729
+	if got := counterDigits(value); got != "ibCJIAD" {
+		t.Errorf("%d is %s", value, got)
+	}
+	offset := xxhash.Sum64String("my_secret")
+	wantOnPage(t, fmt.Sprintf("`%x`", offset), fmt.Sprint(offset), fmt.Sprint(value), "`"+codegen.CounterAlphabet+"`")
+}
+
+// TestPagePermuted takes the steps of the page.
+func TestPagePermuted(t *testing.T) {
+	const p = "01020100003e0a030000000700000000"
+	key := hmacOf("bulk:counter-permuted")
+	wantOnPage(t, "`"+p+"`", fmt.Sprintf("`%x`", key))
+	first, _ := hex.DecodeString(p)
+	block := newAES(t, key)
+	block.Encrypt(first, first)
+	for _, row := range pageTable(t, "| number | code with the secret `"+pageSecret+"` |") {
+		number := pageNumber(t, row[0]) % codegen.CounterSpace
+		a, b := number/power(62, 4), number%power(62, 4)
+		for i := range 10 {
+			q := append(make([]byte, 12), byte(i), byte(b>>16), byte(b>>8), byte(b))
+			subtle.XORBytes(q, q, first)
+			block.Encrypt(q, q)
+			a, b = b, (a+binary.BigEndian.Uint64(q)%power(62, 3+i%2))%power(62, 3+i%2)
+		}
+		if got := counterDigits(a*power(62, 4) + b); got != row[1] {
+			t.Errorf("%q: code %s", row, got)
+		}
+	}
+}
+
+func TestPageBlocklist(t *testing.T) {
+	for _, row := range pageTable(t, "| words | code | owner |") {
+		want := strings.TrimPrefix(strings.TrimPrefix(row[2], "blocklist:"), "none")
+		if got := matchReference(strings.Split(row[0], ", "), row[1]); got != want {
+			t.Errorf("%q: %s", row, got)
+		}
 	}
 }
