@@ -206,7 +206,7 @@ type Store interface {
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start, Load, Change,
-	// Loaded, Finish, Abandon, SetProfile and SetRules fail.
+	// Loaded, Finish, Abandon, SetProfile, SetRules and SetScheme fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
@@ -312,6 +312,7 @@ type Session interface {
 	// no links.
 	SetProfile(ctx context.Context, workspaces []string, profile string) error
 	RulesSession
+	SchemeSession
 
 	// Lookup visits, in any order, the links in each probe's workspace that have the
 	// key or the code of the probe. There may be none, one, or two: the link of the URL

@@ -71,11 +71,8 @@ func (s *Store) since2() error {
 
 // Rules implements sink.Session.
 func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
-	texts, err := s.settings(ctx, "rules::text", workspaces)
-	set := map[string]bool{}
-	for workspace, rules := range texts {
-		set[workspace] = rules == "true"
-	}
+	set, rules := map[string]bool{}, false
+	err := s.settings(ctx, workspaces, []any{&rules}, func(workspace string) { set[workspace] = rules }, "rules")
 	return set, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,27 +190,27 @@ func (s *session) Populated(ctx context.Context, workspaces []string) (out []boo
 
 // Profiles implements sink.Session.
 func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
-	return s.settings(ctx, "profile", workspaces)
+	set, profile := map[string]string{}, ""
+	err := s.settings(ctx, workspaces, []any{&profile}, func(workspace string) { set[workspace] = profile }, "profile")
+	return set, err
 }
 
-// settings returns a setting of workspaces, or of all if the list is nil, where it is set. The
-// column is a text.
-func (s *session) settings(ctx context.Context, column string, workspaces []string) (set map[string]string, err error) {
+// settings reads columns of workspaces, or of all if the list is nil, where the first of them is
+// set. It calls visit for each row, perhaps several times.
+func (s *session) settings(ctx context.Context, workspaces []string, values []any, visit func(workspace string), columns ...string) error {
 	if err := s.store.since2(); err != nil {
-		return nil, err
+		return err
 	}
-	sql, args := "SELECT workspace_id, "+column+" FROM "+s.store.names.workspaces+" WHERE "+column+" IS NOT NULL", []any{}
+	sql, args := "SELECT workspace_id, "+strings.Join(columns, ", ")+" FROM "+s.store.names.workspaces+" WHERE "+columns[0]+" IS NOT NULL", []any{}
 	if workspaces != nil {
 		sql, args = sql+" AND workspace_id = ANY ($1)", append(args, workspaces)
 	}
-	err = s.store.with(ctx, "read settings of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
-		set = map[string]string{}
-		var workspace, value string
+	return s.store.with(ctx, "read settings of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
+		var workspace string
 		rows, _ := conn.Query(ctx, sql, args...) // rows have its error
-		_, err := pgx.ForEachRow(rows, []any{&workspace, &value}, func() error { set[workspace] = value; return nil })
+		_, err := pgx.ForEachRow(rows, append([]any{&workspace}, values...), func() error { visit(workspace); return nil })
 		return err
 	})
-	return set, err
 }
 
 // SetProfile implements sink.Session. If the locks were lost since the session began, another

@@ -123,6 +123,7 @@ func testPeekWrites(t *testing.T, db *database) {
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
 			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),
 			"SetProfile": s.SetProfile(ctx, []string{"w"}, "p"), "SetRules": s.SetRules(ctx, []string{"w"}), "Change": s.Change(ctx, run, pieces[sink.Change](nil, 1, nil)),
+			"SetScheme": s.SetScheme(ctx, []string{"w"}, hashed),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", call)

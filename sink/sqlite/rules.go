@@ -58,7 +58,7 @@ func orNull(text []byte) []byte {
 // Rules implements sink.Session.
 func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
 	set := map[string]bool{}
-	err := s.settings(ctx, "rules", workspaces, func(q *stmt) { set[q.string(0)] = q.int(1) != 0 })
+	err := s.settings(ctx, workspaces, func(q *stmt) { set[q.string(0)] = q.int(1) != 0 }, "rules")
 	return set, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/linkforge/bulk/sink"
@@ -64,18 +65,18 @@ func (s *session) Populated(ctx context.Context, workspaces []string) ([]bool, e
 // Profiles implements sink.Session.
 func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string]string, error) {
 	set := map[string]string{}
-	err := s.settings(ctx, "profile", workspaces, func(q *stmt) { set[q.string(0)] = q.string(1) })
+	err := s.settings(ctx, workspaces, func(q *stmt) { set[q.string(0)] = q.string(1) }, "profile")
 	return set, err
 }
 
-// settings visits a setting of workspaces, or of all if the list is nil, where it is set. Mostly
-// the table is empty.
-func (s *session) settings(ctx context.Context, column string, workspaces []string, visit func(*stmt)) error {
+// settings visits columns of workspaces, or of all if the list is nil, where the first of them is
+// set. Mostly the table is empty.
+func (s *session) settings(ctx context.Context, workspaces []string, visit func(*stmt), columns ...string) error {
 	return s.use(ctx, func(c *conn) error {
 		if c.version < 2 { // Lock will upgrade it
 			return nil
 		}
-		op, all := "read settings of workspaces", "SELECT workspace_id, "+column+" FROM workspaces WHERE "+column+" IS NOT NULL"
+		op, all := "read settings of workspaces", "SELECT workspace_id, "+strings.Join(columns, ", ")+" FROM workspaces WHERE "+columns[0]+" IS NOT NULL"
 		each := func(q *stmt) error { visit(q); return nil }
 		if workspaces == nil {
 			return c.query(op, all, nil, each)
