@@ -137,6 +137,10 @@ type Run struct {
 	// Parts: Load may bring links with a Base that are no aliases. The caller says so as with
 	// Aliases.
 	Parts bool
+
+	// Numbers that Reserve has given to the run, in the order in which it got them. They stay when
+	// it is undone.
+	Numbers []Range
 }
 
 // CheckOpen returns nil if the run can continue. The error wraps ErrConflict if another
@@ -206,7 +210,7 @@ type Store interface {
 	// returns ErrLocked instead.
 	Lock(ctx context.Context, workspaces []string, opts LockOptions) (Session, error)
 	// Peek opens a session that takes no lock and can only look: its Start, Load, Change,
-	// Loaded, Finish, Abandon, SetProfile, SetRules and SetScheme fail.
+	// Loaded, Finish, Abandon, SetProfile, SetRules, SetScheme and Reserve fail.
 	Peek(ctx context.Context) (Session, error)
 	// Runs lists all runs, by ascending ID.
 	Runs(ctx context.Context) ([]Run, error)
@@ -313,6 +317,7 @@ type Session interface {
 	SetProfile(ctx context.Context, workspaces []string, profile string) error
 	RulesSession
 	SchemeSession
+	CounterSession
 
 	// Lookup visits, in any order, the links in each probe's workspace that have the
 	// key or the code of the probe. There may be none, one, or two: the link of the URL
@@ -332,7 +337,7 @@ type Session interface {
 	// A new run gets the highest ID + 1; if there are no runs, the highest run of a link
 	// counts. Its row is committed before the first link, or together with all links. If its
 	// Started is zero it becomes the current time. A run that continues keeps its
-	// fingerprint, AsOf, Started, Inputs, Workspaces, Out and KeepCreated.
+	// fingerprint, AsOf, Started, Inputs, Workspaces, Out, KeepCreated and Numbers.
 	Start(ctx context.Context, run Run) (Run, error)
 	// Load adds links. They come in chunks, in ascending order of (workspace, code) with
 	// a few exceptions. Each chunk is valid until the next one is asked for. An error in

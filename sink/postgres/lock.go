@@ -15,8 +15,8 @@ import (
 // store, shared, and the lock of each of its workspaces. It takes them in byte order, so two
 // runs never wait for each other. A run with more than manyWorkspaces holds the lock of the
 // store alone, and no others. A sweep holds a lock of its own, and the locks of a run on one
-// workspace at a time. To create the tables, to number a run and to set a scheme, there is
-// a lock for the length of a transaction.
+// workspace at a time. To create the tables, to number a run, to set a scheme and to use the
+// counter, there is a lock for the length of a transaction.
 //
 // Each session also holds a lock with a random key, its token. By the token the
 // transactions on its other connections see that the locks are still held.

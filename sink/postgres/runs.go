@@ -19,12 +19,13 @@ func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, 
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
 		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', ''),
 		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0), coalesce((to_jsonb(r)->'numbers'->>'links_changed')::bigint, 0),
-		coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false)
+		coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false), to_jsonb(r)->'numbers'->'ranges'
 		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
-			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out, &r.LinksCreated, &r.LinksChanged, &r.KeepCreated)
+			&r.Counts.Duplicate, &r.Counts.Rejected, &r.ManifestSHA256, &started, &finished, &r.Inputs, &r.Workspaces, &r.Out,
+			&r.LinksCreated, &r.LinksChanged, &r.KeepCreated, &r.Numbers)
 		r.AsOf, r.Started, r.Finished = told(asOf), told(started), told(finished)
 		return r, err
 	})
@@ -132,12 +133,13 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 	return id, err
 }
 
-// list is the JSON of names, in which all bytes are UTF-8; nil for nil. It cannot fail.
-func list(names []string) *string {
-	if names == nil {
+// list is the JSON of names, in which all bytes are UTF-8, or of ranges; nil for nil. It cannot
+// fail.
+func list[T string | sink.Range](of []T) *string {
+	if of == nil {
 		return nil
 	}
-	text, _ := json.Marshal(names)
+	text, _ := json.Marshal(of)
 	return new(string(text))
 }
 

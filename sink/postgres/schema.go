@@ -133,7 +133,7 @@ var newRunsColumns = []string{
 	"inputs          jsonb", // their names
 	"workspaces      jsonb", // their names
 	"out             text",  // output directory
-	"numbers         jsonb", // links_created, if that is not rows_created; links_changed; keep_created, if true; ranges of the counter
+	"numbers         jsonb", // links_created, if that is not rows_created; links_changed; keep_created, if true; ranges of the counter: [{first, last}, …]
 }
 
 // createNew is the SQL of the tables that are new in version 2, and the comment with the

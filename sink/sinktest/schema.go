@@ -119,11 +119,12 @@ func testPeekWrites(t *testing.T, db *database) {
 		ctx := context.Background()
 		_, started := s.Start(ctx, sink.Run{Fingerprint: "f", AsOf: asOf})
 		_, resumed := s.Start(ctx, run)
+		_, reserved := s.Reserve(ctx, run, 1, 0)
 		for call, err := range map[string]error{
 			"Start": started, "Start of an old run": resumed, "Load": s.Load(ctx, run, chunks(links("w", 0, 1), 1)),
 			"Loaded": s.Loaded(ctx, run), "Finish": s.Finish(ctx, run), "Abandon": s.Abandon(ctx, []int32{run.ID}),
 			"SetProfile": s.SetProfile(ctx, []string{"w"}, "p"), "SetRules": s.SetRules(ctx, []string{"w"}), "Change": s.Change(ctx, run, pieces[sink.Change](nil, 1, nil)),
-			"SetScheme": s.SetScheme(ctx, []string{"w"}, hashed),
+			"SetScheme": s.SetScheme(ctx, []string{"w"}, hashed), "Reserve": reserved,
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", call)

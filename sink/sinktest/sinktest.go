@@ -70,7 +70,7 @@ type Database struct {
 // Run runs the suite, with a subtest for each sentence of the contract. The function fresh
 // creates an empty database, and deletes it with t.Cleanup.
 func Run(t *testing.T, fresh func(t *testing.T) *Database) {
-	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests, rulesTests, changeTests, deleteTests, sweepTests, schemeTests} {
+	for _, group := range [][]test{schemaTests, lookupTests, loadTests, runTests, lockTests, cancelTests, scanTests, undoTests, aliasTests, ownTests, exportTests, rulesTests, changeTests, deleteTests, sweepTests, schemeTests, counterTests} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				db := &database{fresh(t), t}

@@ -39,15 +39,16 @@ func (c *conn) since2(columns ...string) string {
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "out", "json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.links_changed')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
+		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "json_extract(numbers, '$.ranges')", "out",
+		"json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.links_changed')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),
 			Counts:         sink.Counts{Read: s.int(4), Created: s.int(5), Existing: s.int(6), Duplicate: s.int(7), Rejected: s.int(8)},
-			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)), Out: s.string(14),
-			LinksCreated: s.int(15), LinksChanged: s.int(16), KeepCreated: s.int(17) != 0,
+			ManifestSHA256: s.string(9), Started: anyTime(s.string(10)), Finished: anyTime(s.string(11)), Out: s.string(15),
+			LinksCreated: s.int(16), LinksChanged: s.int(17), KeepCreated: s.int(18) != 0,
 		}
-		for i, list := range []*[]string{&run.Inputs, &run.Workspaces} {
+		for i, list := range []any{&run.Inputs, &run.Workspaces, &run.Numbers} {
 			if text := s.bytes(12 + i); text != nil {
 				if err := json.Unmarshal(text, list); err != nil {
 					return fmt.Errorf("%s: run %d: %w", c.path, run.ID, err)
@@ -60,10 +61,10 @@ func (c *conn) runs(where string) (runs []sink.Run, err error) {
 	return runs, err
 }
 
-// list is the JSON of names; NULL for nil. It cannot fail.
-func list(names []string) (text []byte) {
-	if names != nil {
-		text, _ = json.Marshal(names)
+// list is the JSON of names or ranges; NULL for nil. It cannot fail.
+func list[T string | sink.Range](of []T) (text []byte) {
+	if of != nil {
+		text, _ = json.Marshal(of)
 	}
 	return text
 }

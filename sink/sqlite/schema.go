@@ -57,7 +57,7 @@ CREATE TABLE runs (
   inputs          TEXT,             -- JSON: their names
   workspaces      TEXT,             -- JSON: their names
   out             TEXT,             -- output directory
-  numbers         TEXT              -- JSON: links_created, if that is not created; links_changed; keep_created, if true; ranges of the counter
+  numbers         TEXT              -- JSON: links_created, if that is not created; links_changed; keep_created, if true; ranges of the counter: [{first, last}, …]
 ) STRICT;
 CREATE TABLE workspaces (
   workspace_id    TEXT    PRIMARY KEY,
