@@ -82,7 +82,7 @@ func TestLostLocksOfARunThatIsOver(t *testing.T) {
 	}
 }
 
-// It does not set a profile: another run may have set it, and loaded links.
+// It does not set a profile or a scheme: another run may have set it, and loaded links.
 func TestLostLocksSetNoProfile(t *testing.T) {
 	ctx, dsn := context.Background(), server.Database(t)
 	s := openStore(t, dsn, Options{})
@@ -94,6 +94,15 @@ func TestLostLocksSetNoProfile(t *testing.T) {
 		}
 		if set, err := session.Profiles(ctx, nil); err != nil || len(set) > 0 == lost {
 			t.Errorf("profiles %q, %v", set, err)
+		}
+	}
+	terminate(t, dsn, session)
+	for _, lost := range []bool{true, false} {
+		if err := session.SetScheme(ctx, []string{"demo"}, sink.Scheme{Name: "keyed-base62"}); errors.Is(err, sink.ErrLost) != lost || !lost && err != nil {
+			t.Errorf("error %v", err)
+		}
+		if set, err := session.Schemes(ctx, nil); err != nil || len(set) > 0 == lost {
+			t.Errorf("schemes %+v, %v", set, err)
 		}
 	}
 }

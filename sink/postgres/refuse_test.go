@@ -114,6 +114,12 @@ func TestLoadsIntoTablesOfAnotherRole(t *testing.T) {
 	if way := s.Stats()["load_way"].(string); !strings.Contains(way, "belongs to another role") {
 		t.Error(way)
 	}
+	session, run := started(t, s, "keyed", sink.LockOptions{})
+	noError(t, session.SetScheme(context.Background(), []string{"keyed"}, sink.Scheme{Name: "keyed-base62"}))
+	for n := range int64(3) { // the row of the counter is added, and changed
+		_, err := session.Reserve(context.Background(), run, n, 0)
+		noError(t, err)
+	}
 }
 
 // To look, SELECT is enough, and the error says so.
@@ -139,6 +145,10 @@ func TestLooksAsAnotherRole(t *testing.T) {
 	if rest, err := unsettled(ctx, peek, generated(0, 10)); err != nil || len(rest) != 0 {
 		t.Errorf("%d links not found, %v", len(rest), err)
 	}
+	_, schemes := peek.Schemes(ctx, nil)
+	_, fingerprints := peek.Fingerprints(ctx)
+	_, next := peek.NextNumber(ctx)
+	noError(t, errors.Join(schemes, fingerprints, next))
 }
 
 // On a standby one can look. The error of a write says what to do.

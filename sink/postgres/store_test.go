@@ -29,6 +29,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, sweeper(dsn))
 		os.Exit(1)
 	}
+	if dsn := os.Getenv(reservesIn); dsn != "" {
+		store, err := Open(context.Background(), dsn, Options{})
+		if err != nil {
+			panic(err)
+		}
+		sinktest.ReserveForever(store)
+	}
 	flag.Parse()
 	flag.Set("test.parallel", "8") // parallel tests mostly wait
 	code := server.Main(m)

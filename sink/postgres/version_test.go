@@ -65,10 +65,15 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("a profile is set: %v", err)
 	}
 	_, rules := at.Rules(ctx, []string{"demo"})
+	_, schemes := at.Schemes(ctx, []string{"demo"})
+	_, fingerprints := at.Fingerprints(ctx)
+	_, next := at.NextNumber(ctx)
+	_, reserved := at.Reserve(ctx, sink.Run{ID: 2}, 1, 0)
 	_, swept := s.Sweep(ctx, sink.SweepOptions{AsOf: asOf}, nil)
 	noItems := func(func([]sink.Deletion, error) bool) {}
 	for call, err := range map[string]error{
 		"Rules": rules, "SetRules": at.SetRules(ctx, []string{"demo"}), "Change": at.Change(ctx, first, func(func([]sink.Change, error) bool) {}),
+		"Schemes": schemes, "Fingerprints": fingerprints, "SetScheme": at.SetScheme(ctx, []string{"demo"}, sink.Scheme{Name: "keyed-base62"}), "NextNumber": next, "Reserve": reserved,
 		"Sweep": swept, "Delete": s.Delete(ctx, sink.DeleteOptions{Workspace: "old"}, noItems, nil),
 	} {
 		if !errors.Is(err, sink.ErrOldTables) {
@@ -151,6 +156,9 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("%+v, %v", run, err)
 	}
 	noError(t, after.SetProfile(ctx, []string{"demo"}, "linkforge-1"))
+	if numbers, err := after.Reserve(ctx, run, 5, 0); err != nil || !slices.Equal(numbers, []sink.Range{{First: 1, Last: 5}}) {
+		t.Errorf("numbers %v, %v", numbers, err)
+	}
 	noError(t, after.Close())
 	states(sink.Finished, sink.Abandoned, sink.Finished, sink.Finished, sink.Loading)
 	if out, err := s.Undo(ctx, 1, sink.LockOptions{}, nil); err != nil || out.Deleted != 2 {

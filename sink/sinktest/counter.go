@@ -174,21 +174,11 @@ func testReserveAtOnce(t *testing.T, db *database) {
 		})
 	}
 	wg.Wait()
-	given := map[int64]bool{}
-	for _, run := range db.runs() {
-		for _, r := range run.Numbers {
-			for n := r.First; n <= r.Last; n++ {
-				if given[n] || n < 1 || n > runs*steps*step {
-					t.Fatalf("number %d of run %d", n, run.ID)
-				}
-				given[n] = true
-			}
-		}
+	store := db.Open(t)
+	defer closed(t, store)
+	if n := given(t, store); n != runs*steps*step {
+		t.Errorf("%d numbers", n)
 	}
-	if len(given) != runs*steps*step {
-		t.Errorf("%d numbers", len(given))
-	}
-	db.next(runs*steps*step + 1)
 }
 
 // reserveSteps is a run that reserves numbers in steps.

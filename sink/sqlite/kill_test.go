@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/sinktest"
 )
 
 // killedAt names the variable that makes the test binary load until it is killed.
@@ -23,6 +24,13 @@ func TestMain(m *testing.M) {
 	}
 	if path := os.Getenv(sweepsIn); path != "" {
 		sweepForever(path)
+	}
+	if path := os.Getenv(reservesIn); path != "" {
+		store, err := Open(context.Background(), path)
+		if err != nil {
+			panic(err)
+		}
+		sinktest.ReserveForever(store)
 	}
 	os.Exit(m.Run())
 }
@@ -137,4 +145,15 @@ func missing(t *testing.T, s sink.Session, all []sink.Link, run int32) (rest []s
 		}
 	}
 	return rest
+}
+
+// reservesIn names the variable that makes the test binary reserve numbers until it is killed.
+const reservesIn = "BULK_SQLITE_TEST_RESERVES"
+
+// Only one of the processes reserves at a time.
+func TestKillReserving(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	store := open(t, path)
+	inSession(t, store, func(*session, sink.Run) {})
+	sinktest.KillReserving(t, store, reservesIn+"="+path, 3)
 }

@@ -64,6 +64,13 @@ func TestVersion1(t *testing.T) {
 	if set, err := peek.Rules(ctx, nil); err != nil || len(set) > 0 {
 		t.Errorf("rules %v, %v", set, err)
 	}
+	schemes, err := peek.Schemes(ctx, nil)
+	noError(t, err)
+	used, err := peek.Fingerprints(ctx)
+	noError(t, err)
+	if next, err := peek.NextNumber(ctx); err != nil || next != 0 || len(schemes)+len(used) > 0 {
+		t.Errorf("schemes %+v, fingerprints %q, next number %d, %v", schemes, used, next, err)
+	}
 	noError(t, peek.Close())
 	var groups []sink.Group
 	noError(t, store.Summary(ctx, "old", func(g sink.Group) error { groups = append(groups, g); return nil }))
