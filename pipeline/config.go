@@ -54,8 +54,9 @@ type Config struct {
 	OnDrift rules.OnDrift // what becomes of links whose rows differ
 
 	Profile    canon.Profile
-	CodeLength int // characters; 0: 10
-	MaxRetries int // highest salt; 0: 10; NoRetries: salt 0 only
+	Scheme     Scheme
+	CodeLength int // characters; 0: 10, or 7 if that is the default of the scheme
+	MaxRetries int // highest salt; 0: 10, or 4 if that is the default of the scheme; NoRetries: salt 0 only
 
 	Store     sink.Store    // nil: nothing is looked up, nothing is stored
 	StoreName string        // for timings.json; without a password
@@ -118,10 +119,11 @@ var errNoWorkspace = errors.New("no workspace: give one with --workspace, or its
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
 func (c Config) withDefaults() (Config, error) {
-	c.CodeLength = cmp.Or(c.CodeLength, codegen.DefaultLength)
+	_, spec := c.Scheme.withDefaults()
+	c.CodeLength = cmp.Or(c.CodeLength, spec.Length)
 	switch c.MaxRetries {
 	case 0:
-		c.MaxRetries = codegen.DefaultRetries
+		c.MaxRetries = spec.Retries
 	case NoRetries:
 		c.MaxRetries = 0
 	}
@@ -222,8 +224,9 @@ func (c *Config) validate() error {
 	if c.Source.UniqueNames { // the fingerprint does not have it
 		complain("UniqueNames of the source is for reading the inputs of a finished run")
 	}
-	_, badLength := codegen.New(c.CodeLength)
-	check("code-length", badLength)
+	if _, _, err := c.Scheme.Make(c.CodeLength); err != nil {
+		problems = append(problems, err)
+	}
 	check("max-url-length", c.Profile.Validate())
 	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
 		complain("--max-retries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -33,7 +32,7 @@ func reasons(rows *intake.Rows, settled *settle.Settlement) map[string]int64 {
 func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 	return &manifest.Manifest{
 		Version: cfg.Version, Profile: cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
-		Scheme:  manifest.Scheme{Name: codegen.Name, CodeLength: cfg.CodeLength, MaxRetries: cfg.MaxRetries},
+		Scheme:  cfg.Scheme.describe(cfg.CodeLength, cfg.MaxRetries),
 		Options: cfg.options(), AsOf: cfg.AsOf, Inputs: in.Manifest(),
 	}
 }

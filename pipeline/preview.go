@@ -276,7 +276,8 @@ func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) er
 	h := codegen.Sum(codegen.AppendInput(nil, []byte(c.canonical), []byte(c.Workspace), 0))
 	verdicts := settled.Claims().Reader()
 	defer verdicts.Close()
-	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(h), h.Key(), []byte(c.LegacyCode))
+	first := p.rows.Order.First(h, []byte(c.canonical), []byte(c.Workspace), nil)
+	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(first.Hash), h.Key(), []byte(c.LegacyCode))
 	c.Detail = outcome.CodeTakenDetail([]byte(c.LegacyCode), owner)
 	return err
 }

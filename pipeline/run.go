@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -88,17 +87,18 @@ func asOf(cfg *Config, started time.Time) time.Time {
 // A job is what the steps of a run share: what it was told, and what is there once the rows are
 // read. It is not known to the stages.
 type job struct {
-	cfg     *Config
-	budget  budget
-	room    room
-	meter   meter
-	result  Result
-	out     outputDir
-	rows    *intake.Rows
-	others  *intake.Others // of a preview
-	ruled   bool           // rows are held against links: the run has link rules, or a workspace has links with any
-	unruled []string       // workspaces of rows with parameters that have no links with link rules yet
-	unset   []string       // workspaces whose profile the store is to be told before their first link
+	cfg         *Config
+	budget      budget
+	room        room
+	meter       meter
+	result      Result
+	out         outputDir
+	rows        *intake.Rows
+	others      *intake.Others // of a preview
+	ruled       bool           // rows are held against links: the run has link rules, or a workspace has links with any
+	unruled     []string       // workspaces of rows with parameters that have no links with link rules yet
+	unset       []string       // workspaces whose profile the store is to be told before their first link
+	otherScheme []string       // the same of their scheme
 }
 
 // newJob begins a job of a configuration that has its defaults.
@@ -212,12 +212,15 @@ func (j *job) warnOfEmpty() {
 
 // read makes the rows, which the caller closes, also with an error.
 func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
-	scheme, _ := codegen.New(j.cfg.CodeLength)
+	maker, _, err := j.cfg.Scheme.Make(j.cfg.CodeLength)
+	if err != nil {
+		return err
+	}
 	j.cfg.Status.TotalBytes.Store(inputs.Size)
 	j.cfg.Status.enter(StageRead)
-	err := j.meter.time("read", func(s *manifest.Stage) (err error) {
+	err = j.meter.time("read", func(s *manifest.Stage) (err error) {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
-			Profile: j.cfg.Profile, Scheme: scheme, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
+			Profile: j.cfg.Profile, Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
 			Legacy: j.legacy(), Rules: j.cfg.Rules, Terms: j.terms(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
@@ -277,6 +280,9 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		return session.Finish(ctx, *j.out.committed)
 	}
 	if err := j.checkProfile(ctx, session); err != nil {
+		return err
+	}
+	if err := j.checkScheme(ctx, session); err != nil {
 		return err
 	}
 	if err := j.checkRules(ctx, session); err != nil {
@@ -541,6 +547,11 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			}
 		}
 		if settled.ToLoad() > 0 {
+			if len(j.otherScheme) > 0 {
+				if err := session.SetScheme(ctx, j.otherScheme, j.cfg.Scheme.Stored(j.cfg.CodeLength)); err != nil {
+					return err
+				}
+			}
 			if len(j.unset) > 0 {
 				if err := session.SetProfile(ctx, j.unset, j.cfg.Profile.Name()); err != nil {
 					return err

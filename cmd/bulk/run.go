@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -45,8 +44,9 @@ type runOptions struct {
 	csv                                      csvText
 	identity                                 identityText
 	rules                                    rulesText
+	scheme                                   schemeText
 
-	rejectsOK bool
+	rejectsOK, noRetries bool
 }
 
 // legacyHelp is a part of the help of bulk run and bulk preview.
@@ -117,6 +117,8 @@ run it anyway, add --overwrite --new-run.
 
 ` + rulesHelp + `
 
+` + schemeHelp + `
+
 bulk preview, with the same flags, shows what a run would do.`,
 		Example: `  bulk run links.csv --workspace demo
   bulk run 'links-*.csv' more.parquet -w demo -o out --db sqlite:links.db
@@ -176,11 +178,13 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	writing.BoolVar(&o.NoCarry, "no-carry", false, "do not copy your other columns into the mapping")
 	writing.BoolVar(&o.ExcelSafe, "excel-safe", false, "put ' before cells that a spreadsheet would run as a formula")
 	group(f, "Mapping flags")
-	f.IntVar(&o.CodeLength, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "when a code is taken, try up to `N` other codes")
 	f.StringVar(&o.asOf, "as-of", "", "`TIME` that counts as now: it is recorded for the links, and decides which of them have expired; RFC 3339 or a date")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
+	o.scheme.flags(cmd, f)
+	f.IntVar(&o.CodeLength, "code-length", 0, "codes have `N` characters (default: 10, or 7 with another --scheme)")
+	f.IntVar(&o.MaxRetries, "max-retries", 0, "when a code is taken, try up to `N` other codes (default: 10, or 4 with keyed-base62)")
+	group(f, "Code flags")
 	f.IntVar(&o.Workers, "workers", 0, "use `N` CPU cores (default: all)")
 	f.StringVar(&o.memory, "memory", "", "memory `SIZE` to use, such as 512MiB (default: half of the machine's)")
 	f.StringVar(&o.TempDir, "tmp", "", "`DIR` for rows that do not fit in memory (default: TMPDIR)")
@@ -267,6 +271,7 @@ func (o *runOptions) take(ui *ui, cmd *cobra.Command, args []string) error {
 		return usage(errors.New("give at least one INPUT"))
 	}
 	o.Source.Stdin = cmd.InOrStdin()
+	o.noRetries = cmd.Flags().Changed("max-retries")
 	return usage(errors.Join(inRange(cmd.Flags()), o.resolve(), ui.metrics.apart(o.Out)))
 }
 
@@ -350,7 +355,8 @@ func (o *runOptions) resolve() (err error) {
 	}
 	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
 	problems.check("short-domain", err)
-	if o.MaxRetries == 0 {
+	problems = append(problems, o.scheme.parse(&o.Scheme))
+	if o.MaxRetries == 0 && o.noRetries {
 		o.MaxRetries = pipeline.NoRetries
 	}
 	o.Memory, err = parseMemory(o.memory, o.LeastMemory())

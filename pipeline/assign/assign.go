@@ -65,7 +65,8 @@ type Claim struct {
 // of Canonical must not change while Settle or its result is in use.
 type Holder struct {
 	Fixed     bool   // an owner that cannot be moved: every claim is turned away
-	Canonical []byte // or a URL that would get the slot, its code of salt 0, unless a better one claims it
+	Canonical []byte // or a URL that would get the slot, its first code, unless a better one claims it
+	Salt      int    // of that code
 }
 
 // Holders knows the owners of slots that are not among the claims.
@@ -77,13 +78,13 @@ type Holders interface {
 	Holders(ctx context.Context, slots []Slot, report func(i int, h Holder)) error
 }
 
-// A Proposer returns the code of a URL at a salt.
+// A Proposer returns the code of a URL at a salt; "": nobody may have that code.
 type Proposer func(u *URL, salt int) string
 
 // Settle gives every URL its code: the first, from salt 0 to maxRetries, that no better
-// claimant gets. With maxRetries 0 only salt 0 is tried (in pipeline.Config, 0 means the
-// default). urls must be distinct, and must include all URLs that share their code of
-// salt 0 with another URL of the workspace. The result has the claims of urls first, in
+// claimant gets, and which may be had. With maxRetries 0 only salt 0 is tried (in pipeline.Config, 0 means the
+// default). urls must be distinct, and must include all URLs that share their first code
+// with another URL of the workspace, or have none. The result has the claims of urls first, in
 // their order, then those of the URLs that Holders reported. The error is that of who,
 // or the cause of the end of ctx, or that maxRetries is negative.
 func Settle(ctx context.Context, urls []URL, propose Proposer, maxRetries int, who Holders) ([]Claim, error) {
@@ -126,13 +127,14 @@ const (
 // next makes a claim propose its next code.
 func (c *contest) next(i int32) {
 	claim := &c.claims[i]
-	if claim.Salt == c.maxRetries {
-		claim.Exhausted = true
-		return
+	for claim.Salt < c.maxRetries {
+		claim.Salt++
+		if claim.Code = c.propose(&claim.URL, claim.Salt); claim.Code != "" {
+			c.queue = append(c.queue, i)
+			return
+		}
 	}
-	claim.Salt++
-	claim.Code = c.propose(&claim.URL, claim.Salt)
-	c.queue = append(c.queue, i)
+	claim.Exhausted = true
 }
 
 // ask gets the holders of the slots in the queue that nobody proposed before.
@@ -154,7 +156,7 @@ func (c *contest) ask(ctx context.Context, who Holders) error {
 			return
 		}
 		c.holds[slots[i]] = int32(len(c.claims))
-		c.claims = append(c.claims, Claim{URL: URL{slots[i].Workspace, h.Canonical}, Code: slots[i].Code})
+		c.claims = append(c.claims, Claim{URL: URL{slots[i].Workspace, h.Canonical}, Code: slots[i].Code, Salt: h.Salt})
 	})
 }
 

@@ -245,7 +245,8 @@ func (w *walk) flush(ctx context.Context) error {
 		case v.State == 0:
 			continue
 		}
-		w.file(w.to, c.group, w.cfg.Order.Key(codegen.FromKey(p.Key)), &v)
+		first := w.cfg.Order.First(codegen.FromKey(p.Key), p.Canonical, w.cfg.Names.Name(c.group), nil)
+		w.file(w.to, c.group, w.cfg.Order.Key(first.Hash), &v)
 	}
 	last := w.codes[len(w.codes)-1]
 	last.owner.canonical, last.owner.code, last.known = bytes.Clone(last.owner.canonical), bytes.Clone(last.owner.code), true

@@ -97,7 +97,7 @@ func (f *formatter) format(p *piece) {
 // very first may be in an earlier bucket.
 func (f *formatter) url(p *piece, first, from, to int) {
 	b, key := p.bucket, record.Key(p.bucket.Record(from))
-	d := f.e.settled.Decide(b.number, first, key)
+	d := f.e.settled.Decide(b.number, first, b.Group(from), b.Record(from))
 	if d.Reason != "" {
 		return
 	}
@@ -107,7 +107,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	} else {
 		codes := &p.chunk.codes
 		start := len(*codes)
-		*codes = f.e.rows.Order.AppendCode0(*codes, b.Record(from))
+		*codes = f.e.rows.Order.AppendFirst(*codes, b.Record(from))
 		f.row.Code = (*codes)[start:len(*codes):len(*codes)]
 	}
 	if first == 0 && f.e.settled.Continues(b.number) {

@@ -95,8 +95,7 @@ func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d 
 // link returns what becomes of a URL, given by its first record in the bucket, and the code of its
 // link, which may be appended to codes.
 func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Decision, link []byte) {
-	key := record.Key(b.Record(first))
-	d = e.settled.Decide(b.number, first, key)
+	d = e.settled.Decide(b.number, first, b.Group(first), b.Record(first))
 	switch {
 	case d.Reason != "" || d.Code != "":
 		return d, []byte(d.Code)
@@ -105,7 +104,7 @@ func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Deci
 		return d, e.code(b, at, nil)
 	}
 	start := len(*codes)
-	*codes = e.rows.Order.AppendCode0(*codes, b.Record(first))
+	*codes = e.rows.Order.AppendFirst(*codes, b.Record(first))
 	return d, (*codes)[start:len(*codes):len(*codes)]
 }
 

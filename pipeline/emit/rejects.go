@@ -77,7 +77,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 			return err
 		}
 		for first, end := range record.URLs(b) {
-			d := s.Decide(i, first, record.Key(b.Record(first)))
+			d := s.Decide(i, first, b.Group(first), b.Record(first))
 			for j := first; j < end; j++ {
 				d := d
 				if claims != nil {

@@ -26,10 +26,11 @@ import (
 // Config says how rows are read. All fields but Limit, Legacy, Rules, Terms and Others must be set.
 type Config struct {
 	Profile   canon.Profile
-	Scheme    codegen.Scheme // of the codes by which records are sorted
-	Workspace []byte         // of rows whose cell of the workspace column is blank; empty: such rows are rejected
-	Limit     int64          // most records that are read, of all inputs together; 0: all
-	Workers   int            // goroutines that canonicalize and hash
+	Codes     codegen.Maker // of the codes by which records are sorted
+	Retries   int           // highest salt of these
+	Workspace []byte        // of rows whose cell of the workspace column is blank; empty: such rows are rejected
+	Limit     int64         // most records that are read, of all inputs together; 0: all
+	Workers   int           // goroutines that canonicalize and hash
 
 	Legacy *Legacy      // nil: legacy codes are not looked at
 	Rules  *rules.Flags // nil: the parameters of link rules are not looked at
@@ -85,7 +86,7 @@ type Rows struct {
 // cause that ended ctx. The caller closes the rows, which it gets with an error, too.
 func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	rows := &Rows{
-		Inputs: in, Order: record.Order{Scheme: cfg.Scheme, Carried: len(in.Carried)},
+		Inputs: in, Order: record.Order{Maker: cfg.Codes, Retries: cfg.Retries, Carried: len(in.Carried)},
 		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{}, Ruled: map[uint32]bool{},
 	}
 	if cfg.Rules != nil {

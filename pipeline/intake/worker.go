@@ -269,19 +269,20 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 	if w.others != nil {
 		w.fileOthers(original, workspace, h)
 	}
-	if old == nil && with == nil {
+	first := w.rows.Order.First(h, record.StartedCanonical(rec), workspace, w.params.Parts)
+	if old == nil && with == nil && first == (record.First{Hash: h}) {
 		rec = record.Finish(rec, h, original, flags)
 	} else {
 		if old != nil && old.Code != nil && w.claims != nil {
 			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
 		}
-		rec = record.FinishWith(rec, h, original, flags, old, with)
+		rec = record.FinishWith(rec, h, original, flags, first, old, with)
 	}
 	for _, c := range in.Layout.Carried {
 		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
 	}
 	rec = record.AppendPlace(rec, at)
-	copy(w.records.Reserve(group, w.rows.Order.Key(h), len(rec)), rec)
+	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)
 	w.buf = rec
 	return "", ""
 }

@@ -75,6 +75,7 @@ type Manifest struct {
 	MergedDiffers  *MergedDiffers   `json:"merged_differs,omitempty"`
 	Legacy         *Legacy          `json:"legacy,omitempty"`    // nil: the run has no mode of legacy codes
 	Rules          *Rules           `json:"rules,omitempty"`     // nil: the run has no link rules, and no workspace has links with any
+	Numbers        *Numbers         `json:"numbers,omitempty"`   // nil: the scheme has no counter
 	Migration      *Migration       `json:"migration,omitempty"` // nil: the run does not look at what links were beyond code and URL
 	Files          Files            `json:"files"`
 
@@ -89,6 +90,22 @@ type Scheme struct {
 	Name       string `json:"name"`
 	CodeLength int    `json:"code_length"`
 	MaxRetries int    `json:"max_retries"`
+
+	Fingerprint string `json:"fingerprint,omitempty"`      // of its secret; "": it has none
+	Multiplier  int64  `json:"multiplier,omitempty"`       // of counter-base62
+	Blocklist   string `json:"blocklist_sha256,omitempty"` // of the words that no generated code contains (codegen.Blocklist); "": there are none
+}
+
+// Numbers are those that a run took from the counter.
+type Numbers struct {
+	Ranges  []Range `json:"ranges"`  // in the order in which the run got them; of a dry run those that it would get
+	Skipped int64   `json:"skipped"` // of these, the ones whose codes were taken or blocked
+}
+
+// A Range is the numbers from First to Last.
+type Range struct {
+	First int64 `json:"first"`
+	Last  int64 `json:"last"`
 }
 
 // The lists of a manifest. A list that is longer than any run can make it is refused: a

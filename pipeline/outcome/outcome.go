@@ -51,10 +51,17 @@ func BadWorkspaceDetail(why error, workspace []byte, ofDomain bool) string {
 }
 
 // ExhaustedDetail is the detail of each CodeSpaceExhausted, where salts up to maxRetries were
-// tried.
-func ExhaustedDetail(maxRetries int) string {
-	return fmt.Sprintf("all %d codes of this URL have other owners", maxRetries+1)
+// tried, and some codes may be blocked.
+func ExhaustedDetail(maxRetries int, blocked bool) string {
+	detail := fmt.Sprintf("all %d codes of this URL have other owners", maxRetries+1)
+	if blocked {
+		detail += " or contain a word of --blocklist"
+	}
+	return detail
 }
+
+// BlockedBy begins the owner of a code that contains a word of a blocklist, which follows.
+const BlockedBy = "blocklist:"
 
 // BadCodeDetail is the detail of BadCode, where codes must match a pattern.
 func BadCodeDetail(code []byte, pattern string) string {

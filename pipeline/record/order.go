@@ -9,7 +9,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 )
 
-// An Order is the order of the records of a workspace: by the code of salt 0, canonical
+// An Order is the order of the records of a workspace: by the first code that the URL may have, which is that of salt 0 unless it is blocked, canonical
 // URL, parts of the identity, legacy code (none last; if codes are not kept, after the parameters),
 // parameters, original URL, carried cells (null first; those of parameters, which may say the same in other words, last), source, row, variant. So rows of one identity come together, and those that want
 // one code; and links come to the store in the order of its index.
@@ -17,14 +17,32 @@ import (
 // It is the one place that derives a code from a record, and the one that takes the key of
 // the sort for the beginning of that code.
 type Order struct {
-	codegen.Scheme
+	codegen.Maker
+	Retries int    // highest salt
 	Carried int    // cells of each record
 	Params  []bool // of these, the cells that are parameters of link rules, which come after the others; nil: none
 	Kept    bool   // legacy codes are kept: a row speaks for the link that has its code
 	Fold    bool   // codes that differ only in ASCII case are one: the order is that of their lower case, then of the codes
 }
 
-// Key returns the key in the sort of a URL with this hash at salt 0.
+// First returns the first code that a URL may have: of a key, which is the url_key.
+func (o Order) First(key codegen.Hash, canonical, workspace, parts []byte) (f First) {
+	if o.IsPlain() {
+		return First{Hash: key}
+	}
+	f.Hash, f.Salt = o.Maker.First(key, canonical, workspace, parts, o.Retries)
+	return f
+}
+
+// FirstOf returns the first code that the URL of a record may have.
+func (o Order) FirstOf(rec []byte) First {
+	if o.IsPlain() {
+		return First{Hash: codegen.FromKey(Key(rec))}
+	}
+	return firstOf(rec)
+}
+
+// Key returns the key in the sort of a URL whose first code this hash makes.
 func (o Order) Key(h codegen.Hash) uint64 {
 	if o.Fold {
 		var buf [codegen.MaxLength]byte
@@ -33,7 +51,7 @@ func (o Order) Key(h codegen.Hash) uint64 {
 	return o.Rank(h)
 }
 
-// KeyOf returns the key in the sort of the URLs that have this code at salt 0.
+// KeyOf returns the key in the sort of the URLs whose first code this is.
 func (o Order) KeyOf(code []byte) uint64 {
 	if o.Fold {
 		return CodeKey(code)
@@ -41,7 +59,7 @@ func (o Order) KeyOf(code []byte) uint64 {
 	return o.RankOf(code)
 }
 
-// KeyIsCode reports whether records of one key have one code at salt 0.
+// KeyIsCode reports whether records of one key have one first code.
 func (o Order) KeyIsCode() bool { return !o.Fold && o.RankIsCode() }
 
 // Slot returns the code, or its lower case if codes that differ only in case are one. It may
@@ -60,9 +78,9 @@ func CodeKey(code []byte) uint64 {
 	return extsort.TextKey(legacy.Fold(key[:0], code[:min(len(code), len(key))]))
 }
 
-// AppendCode0 appends the code of salt 0 of a record's URL.
-func (o Order) AppendCode0(dst, rec []byte) []byte {
-	return o.AppendCode(dst, codegen.FromKey(Key(rec)))
+// AppendFirst appends the first code that the URL of a record may have.
+func (o Order) AppendFirst(dst, rec []byte) []byte {
+	return o.AppendCode(dst, o.FirstOf(rec).Hash)
 }
 
 // Compare orders the contents of records of one workspace and key. It is 0 for none but a
@@ -70,7 +88,7 @@ func (o Order) AppendCode0(dst, rec []byte) []byte {
 func (o Order) Compare(a, b []byte) int {
 	if !o.KeyIsCode() {
 		var bufA, bufB [codegen.MaxLength]byte
-		x, y := o.AppendCode0(bufA[:0], a), o.AppendCode0(bufB[:0], b)
+		x, y := o.AppendFirst(bufA[:0], a), o.AppendFirst(bufB[:0], b)
 		if o.Fold {
 			if c := legacy.CompareFolded(x, y); c != 0 {
 				return c

@@ -25,6 +25,7 @@ import (
 //
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
+//	| hash of the first code 16, salt of that + 1 uvarint (only if flagFirst)
 //	| parts of the identity as of extsort.AppendCell, parameters as of rules.Params.Append (only if flagRules)
 //	| legacy code as of extsort.AppendCell, variant uvarint (only if flagLegacy)
 //	| each carried cell as of extsort.AppendNullable
@@ -37,6 +38,7 @@ type Record struct {
 	Original  []byte // the cell of the input, not trimmed
 	Place     Place
 	flags     Flags
+	first     []byte // the hash of the first code, and its salt + 1; nil: the url_key, and salt 0
 	rest      []byte // from the parts of the identity on
 }
 
@@ -59,6 +61,7 @@ const (
 	flagLegacy Flags = 1 << 3 // there is a legacy code
 	flagLink   Flags = 1 << 4 // Legacy.Link
 	flagRules  Flags = 1 << 5 // there are parts of the identity, perhaps none, and parameters
+	flagFirst  Flags = 1 << 6 // the url_key does not make the first code
 )
 
 // A Legacy is what a row says of the code that its URL had elsewhere.
@@ -76,6 +79,12 @@ func Start(buf []byte) []byte {
 // StartedCanonical returns the canonical URL of a record that ends with it.
 func StartedCanonical(rec []byte) []byte { return rec[headSize:] }
 
+// A First is the first code that the URL of a record may have.
+type First struct {
+	Hash codegen.Hash // makes it
+	Salt int          // -1: it may have none, and this is that of salt 0
+}
+
 // Finish fills in the head of a record that ends with the canonical URL, and appends the
 // original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
 // appends the carried cells (extsort.AppendNullable), and then the place.
@@ -92,8 +101,11 @@ func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 }
 
 // FinishWith is Finish for a row that may have a legacy code, or parameters and, in its hash, parts
-// of its identity: old and with may be nil.
-func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, old *Legacy, with *Rules) []byte {
+// of its identity: old and with may be nil. The first code need not be that of the hash.
+func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, first First, old *Legacy, with *Rules) []byte {
+	if first != (First{Hash: h}) {
+		flags |= flagFirst
+	}
 	if with != nil {
 		flags |= flagRules
 	}
@@ -104,6 +116,10 @@ func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, old *L
 		flags |= flagLegacy
 	}
 	rec = Finish(rec, h, original, flags)
+	if flags&flagFirst != 0 {
+		key := first.Hash.Key()
+		rec = binary.AppendUvarint(append(rec, key[:]...), uint64(first.Salt+1))
+	}
 	if with != nil {
 		rec = with.Params.Append(extsort.AppendCell(rec, with.Parts))
 	}
@@ -231,8 +247,22 @@ func decode(rec []byte) (r Record) {
 		n, size := binary.Uvarint(rec)
 		r.Original, rec = rec[size:size+int(n)], rec[size+int(n):]
 	}
+	if r.flags&flagFirst != 0 {
+		_, size := binary.Uvarint(rec[KeySize:])
+		r.first, rec = rec[:KeySize+size], rec[KeySize+size:]
+	}
 	r.rest = rec
 	return r
+}
+
+// firstOf returns the first code that the URL of a record may have.
+func firstOf(rec []byte) First {
+	r := decode(rec)
+	if r.first == nil {
+		return First{Hash: codegen.FromKey(Key(rec))}
+	}
+	salt, _ := binary.Uvarint(r.first[KeySize:])
+	return First{codegen.FromKey([KeySize]byte(r.first)), int(salt) - 1}
 }
 
 // Legacy returns what the row says of a legacy code.

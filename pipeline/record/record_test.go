@@ -29,7 +29,11 @@ func FuzzRecord(f *testing.F) {
 		if row%5 < 2 {
 			with = &Rules{Parts: bytes.ReplaceAll(a, []byte("|"), nil), Params: rules.Params{Limit: row, Expiry: rules.Expiry{When: rules.Reckoned, Seconds: int64(source)}}}
 		}
-		rec := FinishWith(append(Start(nil), canonical...), h, original, NoWorkspace, &old, with)
+		first := First{Hash: h}
+		if row%3 > 0 {
+			first = First{codegen.Hash{Hi: ^hash, Lo: hash}, int(row%3) - 2}
+		}
+		rec := FinishWith(append(Start(nil), canonical...), h, original, NoWorkspace, first, &old, with)
 		rec = AppendPlace(extsort.AppendNullable(extsort.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
 		cells, legacy := got.Carried(nil, 2), got.Legacy()
@@ -37,6 +41,9 @@ func FuzzRecord(f *testing.F) {
 			!bytes.Equal(legacy.Code, b) || (legacy.Code == nil) != (b == nil) || b != nil && legacy.Variant != old.Variant || legacy.Link != old.Link ||
 			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
+		}
+		if firstOf(rec) != first {
+			t.Errorf("first code %+v, want %+v", firstOf(rec), first)
 		}
 		if with != nil && (!HasParams(rec, with.Params.Append(nil)) || HasParams(rec, (&rules.Params{Limit: row + 1}).Append(nil))) {
 			t.Errorf("%+v are not those of the record", with.Params)

@@ -62,9 +62,10 @@ type MappingOptions struct {
 
 // Columns say which columns of its own a mapping has beside those that all have.
 type Columns struct {
-	Legacy legacy.Mode // of legacy codes; Off: none
-	Rules  bool        // of link rules
-	Ref    bool        // of the references of identities; only with Rules
+	Numbers bool        // of the numbers that codes were made from
+	Legacy  legacy.Mode // of legacy codes; Off: none
+	Rules   bool        // of link rules
+	Ref     bool        // of the references of identities; only with Rules
 }
 
 // A Base is what stands before the code in short_url.

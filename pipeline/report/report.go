@@ -25,6 +25,7 @@ type Row struct {
 	Code      []byte
 	Outcome   outcome.Outcome
 	Salt      int    // -1: no salt gives this code
+	Number    int64  // that this run made the code of the link of the row's URL from; 0: it did not make it from any
 	Alias     bool   // the code is an alias, else that of the link
 	Legacy    []byte // the code that the row brought along, in UTF-8; nil: none
 	LinkCode  []byte // that of the link of the row's URL; nil: null

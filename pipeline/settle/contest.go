@@ -45,7 +45,7 @@ func (s *settling) contest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries), Salt: -1}
+	exhausted := Decision{Reason: outcome.CodeSpaceExhausted, Detail: outcome.ExhaustedDetail(s.cfg.MaxRetries, s.cfg.Order.Words != nil), Salt: -1}
 	for i := range claims {
 		c := &claims[i]
 		d := Decision{URL: c.URL, Code: c.Code, Salt: c.Salt}
@@ -60,7 +60,7 @@ func (s *settling) contest(ctx context.Context) error {
 		case s.cfg.Order.Fold:
 			d.Code = s.code(&c.URL, c.Salt)
 		}
-		s.decide(s.hash(&c.URL, 0).Key(), d)
+		s.decide(s.urlKey(&c.URL), d)
 	}
 	return nil
 }
@@ -68,22 +68,35 @@ func (s *settling) contest(ctx context.Context) error {
 // propose is an assign.Proposer.
 func (s *settling) propose(u *assign.URL, salt int) string {
 	var buf [codegen.MaxLength]byte
-	return string(s.cfg.Order.Slot(s.cfg.Order.AppendCode(buf[:0], s.hash(u, salt))))
+	code := s.cfg.Order.AppendCode(buf[:0], s.cfg.Order.Sum(s.input(u, salt)))
+	if s.cfg.Order.Word(code) != "" {
+		return ""
+	}
+	return string(s.cfg.Order.Slot(code))
 }
 
 func (s *settling) code(u *assign.URL, salt int) string {
-	return string(s.cfg.Order.AppendCode(nil, s.hash(u, salt)))
+	return string(s.cfg.Order.AppendCode(nil, s.cfg.Order.Sum(s.input(u, salt))))
 }
 
-func (s *settling) hash(u *assign.URL, salt int) codegen.Hash {
+// input is what is hashed.
+func (s *settling) input(u *assign.URL, salt int) []byte {
 	canonical, parts := rules.CutKey(u.Canonical)
-	return codegen.Sum(codegen.AppendIdentity(nil, canonical, s.names.Name(u.Workspace), parts, salt))
+	return codegen.AppendIdentity(nil, canonical, s.names.Name(u.Workspace), parts, salt)
 }
 
-// slot0 returns the slot of salt 0 of a record's URL.
-func (s *settling) slot0(rec []byte) string {
+func (s *settling) urlKey(u *assign.URL) sink.Key { return codegen.Sum(s.input(u, 0)).Key() }
+
+// saltOf returns the salt of the code of a link, which may have been made with more retries; -1:
+// none gives it. Parts of an identity follow the workspace.
+func (s *settling) saltOf(canonical, workspace, code []byte) int {
+	return s.cfg.Order.SaltOf(canonical, workspace, code, max(s.cfg.MaxRetries, codegen.DefaultRetries))
+}
+
+// firstSlot returns the slot of the first code of a record's URL.
+func (s *settling) firstSlot(rec []byte) string {
 	var buf [codegen.MaxLength]byte
-	return string(s.cfg.Order.Slot(s.cfg.Order.AppendCode0(buf[:0], rec)))
+	return string(s.cfg.Order.Slot(s.cfg.Order.AppendFirst(buf[:0], rec)))
 }
 
 // Holders implements assign.Holders: the store's owners, then URLs of the
@@ -103,7 +116,7 @@ func (s *settling) Holders(ctx context.Context, slots []assign.Slot, report func
 	return s.newHolders(ctx, slots, func(i int) bool { return taken[i] }, func(i int, r rival) error {
 		s.mark(r.bucket, r.first, isSpecial)
 		s.addContested(r)
-		report(i, assign.Holder{Canonical: r.canonical})
+		report(i, assign.Holder{Canonical: r.canonical, Salt: r.salt})
 		return s.tooContested()
 	})
 }
@@ -206,8 +219,8 @@ func (s *settling) newHolder(ctx context.Context, at *extsort.Finder, slot *assi
 			switch {
 			case r.known && record.Key(rec) == url:
 				s.count(&r, i, j, rec)
-			case !r.known && s.isNew(b, i, j) && s.slot0(rec) == slot.Code:
-				r, url = rival{origin: origin{true, i, j}, canonical: identity(rec)}, record.Key(rec)
+			case !r.known && s.isNew(b, i, j) && s.firstSlot(rec) == slot.Code:
+				r, url = rival{origin: origin{true, i, j}, canonical: identity(rec), salt: s.cfg.Order.FirstOf(rec).Salt}, record.Key(rec)
 				s.count(&r, i, j, rec)
 			}
 		}

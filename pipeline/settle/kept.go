@@ -111,8 +111,9 @@ type kept struct {
 	spans     bool // it has records in several buckets
 	workspace uint32
 	key       sink.Key
-	url       []byte // its canonical form, of the bucket in hand, unless it was cloned
-	accepted  origin // the first row that is not lost
+	hash      codegen.Hash // of its first code
+	url       []byte       // its canonical form, of the bucket in hand, unless it was cloned
+	accepted  origin       // the first row that is not lost
 	marked    candidate
 
 	stored foundLink
@@ -153,7 +154,7 @@ func (v *visit) askClaims(ctx context.Context, from int) ([]claim.Verdict, error
 	url := record.Key(rec)
 	list, err := v.verdicts.At(ctx, v.records.Group(from), v.records.Key(from))
 	for ; len(list) > 0 && list[0].Taken(); list = list[1:] {
-		if string(list[0].Code) == v.s.slot0(rec) {
+		if string(list[0].Code) == v.s.firstSlot(rec) {
 			v.take(from)
 		}
 	}
@@ -171,7 +172,7 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
 	} else {
 		v.kept = kept{
 			rival: rival{origin: origin{true, v.number, from}}, open: true, stored: v.found[from], code: v.kept.code[:0],
-			workspace: v.records.Group(from), key: url, url: record.Canonical(v.records.Record(from)),
+			workspace: v.records.Group(from), key: url, hash: v.s.cfg.Order.FirstOf(v.records.Record(from)).Hash, url: record.Canonical(v.records.Record(from)),
 		}
 		if v.s.cfg.Order.Fold {
 			v.kept.seen = map[string]origin{}
@@ -322,15 +323,15 @@ func (v *visit) linkStored() {
 			b.bare-- // nothing is to be stored
 		}
 	}
-	var code0 [codegen.MaxLength]byte
+	var code [codegen.MaxLength]byte
 	switch {
 	case u.linkAt.known: // kept, whatever salt would give it
-	case u.stored.code == string(v.s.cfg.Order.AppendCode(code0[:0], codegen.FromKey(u.key))):
+	case u.stored.code == string(v.s.cfg.Order.AppendCode(code[:0], u.hash)):
 		v.s.mark(u.bucket, u.first, as)
 		return
 	default:
 		d.Kept, d.URL = false, assign.URL{Workspace: u.workspace, Canonical: bytes.Clone(u.url)}
-		d.Salt = codegen.SaltOf(u.url, v.s.names.Name(u.workspace), []byte(d.Code), max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
+		d.Salt = v.s.saltOf(u.url, v.s.names.Name(u.workspace), []byte(d.Code))
 	}
 	v.linkKept(u.linkAt, d)
 }

@@ -120,7 +120,7 @@ func (k *keptJudging) endURL() {
 		return
 	}
 	key := record.Key(rows[0].rec)
-	d := k.s.made.Decide(k.first.bucket, k.first.first, key)
+	d := k.s.made.Decide(k.first.bucket, k.first.first, k.group, rows[0].rec)
 	link := keptLink{group: k.group, code: []byte(d.Code), stored: d.Stored}
 	byCode := map[string]int{} // numbers in links
 	for _, r := range rows {
@@ -144,7 +144,7 @@ func (k *keptJudging) endURL() {
 		l.rows = append(l.rows, r)
 	}
 	if len(link.code) == 0 {
-		link.code = k.s.cfg.Order.AppendCode0(nil, rows[0].rec)
+		link.code = k.s.cfg.Order.AppendFirst(nil, rows[0].rec)
 	}
 	n, has := byCode[string(link.code)]
 	switch {

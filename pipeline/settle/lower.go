@@ -21,7 +21,9 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 	owner := s.made.lower
 	for _, d := range s.made.special {
 		for l := range s.made.lowerCodes(&d) {
-			owner[s.made.slot(&d, l.Code)] = nil
+			if l.Owner == nil {
+				owner[s.made.slot(&d, l.Code)] = nil
+			}
 		}
 	}
 	if len(owner) == 0 {
@@ -55,14 +57,17 @@ func (s *settling) findLowerOwners(ctx context.Context) error {
 type Lower struct {
 	Salt  int
 	Code  string
-	Owner []byte // canonical URL; nil: nobody is known to hold it
+	Owner []byte // canonical URL, or blocklist: and a word; nil: nobody is known to hold it
 }
 
 // Lower yields the owner of each of the lower codes of a link with a salt above 0.
 func (s *Settlement) Lower(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
 		for l := range s.lowerCodes(d) {
-			if l.Owner, _ = rules.CutKey(s.lower[s.slot(d, l.Code)]); !yield(l) {
+			if l.Owner == nil {
+				l.Owner, _ = rules.CutKey(s.lower[s.slot(d, l.Code)])
+			}
+			if !yield(l) {
 				return
 			}
 		}
@@ -74,17 +79,22 @@ func (s *Settlement) slot(d *Decision, code string) assign.Slot {
 	return assign.Slot{Workspace: d.URL.Workspace, Code: string(s.order.Slot([]byte(code)))}
 }
 
-// lowerCodes yields the codes that a link would have had at lower salts.
+// lowerCodes yields the codes that a link would have had at lower salts, with an owner only if they
+// are blocked.
 func (s *Settlement) lowerCodes(d *Decision) iter.Seq[Lower] {
 	return func(yield func(Lower) bool) {
-		scheme, _ := codegen.New(len(d.Code)) // of a length that there is, where there is a salt
+		scheme, _ := s.order.WithLength(len(d.Code)) // of a length that there is, where there is a salt
 		workspace := s.names.Name(d.URL.Workspace)
 		canonical, parts := rules.CutKey(d.URL.Canonical)
 		var input, code []byte
 		for salt := range d.Salt {
 			input = codegen.AppendIdentity(input[:0], canonical, workspace, parts, salt)
-			code = scheme.AppendCode(code[:0], codegen.Sum(input))
-			if !yield(Lower{Salt: salt, Code: string(code)}) {
+			code = scheme.AppendCode(code[:0], scheme.Sum(input))
+			l := Lower{Salt: salt, Code: string(code)}
+			if word := s.order.Word(code); word != "" {
+				l.Owner = []byte(outcome.BlockedBy + word)
+			}
+			if !yield(l) {
 				return
 			}
 		}

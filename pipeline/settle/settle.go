@@ -43,7 +43,7 @@ type Decision struct {
 	Reason  string          // why all rows of the URL are rejected; "": they are accepted
 	Detail  string          // of the reason
 	Kept    bool            // a row of the URL has the code of the link
-	Code    string          // "": that of salt 0 or, if it is Kept, of LinkRow
+	Code    string          // "": the first one, of salt 0, or if it is Kept that of LinkRow
 	Salt    int             // -1: none gives the code
 	URL     assign.URL      // only if the code is given, and has a salt
 }
@@ -138,19 +138,25 @@ type origin struct {
 // an earlier one.
 func (s *Settlement) Continues(bucket int) bool { return s.buckets[bucket].origin.known }
 
-// Decide returns what becomes of a URL, given by its key and its first record in a bucket.
-func (s *Settlement) Decide(bucket, first int, key sink.Key) Decision {
+// Decide returns what becomes of a URL, whose first record in a bucket is given.
+func (s *Settlement) Decide(bucket, first int, group uint32, rec []byte) (d Decision) {
 	switch s.fate(bucket, first) {
 	case isSpecial:
-		return s.special[key]
+		return s.special[record.Key(rec)]
 	case isThere:
-		return Decision{Outcome: outcome.Existing, Stored: true}
+		d = Decision{Outcome: outcome.Existing, Stored: true}
 	case isStored:
-		return Decision{Stored: true}
+		d = Decision{Stored: true}
 	case isKept:
 		return Decision{Kept: true, Salt: -1}
 	}
-	return Decision{}
+	if s.order.Words == nil {
+		return d
+	}
+	if f := s.order.FirstOf(rec); f.Salt > 0 {
+		d.Code, d.Salt, d.URL = string(s.order.AppendCode(nil, f.Hash)), f.Salt, assign.URL{Workspace: group, Canonical: identity(rec)}
+	}
+	return d
 }
 
 // fate returns that of the URL whose first record in a bucket is given.

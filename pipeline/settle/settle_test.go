@@ -25,7 +25,7 @@ func onDisk(t *testing.T, length int) (s *settling, add func(h codegen.Hash, url
 		t.Fatal(err)
 	}
 	s, reads = &settling{names: record.NewWorkspaces(), made: new(Settlement)}, new(atomic.Int64)
-	s.cfg = Config{Order: record.Order{Scheme: scheme, Carried: 1}, MaxRetries: codegen.DefaultRetries, Workers: 1, Settled: new(atomic.Int64)}
+	s.cfg = Config{Order: record.Order{Maker: codegen.Maker{Scheme: scheme}, Carried: 1}, MaxRetries: codegen.DefaultRetries, Workers: 1, Settled: new(atomic.Int64)}
 	s.names.ID("ws")
 	s.names.Freeze()
 	s.records = extsort.New(extsort.Config{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -66,6 +65,7 @@ type slot struct {
 type rival struct {
 	origin
 	canonical []byte   // nil: its bucket is at hand
+	salt      int      // of its first code, if it holds that
 	rows      int64    // that are rejected if it gets no code
 	refused   refusals // of these, the ones that are rejected if it gets one
 
@@ -82,7 +82,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if to == from+1 && !v.s.anywhere && v.verdicts == nil {
+		if to == from+1 && !v.s.anywhere && v.verdicts == nil && v.s.cfg.Order.Words == nil {
 			if alone, err := v.alone(i); alone || err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func (v *visit) spotOf(i int) spot {
 func (v *visit) slotOf(i int) slot {
 	s := slot{group: v.records.Group(i), key: v.records.Key(i)}
 	if !v.s.cfg.Order.KeyIsCode() {
-		s.code = v.s.slot0(v.records.Record(i))
+		s.code = v.s.firstSlot(v.records.Record(i))
 	}
 	return s
 }
@@ -189,7 +189,7 @@ func identity(rec []byte) []byte {
 func (v *visit) probe(first int) {
 	rec := v.records.Record(first)
 	start := len(v.codes)
-	v.codes = v.s.cfg.Order.AppendCode0(v.codes, rec)
+	v.codes = v.s.cfg.Order.AppendFirst(v.codes, rec)
 	v.firsts = append(v.firsts, first)
 	p := sink.Probe{
 		Workspace: v.s.names.Name(v.records.Group(first)),
@@ -262,7 +262,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 	v.s.mark(v.number, first, isSpecial)
 	d.URL, d.Code = v.url(first), string(f.Code)
 	_, parts := rules.CutKey(d.URL.Canonical)
-	d.Salt = codegen.SaltOf(probe.Canonical, slices.Concat(probe.Workspace, parts), f.Code, max(v.s.cfg.MaxRetries, codegen.DefaultRetries))
+	d.Salt = v.s.saltOf(probe.Canonical, slices.Concat(probe.Workspace, parts), f.Code)
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
 	v.s.decide(probe.Key, d)
@@ -304,7 +304,7 @@ func (v *visit) findContests(ctx context.Context) error {
 			}
 			v.rivals = append(v.rivals, r)
 		}
-		v.slotTaken = v.slotTaken || v.taken[first]
+		v.slotTaken = v.slotTaken || v.taken[first] || v.s.cfg.Order.Words != nil && v.s.cfg.Order.FirstOf(v.records.Record(first)).Salt < 0
 	}
 	if !v.more {
 		v.closeSlot()
@@ -337,7 +337,7 @@ func (v *visit) addRows(of origin, rows int64, refused refusals) {
 	}
 }
 
-// closeSlot lets the rivals of a slot contest it, unless one URL has it to itself.
+// closeSlot lets the rivals of a slot contest it, unless one URL has it to itself and may have it.
 func (v *visit) closeSlot() {
 	if len(v.rivals) > 1 || v.slotTaken && len(v.rivals) > 0 {
 		for _, r := range v.rivals {

@@ -191,7 +191,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if r.Reason == outcome.CodeSpaceExhausted {
 		w.exhaustedBy(w.row.Number, w.canon, workspace, w.row.parts, refused)
 	}
-	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries)
+	return outcome.CodeSpaceExhausted, outcome.ExhaustedDetail(w.run.retries, w.run.manifest.Scheme.Blocklist != "")
 }
 
 // exhaustedBy files the codes that an identity could not have.

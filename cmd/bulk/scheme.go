@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// schemeHelp is a part of the help of bulk run and bulk preview.
+const schemeHelp = `Code schemes: --scheme says how codes are made.
+  sha256-base58     From the URL and the workspace. The same URL has the same
+                    code everywhere, and anybody can compute it.
+  keyed-base62      The same with a secret: without it nobody can tell a code
+                    from a random one, with it anybody can check all of them.
+  counter-base62    From a number that the store counts up, and a secret that
+                    hides little: who has two codes knows the next ones.
+  counter-permuted  From such a number, encrypted: the codes tell nothing of it.
+The secret is in the file of --scheme-key-file or in the variable
+BULK_SCHEME_KEY; openssl rand -base64 32 makes one. The store keeps the scheme of
+each workspace, and a fingerprint of the secret, but never the secret.`
+
+// secretVariable has the secret of a scheme.
+const secretVariable = "BULK_SCHEME_KEY"
+
+// schemeText has the flags of a scheme as they were given.
+type schemeText struct {
+	name, keyFile, blocklist string
+	start, multiplier        int64
+}
+
+// flags defines the flags of a scheme.
+func (t *schemeText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
+	var names []string
+	for _, s := range codegen.Specs() {
+		names = append(names, s.Name)
+	}
+	t.secretFlags(f)
+	offer(cmd, "scheme", names...)
+	f.Int64Var(&t.start, "counter-start", 0, "the first number (`N`) of a counter, if the store has given out none (default: 1)")
+	t.multiplierFlag(f)
+	f.StringVar(&t.blocklist, "blocklist", "", "no generated code contains a word of this `FILE`, a word a line")
+}
+
+// secretFlags defines the flags that name a scheme and its secret.
+func (t *schemeText) secretFlags(f *pflag.FlagSet) {
+	f.StringVar(&t.name, "scheme", codegen.Name, "how codes are made: the `NAME` of a scheme")
+	f.StringVar(&t.keyFile, "scheme-key-file", "", "`FILE` that has the secret of the scheme (default: the variable "+secretVariable+")")
+}
+
+func (t *schemeText) multiplierFlag(f *pflag.FlagSet) {
+	f.Int64Var(&t.multiplier, "counter-multiplier", 0, "multiply the numbers of counter-base62 by `N` (default: 1)")
+}
+
+// parse reads them, and the secret.
+func (t *schemeText) parse(s *pipeline.Scheme) (err error) {
+	s.Name, s.CounterStart, s.Multiplier = t.name, t.start, t.multiplier
+	var problems flagErrors
+	s.Secret, err = t.secret()
+	problems.check("scheme-key-file", err)
+	if t.blocklist != "" {
+		text, err := os.ReadFile(t.blocklist)
+		if err == nil {
+			if s.Words, err = codegen.ParseBlocklist(text); err != nil {
+				err = fmt.Errorf("%s: %w", t.blocklist, err)
+			}
+		}
+		problems.check("blocklist", err)
+	}
+	return errors.Join(problems...)
+}
+
+// secret reads the secret of the scheme; none if it takes none.
+func (t *schemeText) secret() (codegen.Secret, error) {
+	spec, err := codegen.SpecOf(t.name)
+	variable := os.Getenv(secretVariable)
+	switch {
+	case err != nil: // the configuration has it
+	case t.keyFile != "" && variable != "":
+		return codegen.Secret{}, fmt.Errorf("there is a secret in the variable %s, too: which of them is it?", secretVariable)
+	case t.keyFile != "":
+		text, err := os.ReadFile(t.keyFile)
+		if err == nil && len(text) == 0 {
+			err = fmt.Errorf("%s is empty", t.keyFile)
+		}
+		return codegen.NewSecret(bytes.TrimSuffix(text, []byte("\n"))), err
+	case spec.Secret:
+		return codegen.NewSecret([]byte(variable)), nil
+	}
+	return codegen.Secret{}, nil
+}
+
+// warn tells what a user should think about twice.
+func (t *schemeText) warn(ui *ui, length int) {
+	if t.name == codegen.NameKeyed && length < 6 {
+		ui.log.Warn("codes of keyed-base62 with fewer than 6 characters are easy to guess", "code_length", length)
+	}
+}
+
+// isDigits reports whether a text consists of digits of some scheme.
+func isDigits(text string) bool {
+	return strings.Trim(text, codegen.KeyedAlphabet) == ""
+}

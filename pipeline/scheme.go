@@ -1,0 +1,171 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A Scheme says how codes are made. The functions take their length, in characters; 0: the default
+// of the scheme.
+type Scheme struct {
+	Name   string             // "": sha256-base58
+	Secret codegen.Secret     // of a scheme that takes one
+	Words  *codegen.Blocklist // that no generated code may contain; nil: none
+
+	// Of counters.
+	CounterStart int64 // the first number, where the store has given out none; 0: 1
+	Multiplier   int64 // of counter-base62; 0: 1
+}
+
+// withDefaults fills in the defaults. If there is no such scheme, Make has the error.
+func (s Scheme) withDefaults() (Scheme, codegen.Spec) {
+	s.Name = cmp.Or(s.Name, codegen.Name)
+	spec, _ := codegen.SpecOf(s.Name)
+	if s.Name == codegen.NameCounter {
+		s.Multiplier = cmp.Or(s.Multiplier, 1)
+	}
+	return s, spec
+}
+
+// Make returns what makes codes: a counter, or a maker. The error says what is wrong with the
+// flags.
+func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, err error) {
+	c, spec := s.withDefaults()
+	length = cmp.Or(length, spec.Length)
+	if _, err := codegen.SpecOf(c.Name); err != nil {
+		return maker, nil, fmt.Errorf("--scheme: %w", err)
+	}
+	var problems []error
+	complain := func(wrong bool, format string, args ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	complain(!spec.Secret && c.Secret.Fingerprint() != "", "--scheme-key-file: scheme %s has no secret", c.Name)
+	complain(!spec.Counts && c.CounterStart != 0, "--counter-start: scheme %s has no counter", c.Name)
+	complain(c.CounterStart < 0, "--counter-start %d is below 1", c.CounterStart)
+	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "--counter-multiplier goes with scheme %s only", codegen.NameCounter)
+	complain(c.Multiplier < 0, "--counter-multiplier %d is below 1", c.Multiplier)
+	complain(spec.Counts && length != spec.Length, "--code-length: codes of scheme %s have %d characters", c.Name, spec.Length)
+	if len(problems) > 0 {
+		return maker, nil, errors.Join(problems...)
+	}
+	maker.Words = c.Words
+	flag := "scheme-key-file"
+	switch c.Name {
+	case codegen.NameKeyed:
+		if maker.Scheme, err = codegen.NewKeyed(c.Secret, spec.Length); err == nil {
+			flag = "code-length"
+			maker.Scheme, err = maker.WithLength(length)
+		}
+	case codegen.NameCounter:
+		flag = "counter-multiplier"
+		counter, err = codegen.NewCounter(c.Secret, uint64(c.Multiplier))
+	case codegen.NamePermuted:
+		counter, err = codegen.NewPermuted(c.Secret)
+	default:
+		flag = "code-length"
+		maker.Scheme, err = codegen.New(length)
+	}
+	if err != nil {
+		err = fmt.Errorf("--%s: %w", flag, err)
+	}
+	return maker, counter, err
+}
+
+// describe returns what the manifest says of the scheme.
+func (s Scheme) describe(length, maxRetries int) manifest.Scheme {
+	s, _ = s.withDefaults()
+	m := manifest.Scheme{Name: s.Name, CodeLength: length, MaxRetries: maxRetries, Fingerprint: s.Secret.Fingerprint(), Multiplier: s.Multiplier}
+	if s.Words != nil {
+		m.Blocklist = s.Words.SHA256()
+	}
+	return m
+}
+
+// Stored returns the scheme as a store keeps it.
+func (s Scheme) Stored(length int) sink.Scheme {
+	s, spec := s.withDefaults()
+	if s.Name == codegen.Name { // of any length
+		return sink.Scheme{Name: s.Name}
+	}
+	return sink.Scheme{Name: s.Name, CodeLength: cmp.Or(length, spec.Length), Multiplier: s.Multiplier, Fingerprint: s.Secret.Fingerprint()}
+}
+
+// checkScheme refuses the run if CheckScheme does. It notes the workspaces whose scheme is to be
+// set.
+func (j *job) checkScheme(ctx context.Context, session sink.Session) (err error) {
+	if j.otherScheme = nil; session == nil || len(j.result.Workspaces) == 0 {
+		return nil
+	}
+	j.otherScheme, err = CheckScheme(ctx, session, j.result.Workspaces, j.cfg.Scheme.Stored(j.cfg.CodeLength))
+	return err
+}
+
+// CheckScheme returns a UsageError if one of these workspaces, of which there must be one, has
+// links of another scheme, or if the secret belongs to another scheme. Otherwise it returns those
+// that have another scheme and no links.
+func CheckScheme(ctx context.Context, session sink.Session, workspaces []string, scheme sink.Scheme) (others []string, err error) {
+	plain := sink.Scheme{Name: codegen.Name}
+	set, err := session.Schemes(ctx, workspaces)
+	switch {
+	case errors.Is(err, sink.ErrOldTables) && scheme == plain:
+		return nil, nil
+	case errors.Is(err, sink.ErrOldTables):
+		return nil, &UsageError{fmt.Errorf("the store cannot have codes of scheme %s: %w", scheme.Name, err)}
+	case err != nil:
+		return nil, err
+	}
+	for _, w := range workspaces {
+		if cmp.Or(set[w], plain) != scheme {
+			others = append(others, w)
+		}
+	}
+	if scheme.Fingerprint != "" {
+		used, err := session.Fingerprints(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := scheme.CheckSecret(used); err != nil {
+			return nil, &UsageError{err}
+		}
+	}
+	if len(others) == 0 {
+		return nil, nil
+	}
+	populated, err := session.Populated(ctx, others)
+	if err != nil {
+		return nil, err
+	}
+	for i, w := range others {
+		if populated[i] {
+			return nil, &UsageError{fmt.Errorf("workspace %q has links of scheme %s, and the options are those of scheme %s: use the options of the former, or another workspace",
+				w, schemeText(cmp.Or(set[w], plain), scheme), schemeText(scheme, cmp.Or(set[w], plain)))}
+		}
+	}
+	return others, nil
+}
+
+// schemeText names a scheme, with what tells it from another one.
+func schemeText(s, other sink.Scheme) string {
+	text := s.Name
+	if s.Name != other.Name {
+		return text
+	}
+	if s.CodeLength != other.CodeLength {
+		text += fmt.Sprintf(", code length %d", s.CodeLength)
+	}
+	if s.Multiplier != other.Multiplier {
+		text += fmt.Sprintf(", multiplier %d", s.Multiplier)
+	}
+	if s.Fingerprint != other.Fingerprint {
+		text += ", secret " + cmp.Or(s.Fingerprint, "none")
+	}
+	return text
+}
