@@ -14,6 +14,8 @@ import "github.com/linkforge/bulk/pipeline/report"
 //	         exist and are to change
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
 //	         afterwards for the buckets that are loaded
+//	numbers  with a counter, instead of contest: half of it new URLs, half of it codes; and a
+//	         quarter of that of records is for links on their way to the store
 //	kept     half of that of records, if legacy codes are kept: half of it claims, a quarter
 //	         verdicts on them, a quarter links on their way to the store
 //	others   a quarter of that of records, if a preview counts the URLs of other profiles
@@ -21,7 +23,7 @@ import "github.com/linkforge/bulk/pipeline/report"
 type budget struct {
 	records, rejects, contested, placed int64
 	claims, verdicts, links, others     int64
-	changes                             int64
+	changes, urls, codes                int64
 
 	loads int // buckets that are loaded at once
 }
@@ -44,6 +46,13 @@ func (c *Config) budget() budget {
 		kept := b.records / 2
 		b.records, b.claims, b.verdicts, b.links = b.records-kept, kept/2, kept/4, kept/4
 	}
+	if c.Scheme.counts() {
+		b.urls, b.codes, b.contested = b.contested/2, b.contested/2, b.contested%2
+		if b.links == 0 {
+			b.links = b.records / 4
+			b.records -= b.links
+		}
+	}
 	if c.counts {
 		b.others = b.records / 4
 		b.records -= b.others
@@ -55,6 +64,7 @@ func (c *Config) budget() budget {
 	if c.spillAt > 0 {
 		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
 		b.claims, b.verdicts, b.links, b.others, b.changes = c.spillAt, c.spillAt, c.spillAt, c.spillAt, c.spillAt
+		b.urls, b.codes = c.spillAt, c.spillAt
 	}
 	return b
 }

@@ -227,6 +227,7 @@ func (c *Config) validate() error {
 	if _, _, err := c.Scheme.Make(c.CodeLength); err != nil {
 		problems = append(problems, err)
 	}
+	problems = append(problems, c.checkCounter())
 	check("max-url-length", c.Profile.Validate())
 	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
 		complain("--max-retries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)

@@ -110,6 +110,19 @@ func describeLegacy(cfg *Config, rows *intake.Rows, settled *settle.Settlement, 
 	return l
 }
 
+// describeNumbers tells of the numbers that the run has; nil: the scheme has no counter.
+func describeNumbers(settled *settle.Settlement) *manifest.Numbers {
+	n := settled.Numbers()
+	if n == nil {
+		return nil
+	}
+	m := &manifest.Numbers{Ranges: []manifest.Range{}, Skipped: n.Skipped}
+	for _, r := range n.Ranges {
+		m.Ranges = append(m.Ranges, manifest.Range(r))
+	}
+	return m
+}
+
 // describeRules tells of the changes of rows; nil: there are no link rules.
 func describeRules(ruled bool, changes *rules.ChangeCounts) *manifest.Rules {
 	if !ruled {

@@ -205,10 +205,13 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 	if err := p.checkProfile(ctx, session); err != nil {
 		return err
 	}
+	if err := p.checkScheme(ctx, session); err != nil {
+		return err
+	}
 	if err := p.checkRules(ctx, session); err != nil {
 		return err
 	}
-	settled, err := p.settle(ctx, session, 0)
+	settled, err := p.settle(ctx, session, 0, nil)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()
 	}

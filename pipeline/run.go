@@ -301,7 +301,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 		return err
 	}
 	j.result.AsOf = entry.AsOf
-	settled, err := j.settle(ctx, session, entry.ID)
+	settled, err := j.settle(ctx, session, entry.ID, entry.Numbers)
 	if settled != nil {
 		defer func() { err = errors.Join(err, settled.Close()) }()
 	}
@@ -396,19 +396,22 @@ func (j *job) openSession(ctx context.Context) (session sink.Session, err error)
 	return session, err
 }
 
-// settle decides the code of every URL, and notes the books. Links of the run with this id count
-// as created. A session that only looks is closed then. The caller closes the settlement, also
+// settle decides the code of every URL, and notes the books. Links of the run with this id, which has
+// these numbers, count as created. A session that only looks is closed then. The caller closes the settlement, also
 // with an error, if it is not nil.
-func (j *job) settle(ctx context.Context, session sink.Session, id int32) (settled *settle.Settlement, err error) {
+func (j *job) settle(ctx context.Context, session sink.Session, id int32, have []sink.Range) (settled *settle.Settlement, err error) {
 	j.cfg.Status.enter(StageSettle)
 	err = j.meter.time("settle", func(s *manifest.Stage) (err error) {
 		s.Rows = j.rows.Records.Len()
 		settled, err = settle.Settle(ctx, j.rows.Records, j.rows.Workspaces, session, id, settle.Config{
 			Order: j.rows.Order, MaxRetries: j.cfg.MaxRetries, Contested: j.budget.contested, Workers: j.cfg.Workers,
-			Kept: j.kept(), Rules: j.rules(), Settled: &j.cfg.Status.Settled,
+			Counter: j.counter(have), Kept: j.kept(), Rules: j.rules(), Settled: &j.cfg.Status.Settled,
 		})
 		return err
 	})
+	if err == nil && j.cfg.DryRun {
+		err = j.numberDry(ctx, session, settled)
+	}
 	if err == nil && session != nil && j.cfg.DryRun { // what it saw may count only if it closes well
 		err = session.Close()
 	}
@@ -535,6 +538,9 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 		if err := j.out.giveUp(ctx, session); err != nil {
 			return err
 		}
+		if err := j.mayCount(ctx, session, entry, settled); err != nil {
+			return err
+		}
 		started, err := session.Start(ctx, entry)
 		if err != nil {
 			return err
@@ -560,6 +566,11 @@ func (j *job) deliver(ctx context.Context, session sink.Session, entry sink.Run,
 			load = func(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) error {
 				return session.Load(ctx, entry, chunks)
 			}
+		}
+	}
+	if stored {
+		if err := j.number(ctx, session, &entry, settled); err != nil {
+			return err
 		}
 	}
 	written, files, err := j.write(ctx, settled, load)
@@ -597,7 +608,7 @@ func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, 
 
 // columns are those of the mapping.
 func (j *job) columns() report.Columns {
-	return report.Columns{Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.identity() == rules.ByRow}
+	return report.Columns{Numbers: j.cfg.Scheme.counts(), Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.identity() == rules.ByRow}
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the
@@ -616,7 +627,7 @@ func (j *job) write(ctx context.Context, settled *settle.Settlement, load emit.L
 	cfg := emit.Config{Workers: j.cfg.Workers, NoCarry: j.cfg.NoCarry, Written: &j.cfg.Status.Written, Columns: j.columns(), Profile: j.cfg.Profile,
 		AsOf: j.result.AsOf.Unix(), Rules: j.cfg.Rules != nil,
 		Attrs: j.rows.HasAttrs(), KeepCreated: j.cfg.KeepCreated}
-	if load != nil && j.rows.Claims != nil {
+	if load != nil && (j.rows.Claims != nil || j.cfg.Scheme.counts()) {
 		if cfg.Links, err = j.sortLinks(ctx, settled, cfg); cfg.Links != nil {
 			defer func() { err = errors.Join(err, j.meter.close(cfg.Links)) }()
 		}
@@ -714,6 +725,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration = m.Migration
+	m.Numbers = describeNumbers(settled)
 	m.Rules = describeRules(j.ruled, &written.Changes)
 	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)

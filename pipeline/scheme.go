@@ -58,6 +58,10 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	}
 	maker.Words = c.Words
 	flag := "scheme-key-file"
+	if spec.Counts { // rows are sorted as by default
+		maker.Scheme, _ = codegen.New(codegen.DefaultLength)
+		maker.Words = nil
+	}
 	switch c.Name {
 	case codegen.NameKeyed:
 		if maker.Scheme, err = codegen.NewKeyed(c.Secret, spec.Length); err == nil {

@@ -55,7 +55,7 @@ type Link struct {
 // get. The byte slices belong to the caller that made the Probe.
 type Probe struct {
 	Workspace []byte
-	Code      []byte
+	Code      []byte // nil, in all probes of a Lookup or in none: ask only for the link of the URL
 	Key       Key    // zero if Canonical is nil
 	Canonical []byte // nil: ask only for the owner of the code
 	WantRun   bool   // ask for the run of the link, too

@@ -125,6 +125,7 @@ type sharedBucket struct {
 	number  int
 	origin  *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
 	origins origins        // of that URL, if legacy codes are kept
+	codes   []settle.Code  // by the first record of a URL; nil: they are made from hashes
 	pieces  atomic.Int32
 }
 
@@ -169,6 +170,12 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 		defer close(tasks)
 		var origin *record.Record
 		var kept origins
+		var codes *settle.CodeReader
+		if e.settled != nil {
+			if codes = e.settled.Codes(ctx); codes != nil {
+				defer codes.Close()
+			}
+		}
 		return ended(order, from.InOrder(ctx, 2, func(i int, b *extsort.Bucket) error {
 			shared := &sharedBucket{Bucket: b, number: i}
 			if s := e.settled; s != nil {
@@ -176,6 +183,12 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 					origin, kept = nil, origins{}
 				}
 				shared.origin, shared.origins = origin, kept
+				if codes != nil && b.Len() > 0 {
+					var err error
+					if shared.codes, err = codes.Next(b, i, record.FirstOf(b, b.Len()-1)); err != nil {
+						return err
+					}
+				}
 				if more := i+1 < from.Buckets() && s.Continues(i+1) && b.Len() > 0; more && s.Claims() != nil {
 					kept = e.origins(shared)
 				} else if more {

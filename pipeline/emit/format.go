@@ -102,7 +102,9 @@ func (f *formatter) url(p *piece, first, from, to int) {
 		return
 	}
 	f.row.Workspace, f.row.Salt = f.e.rows.Workspaces.Name(b.Group(from)), d.Salt
-	if d.Code != "" {
+	if b.codes != nil {
+		f.row.Code, f.row.Number, f.row.Salt = b.codes[first].Text, b.codes[first].Number, -1
+	} else if d.Code != "" {
 		f.row.Code = []byte(d.Code)
 	} else {
 		codes := &p.chunk.codes
@@ -127,6 +129,12 @@ func (f *formatter) url(p *piece, first, from, to int) {
 			}
 			f.row.Outcome, f.row.Rules.Change = result.Outcome, result.Change
 		}
+		if f.links != nil {
+			if f.row.Outcome != outcome.Duplicate && !d.Stored {
+				f.file(b.Group(i), &r, key, false)
+			}
+			continue
+		}
 		f.row.Generated = f.row.Outcome == outcome.Created
 		if i != first {
 			if origin == nil {
@@ -135,7 +143,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 			f.merged.add(f.e.cfg.Profile, p, i, origin, f.e.rows, &r)
 		}
 		if f.row.Outcome != outcome.Duplicate { // the row that is the link
-			if f.e.load != nil && !d.Stored {
+			if f.e.load != nil && f.e.cfg.Links == nil && !d.Stored {
 				p.chunk.links = append(p.chunk.links, f.link(&r, key))
 				if f.e.cfg.Rules {
 					p.chunk.giveRules(f, &r)
@@ -155,7 +163,7 @@ func (f *formatter) emit(p *piece, group uint32, rec []byte, r *record.Record) {
 		f.add(p, r)
 		return
 	}
-	placed := record.Placed{Workspace: group, Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code,
+	placed := record.Placed{Workspace: group, Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code, Number: f.row.Number,
 		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Change: f.row.Rules.Change, Record: rec}
 	f.buf = placed.File(f.to, r.Place, f.buf)
 }
@@ -165,7 +173,7 @@ func (f *formatter) formatPlaced(p *piece) {
 	walk(p, func(i int) (next int) {
 		placed := record.DecodePlaced(p.bucket.Record(i))
 		f.row.Workspace = f.e.rows.Workspaces.Name(placed.Workspace)
-		f.row.Outcome, f.row.Salt, f.row.Code = placed.Outcome, placed.Salt, placed.Code
+		f.row.Outcome, f.row.Salt, f.row.Code, f.row.Number = placed.Outcome, placed.Salt, placed.Code, placed.Number
 		f.row.Alias, f.row.LinkCode, f.row.LinkSalt = placed.Alias, placed.LinkCode, placed.LinkSalt
 		f.row.Rules.Change = placed.Change
 		r := record.Decode(placed.Record)

@@ -25,6 +25,9 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
 	d, link := f.e.link(b, first, &p.chunk.codes)
+	if b.codes != nil {
+		f.row.Number, d.Salt = b.codes[first].Number, -1
+	}
 	if f.e.cfg.Columns.Legacy == legacy.Both {
 		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	}
@@ -97,6 +100,8 @@ func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d 
 func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Decision, link []byte) {
 	d = e.settled.Decide(b.number, first, b.Group(first), b.Record(first))
 	switch {
+	case b.codes != nil && b.codes[first].Text != nil:
+		return d, b.codes[first].Text
 	case d.Reason != "" || d.Code != "":
 		return d, []byte(d.Code)
 	case d.Kept:
@@ -172,7 +177,8 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 //	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
 //	| original and attributes as of extsort.AppendNullable
 //	| creation time in microseconds of Unix time, 8 bytes; the least there is: the as_of of the run
-//	| parameters as of rules.Params.Append, only with Config.Rules | canonical
+//	| parts of the identity as of extsort.AppendCell, parameters as of rules.Params.Append, only with Config.Rules
+//	| canonical
 func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
 	alias := byte(0)
@@ -188,7 +194,7 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	rec = binary.BigEndian.AppendUint64(rec, uint64(created))
 	if f.e.cfg.Rules {
 		r.Rules(&f.with)
-		rec = f.with.Params.Append(rec)
+		rec = f.with.Params.Append(extsort.AppendCell(rec, f.with.Parts))
 	}
 	rec = append(rec, l.Canonical...)
 	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
@@ -225,13 +231,23 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 		if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
 			l.Created = time.UnixMicro(created).UTC()
 		}
+		hasParts := false
 		if rec = rec[8:]; cfg.Rules {
-			var p rules.Params
-			rec = p.Cut(rec)
+			var with record.Rules
+			with.Parts, rec = extsort.CutCell(rec)
+			rec = with.Params.Cut(rec)
+			if cfg.Columns.Ref {
+				with.Params.Ref = rules.RefOf(with.Parts)
+			}
 			l.Rules = &given[n]
-			*l.Rules = settle.NewRules(&p, cfg.AsOf)
+			*l.Rules = settle.NewRules(&with.Params, cfg.AsOf)
+			hasParts = len(with.Parts) > 0
 		}
 		l.Canonical = rec
+		if hasParts {
+			input = codegen.AppendInput(input[:0], l.Canonical, l.Workspace, 0)
+			l.Base = codegen.Sum(input).Key()
+		}
 		if l.Alias {
 			l.Base = l.Key
 			input = codegen.AppendAlias(input[:0], l.Canonical, l.Workspace, l.Code)

@@ -20,8 +20,9 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 
 // A Placed is a row of a mapping in the order of the input:
 //
-//	workspace uvarint | 1 byte: outcome, change, placedAlias, placedLink
+//	workspace uvarint | 1 byte: outcome, change, placedNumber, placedAlias, placedLink
 //	| salt + 1 uvarint | code as of extsort.AppendNullable
+//	| with placedNumber: number uvarint
 //	| with placedLink: link salt + 1 uvarint | link code as of extsort.AppendNullable
 //	| its record
 type Placed struct {
@@ -29,6 +30,7 @@ type Placed struct {
 	Outcome   outcome.Outcome
 	Salt      int // -1: none gives the code
 	Code      []byte
+	Number    int64 // 0: none
 	Alias     bool
 	Change    rules.Change
 	LinkCode  []byte // nil: the mapping has none
@@ -41,6 +43,7 @@ const (
 	placedOutcome = 3
 	changeShift   = 2
 	placedChange  = 7 << changeShift
+	placedNumber  = 1 << 5
 	placedAlias   = 1 << 6
 	placedLink    = 1 << 7
 )
@@ -50,6 +53,9 @@ const (
 func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
 	as := byte(p.Outcome) | byte(p.Change)<<changeShift
+	if p.Number > 0 {
+		as |= placedNumber
+	}
 	if p.Alias {
 		as |= placedAlias
 	}
@@ -58,6 +64,9 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	}
 	head = binary.AppendUvarint(append(head, as), uint64(p.Salt+1))
 	head = extsort.AppendNullable(head, p.Code)
+	if p.Number > 0 {
+		head = binary.AppendUvarint(head, uint64(p.Number))
+	}
 	if p.LinkCode != nil {
 		head = binary.AppendUvarint(head, uint64(p.LinkSalt+1))
 		head = extsort.AppendNullable(head, p.LinkCode)
@@ -76,6 +85,10 @@ func DecodePlaced(rec []byte) (p Placed) {
 	salt, n := binary.Uvarint(rec)
 	p.Salt, p.LinkSalt = int(salt)-1, -1
 	p.Code, p.Record = extsort.CutNullable(rec[n:])
+	if as&placedNumber != 0 {
+		number, n := binary.Uvarint(p.Record)
+		p.Number, p.Record = int64(number), p.Record[n:]
+	}
 	if as&placedLink != 0 {
 		salt, n = binary.Uvarint(p.Record)
 		p.LinkSalt = int(salt) - 1

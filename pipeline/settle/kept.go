@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -283,6 +284,10 @@ func (v *visit) endKept() {
 		v.linkKept(u.marked.at, Decision{Kept: true, Code: string(u.marked.code), Salt: -1})
 	default:
 		v.bear()
+		if s.cfg.Counter != nil {
+			v.count(u.origin, u.workspace, rules.AppendKey(nil, u.url, nil))
+			return
+		}
 		if u.bucket != v.number {
 			u.canonical = bytes.Clone(u.url)
 		}
@@ -326,6 +331,13 @@ func (v *visit) linkStored() {
 	var code [codegen.MaxLength]byte
 	switch {
 	case u.linkAt.known: // kept, whatever salt would give it
+	case v.s.cfg.Counter != nil:
+		v.haveCode(u.origin, []byte(u.stored.code), u.stored.made)
+		if v.s.cfg.Rules == nil {
+			v.s.mark(u.bucket, u.first, as)
+			return
+		}
+		d.Kept, d.Salt = false, 0 // judgeKept looks at the code, before new URLs have theirs
 	case u.stored.code == string(v.s.cfg.Order.AppendCode(code[:0], u.hash)):
 		v.s.mark(u.bucket, u.first, as)
 		return

@@ -143,7 +143,7 @@ func (k *keptJudging) endURL() {
 		l.stored = l.stored || row.Stored()
 		l.rows = append(l.rows, r)
 	}
-	if len(link.code) == 0 {
+	if len(link.code) == 0 && k.s.cfg.Counter == nil { // else nobody else has it
 		link.code = k.s.cfg.Order.AppendFirst(nil, rows[0].rec)
 	}
 	n, has := byCode[string(link.code)]

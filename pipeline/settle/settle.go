@@ -25,12 +25,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config says how codes are assigned. All fields but Contested, Kept and Rules must be set.
+// Config says how codes are assigned. All fields but Contested, Counter, Kept and Rules must be set.
 type Config struct {
 	Order      record.Order
 	MaxRetries int   // highest salt; 0: salt 0 only
 	Contested  int64 // most bytes that contested URLs may take; 0: no bound
 	Workers    int
+	Counter    *Counter      // nil: codes are made from hashes
 	Kept       *Kept         // nil: no legacy codes are kept
 	Rules      *Rules        // nil: the run has no link rules, and no link of its workspaces has any
 	Settled    *atomic.Int64 // accepted rows whose code is known; for another goroutine
@@ -61,13 +62,14 @@ type Settlement struct {
 	Fresh     []string         // workspaces in which the store had no link, in byte order
 	Conflicts int64            // rows that claim the code of another URL
 
-	names   *record.Workspaces
-	buckets []bucket
-	special map[sink.Key]Decision
-	spelled map[spelling]string
-	claims  *claim.Settled         // nil: no legacy codes are kept
-	changes *extsort.Sorter        // of links that exist; nil: there are no link rules
-	lower   map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
+	names    *record.Workspaces
+	buckets  []bucket
+	special  map[sink.Key]Decision
+	spelled  map[spelling]string
+	claims   *claim.Settled         // nil: no legacy codes are kept
+	changes  *extsort.Sorter        // of links that exist; nil: there are no link rules
+	counting *counting              // nil: codes are made from hashes
+	lower    map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
 
 	order  record.Order
 	urls   int64 // distinct
@@ -82,6 +84,9 @@ func (s *Settlement) Close() (err error) {
 	}
 	if s.changes != nil {
 		err = errors.Join(err, s.changes.Close())
+	}
+	if s.counting != nil {
+		err = errors.Join(err, s.counting.close())
 	}
 	return err
 }
@@ -246,6 +251,9 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 	if cfg.Rules != nil {
 		s.made.changes = newChanges(cfg.Rules.Changes, names)
 	}
+	if cfg.Counter != nil {
+		s.made.counting = s.newCounting()
+	}
 	if err := s.visitAll(ctx); err != nil {
 		return s.made, err
 	}
@@ -287,7 +295,7 @@ func (s *settling) sum() {
 func (s *settling) visitAll(ctx context.Context) error {
 	visits := make(chan *visit, s.parallel())
 	for range cap(visits) {
-		visits <- &visit{s: s, judging: s.newJudging()}
+		visits <- s.newVisit()
 	}
 	return s.eachStretch(ctx, func(ctx context.Context, from, to int) error {
 		v := <-visits
@@ -298,6 +306,14 @@ func (s *settling) visitAll(ctx context.Context) error {
 		}
 		return v.do(ctx, from, to)
 	})
+}
+
+func (s *settling) newVisit() *visit {
+	v := &visit{s: s, judging: s.newJudging()}
+	if c := s.made.counting; c != nil {
+		v.urls, v.codeOf = c.urls.NewWriter(), c.codes.NewWriter()
+	}
+	return v
 }
 
 // parallel is how many goroutines visit buckets.

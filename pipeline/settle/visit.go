@@ -2,6 +2,7 @@ package settle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
@@ -33,6 +34,9 @@ type visit struct {
 	verdicts *claim.Reader     // nil: no legacy codes are kept
 	found    map[int]foundLink // of URLs of the bucket, by first record; only if they are kept
 	kept     kept              // the last URL, only if they are kept
+
+	urls, codeOf *extsort.Writer // as in counting; nil: codes are made from hashes
+	buf          []byte          // of a record of these
 
 	more    bool     // the last URL of the bucket may continue in the next
 	judging judging  // only with link rules
@@ -82,7 +86,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if to == from+1 && !v.s.anywhere && v.verdicts == nil && v.s.cfg.Order.Words == nil {
+		if to == from+1 && !v.s.anywhere && v.verdicts == nil && v.s.cfg.Order.Words == nil && v.s.cfg.Counter == nil {
 			if alone, err := v.alone(i); alone || err != nil {
 				return err
 			}
@@ -99,7 +103,7 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 			err = v.findContests(ctx)
 		}
 		if err == nil {
-			err = v.s.tooContested()
+			err = cmp.Or(v.s.tooContested(), v.err())
 		}
 		b.Release()
 		if err != nil {
@@ -129,6 +133,14 @@ func (v *visit) alone(bucket int) (bool, error) {
 	v.s.made.buckets[bucket].urls = n
 	v.s.cfg.Settled.Add(int64(b.Len()))
 	return true, nil
+}
+
+// err is the error of what was written.
+func (v *visit) err() error {
+	if v.urls == nil {
+		return nil
+	}
+	return cmp.Or(v.urls.Err(), v.codeOf.Err())
 }
 
 // bucket returns what is known of the bucket in hand.
@@ -189,12 +201,17 @@ func identity(rec []byte) []byte {
 func (v *visit) probe(first int) {
 	rec := v.records.Record(first)
 	start := len(v.codes)
-	v.codes = v.s.cfg.Order.AppendFirst(v.codes, rec)
+	if v.s.cfg.Counter == nil {
+		v.codes = v.s.cfg.Order.AppendFirst(v.codes, rec)
+	}
 	v.firsts = append(v.firsts, first)
 	p := sink.Probe{
 		Workspace: v.s.names.Name(v.records.Group(first)),
 		Code:      v.codes[start:len(v.codes):len(v.codes)],
 		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0,
+	}
+	if v.s.cfg.Counter != nil {
+		p.Code = nil
 	}
 	if r := v.s.cfg.Rules; r != nil {
 		p.WantRules, p.Parts = true, r.Parts
@@ -255,6 +272,11 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 	default:
 		v.bucket().mute++
 	}
+	if v.s.cfg.Counter != nil {
+		v.haveCode(origin{true, v.number, first}, f.Code, as == isStored)
+		v.s.mark(v.number, first, as)
+		return nil
+	}
 	if string(f.Code) == string(probe.Code) {
 		v.s.mark(v.number, first, as)
 		return nil
@@ -302,7 +324,11 @@ func (v *visit) findContests(ctx context.Context) error {
 				}
 				r.refused = p.refused
 			}
-			v.rivals = append(v.rivals, r)
+			if v.s.cfg.Counter != nil {
+				v.count(r.origin, v.records.Group(first), identity(v.records.Record(first)))
+			} else {
+				v.rivals = append(v.rivals, r)
+			}
 		}
 		v.slotTaken = v.slotTaken || v.taken[first] || v.s.cfg.Order.Words != nil && v.s.cfg.Order.FirstOf(v.records.Record(first)).Salt < 0
 	}

@@ -132,11 +132,13 @@ func (l *lookup) run(ctx context.Context) error {
 	if err := l.estimate(ctx); err != nil {
 		return err
 	}
-	if err := l.sample(ctx); err != nil {
-		return err
-	}
-	if err := l.byCode(ctx); err != nil {
-		return err
+	if l.probes[0].Code != nil {
+		if err := l.sample(ctx); err != nil {
+			return err
+		}
+		if err := l.byCode(ctx); err != nil {
+			return err
+		}
 	}
 	return l.byKey(ctx)
 }

@@ -103,7 +103,11 @@ func (l *lookup) all(ctx context.Context, probes []sink.Probe, visit func(sink.F
 		if i%256 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		same, err := l.code(i, &probes[i], visit)
+		var same bool
+		var err error
+		if probes[i].Code != nil {
+			same, err = l.code(i, &probes[i], visit)
+		}
 		if err == nil && !same && probes[i].Canonical != nil {
 			err = l.key(i, &probes[i], visit)
 		}

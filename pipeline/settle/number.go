@@ -1,0 +1,326 @@
+package settle
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/assign"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A Counter makes the codes of new URLs from numbers. Two URLs never want one code then, so there
+// is no contest.
+type Counter struct {
+	codegen.Counter
+	Words *codegen.Blocklist // that no code contains; nil: none
+	Have  []sink.Range       // numbers of the run, from an earlier attempt of it
+	URLs  extsort.Config     // of the sort of new URLs; all but the order
+	Codes extsort.Config     // of the sort of codes; all but the order
+}
+
+// Numbers are those that a run has.
+type Numbers struct {
+	Ranges  []sink.Range // in the order in which it got them
+	Skipped int64        // of these, the ones whose codes are taken or blocked
+}
+
+// counting is what a settlement has of a counter.
+type counting struct {
+	*settling
+	urls    *extsort.Sorter // new URLs, in the order in which they get numbers
+	codes   *extsort.Sorter // of links, by the bucket and the first record of their URL
+	used    []uint64        // a bit for each number of Counter.Have: a link of an earlier attempt has it
+	uses    int64           // the bits that are set
+	numbers Numbers
+}
+
+func (s *settling) newCounting() *counting {
+	c := &counting{settling: s}
+	cfg := s.cfg.Counter.URLs
+	cfg.CompareGroups, cfg.Compare = s.names.Compare, extsort.CompareFirst
+	c.urls = extsort.New(cfg)
+	cfg = s.cfg.Counter.Codes
+	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, extsort.CompareFirst
+	c.codes = extsort.New(cfg)
+	c.used = make([]uint64, (total(s.cfg.Counter.Have)+63)/64)
+	return c
+}
+
+func (c *counting) close() error { return errors.Join(c.urls.Close(), c.codes.Close()) }
+
+func total(ranges []sink.Range) (n int64) {
+	for _, r := range ranges {
+		n += r.Last - r.First + 1
+	}
+	return n
+}
+
+// urlKey orders canonical URLs as far as their first bytes tell. All begin with http:// or
+// https://, and the former come first.
+func urlKey(canonical []byte) uint64 {
+	rest, secure := canonical[len("http"):], uint64(0)
+	if rest[0] == 's' {
+		rest, secure = rest[1:], 1
+	}
+	return secure<<63 | extsort.TextKey(rest[len("://"):])>>1
+}
+
+// count files a new URL, whose number is to be found. It has its first record there.
+func (v *visit) count(at origin, group uint32, url []byte) {
+	canonical, _ := rules.CutKey(url)
+	v.buf = extsort.AppendCell(v.buf[:0], url)
+	v.buf = binary.AppendUvarint(binary.AppendUvarint(v.buf, uint64(at.bucket)), uint64(at.first))
+	copy(v.urls.Reserve(group, urlKey(canonical), len(v.buf)), v.buf)
+}
+
+// haveCode files the code of a link that the store has of a URL. If this run made it, its number is
+// used.
+func (v *visit) haveCode(at origin, code []byte, ours bool) {
+	number := int64(0)
+	if ours {
+		number = v.s.made.counting.use(code)
+	}
+	v.buf = fileCode(v.codeOf, at, number, code, v.buf)
+}
+
+// place is the key of a URL in the sort of codes.
+func (o origin) place() uint64 { return uint64(o.bucket)<<40 | uint64(o.first) }
+
+func fileCode(w *extsort.Writer, at origin, number int64, code, buf []byte) []byte {
+	buf = append(binary.AppendUvarint(buf[:0], uint64(number)), code...)
+	copy(w.Reserve(0, at.place(), len(buf)), buf)
+	return buf
+}
+
+// use notes that a link of an earlier attempt has the code, and returns its number; 0: it was not
+// made from one of the run.
+func (c *counting) use(code []byte) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok := c.cfg.Counter.Number(code)
+	if !ok {
+		return 0
+	}
+	index := int64(0)
+	for _, r := range c.cfg.Counter.Have {
+		// The first number of the range, or after it, whose code this is.
+		ahead := (int64(value) - r.First%codegen.CounterSpace + codegen.CounterSpace) % codegen.CounterSpace
+		if ahead <= r.Last-r.First {
+			if i := index + ahead; c.used[i/64]>>(i%64)&1 == 0 {
+				c.used[i/64] |= 1 << (i % 64)
+				c.uses++
+			}
+			return r.First + ahead
+		}
+		index += r.Last - r.First + 1
+	}
+	return 0
+}
+
+// Number gives each new URL a number, in ascending order of (workspace, canonical URL, parts of the
+// identity). Reserve returns the numbers of the run once it has n of them, in the order in which it
+// got them. Without a counter nothing happens. The session must still be open.
+func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Context, n int64) ([]sink.Range, error)) error {
+	c := s.counting
+	if c == nil {
+		return nil
+	}
+	if err := c.urls.Finish(ctx); err != nil {
+		return err
+	}
+	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have, to: c.codes.NewWriter()}
+	if err := n.all(ctx); err != nil {
+		return err
+	}
+	c.numbers.Ranges = n.ranges
+	return c.codes.Finish(ctx)
+}
+
+// Numbers returns the numbers of the run; nil: the scheme has no counter.
+func (s *Settlement) Numbers() *Numbers {
+	if s.counting == nil {
+		return nil
+	}
+	return &s.counting.numbers
+}
+
+// A numbering gives numbers to URLs.
+type numbering struct {
+	*counting
+	reserve func(ctx context.Context, n int64) ([]sink.Range, error)
+	ranges  []sink.Range
+	to      *extsort.Writer
+	left    int64 // URLs without a number
+	given   int64 // numbers that URLs got
+	at      int   // the range in hand
+	within  int64 // numbers of that which are behind
+	index   int64 // numbers of all ranges which are behind
+	vain    int64 // numbers that were skipped since a URL got one
+	buf     []byte
+}
+
+// A candidate number is one whose code may be free.
+type numbered struct {
+	number int64
+	code   [codegen.CounterLength]byte
+}
+
+func (n *numbering) all(ctx context.Context) error {
+	urls := n.urls.Cursor(ctx, 1)
+	defer urls.Close()
+	var batch []origin
+	var group uint32
+	flush := func() error {
+		err := n.give(ctx, group, batch)
+		batch = batch[:0]
+		return err
+	}
+	for urls.Next() {
+		if len(batch) > 0 && urls.Group() != group || len(batch) == maxProbes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		_, rest := extsort.CutCell(urls.Record())
+		bucket, size := binary.Uvarint(rest)
+		first, _ := binary.Uvarint(rest[size:])
+		group, batch = urls.Group(), append(batch, origin{true, int(bucket), int(first)})
+	}
+	if err := urls.Err(); err != nil {
+		return err
+	}
+	return flush()
+}
+
+// give gives numbers to URLs of a workspace.
+func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) error {
+	for len(urls) > 0 {
+		numbers, err := n.take(ctx, len(urls))
+		if err != nil {
+			return err
+		}
+		slots := make([]assign.Slot, len(numbers))
+		for i := range numbers {
+			slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code[:])}
+		}
+		taken := make([]bool, len(numbers))
+		if err := n.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true }); err != nil {
+			return err
+		}
+		for i := range numbers {
+			if taken[i] {
+				if err := n.skip(); err != nil {
+					return err
+				}
+				continue
+			}
+			n.buf = fileCode(n.to, urls[0], numbers[i].number, numbers[i].code[:], n.buf)
+			n.given, n.left, n.vain, urls = n.given+1, n.left-1, 0, urls[1:]
+		}
+	}
+	return n.to.Err()
+}
+
+// skip counts a number whose code cannot be had.
+func (n *numbering) skip() error {
+	n.numbers.Skipped++
+	if n.vain++; n.vain >= codegen.CounterSpace {
+		return fmt.Errorf("code_space_exhausted: each of the %d codes of scheme %s is taken or blocked", int64(codegen.CounterSpace), n.cfg.Counter.Name())
+	}
+	return nil
+}
+
+// take returns the next so many numbers whose codes are not blocked, and reserves more if the run
+// has not enough.
+func (n *numbering) take(ctx context.Context, count int) (list []numbered, err error) {
+	for len(list) < count {
+		for n.at < len(n.ranges) && n.within > n.ranges[n.at].Last-n.ranges[n.at].First {
+			n.at, n.within = n.at+1, 0
+		}
+		if n.at == len(n.ranges) {
+			if err := n.more(ctx); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		c := numbered{number: n.ranges[n.at].First + n.within}
+		used := n.index/64 < int64(len(n.used)) && n.used[n.index/64]>>(n.index%64)&1 != 0
+		n.within, n.index = n.within+1, n.index+1
+		if used {
+			continue
+		}
+		n.cfg.Counter.AppendCode(c.code[:0], uint64(c.number))
+		if w := n.cfg.Counter.Words; w != nil && w.Match(c.code[:]) != "" {
+			if err := n.skip(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// more reserves as many numbers as are wanted by now: for all URLs, and for each that was skipped.
+func (n *numbering) more(ctx context.Context) error {
+	ranges, err := n.reserve(ctx, n.left+n.given+n.uses+n.numbers.Skipped)
+	if err != nil {
+		return err
+	}
+	// The last range may have grown. What is behind stays.
+	if total(ranges) <= total(n.ranges) {
+		return fmt.Errorf("%w: of %d numbers it reserved %d", ErrBroken, n.left+n.given+n.uses+n.numbers.Skipped, total(ranges))
+	}
+	n.ranges, n.at, n.within = ranges, 0, n.index
+	return nil
+}
+
+// A Code is that of the link of a URL.
+type Code struct {
+	Text   []byte // nil: the URL has none, or it is that of a row
+	Number int64  // that this run made it from; 0: none
+}
+
+// A CodeReader reads the codes of URLs, bucket by bucket. It must be closed.
+type CodeReader struct {
+	s    *Settlement
+	at   *extsort.Cursor
+	more bool
+	last Code // of the last URL of the bucket before
+}
+
+// Codes returns a reader of the codes of all URLs, once they have numbers; nil: the scheme has no
+// counter.
+func (s *Settlement) Codes(ctx context.Context) *CodeReader {
+	if s.counting == nil {
+		return nil
+	}
+	r := &CodeReader{s: s, at: s.counting.codes.Cursor(ctx, 1)}
+	r.more = r.at.Next()
+	return r
+}
+
+// Close gives up what the reader holds.
+func (r *CodeReader) Close() { r.at.Close() }
+
+// Next returns the codes of the URLs of the next bucket, which has so many records, by the first of
+// each, and the error of reading them. Buckets are asked for one after another, from the first on.
+func (r *CodeReader) Next(bucket *extsort.Bucket, number int, firstOfLast int) ([]Code, error) {
+	codes := make([]Code, bucket.Len())
+	if r.s.Continues(number) && len(codes) > 0 {
+		codes[0] = r.last
+	}
+	for ; r.more && r.at.Key()>>40 == uint64(number); r.more = r.at.Next() {
+		value, size := binary.Uvarint(r.at.Record())
+		codes[r.at.Key()&(1<<40-1)] = Code{append([]byte(nil), r.at.Record()[size:]...), int64(value)}
+	}
+	if len(codes) > 0 {
+		r.last = codes[firstOfLast]
+	}
+	return codes, r.at.Err()
+}
