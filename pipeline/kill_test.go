@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -32,12 +33,13 @@ import (
 // the store, "after N", after it, or "chunk N", once N chunks are committed. With
 // N = 0 it does not, and leaves the numbers of all three in the file "calls". A mode in
 // killLegacy makes it a run with legacy codes and short generated ones, an identity in killRules
-// one with link rules.
+// one with link rules, a scheme in killScheme one of that scheme, with a blocklist.
 const (
 	killAt     = "BULK_PIPELINE_TEST_KILL"
 	killDB     = "BULK_PIPELINE_TEST_DB"
 	killLegacy = "BULK_PIPELINE_TEST_LEGACY"
 	killRules  = "BULK_PIPELINE_TEST_RULES"
+	killScheme = "BULK_PIPELINE_TEST_SCHEME"
 )
 
 var kinds = []string{"before", "after", "chunk"}
@@ -72,6 +74,13 @@ func killedRun(point, dsn string) error {
 	if name := os.Getenv(killRules); name != "" {
 		cfg.Rules, cfg.OnDrift, part = &rules.Flags{}, rules.Update, 100
 		if cfg.Rules.Identity, err = rules.ParseIdentity(name); err != nil {
+			return err
+		}
+	}
+	if name := os.Getenv(killScheme); name != "" {
+		cfg.CodeLength, part = 0, min(part, 300)
+		cfg.Scheme = pipeline.Scheme{Name: name, Secret: counterSecret}
+		if cfg.Scheme.Words, err = codegen.ParseBlocklist([]byte("abc\nfoo\nlll\nooo\nsex\ntit")); err != nil {
 			return err
 		}
 	}
@@ -146,6 +155,15 @@ func (s *committingSession) SetRules(ctx context.Context, workspaces []string) e
 	return errors.Join(s.Session.SetRules(ctx, workspaces), s.counts["after"].call("rules"))
 }
 
+func (s *committingSession) SetScheme(ctx context.Context, workspaces []string, scheme sink.Scheme) error {
+	return errors.Join(s.Session.SetScheme(ctx, workspaces, scheme), s.counts["after"].call("scheme"))
+}
+
+func (s *committingSession) Reserve(ctx context.Context, run sink.Run, n, start int64) ([]sink.Range, error) {
+	numbers, err := s.Session.Reserve(ctx, run, n, start)
+	return numbers, errors.Join(err, s.counts["after"].call("reserve"))
+}
+
 func (s *committingSession) Change(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Change, error]) error {
 	return inParts(s, "change", chunks, func(part iter.Seq2[[]sink.Change, error]) error { return s.Session.Change(ctx, run, part) })
 }
@@ -204,7 +222,7 @@ func (k killableStore) content(t *testing.T, dsn string) []string {
 	must(t, errors.Join(err, store.Close()))
 	lines := append(k.links(t, dsn), changed...)
 	for _, r := range runs {
-		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256))
+		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256, r.Numbers))
 	}
 	return lines
 }

@@ -99,7 +99,7 @@ type Scheme struct {
 // Numbers are those that a run took from the counter.
 type Numbers struct {
 	Ranges  []Range `json:"ranges"`  // in the order in which the run got them; of a dry run those that it would get
-	Skipped int64   `json:"skipped"` // of these, the ones whose codes were taken or blocked
+	Skipped int64   `json:"skipped"` // of these, the ones that no link has: their codes were taken or blocked
 }
 
 // A Range is the numbers from First to Last.

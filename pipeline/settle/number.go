@@ -26,7 +26,7 @@ type Counter struct {
 // Numbers are those that a run has.
 type Numbers struct {
 	Ranges  []sink.Range // in the order in which it got them
-	Skipped int64        // of these, the ones whose codes are taken or blocked
+	Skipped int64        // of these, the ones that no link has: their codes are taken or blocked
 }
 
 // counting is what a settlement has of a counter.
@@ -137,7 +137,7 @@ func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Contex
 	if err := n.all(ctx); err != nil {
 		return err
 	}
-	c.numbers.Ranges = n.ranges
+	c.numbers = Numbers{n.ranges, total(n.ranges) - n.given - c.uses}
 	return c.codes.Finish(ctx)
 }
 
@@ -157,6 +157,7 @@ type numbering struct {
 	to      *extsort.Writer
 	left    int64 // URLs without a number
 	given   int64 // numbers that URLs got
+	skipped int64 // numbers whose codes cannot be had
 	at      int   // the range in hand
 	within  int64 // numbers of that which are behind
 	index   int64 // numbers of all ranges which are behind
@@ -228,7 +229,7 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 
 // skip counts a number whose code cannot be had.
 func (n *numbering) skip() error {
-	n.numbers.Skipped++
+	n.skipped++
 	if n.vain++; n.vain >= codegen.CounterSpace {
 		return fmt.Errorf("code_space_exhausted: each of the %d codes of scheme %s is taken or blocked", int64(codegen.CounterSpace), n.cfg.Counter.Name())
 	}
@@ -268,13 +269,13 @@ func (n *numbering) take(ctx context.Context, count int) (list []numbered, err e
 
 // more reserves as many numbers as are wanted by now: for all URLs, and for each that was skipped.
 func (n *numbering) more(ctx context.Context) error {
-	ranges, err := n.reserve(ctx, n.left+n.given+n.uses+n.numbers.Skipped)
+	ranges, err := n.reserve(ctx, n.left+n.given+n.uses+n.skipped)
 	if err != nil {
 		return err
 	}
 	// The last range may have grown. What is behind stays.
 	if total(ranges) <= total(n.ranges) {
-		return fmt.Errorf("%w: of %d numbers it reserved %d", ErrBroken, n.left+n.given+n.uses+n.numbers.Skipped, total(ranges))
+		return fmt.Errorf("%w: of %d numbers it reserved %d", ErrBroken, n.left+n.given+n.uses+n.skipped, total(ranges))
 	}
 	n.ranges, n.at, n.within = ranges, 0, n.index
 	return nil
