@@ -104,7 +104,7 @@ func TestCounter(t *testing.T) {
 				if cfg.ReportOrder != report.InputOrder {
 					sameReports(t, got, mapping, "mapping.csv", "rejects.csv", "collisions.csv")
 				}
-				again, result := job(t, cfg, map[string]string{"a.csv": csvFile(list), "empty.csv": "url\n"})
+				again, result := job(t, cfg, map[string]string{"a.csv": csvFile(list), "empty.csv": "url,team\n"})
 				if result.Counts.Created != 0 || nextNumber(t, cfg.Store) != int64(len(numbers))+1 || strings.Contains(again["manifest.json"], `"first"`) {
 					t.Fatalf("%+v, next %d", result.Counts, nextNumber(t, cfg.Store))
 				}
@@ -173,12 +173,12 @@ func TestCounterSkips(t *testing.T) {
 func TestCounterStart(t *testing.T) {
 	s := pipeline.Scheme{Name: codegen.NameCounter, Secret: codegen.NewSecret([]byte("my_secret")), CounterStart: 12345}
 	cfg, counter := counted(t, s, t.TempDir())
-	got, _ := job(t, cfg, map[string]string{"a.csv": "url\nhttp://a.example/\n"})
+	got, _ := job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://a.example/,\n"})
 	if r := records(t, got["mapping.csv"])[0]; r["short_code"] != "Gh71WPT" || r["number"] != "12345" {
 		t.Errorf("%v", r)
 	}
 	cfg.Inputs, cfg.Out, cfg.Overwrite, cfg.AsOf = []string{"b.csv"}, "other", true, asOf
-	write(t, "b.csv", "url\nhttp://b.example/\n")
+	write(t, "b.csv", "url,team\nhttp://b.example/,\n")
 	if _, err := pipeline.Run(context.Background(), cfg); !errors.Is(err, sink.ErrCounterBegun) {
 		t.Errorf("the counter began anew: %v", err)
 	} else if _, ok := errors.AsType[*pipeline.UsageError](err); !ok {
@@ -189,7 +189,7 @@ func TestCounterStart(t *testing.T) {
 		t.Errorf("a refused run stands in the store: %+v", runs)
 	}
 	cfg, counter = counted(t, pipeline.Scheme{Name: codegen.NameCounter, CounterStart: codegen.CounterSpace - 1}, t.TempDir())
-	got, _ = job(t, cfg, map[string]string{"a.csv": "url\nhttp://a.example/1\nhttp://a.example/2\nhttp://a.example/3\n"})
+	got, _ = job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://a.example/1,\nhttp://a.example/2,\nhttp://a.example/3,\n"})
 	if numbers := numbersOf(t, got["mapping.csv"], counter); numbers["demo http://a.example/3 "] != codegen.CounterSpace+1 {
 		t.Errorf("%v", numbers)
 	}
@@ -200,7 +200,7 @@ func TestCounterDryRun(t *testing.T) {
 	for name, scheme := range counters() {
 		t.Run(name, func(t *testing.T) {
 			cfg, _ := counted(t, scheme, t.TempDir())
-			job(t, cfg, map[string]string{"a.csv": "url\nhttp://a.example/1\nhttp://a.example/2\n"})
+			job(t, cfg, map[string]string{"a.csv": "url,team\nhttp://a.example/1,\nhttp://a.example/2,\n"})
 			input := map[string]string{"b.csv": csvFile(rows(5, 200))}
 			dry := cfg
 			dry.DryRun = true

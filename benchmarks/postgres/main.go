@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "rules", "more", "pgloader"}, Count: 3}
+	options := harness.Options{Target: "bench-postgres", Known: []string{"copy", "floor", "first", "legacy", "rules", "schemes", "more", "pgloader"}, Count: 3}
 	os.Exit(harness.Main(options, []string{harness.Generator}, run))
 }
 
@@ -93,6 +93,11 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	if b.Has("rules") {
 		if err := b.Generate(ctx, rulesList, b.Rows, "-duplicates", "0", "-rules"); err != nil {
+			return err
+		}
+	}
+	if b.Has("schemes") {
+		if err := os.WriteFile(keyFile, []byte("a secret of the benchmarks, 32 B.\n"), 0o600); err != nil {
 			return err
 		}
 	}

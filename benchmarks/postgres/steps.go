@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/linkforge/bulk/benchmarks/harness"
 )
@@ -18,6 +19,7 @@ const (
 
 	rulesList  = "rules.csv"  // the first list, with an expiry and an owner in each row
 	legacyList = "legacy.csv" // rows with codes of their own, of which 5 % repeat a URL
+	keyFile    = "scheme.key" // the secret of the schemes
 )
 
 // Names of the steps.
@@ -40,6 +42,21 @@ const (
 	withLoader = "pgloader, input order, indexed table"
 )
 
+// schemes are those that are compared with the default, with how many times as long they may take.
+var schemes = []struct {
+	name  string
+	limit float64
+}{{"keyed-base62", 1.2}, {"counter-base62", 1.6}, {"counter-permuted", 1.6}}
+
+// ofScheme is the name of the step of a scheme; small: with little memory.
+func ofScheme(name string, small bool) string {
+	step := "bulk run --scheme " + name + ", empty database"
+	if small {
+		step += ", 512 MiB"
+	}
+	return step
+}
+
 // groups returns the groups of steps of the parts to measure.
 func (b *bench) groups() (groups []harness.Group) {
 	rows := b.Rows
@@ -49,7 +66,7 @@ func (b *bench) groups() (groups []harness.Group) {
 	if b.Has("floor") {
 		groups = append(groups, harness.Group{b.floor()})
 	}
-	if b.Has("first") || b.Has("legacy") || b.Has("rules") {
+	if b.Has("first") || b.Has("legacy") || b.Has("rules") || b.Has("schemes") {
 		groups = append(groups, b.Both(func(program, suffix string) harness.Group {
 			group := harness.Group{b.bulk(program, first+suffix, "first.csv", rows, rows, b.empty)}
 			if b.Has("rules") {
@@ -66,8 +83,21 @@ func (b *bench) groups() (groups []harness.Group) {
 			b.bulk(b.Bulk, ruledAgain, rulesList, rows, rows, b.vacuum, "--rules", "--new-run"),
 		})
 	}
+	small := []string{"--memory", "512MiB"}
+	if b.Has("schemes") {
+		var group harness.Group
+		if !b.Has("legacy") {
+			group = append(group, b.bulk(b.Bulk, firstSmall, "first.csv", rows, rows, b.empty, small...))
+		}
+		for _, s := range schemes {
+			flags := []string{"--scheme", s.name, "--scheme-key-file", keyFile}
+			group = append(group, b.bulk(b.Bulk, ofScheme(s.name, false), "first.csv", rows, rows, b.empty, flags...),
+				b.bulk(b.Bulk, ofScheme(s.name, true), "first.csv", rows, rows, b.empty, append(flags, small...)...))
+		}
+		groups = append(groups, group)
+	}
 	if b.Has("legacy") {
-		small, keep := []string{"--memory", "512MiB"}, []string{"--legacy", "keep"}
+		keep := []string{"--legacy", "keep"}
 		groups = append(groups, harness.Group{
 			b.bulk(b.Bulk, kept, legacyList, rows, rows, b.empty, keep...),
 			b.bulk(b.Bulk, firstSmall, "first.csv", rows, rows, b.empty, small...),
@@ -149,6 +179,9 @@ func (b *bench) bulk(program, name, list string, rows, total int64, prepare func
 	if list == legacyList {
 		same = list
 	}
+	if i := slices.Index(flags, "--scheme"); i >= 0 {
+		same = flags[i+1]
+	}
 	args := append([]string{program, "run", list, "--workspace", "demo", "--db", b.url(database), "--out", out, "--as-of", harness.AsOf}, flags...)
 	step := b.step(name, same, rows, total, prepare, args...)
 	done := step.Done
@@ -186,6 +219,10 @@ func (b *bench) aims(samples []harness.Sample) {
 	ratio(ruledAgain, plainAgain, 1.3)
 	ratio(ruled, first, 1.3)
 	ratio(ruledAgain, firstAgain, 1.3)
+	for _, s := range schemes {
+		ratio(ofScheme(s.name, false), first, s.limit)
+		ratio(ofScheme(s.name, true), firstSmall, s.limit)
+	}
 	ratio(second, secondCopy, 1.3)
 	ratio(again, floor, 4/3.8)
 	b.Aim(harness.Aim{Name: little, Unit: "s", Limit: 1, Value: harness.MedianOf(samples, little, harness.Sample.Total)})

@@ -1,15 +1,16 @@
 package settle
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -32,6 +33,7 @@ type Numbers struct {
 // counting is what a settlement has of a counter.
 type counting struct {
 	*settling
+	keying
 	urls    *extsort.Sorter // new URLs, in the order in which they get numbers
 	codes   *extsort.Sorter // of links, by the bucket and the first record of their URL
 	used    []uint64        // a bit for each number of Counter.Have: a link of an earlier attempt has it
@@ -39,8 +41,12 @@ type counting struct {
 	numbers Numbers
 }
 
-func (s *settling) newCounting() *counting {
-	c := &counting{settling: s}
+func (s *settling) newCounting() (*counting, error) {
+	sample, err := s.sampleURLs()
+	if err != nil {
+		return nil, err
+	}
+	c := &counting{settling: s, keying: newKeying(sample)}
 	cfg := s.cfg.Counter.URLs
 	cfg.CompareGroups, cfg.Compare = s.names.Compare, extsort.CompareFirst
 	c.urls = extsort.New(cfg)
@@ -48,10 +54,15 @@ func (s *settling) newCounting() *counting {
 	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, extsort.CompareFirst
 	c.codes = extsort.New(cfg)
 	c.used = make([]uint64, (total(s.cfg.Counter.Have)+63)/64)
-	return c
+	return c, nil
 }
 
-func (c *counting) close() error { return errors.Join(c.urls.Close(), c.codes.Close()) }
+func (c *counting) close() (err error) {
+	if c.urls != nil {
+		err = c.urls.Close()
+	}
+	return errors.Join(err, c.codes.Close())
+}
 
 func total(ranges []sink.Range) (n int64) {
 	for _, r := range ranges {
@@ -60,22 +71,64 @@ func total(ranges []sink.Range) (n int64) {
 	return n
 }
 
-// urlKey orders canonical URLs as far as their first bytes tell. All begin with http:// or
-// https://, and the former come first.
-func urlKey(canonical []byte) uint64 {
-	rest, secure := canonical[len("http"):], uint64(0)
-	if rest[0] == 's' {
-		rest, secure = rest[1:], 1
+// A keying makes keys for sorting texts that begin alike, as URLs do. It has a sample of the texts
+// in their order. Between two neighbours of it, texts begin with what both begin with, and differ
+// in the bytes that follow.
+type keying struct {
+	sample [][]byte
+	alike  []int // bytes that are the same in a text of the sample and the one before
+}
+
+// mostSampled is the number of texts of a sample.
+const mostSampled = 1 << 10
+
+// newKeying takes a sample.
+func newKeying(sample [][]byte) keying {
+	slices.SortFunc(sample, bytes.Compare)
+	k := keying{sample, make([]int, len(sample)+1)}
+	for i := 1; i < len(sample); i++ {
+		a, b := sample[i-1], sample[i]
+		for n := &k.alike[i]; *n < min(len(a), len(b)) && a[*n] == b[*n]; {
+			*n++
+		}
 	}
-	return secure<<63 | extsort.TextKey(rest[len("://"):])>>1
+	return k
+}
+
+// key returns a number that orders texts as bytes.Compare does, as far as it tells.
+func (k *keying) key(text []byte) uint64 {
+	// The number of sampled texts that are not above this one.
+	i, _ := slices.BinarySearchFunc(k.sample, text, func(s, t []byte) int {
+		if bytes.Compare(s, t) > 0 {
+			return 1
+		}
+		return -1
+	})
+	return uint64(i)<<48 | extsort.TextKey(text[k.alike[i]:])>>16
+}
+
+// sampleURLs takes a sample of the URLs: their order is that of a hash, so those of the first bucket
+// will do.
+func (s *settling) sampleURLs() (sample [][]byte, err error) {
+	if s.records.Buckets() == 0 {
+		return nil, nil
+	}
+	b, err := s.records.Load(0)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	for i := 0; i < b.Len() && len(sample) < mostSampled; i++ {
+		sample = append(sample, identity(b.Record(i)))
+	}
+	return sample, nil
 }
 
 // count files a new URL, whose number is to be found. It has its first record there.
 func (v *visit) count(at origin, group uint32, url []byte) {
-	canonical, _ := rules.CutKey(url)
 	v.buf = extsort.AppendCell(v.buf[:0], url)
 	v.buf = binary.AppendUvarint(binary.AppendUvarint(v.buf, uint64(at.bucket)), uint64(at.first))
-	copy(v.urls.Reserve(group, urlKey(canonical), len(v.buf)), v.buf)
+	copy(v.urls.Reserve(group, v.s.made.counting.keying.key(url), len(v.buf)), v.buf)
 }
 
 // haveCode files the code of a link that the store has of a URL. If this run made it, its number is
@@ -137,6 +190,10 @@ func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Contex
 	if err := n.all(ctx); err != nil {
 		return err
 	}
+	if err := c.urls.Close(); err != nil { // they take memory
+		return err
+	}
+	c.urls = nil
 	c.numbers = Numbers{n.ranges, total(n.ranges) - n.given - c.uses}
 	return c.codes.Finish(ctx)
 }
@@ -205,16 +262,12 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 		if err != nil {
 			return err
 		}
-		slots := make([]assign.Slot, len(numbers))
-		for i := range numbers {
-			slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code[:])}
-		}
-		taken := make([]bool, len(numbers))
-		if err := n.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true }); err != nil {
+		taken, err := n.taken(ctx, workspace, numbers)
+		if err != nil {
 			return err
 		}
 		for i := range numbers {
-			if taken[i] {
+			if taken != nil && taken[i] {
 				if err := n.skip(); err != nil {
 					return err
 				}
@@ -225,6 +278,20 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 		}
 	}
 	return n.to.Err()
+}
+
+// taken says which numbers have a code that a link of the workspace has, or a row of this run; nil:
+// none has.
+func (n *numbering) taken(ctx context.Context, workspace uint32, numbers []numbered) ([]bool, error) {
+	if !n.populated[workspace] && n.made.claims == nil {
+		return nil, nil
+	}
+	slots := make([]assign.Slot, len(numbers))
+	for i := range numbers {
+		slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code[:])}
+	}
+	taken := make([]bool, len(numbers))
+	return taken, n.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true })
 }
 
 // skip counts a number whose code cannot be had.
@@ -313,12 +380,15 @@ func (r *CodeReader) Close() { r.at.Close() }
 // each, and the error of reading them. Buckets are asked for one after another, from the first on.
 func (r *CodeReader) Next(bucket *extsort.Bucket, number int, firstOfLast int) ([]Code, error) {
 	codes := make([]Code, bucket.Len())
+	texts := make([]byte, 0, bucket.Len()*codegen.CounterLength) // longer ones are allocated
 	if r.s.Continues(number) && len(codes) > 0 {
 		codes[0] = r.last
 	}
 	for ; r.more && r.at.Key()>>40 == uint64(number); r.more = r.at.Next() {
 		value, size := binary.Uvarint(r.at.Record())
-		codes[r.at.Key()&(1<<40-1)] = Code{append([]byte(nil), r.at.Record()[size:]...), int64(value)}
+		start := len(texts)
+		texts = append(texts, r.at.Record()[size:]...)
+		codes[r.at.Key()&(1<<40-1)] = Code{texts[start:len(texts):len(texts)], int64(value)}
 	}
 	if len(codes) > 0 {
 		r.last = codes[firstOfLast]

@@ -252,7 +252,10 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 		s.made.changes = newChanges(cfg.Rules.Changes, names)
 	}
 	if cfg.Counter != nil {
-		s.made.counting = s.newCounting()
+		var err error
+		if s.made.counting, err = s.newCounting(); err != nil {
+			return s.made, err
+		}
 	}
 	if err := s.visitAll(ctx); err != nil {
 		return s.made, err
