@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/linkforge/bulk/canon"
@@ -17,7 +18,7 @@ import (
 // unless it is a short URL, legacy code or code of a link.
 type MappingRow struct {
 	report.Row
-	Number   int64  // in the mapping, from 1
+	Number   int64  // in the mapping, from 1; Row.Number is that of the counter
 	ShortURL []byte // nil: null, or blank in CSV
 }
 
@@ -38,9 +39,10 @@ func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, erro
 		return nil, err
 	}
 	if opts.LinksOnly {
+		kind := slices.Index(own, "kind")
 		f.in.Unread = make([]bool, len(f.columns))
 		for c := range f.in.Unread {
-			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn && !(c == kindColumn && opts.Legacy.Keeps())
+			f.in.Unread[c] = c == 3 || c == 6 || c >= saltColumn && c != kind
 		}
 	}
 	return &Mapping{Format: report.Format(f.in.Format), Carried: f.columns[len(own):], file: f}, nil
@@ -74,12 +76,11 @@ func (m *Mapping) Next() (*MappingRow, error) {
 // Rows yields the rows that Next returns, until io.EOF or an error that ends the reading.
 func (m *Mapping) Rows() iter.Seq2[*MappingRow, error] { return rowsOf(m.Next) }
 
-// The columns of a mapping that are not text, and kind, which is there if the mode keeps codes.
+// The columns of a mapping that are not text.
 const (
 	rowColumn     = 1
 	outcomeColumn = 7
 	saltColumn    = 8
-	kindColumn    = 9
 )
 
 // Row fills in row i, from 0, of a block of a mapping, and returns its cells that no run
@@ -115,8 +116,12 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	}
 	r.Salt = b.salt(i, saltColumn, fault)
 	carried := saltColumn + 1
+	if b.file.opts.Numbers {
+		r.Row.Number = b.counted(i, carried, fault)
+		carried++
+	}
 	if b.file.opts.Legacy != legacy.Off {
-		carried = b.legacy(i, r, fault)
+		carried = b.legacy(i, carried, r, fault)
 	}
 	if b.file.opts.Rules {
 		carried = b.rules(i, carried, &r.Rules, fault)
@@ -147,6 +152,15 @@ func (b *Block) salt(i, c int, fault func(c int)) int {
 	return int(salt)
 }
 
+// counted reads a cell of the column number.
+func (b *Block) counted(i, c int, fault func(c int)) int64 {
+	number, err := b.number(i, c, -1)
+	if err != nil || number == 0 { // none is blank
+		fault(c)
+	}
+	return max(number, 0)
+}
+
 // filled returns a cell; nil if it is empty.
 func (b *Block) filled(i, c int) []byte {
 	if cell := b.cell(i, c); len(cell) > 0 {
@@ -172,9 +186,9 @@ func (b *Block) rules(i, c int, r *report.Rules, fault func(c int)) (next int) {
 	return c + 1
 }
 
-// legacy fills in what the mode adds to row i, and returns the column after that.
-func (b *Block) legacy(i int, r *MappingRow, fault func(c int)) (next int) {
-	mode, c := b.file.opts.Legacy, kindColumn
+// legacy fills in what the mode adds to row i from a column on, and returns the column after that.
+func (b *Block) legacy(i, c int, r *MappingRow, fault func(c int)) (next int) {
+	mode := b.file.opts.Legacy
 	if mode.Keeps() {
 		kind := b.cell(i, c)
 		r.Alias = string(kind) == legacy.KindAlias

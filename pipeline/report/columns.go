@@ -49,11 +49,12 @@ func (c *cells) reset() {
 // A table holds rows of the mapping, column by column.
 type table struct {
 	columns  []column
-	cells    []cells // by number of the column; those of row, outcome and salts stay empty
+	cells    []cells // by number of the column; those of row, outcome, salts and numbers stay empty
 	row      []int64
 	outcome  []byte
 	salt     []int32 // -1: null
 	linkSalt []int32
+	number   []int64 // 0: null
 	bytes    []int64 // of all cells of the rows before row i; one more than there are rows
 }
 
@@ -65,6 +66,14 @@ func newTable(columns []column) table {
 
 // validSalt returns 0 for the salt that is null, else 1.
 func validSalt(salt int32) byte { return byte(^uint32(salt) >> 31) }
+
+// validNumber returns 0 for the number that is null, else 1.
+func validNumber(number int64) byte {
+	if number == 0 {
+		return 0
+	}
+	return 1
+}
 
 func (t *table) len() int { return len(t.row) }
 
@@ -86,6 +95,8 @@ func (t *table) appendColumn(number int, o *table, from, to int) {
 	case saltColumn, linkSaltColumn:
 		salts := t.salts(c)
 		*salts = append(*salts, (*o.salts(c))[from:to]...)
+	case numberColumn:
+		t.number = append(t.number, o.number[from:to]...)
 	default:
 		t.cells[number].appendFrom(&o.cells[number], from, to)
 	}
@@ -95,7 +106,7 @@ func (t *table) reset() {
 	for i := range t.cells {
 		t.cells[i].reset()
 	}
-	t.row, t.outcome, t.salt, t.linkSalt = t.row[:0], t.outcome[:0], t.salt[:0], t.linkSalt[:0]
+	t.row, t.outcome, t.salt, t.linkSalt, t.number = t.row[:0], t.outcome[:0], t.salt[:0], t.linkSalt[:0], t.number[:0]
 	t.bytes = append(t.bytes[:0], 0)
 }
 
@@ -143,6 +154,8 @@ func (b *columnBlock) Append(r *Row) {
 // addOwn adds the cell of a column that not all mappings have.
 func (b *columnBlock) addOwn(to *cells, c column, r *Row) {
 	switch c {
+	case numberColumn:
+		b.number = append(b.number, r.Number)
 	case kindColumn:
 		to.add(bytesOf(r.Kind()))
 	case legacyColumn:

@@ -104,9 +104,9 @@ func (b *Base) Append(dst, workspace []byte) []byte {
 	return append(dst, b.after...)
 }
 
-// Names returns the mapping's own columns; the carried ones follow. After salt a mode of legacy codes
-// has legacy_code, before it kind if it keeps codes, and Both then link_code and link_salt. Link rules
-// have expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
+// Names returns the mapping's own columns; the carried ones follow. After salt comes number, if the
+// scheme has a counter. Then a mode of legacy codes has legacy_code, before it kind if it keeps codes,
+// and Both then link_code and link_salt. Link rules have expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
 func (o Columns) Names() []string {
 	var names []string
 	for _, c := range o.own() {
@@ -132,7 +132,8 @@ const (
 )
 
 const (
-	kindColumn column = plainColumns + iota
+	numberColumn column = plainColumns + iota
+	kindColumn
 	legacyColumn
 	linkCodeColumn
 	linkSaltColumn
@@ -149,7 +150,7 @@ func (c column) name() string {
 	return [...]string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
 		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
 		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt",
-		kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt",
+		numberColumn: "number", kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt",
 		expiresColumn: "expires_at", maxUsesColumn: "max_uses", typeColumn: "link_type", ownerColumn: "owner_id", refColumn: "ref", changeColumn: "change"}[c]
 }
 
@@ -168,6 +169,9 @@ func (r *Rules) cell(c column) []byte {
 func (o Columns) own() (columns []column) {
 	for c := range plainColumns {
 		columns = append(columns, c)
+	}
+	if o.Numbers {
+		columns = append(columns, numberColumn)
 	}
 	switch o.Legacy {
 	case legacy.Map:
@@ -212,13 +216,13 @@ func CarriedNames(taken, columns []string) []string {
 
 // nullable reports whether a column may have nulls.
 func (c column) nullable() bool {
-	return c == originalColumn || c == shortURLColumn || c == saltColumn || c > kindColumn
+	return c == originalColumn || c == shortURLColumn || c == saltColumn || c == numberColumn || c > kindColumn
 }
 
 // isText reports whether a column is text in UTF-8. The others are numbers, or bytes of the
 // input.
 func (c column) isText() bool {
-	return c != rowColumn && c != originalColumn && !c.isSalt() && c != carriedColumn
+	return c != rowColumn && c != originalColumn && c != numberColumn && !c.isSalt() && c != carriedColumn
 }
 
 // isSalt reports whether a column holds salts.

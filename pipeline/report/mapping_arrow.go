@@ -42,7 +42,7 @@ func arrowSchema(names []string, columns []column) *arrow.Schema {
 		c := columns[i]
 		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: c.nullable()}
 		switch {
-		case c == rowColumn:
+		case c == rowColumn, c == numberColumn:
 			fields[i].Type = arrow.PrimitiveTypes.Int64
 		case c == outcomeColumn:
 			fields[i].Type = outcomeType()
@@ -98,6 +98,12 @@ func (e *arrowEncoder) column(i int) arrow.Array {
 			valid[i] = validSalt(salt)
 		}
 		values = arrow.Int32Traits.CastToBytes(salts)
+	case numberColumn:
+		valid = make([]byte, len(t.number))
+		for i, number := range t.number {
+			valid[i] = validNumber(number)
+		}
+		values = arrow.Int64Traits.CastToBytes(t.number)
 	default:
 		c := &t.cells[i]
 		valid, ends, values = c.valid, arrow.Int32Traits.CastToBytes(c.ends), c.data

@@ -84,6 +84,11 @@ func (b *csvBlock) Append(r *Row) {
 	if r.Salt >= 0 {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
+	if m.columns.Numbers {
+		if buf = append(buf, ','); r.Number > 0 {
+			buf = strconv.AppendInt(buf, r.Number, 10)
+		}
+	}
 	for _, c := range m.legacy {
 		buf = m.appendLegacy(append(buf, ','), c, r)
 	}

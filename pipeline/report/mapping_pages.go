@@ -190,8 +190,7 @@ func (b *pageBuffer) outcomes(g *group) error {
 // rowNumbers makes a page of the column row.
 func (b *pageBuffer) rowNumbers(g *group) error {
 	g.each(0, g.rows, func(t *table, from, to int) { b.int64s = append(b.int64s, t.row[from:to]...) })
-	b.least = binary.LittleEndian.AppendUint64(nil, uint64(slices.Min(b.int64s)))
-	b.most = binary.LittleEndian.AppendUint64(nil, uint64(slices.Max(b.int64s)))
+	b.boundNumbers()
 	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, b.int64s))
 }
 
@@ -210,4 +209,30 @@ func (b *pageBuffer) salts(g *group, c column) error {
 		return err
 	}
 	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt32(b.packed, b.int32s))
+}
+
+// numbers makes a page of the column number.
+func (b *pageBuffer) numbers(g *group) error {
+	g.each(0, g.rows, func(t *table, from, to int) {
+		for _, number := range t.number[from:to] {
+			valid := validNumber(number)
+			b.valid = append(b.valid, valid)
+			if valid > 0 {
+				b.int64s = append(b.int64s, number)
+			}
+		}
+	})
+	if len(b.int64s) > 0 {
+		b.boundNumbers()
+	}
+	if err := b.levels(); err != nil {
+		return err
+	}
+	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, b.int64s))
+}
+
+// boundNumbers sets the bounds, of at least one number.
+func (b *pageBuffer) boundNumbers() {
+	b.least = binary.LittleEndian.AppendUint64(nil, uint64(slices.Min(b.int64s)))
+	b.most = binary.LittleEndian.AppendUint64(nil, uint64(slices.Max(b.int64s)))
 }

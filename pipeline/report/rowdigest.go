@@ -24,11 +24,12 @@ import (
 //
 //	source | row uvarint | workspace_id | original_url | canonical_url | short_code
 //	| outcome, 1 byte (created 0, existing 1, duplicate 2) | salt + 1 uvarint (none: 0)
+//	| number uvarint (none: 0)
 //	| kind, 1 byte (link 0, alias 1) | legacy_code | link_code | link_salt + 1 uvarint (none: 0)
 //	| expires_at | max_uses | link_type | owner_id | ref | change
 //	| each carried cell
 //
-// The third and the fourth line have only the cells of which the mapping has a column.
+// The third to fifth line have only the cells of which the mapping has a column.
 // Each cell is its length as a uvarint and its bytes, null is empty, as in
 // CSV, and a source that is not UTF-8 has those bytes as %XX, as in Parquet. A
 // sum, unlike XOR, also counts rows that come twice. Rows that differ by accident
@@ -57,6 +58,9 @@ func (d *RowDigest) Add(r *Row) {
 	b = appendDigested(b, r.Code)
 	b = append(b, byte(r.Outcome))
 	b = binary.AppendUvarint(b, uint64(r.Salt+1))
+	if d.Numbers {
+		b = binary.AppendUvarint(b, uint64(r.Number))
+	}
 	if d.Legacy != legacy.Off {
 		b = d.appendLegacy(b, r)
 	}
