@@ -51,6 +51,7 @@ type Result struct {
 	LinksCreated int64               // with aliases
 	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
 	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
+	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
@@ -726,6 +727,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
 	j.result.Migration = m.Migration
 	m.Numbers = describeNumbers(settled)
+	j.result.Numbers = m.Numbers
 	m.Rules = describeRules(j.ruled, &written.Changes)
 	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)

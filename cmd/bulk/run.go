@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -283,6 +284,7 @@ const outsideHeap = 56 << 20
 func run(ctx context.Context, ui *ui, o *runOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // a run continues although nobody reads its log any more
 	ui.begin(o)
+	o.scheme.warn(ui, o.CodeLength)
 	end, err := o.open(ctx, ui)
 	if err != nil {
 		return err
@@ -356,6 +358,9 @@ func (o *runOptions) resolve() (err error) {
 	o.ShortDomains, err = hygiene.ParseDomains(o.shortDomains)
 	problems.check("short-domain", err)
 	problems = append(problems, o.scheme.parse(&o.Scheme))
+	if spec, _ := codegen.SpecOf(o.scheme.name); spec.Counts && o.noRetries {
+		problems = append(problems, fmt.Errorf("--max-retries: scheme %s has no salts to try", spec.Name))
+	}
 	if o.MaxRetries == 0 && o.noRetries {
 		o.MaxRetries = pipeline.NoRetries
 	}

@@ -71,6 +71,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	if line := rulesLine(r.Rules); line != "" {
 		say = append(say, line)
 	}
+	if n := r.Numbers; n != nil && !refused {
+		say = append(say, numbersLine(n, o.DryRun))
+	}
 	if o.BaseURL == "" && !refused {
 		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
 	}
@@ -85,6 +88,9 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	attrs = append(append(attrs, codeAttrs(r)...), migrationAttrs(r.Migration)...)
 	if r.Rules != nil {
 		attrs = append(attrs, "changes", ways(r.Rules.Changes))
+	}
+	if r.Numbers != nil {
+		attrs = append(attrs, "numbers", rangesText(r.Numbers.Ranges), "numbers_skipped", r.Numbers.Skipped)
 	}
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
 	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
