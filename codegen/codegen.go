@@ -49,6 +49,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -163,6 +164,16 @@ const rankDigits = 10
 
 // RankIsCode reports whether equal ranks mean equal codes, which is so up to length 10.
 func (s Scheme) RankIsCode() bool { return s.length <= rankDigits }
+
+// Position says where the code of a hash is among all codes: the part of them that is below it, of
+// 2^64. It ascends as codes do.
+func (s Scheme) Position(h Hash) uint64 {
+	if s.key == nil { // but a hash with fewer digits than most is below its code
+		return h.Hi
+	}
+	position, _ := bits.Div64(rank62(h, s.length), 0, powers62[min(s.length, rankDigits)])
+	return position
+}
 
 // RankOf returns the rank of a code that the scheme made. The rank of any other text
 // means nothing.

@@ -88,3 +88,17 @@ func TestSchemesDoNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// Positions ascend as codes do.
+func TestPosition(t *testing.T) {
+	for _, length := range []int{4, 7, 10, 16} {
+		s := newKeyed(t, codegen.NewSecret(make([]byte, codegen.MinSecret)), length)
+		rapid.Check(t, func(t *rapid.T) {
+			a, b := codegen.Hash{Hi: rapid.Uint64().Draw(t, "a"), Lo: 1}, codegen.Hash{Hi: rapid.Uint64().Draw(t, "b"), Lo: 2}
+			codes := strings.Compare(string(s.AppendCode(nil, a)), string(s.AppendCode(nil, b)))
+			if c := cmp.Compare(s.Position(a), s.Position(b)); c != codes && c != 0 {
+				t.Errorf("%v and %v: %d, codes %d", a, b, c, codes)
+			}
+		})
+	}
+}

@@ -60,6 +60,10 @@ type Probe struct {
 	Canonical []byte // nil: ask only for the owner of the code
 	WantRun   bool   // ask for the run of the link, too
 
+	// Position is where the code is among all codes, as a part of 2^64; 0: the first 8 bytes of the
+	// Key tell. It says how near the codes of probes are, and need not be exact.
+	Position uint64
+
 	// WantRules: ask for the rules of the link, too. Without WantRun they may lack Ref, Marked,
 	// ChangedRun and Change. If one probe of a Lookup does, all do. It must be set if links of the
 	// URL may have parts: otherwise one that has the code may be taken for the link of the probe.

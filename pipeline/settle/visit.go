@@ -212,6 +212,8 @@ func (v *visit) probe(first int) {
 	}
 	if v.s.cfg.Counter != nil {
 		p.Code = nil
+	} else if order := v.s.cfg.Order; !order.IsPlain() {
+		p.Position = order.Position(order.FirstOf(rec).Hash)
 	}
 	if r := v.s.cfg.Rules; r != nil {
 		p.WantRules, p.Parts = true, r.Parts

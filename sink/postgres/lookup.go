@@ -79,11 +79,21 @@ func (n names) keysInRanges() string {
 }
 
 func (n names) linksByKey(rules bool) string {
+	return `SELECT ` + byKeyColumns(rules) + ` FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
+}
+
+// linksInKeyRanges are the links with keys in ranges.
+func (n names) linksInKeyRanges(rules bool) string {
+	return `SELECT ` + byKeyColumns(rules) + ` FROM unnest($1::uuid[], $2::uuid[]) r(lo, hi)
+		CROSS JOIN LATERAL (SELECT * FROM ` + n.links + ` WHERE url_key >= r.lo AND url_key <= r.hi ORDER BY url_key) l`
+}
+
+func byKeyColumns(rules bool) string {
 	columns := "short_code, canonical_url, run_id, workspace_id, url_key"
 	if rules {
 		columns += ", " + rulesColumns
 	}
-	return `SELECT ` + columns + ` FROM ` + n.links + ` WHERE url_key = ANY($1::uuid[])`
+	return columns
 }
 
 // Lookup implements sink.Session. It visits the links that it finds by code in the order of
@@ -290,6 +300,9 @@ func (l *lookup) byKey(ctx context.Context) error {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(l.probes[a].Key[:], l.probes[b].Key[:]) })
+	if l.probes[0].Code == nil { // nearly all may have links
+		return query(ctx, l.conn, l.session.store.names.linksInKeyRanges(l.rules), l.keyRanges(order), l.foundByKey(order))
+	}
 	var hits []int
 	at := 0
 	err := query(ctx, l.conn, l.session.store.names.keysInRanges(), l.keyRanges(order), func(row [][]byte) error {
@@ -311,18 +324,24 @@ func (l *lookup) byKey(ctx context.Context) error {
 	for _, i := range hits {
 		keys.add(l.probes[i].Key[:])
 	}
-	return query(ctx, l.conn, l.session.store.names.linksByKey(l.rules), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
-		from, _ := slices.BinarySearchFunc(hits, row[4], func(i int, key []byte) int { return bytes.Compare(l.probes[i].Key[:], key) })
-		for ; from < len(hits) && sink.Key(row[4]) == l.probes[hits[from]].Key; from++ {
-			if err := damaged(&l.probes[hits[from]], row); err != nil {
+	return query(ctx, l.conn, l.session.store.names.linksByKey(l.rules), [][]byte{keys.encode(uuidOID)}, l.foundByKey(hits))
+}
+
+// foundByKey visits links, in rows of byKeyColumns, that have the key of a probe. The probes are given
+// in the order of their keys.
+func (l *lookup) foundByKey(order []int) func(row [][]byte) error {
+	return func(row [][]byte) error {
+		from, _ := slices.BinarySearchFunc(order, row[4], func(i int, key []byte) int { return bytes.Compare(l.probes[i].Key[:], key) })
+		for ; from < len(order) && sink.Key(row[4]) == l.probes[order[from]].Key; from++ {
+			if err := damaged(&l.probes[order[from]], row); err != nil {
 				return err
 			}
-			if err := l.found(hits[from], row, 4, true, false); err != nil {
+			if err := l.found(order[from], row, 4, true, false); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
 }
 
 // query calls each with every row. Parameters and columns are in binary format.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 )
 
@@ -15,7 +16,7 @@ func (l *lookup) codeRanges() [][]byte {
 	var last uint64 // highest key in the workspace so far
 	for i := range l.probes {
 		p := &l.probes[i]
-		key := binary.BigEndian.Uint64(p.Key[:])
+		key := cmp.Or(p.Position, binary.BigEndian.Uint64(p.Key[:]))
 		together := i > 0 && bytes.Equal(p.Workspace, l.probes[i-1].Workspace) &&
 			(p.Canonical != nil && key >= last && key-last <= l.near || p.Canonical == nil && l.dense || bytes.Equal(p.Code, l.probes[i-1].Code))
 		if !together {
