@@ -34,6 +34,8 @@ type outcome struct {
 type world struct {
 	workspace  string
 	scheme     codegen.Scheme
+	cut        int             // codes have only so many of the last characters; 0: all
+	blocked    map[string]bool // codes that no URL may have
 	maxRetries int
 	existing   []owner
 	urls       []string
@@ -41,11 +43,29 @@ type world struct {
 
 func (w *world) code(canonical []byte, salt int) []byte {
 	input := codegen.AppendInput(nil, canonical, []byte(w.workspace), salt)
-	return w.scheme.AppendCode(nil, codegen.Sum(input))
+	code := w.scheme.AppendCode(nil, w.scheme.Sum(input))
+	if w.cut > 0 {
+		code = code[len(code)-w.cut:]
+	}
+	return code
 }
 
 func (w *world) propose(u *assign.URL, salt int) string {
-	return string(w.code(u.Canonical, salt))
+	if code := string(w.code(u.Canonical, salt)); !w.blocked[code] {
+		return code
+	}
+	return ""
+}
+
+// first returns the first code of a URL that is not blocked, and its salt; "": all are blocked.
+func (w *world) first(url string) (code string, salt int) {
+	u := assign.URL{Canonical: []byte(url)}
+	for code == "" && salt <= w.maxRetries {
+		if code = w.propose(&u, salt); code == "" {
+			salt++
+		}
+	}
+	return code, salt
 }
 
 // oneAtATime is the meaning of the assignment, as its definition reads.
@@ -62,7 +82,7 @@ func (w *world) oneAtATime() map[string]outcome {
 			o = outcome{Canonical: url, Code: code, Outcome: "existing"}
 		}
 		for salt := 0; salt <= w.maxRetries && o.Outcome == "rejected"; salt++ {
-			if code := string(w.code([]byte(url), salt)); owners[code] == "" {
+			if code := string(w.code([]byte(url), salt)); owners[code] == "" && !w.blocked[code] {
 				owners[code] = url
 				o = outcome{Canonical: url, Code: code, Salt: &salt, Outcome: "created"}
 			}
@@ -73,8 +93,8 @@ func (w *world) oneAtATime() map[string]outcome {
 }
 
 // settle computes the same by assign.Settle. Only URLs for which contested
-// returns true, or that meet another or an owner at salt 0, are given to it;
-// the others it must ask for.
+// returns true, that meet another or an owner at their first code, or that have
+// none, are given to it; the others it must ask for.
 func (w *world) settle(t testingT, contested func(url string) bool) map[string]outcome {
 	owners, links := map[string]string{}, map[string]string{}
 	for _, e := range w.existing {
@@ -87,7 +107,7 @@ func (w *world) settle(t testingT, contested func(url string) bool) map[string]o
 			result[url] = outcome{Canonical: url, Code: code, Outcome: "existing"}
 			continue
 		}
-		code := string(w.code([]byte(url), 0))
+		code, _ := w.first(url)
 		if !slices.Contains(bySlot[code], url) {
 			bySlot[code] = append(bySlot[code], url)
 		}
@@ -96,20 +116,20 @@ func (w *world) settle(t testingT, contested func(url string) bool) map[string]o
 	var urls []assign.URL
 	for code, group := range bySlot {
 		for _, url := range group {
-			if len(group) > 1 || owners[code] != "" || contested(url) {
+			if len(group) > 1 || code == "" || owners[code] != "" || contested(url) {
 				urls = append(urls, assign.URL{Canonical: []byte(url)})
 				given[url] = true
 			}
 		}
 	}
-	claims, err := assign.Settle(context.Background(), urls, w.propose, w.maxRetries, holders{owners, bySlot, given, t})
+	claims, err := assign.Settle(context.Background(), urls, w.propose, w.maxRetries, holders{owners, bySlot, given, w, t})
 	if err != nil {
 		t.Fatalf("settle: %v", err)
 	}
-	for _, group := range bySlot { // what Settle never heard of has its code of salt 0
+	for _, group := range bySlot { // what Settle never heard of has its first code
 		for _, url := range group {
-			zero := 0
-			result[url] = outcome{Canonical: url, Code: string(w.code([]byte(url), 0)), Salt: &zero, Outcome: "created"}
+			code, salt := w.first(url)
+			result[url] = outcome{Canonical: url, Code: code, Salt: &salt, Outcome: "created"}
 		}
 	}
 	for _, c := range claims {
@@ -131,6 +151,7 @@ type holders struct {
 	owners map[string]string
 	bySlot map[string][]string
 	known  map[string]bool
+	w      *world
 	t      testingT
 }
 
@@ -146,7 +167,8 @@ func (h holders) Holders(_ context.Context, slots []assign.Slot, report func(int
 			report(i, assign.Holder{Fixed: true})
 		} else if group := h.bySlot[string(code)]; len(group) > 0 && !h.known[group[0]] {
 			h.known[group[0]] = true
-			report(i, assign.Holder{Canonical: []byte(group[0])})
+			_, salt := h.w.first(group[0])
+			report(i, assign.Holder{Canonical: []byte(group[0]), Salt: salt})
 		}
 	}
 	return nil
@@ -190,7 +212,7 @@ func TestVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := world{v.Workspace, scheme, v.MaxRetries, v.Existing, v.URLs}
+		w := world{workspace: v.Workspace, scheme: scheme, maxRetries: v.MaxRetries, existing: v.Existing, urls: v.URLs}
 		want := map[string]outcome{}
 		for _, o := range v.Expect {
 			want[o.Canonical] = o
@@ -208,15 +230,27 @@ func TestVectors(t *testing.T) {
 
 // Whatever is known at first, in whatever order, with whatever already stored
 // (also a part of the final assignment, as a load that was cut off leaves it),
-// the result is that of one at a time.
+// and whatever codes are blocked, the result is that of one at a time. Keyed codes
+// have four characters at least, so only the ends of them are taken, for few codes.
 func TestOneMeaning(t *testing.T) {
+	keyed, err := codegen.NewKeyed(codegen.NewSecret([]byte("sixteen bytes...")), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := world{workspace: "ws", maxRetries: rapid.IntRange(0, 12).Draw(t, "maxRetries")}
 		w.scheme, _ = codegen.New(rapid.IntRange(1, 3).Draw(t, "length"))
+		if rapid.Bool().Draw(t, "keyed") {
+			w.scheme, w.cut = keyed, rapid.IntRange(1, 2).Draw(t, "cut")
+		}
 		url := rapid.Custom(func(t *rapid.T) string {
 			return fmt.Sprintf("https://example.com/%d", rapid.IntRange(0, 400).Draw(t, "n"))
 		})
 		w.urls = rapid.SliceOfN(url, 0, 300).Draw(t, "urls")
+		w.blocked = map[string]bool{}
+		for _, u := range rapid.SliceOfN(url, 0, rapid.SampledFrom([]int{0, 40}).Draw(t, "most")).Draw(t, "blocked") {
+			w.blocked[string(w.code([]byte(u), rapid.IntRange(0, 1).Draw(t, "salt")))] = true
+		}
 		strangers := rapid.SliceOfNDistinct(url, 0, 20, rapid.ID).Draw(t, "existing")
 		for i, u := range strangers {
 			w.existing = append(w.existing, owner{string(w.code([]byte{byte(i)}, 0)), u})
