@@ -134,6 +134,9 @@ func plant(t *testing.T, cfg pipeline.Config, links []sink.Link) {
 	session, err := cfg.Store.Lock(ctx, []string{cfg.Workspace}, sink.LockOptions{})
 	must(t, err)
 	defer session.Close()
+	if cfg.Scheme.Name != "" {
+		must(t, session.SetScheme(ctx, []string{cfg.Workspace}, cfg.Scheme.Stored(cfg.CodeLength)))
+	}
 	run, err := session.Start(ctx, sink.Run{Fingerprint: "planted", AsOf: asOf, Started: asOf, Aliases: true})
 	must(t, err)
 	var chunks iter.Seq2[[]sink.Link, error] = func(yield func([]sink.Link, error) bool) { yield(links, nil) }
