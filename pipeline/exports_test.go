@@ -60,7 +60,7 @@ func inPostgres(t *testing.T) (store *postgres.Store, empty func()) {
 		}
 	})
 	return store, func() {
-		_, err := conn.Exec(ctx, "TRUNCATE links, links_runs, links_ledger")
+		_, err := conn.Exec(ctx, "TRUNCATE links, links_runs, links_ledger, links_workspaces")
 		must(t, err)
 	}
 }
