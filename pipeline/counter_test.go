@@ -20,13 +20,11 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-var counterSecret = codegen.NewSecret([]byte("0123456789abcdef0123456789abcdef"))
-
 // counters are the schemes that count.
 func counters() map[string]pipeline.Scheme {
 	return map[string]pipeline.Scheme{
-		codegen.NameCounter:  {Name: codegen.NameCounter, Secret: counterSecret, Multiplier: 1315423911},
-		codegen.NamePermuted: {Name: codegen.NamePermuted, Secret: counterSecret},
+		codegen.NameCounter:  {Name: codegen.NameCounter, Secret: keyed.Secret, Multiplier: 1315423911},
+		codegen.NamePermuted: {Name: codegen.NamePermuted, Secret: keyed.Secret},
 	}
 }
 
@@ -255,7 +253,7 @@ func TestKillCounter(t *testing.T) {
 		for _, of := range []string{codegen.NameCounter, codegen.NamePermuted + " " + string(legacy.Keep), codegen.NamePermuted + " " + string(legacy.Both)} {
 			t.Run(store.name+"/"+of, func(t *testing.T) {
 				scheme, mode, _ := strings.Cut(of, " ")
-				t.Setenv(killScheme, scheme)
+				t.Setenv(killScheme, scheme+" abc,foo,lll,ooo,sex,tit")
 				t.Setenv(killLegacy, mode)
 				input, n := killInput, 3000
 				if mode != "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -17,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -33,7 +33,7 @@ import (
 // the store, "after N", after it, or "chunk N", once N chunks are committed. With
 // N = 0 it does not, and leaves the numbers of all three in the file "calls". A mode in
 // killLegacy makes it a run with legacy codes and short generated ones, an identity in killRules
-// one with link rules, a scheme in killScheme one of that scheme, with a blocklist.
+// one with link rules, a scheme and words in killScheme one of that scheme without these words.
 const (
 	killAt     = "BULK_PIPELINE_TEST_KILL"
 	killDB     = "BULK_PIPELINE_TEST_DB"
@@ -77,12 +77,12 @@ func killedRun(point, dsn string) error {
 			return err
 		}
 	}
-	if name := os.Getenv(killScheme); name != "" {
-		cfg.CodeLength, part = 0, min(part, 300)
-		cfg.Scheme = pipeline.Scheme{Name: name, Secret: counterSecret}
-		if cfg.Scheme.Words, err = codegen.ParseBlocklist([]byte("abc\nfoo\nlll\nooo\nsex\ntit")); err != nil {
-			return err
+	if scheme, words, ok := strings.Cut(os.Getenv(killScheme), " "); ok {
+		cfg.Scheme, cfg.CodeLength, part = pipeline.Scheme{Name: scheme, Secret: keyed.Secret}, 0, min(part, 300)
+		if scheme == keyed.Name {
+			cfg.CodeLength, cfg.MaxRetries, part = 4, 1, 100
 		}
+		cfg.Scheme.Words = blocklist(strings.Split(words, ","))
 	}
 	cfg.SpillAt(64 << 10)
 	cfg.UseFS(fsystest.FS{Before: counts["before"].call, After: func(operation string) { counts["after"].call(operation) }})
@@ -219,8 +219,12 @@ func (k killableStore) content(t *testing.T, dsn string) []string {
 		changed = append(changed, fmt.Sprintf("%s %x %v %d %d %s %s %s %s %d %s", l.Code, l.Base, r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.ChangedRun, r.Change))
 		return nil
 	})
+	schemes := schemesOf(t, store)
 	must(t, errors.Join(err, store.Close()))
 	lines := append(k.links(t, dsn), changed...)
+	for _, w := range slices.Sorted(maps.Keys(schemes)) {
+		lines = append(lines, fmt.Sprintf("%s %+v", w, schemes[w]))
+	}
 	for _, r := range runs {
 		lines = append(lines, fmt.Sprint(r.ID, r.Fingerprint, r.State, r.AsOf, r.Counts, r.ManifestSHA256, r.Numbers))
 	}
@@ -273,6 +277,19 @@ func TestKillRules(t *testing.T) {
 				testKill(t, store, true, points, killRulesInput, 2000)
 			})
 		}
+	}
+}
+
+// So does one that sets the scheme of its workspaces, with keyed codes that others have or want, and
+// words that none contains.
+func TestKillScheme(t *testing.T) {
+	points := soaked(t, len(kinds))
+	c := schemeKinds[4].crowded()
+	for _, store := range killableStores {
+		t.Run(store.name, func(t *testing.T) {
+			t.Setenv(killScheme, keyed.Name+" "+strings.Join(c.words, ","))
+			testKill(t, store, store.name == "sqlite", points, c.killInput, 1000)
+		})
 	}
 }
 
@@ -344,6 +361,16 @@ func killInput(t *testing.T, n int) {
 		list = append(list, fmt.Sprintf("http://example.com/%d,%s,", i*7919%(n*8/9), []string{"", "red"}[i%2]))
 	}
 	write(t, "a.csv", csvFile(list))
+}
+
+// killInput writes a.csv with the first n rows of the case, and n that contest nothing.
+func (c schemeCase) killInput(t *testing.T, n int) {
+	t.Helper()
+	c.rows = c.rows[:min(n, len(c.rows))]
+	for i := range n {
+		c.rows = append(c.rows, schemeRow{"red", identity{url: fmt.Sprintf("http://example.com/quiet/%d", i)}})
+	}
+	write(t, "a.csv", c.csv(0))
 }
 
 // killLegacyInput writes a.csv with legacy codes.
