@@ -99,6 +99,27 @@ func (s *faultySession) Profiles(ctx context.Context, workspaces []string) (map[
 	return s.Session.Profiles(ctx, workspaces)
 }
 
+func (s *faultySession) Schemes(ctx context.Context, workspaces []string) (map[string]sink.Scheme, error) {
+	if err := s.f.call("schemes"); err != nil {
+		return nil, err
+	}
+	return s.Session.Schemes(ctx, workspaces)
+}
+
+func (s *faultySession) Fingerprints(ctx context.Context) (map[string]string, error) {
+	if err := s.f.call("fingerprints"); err != nil {
+		return nil, err
+	}
+	return s.Session.Fingerprints(ctx)
+}
+
+func (s *faultySession) SetScheme(ctx context.Context, workspaces []string, scheme sink.Scheme) error {
+	if err := s.f.call("set scheme"); err != nil {
+		return err
+	}
+	return s.Session.SetScheme(ctx, workspaces, scheme)
+}
+
 func (s *faultySession) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
 	if err := s.f.call("rules"); err != nil {
 		return nil, err

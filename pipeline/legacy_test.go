@@ -24,7 +24,8 @@ import (
 // config returns the configuration of a case on a store.
 func (c *legacyCase) config(store sink.Store) pipeline.Config {
 	cfg := pipeline.Config{Workspace: c.Workspace, Store: store, CodeLength: c.CodeLength, MaxRetries: c.MaxRetries,
-		Legacy: legacy.Mode(c.Legacy)}
+		Legacy: legacy.Mode(c.Legacy), Scheme: c.scheme}
+	cfg.Scheme.Words = blocklist(c.words)
 	if cfg.Legacy.Keeps() {
 		cfg.OnConflict, cfg.Codes.Fold = legacy.Conflict(c.OnConflict), c.FoldCase
 	}
@@ -320,20 +321,57 @@ func TestLegacyInPostgres(t *testing.T) {
 	}
 }
 
+// So it is with keyed codes and with words that no generated code contains. Codes that are kept may
+// contain them.
+func TestLegacySchemeLikeOneAtATime(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := drawLegacyScheme(rt)
+		c.Expect.Rows, c.Expect.Store = c.model()
+		c.Expect.Fails = c.Expect.Rows == nil
+		cfg := c.config(openStore(t, t.TempDir()))
+		cfg.Workers = rapid.IntRange(1, 3).Draw(rt, "workers")
+		cfg.ReportOrder = rapid.SampledFrom([]report.Order{report.SortOrder, report.InputOrder}).Draw(rt, "order")
+		if rapid.Bool().Draw(rt, "spill") {
+			cfg.SpillAt(1)
+		}
+		c.plant(t, cfg)
+		pad := rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "pad")
+		if wrong := append(c.check(t, cfg, pad), c.again(t, cfg)...); wrong != nil {
+			rt.Fatalf("%+v\n%s", c, strings.Join(wrong, "\n"))
+		}
+	})
+}
+
 // drawLegacy draws a case in a small world, so that codes meet.
 func drawLegacy(t *rapid.T) (c legacyCase) {
-	c.Workspace = "ws"
+	c.CodeLength = rapid.IntRange(1, 2).Draw(t, "length")
+	c.draw(t, rapid.Custom(func(t *rapid.T) string {
+		return fmt.Sprintf("https://example.com/%d", rapid.IntRange(0, rapid.SampledFrom([]int{3, 40}).Draw(t, "spread")).Draw(t, "url"))
+	}))
+	return c
+}
+
+// drawLegacyScheme draws a case among a crowd that contests its codes, with words in these.
+func drawLegacyScheme(t *rapid.T) (c legacyCase) {
+	k := rapid.SampledFrom([]*schemeKind{schemeKinds[4], schemeKinds[2]}).Draw(t, "kind")
+	c.scheme, c.CodeLength = k.scheme, k.length
+	from := rapid.IntRange(0, len(k.crowd())-12).Draw(t, "from")
+	some := rapid.Permutation(k.crowd()[from:from+12]).Draw(t, "some")
+	c.words = drawWords(t, some, func(who identity) string { return who.code(k.maker(), "demo", rapid.IntRange(0, 1).Draw(t, "salt")) })
+	c.draw(t, rapid.Custom(func(t *rapid.T) string { return rapid.Permutation(some).Draw(t, "who")[0].url }))
+	return c
+}
+
+// draw draws everything but the length of codes, with these URLs.
+func (c *legacyCase) draw(t *rapid.T, url *rapid.Generator[string]) {
+	c.Workspace = "demo" // that of the crowds
 	c.Legacy = rapid.SampledFrom([]string{"keep", "keep", "both", "both", "map"}).Draw(t, "mode")
 	c.OnConflict = rapid.SampledFrom([]string{"reject", "generate", "fail"}).Draw(t, "conflict")
 	c.FoldCase = c.Legacy != "map" && rapid.IntRange(0, 2).Draw(t, "fold") == 0
-	c.CodeLength = rapid.IntRange(1, 2).Draw(t, "length")
 	c.MaxRetries = rapid.IntRange(0, 3).Draw(t, "retries")
-	url := rapid.Custom(func(t *rapid.T) string {
-		return fmt.Sprintf("https://example.com/%d", rapid.IntRange(0, rapid.SampledFrom([]int{3, 40}).Draw(t, "spread")).Draw(t, "url"))
-	})
 	code := rapid.Custom(func(t *rapid.T) string {
 		if rapid.IntRange(0, 3).Draw(t, "generated") == 0 { // one that a URL may get
-			return codeAt(url.Draw(t, "of"), c.Workspace, rapid.IntRange(0, 2).Draw(t, "salt"), c.CodeLength)
+			return c.code(url.Draw(t, "of"), rapid.IntRange(0, 2).Draw(t, "salt"))
 		}
 		return rapid.StringMatching("[a-bA-B1]{1,2}").Draw(t, "code")
 	})
@@ -352,5 +390,4 @@ func drawLegacy(t *rapid.T) (c legacyCase) {
 		}
 		c.Rows = append(c.Rows, r)
 	}
-	return c
 }

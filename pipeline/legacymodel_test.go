@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline"
 )
 
 // A legacyCase is a line of testdata/legacy.jsonl.
@@ -26,6 +28,18 @@ type legacyCase struct {
 		Rows  []legacyResult
 		Store []legacyLink
 	}
+
+	scheme pipeline.Scheme
+	words  []string // of the blocklist; nil: there is none
+}
+
+// code returns the code of a URL at a salt.
+func (c *legacyCase) code(url string, salt int) string {
+	m, _, err := c.scheme.Make(c.CodeLength)
+	if err != nil {
+		panic(err)
+	}
+	return identity{url: url}.code(m, c.Workspace, salt)
 }
 
 type legacyLink struct{ Code, Canonical, Kind string }
@@ -138,7 +152,7 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 	}
 	for _, u := range slices.Sorted(maps.Keys(urls)) {
 		for salt := 0; links[u] == nil && salt <= c.MaxRetries; salt++ {
-			if code := codeAt(u, c.Workspace, salt, c.CodeLength); codes[fold(code)] == nil {
+			if code := c.code(u, salt); codes[fold(code)] == nil && wordIn(c.words, code) == "" {
 				links[u] = &holder{legacyLink: legacyLink{code, u, "link"}}
 				codes[fold(code)] = links[u]
 			}
