@@ -342,6 +342,32 @@ func TestLegacySchemeLikeOneAtATime(t *testing.T) {
 	})
 }
 
+// By hand: a code that is kept contains a word, the first code of a URL contains it, too, and its second is
+// one that another URL has brought along.
+func TestLegacySchemeCollisions(t *testing.T) {
+	const url, other = "http://example.com/b", "http://example.com/c"
+	k := kindOf(keyed, 7, "url", 0)
+	code := func(salt int) string { return identity{url: url}.code(k.maker(), "demo", salt) }
+	word := code(0)[1:6]
+	for _, mode := range []legacy.Mode{legacy.Keep, legacy.Both} {
+		cfg := pipeline.Config{Workspace: "demo", Scheme: keyed, Legacy: mode, Store: openStore(t, t.TempDir())}
+		cfg.Scheme.Words = blocklist([]string{word})
+		files, _ := job(t, cfg, map[string]string{"a.csv": "url,code\n" + url + ",\n" + other + "," + code(1) + "\nhttp://example.com/a," + word + "\n"})
+		got := map[string]string{}
+		for _, r := range records(t, files["mapping.csv"]) {
+			got[r["canonical_url"]] = r["short_code"]
+		}
+		if got[url] != code(2) || got[other] != code(1) || got["http://example.com/a"] != word {
+			t.Errorf("%s: codes %v", mode, got)
+		}
+		want := "workspace_id,canonical_url,salt,code,owner\ndemo," + url + ",0," + code(0) + ",blocklist:" + foldedCode(word) +
+			"\ndemo," + url + ",1," + code(1) + "," + other + "\n"
+		if files["collisions.csv"] != want {
+			t.Errorf("%s: %s, want %s", mode, files["collisions.csv"], want)
+		}
+	}
+}
+
 // drawLegacy draws a case in a small world, so that codes meet.
 func drawLegacy(t *rapid.T) (c legacyCase) {
 	c.CodeLength = rapid.IntRange(1, 2).Draw(t, "length")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ import (
 // one with other words.
 func TestSchemeLikeOneAtATime(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c, store := rapid.Permutation(schemeKinds).Draw(rt, "kind")[0].draw(rt), openStore(t, t.TempDir())
+		c, store := rapid.Permutation(slices.Concat(schemeKinds, longKinds)).Draw(rt, "kind")[0].draw(rt), openStore(t, t.TempDir())
 		c.plant(t, c.config(store))
 		pad := rapid.SampledFrom([]int{0, 0, 3000}).Draw(rt, "pad")
 		for _, words := range [][]string{c.words, c.words, c.words[:len(c.words)/2], nil} {
@@ -199,6 +200,32 @@ func TestSchemesInPostgres(t *testing.T) {
 			sameReports(t, readReports(t), want, reports...)
 		}
 		empty()
+	}
+}
+
+// Whatever call of the store fails for a while, a run that sets the scheme of its workspaces leaves what an
+// undisturbed one would have left.
+func TestSchemeStoreFaults(t *testing.T) {
+	c := schemeKinds[4].crowded()
+	c.rows = c.rows[:60]
+	dir := t.TempDir()
+	cfg := c.config(openStore(t, dir))
+	want, _ := job(t, cfg, map[string]string{"a.csv": c.csv(0)})
+	links, schemes := dump(t, dir), schemesOf(t, cfg.Store)
+	cfg.Inputs, cfg.Out, cfg.AsOf = []string{"a.csv"}, "out", asOf
+	must(t, os.RemoveAll("out"))
+	for n, hit := int64(1), true; hit; n++ {
+		hit = false
+		dir := t.TempDir()
+		store := openStore(t, dir)
+		cfg.Store = &faultyStore{Store: store, countdown: newCountdown(n, func() error { hit = true; return sink.ErrRetryable })}
+		if _, err := pipeline.Run(t.Context(), cfg); err != nil {
+			t.Fatalf("call %d: %v", n, err)
+		}
+		checkRun(t, dir, want, links)
+		if got := schemesOf(t, store); !maps.Equal(got, schemes) || len(got) != 2 {
+			t.Fatalf("call %d: schemes %+v, want %+v", n, got, schemes)
+		}
 	}
 }
 
@@ -387,6 +414,40 @@ func TestSchemeOfOldTables(t *testing.T) {
 	_, err := pipeline.Run(t.Context(), cfg)
 	if _, ok := errors.AsType[*pipeline.UsageError](err); !ok || !strings.Contains(err.Error(), "bulk init") || !strings.Contains(err.Error(), codegen.NameKeyed) {
 		t.Error(err)
+	}
+}
+
+// What does not go with a scheme is wrong usage, and the defaults are those of the scheme.
+func TestSchemeUsage(t *testing.T) {
+	secret := func(n int) codegen.Secret { return codegen.NewSecret(bytes.Repeat([]byte("x"), n)) }
+	for _, c := range []struct {
+		scheme pipeline.Scheme
+		length int
+		want   string // "": it goes
+	}{
+		{pipeline.Scheme{}, 0, ""},
+		{pipeline.Scheme{Name: codegen.Name}, 24, ""},
+		{pipeline.Scheme{Name: "base62"}, 0, `--scheme: there is no scheme "base62"; there are sha256-base58, keyed-base62, `},
+		{pipeline.Scheme{Secret: secret(16)}, 0, "--scheme-key-file: scheme sha256-base58 has no secret"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16)}, 0, ""},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(15)}, 0, "--scheme-key-file: keyed-base62 needs a secret of at least 16 bytes, not 15;"},
+		{pipeline.Scheme{Name: codegen.NameKeyed}, 0, "--scheme-key-file: keyed-base62 needs a secret of at least 16 bytes, not 0;"},
+		{keyed, 4, ""},
+		{keyed, 16, ""},
+		{keyed, 3, "--code-length: code length 3 is not within 4 to 16"},
+		{keyed, 17, "--code-length: code length 17 is not within 4 to 16"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), CounterStart: 1}, 0, "--counter-start: scheme keyed-base62 has no counter"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), Multiplier: 1}, 0, "--counter-multiplier goes with scheme counter-base62 only"},
+	} {
+		err := pipeline.Config{Inputs: []string{"a"}, Out: "out", Workspace: "ws", Scheme: c.scheme, CodeLength: c.length}.Validate()
+		_, ok := errors.AsType[*pipeline.UsageError](err)
+		if ok != (c.want != "") || ok && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s, length %d: %v, want %q", c.scheme.Name, c.length, err, c.want)
+		}
+	}
+	run(t, pipeline.Config{Workspace: "ws", Scheme: keyed}, map[string]string{"a.csv": "url\nhttp://a.example/\n"})
+	if s := readManifest(t).Scheme; s.CodeLength != 7 || s.MaxRetries != 4 || s.Blocklist != "" {
+		t.Errorf("%+v", s)
 	}
 }
 

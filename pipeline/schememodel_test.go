@@ -135,6 +135,14 @@ var schemeKinds = []*schemeKind{
 	kindOf(keyed, 4, "row", 80_000),
 }
 
+// longKinds are spaces whose codes do not fit in the key of the sort. Only the store and words make a
+// contest there.
+var longKinds = []*schemeKind{
+	kindOf(pipeline.Scheme{}, 12, "url", 60),
+	kindOf(keyed, 11, "row", 60),
+	kindOf(keyed, 16, "url", 60),
+}
+
 // A schemeCase is a run over a store.
 type schemeCase struct {
 	*schemeKind
