@@ -157,6 +157,13 @@ func (c *legacyCase) check(t *testing.T, cfg pipeline.Config, pad int) (wrong []
 			complain("row %d: %+v, want %+v", i, got[i], *want)
 		}
 	}
+	var collisions []string
+	for _, r := range records(t, read(t, "out/collisions.csv")) {
+		collisions = append(collisions, strings.Join([]string{r["canonical_url"], r["salt"], r["code"], r["owner"]}, " "))
+	}
+	if slices.Sort(collisions); c.collisions != nil && !slices.Equal(collisions, c.collisions) {
+		complain("collisions\n%s\nwant\n%s", strings.Join(collisions, "\n"), strings.Join(c.collisions, "\n"))
+	}
 	after := storedLinks(t, cfg.Store, c.Workspace)
 	if !slices.Equal(after, sortedLinks(c.Expect.Store)) {
 		complain("store %v, want %v", after, c.Expect.Store)

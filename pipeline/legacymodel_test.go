@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,15 +32,16 @@ type legacyCase struct {
 
 	scheme pipeline.Scheme
 	words  []string // of the blocklist; nil: there is none
+
+	collisions []string // of the model; nil: it was not asked
 }
 
 // code returns the code of a URL at a salt.
-func (c *legacyCase) code(url string, salt int) string {
-	m, _, err := c.scheme.Make(c.CodeLength)
-	if err != nil {
-		panic(err)
-	}
-	return identity{url: url}.code(m, c.Workspace, salt)
+func (c *legacyCase) code(url string, salt int) string { return c.codeOf(url, salt, c.CodeLength) }
+
+func (c *legacyCase) codeOf(url string, salt, length int) string {
+	k := schemeKind{scheme: c.scheme, length: length}
+	return identity{url: url}.code(k.maker(), c.Workspace, salt)
 }
 
 type legacyLink struct{ Code, Canonical, Kind string }
@@ -150,11 +152,16 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 			links[u], own[0].Kind = own[0], "link"
 		}
 	}
+	salts := map[string]int{}
 	for _, u := range slices.Sorted(maps.Keys(urls)) {
+		if links[u] != nil && links[u].stored {
+			k := schemeKind{scheme: c.scheme, length: c.CodeLength}
+			salts[u] = k.maker().SaltOf([]byte(u), []byte(c.Workspace), []byte(links[u].Code), max(c.MaxRetries, 10))
+		}
 		for salt := 0; links[u] == nil && salt <= c.MaxRetries; salt++ {
 			if code := c.code(u, salt); codes[fold(code)] == nil && wordIn(c.words, code) == "" {
 				links[u] = &holder{legacyLink: legacyLink{code, u, "link"}}
-				codes[fold(code)] = links[u]
+				codes[fold(code)], salts[u] = links[u], salt
 			}
 		}
 		if own := wins[u]; links[u] == nil && len(own) > 0 {
@@ -162,6 +169,25 @@ func (c *legacyCase) model() (rows []legacyResult, after []legacyLink) {
 			links[u], least.Kind = least, "link"
 		}
 	}
+	for _, r := range c.Rows { // of a code that a row has it does not count what salt gives it
+		if h := won(r); h != nil && h == links[r.Canonical] {
+			salts[r.Canonical] = 0
+		}
+	}
+	c.collisions = []string{}
+	for u, above := range salts {
+		for salt := range above {
+			code, owner := c.codeOf(u, salt, len(links[u].Code)), ""
+			if h := codes[fold(code)]; h != nil {
+				owner = h.Canonical
+			}
+			if word := wordIn(c.words, code); word != "" {
+				owner = "blocklist:" + word
+			}
+			c.collisions = append(c.collisions, strings.Join([]string{u, strconv.Itoa(salt), code, owner}, " "))
+		}
+	}
+	slices.Sort(c.collisions)
 	for i, r := range c.Rows {
 		h := cmp.Or(won(r), links[r.Canonical])
 		switch {
