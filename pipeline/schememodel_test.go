@@ -324,7 +324,23 @@ func (c *schemeCase) check(t *testing.T, cfg pipeline.Config, pad int) (want sch
 	t.Helper()
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	want = c.model()
+	cfg.AsOf = asOf
+	t.Chdir(t.TempDir())
+	write(t, "in.csv", c.csv(pad))
+	looked := cfg
+	looked.Inputs = []string{"in.csv"}
+	preview, err := pipeline.Preview(t.Context(), looked)
+	must(t, err)
+	for _, row := range preview.First {
+		fields := strings.Fields(want.rows[c.rows[row.Row-1]])
+		if got := cmp.Or(row.Reason, string(row.Code)); got != fields[1] {
+			complain("preview of row %d: %s, want %s", row.Row, got, fields[1])
+		}
+	}
 	files, result := job(t, cfg, map[string]string{"in.csv": c.csv(pad)})
+	if preview.Counts != result.Counts || preview.LinksCreated != result.LinksCreated || !maps.Equal(preview.Reasons, result.Reasons) {
+		complain("preview %+v %v, the run has %+v %v", preview.Counts, preview.Reasons, result.Counts, result.Reasons)
+	}
 	firsts := map[schemeRow]int{}
 	see := func(r map[string]string, became string) {
 		n, _ := strconv.Atoi(r["row"])
@@ -359,7 +375,7 @@ func (c *schemeCase) check(t *testing.T, cfg pipeline.Config, pad int) (want sch
 		complain("%d and %d rows of %d", len(mapping), len(rejects), len(c.rows))
 	}
 	for row, n := range firsts {
-		if n != 1 && strings.HasPrefix(want.rows[row], "rejected") == false {
+		if n != 1 && !strings.HasPrefix(want.rows[row], "rejected") {
 			complain("%d rows are the first of %v", n, row)
 		}
 	}
