@@ -139,6 +139,35 @@ func (l *Blocklist) Match(code []byte) string {
 	return ""
 }
 
+// Share returns which share of all codes of a length contains a word, where each place of a code
+// has one of these digits.
+func (l *Blocklist) Share(digits string, length int) (share float64) {
+	weights := make([]float64, l.classes) // of a class: the share of the digits that are of it
+	for _, d := range []byte(digits) {
+		weights[l.class[d]] += 1 / float64(len(digits))
+	}
+	at := make([]float64, len(l.found)) // of a state: the share of the beginnings without a word that lead to it
+	at[0] = 1
+	for range length {
+		next := make([]float64, len(at))
+		for state, part := range at {
+			if part == 0 {
+				continue
+			}
+			for class, weight := range weights {
+				to := l.next[state*l.classes+class]
+				if l.found[to] != "" {
+					share += part * weight
+				} else {
+					next[to] += part * weight
+				}
+			}
+		}
+		at = next
+	}
+	return min(share, 1)
+}
+
 // SHA256 returns the SHA-256 of the folded words, each followed by a line feed, in ascending
 // order of bytes, as 64 hexadecimal digits.
 func (l *Blocklist) SHA256() string {

@@ -3,7 +3,9 @@ package codegen_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +89,38 @@ func TestMatchesLikeOneAtATime(t *testing.T) {
 			t.Fatalf("%s: %q, want %q", code, got, want)
 		}
 	})
+}
+
+// Share is the share of the codes that Match finds something in, if all of them are tried.
+func TestShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOf(rapid.StringMatching(`[aA4bB8]{3,4}`)).Draw(t, "words")
+		list := parseBlocklist(t, strings.Join(words, "\n"))
+		digits := rapid.SampledFrom([]string{"aAb4x", "bBx", "ab", "x"}).Draw(t, "digits")
+		length := rapid.IntRange(0, 6).Draw(t, "length")
+		codes, blocked := [][]byte{nil}, 0
+		for range length {
+			var longer [][]byte
+			for _, code := range codes {
+				for _, d := range []byte(digits) {
+					longer = append(longer, append(slices.Clone(code), d))
+				}
+			}
+			codes = longer
+		}
+		for _, code := range codes {
+			if list.Match(code) != "" {
+				blocked++
+			}
+		}
+		if got, want := list.Share(digits, length), float64(blocked)/float64(len(codes)); math.Abs(got-want) > 1e-12 {
+			t.Fatalf("%g, want %g", got, want)
+		}
+	})
+	// Five digits fold to l.
+	if got, want := parseBlocklist(t, "lll").Share(codegen.KeyedAlphabet, 3), math.Pow(5./62, 3); math.Abs(got/want-1) > 1e-12 {
+		t.Errorf("%g, want %g", got, want)
+	}
 }
 
 // A list that can be read finds what its lines say.
