@@ -24,8 +24,8 @@ const schemeHelp = `Code schemes: --scheme says how codes are made.
                     hides little: who has two codes knows the next ones.
   counter-permuted  From such a number, encrypted: the codes tell nothing of it.
 The secret is in the file of --scheme-key-file or in the variable
-BULK_SCHEME_KEY; openssl rand -base64 32 makes one. The store keeps the scheme of
-each workspace, and a fingerprint of the secret, but never the secret.`
+BULK_SCHEME_KEY; openssl rand -base64 32 makes one. The store keeps the scheme
+of each workspace, and a fingerprint of the secret, but never the secret.`
 
 // secretVariable has the secret of a scheme.
 const secretVariable = "BULK_SCHEME_KEY"
@@ -36,27 +36,46 @@ type schemeText struct {
 	start, multiplier        int64
 }
 
+// Usages of flags whose defaults are those of the scheme.
+const (
+	codeLengthUsage = "codes have `N` characters (default: 10, or 7 with another --scheme)"
+	retriesUsage    = "when a code is taken, try up to `N` other codes (default: 10, or 4 with keyed-base62)"
+)
+
 // flags defines the flags of a scheme.
 func (t *schemeText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
-	var names []string
-	for _, s := range codegen.Specs() {
-		names = append(names, s.Name)
-	}
 	t.secretFlags(f)
-	offer(cmd, "scheme", names...)
+	offerSchemes(cmd)
 	f.Int64Var(&t.start, "counter-start", 0, "the first number (`N`) of a counter, if the store has given out none (default: 1)")
 	t.multiplierFlag(f)
-	f.StringVar(&t.blocklist, "blocklist", "", "no generated code contains a word of this `FILE`, a word a line")
+	t.blocklistFlag(f)
 }
 
 // secretFlags defines the flags that name a scheme and its secret.
 func (t *schemeText) secretFlags(f *pflag.FlagSet) {
-	f.StringVar(&t.name, "scheme", codegen.Name, "how codes are made: the `NAME` of a scheme")
+	t.nameFlag(f)
 	f.StringVar(&t.keyFile, "scheme-key-file", "", "`FILE` that has the secret of the scheme (default: the variable "+secretVariable+")")
+}
+
+func (t *schemeText) nameFlag(f *pflag.FlagSet) {
+	f.StringVar(&t.name, "scheme", codegen.Name, "how codes are made: the `NAME` of a scheme")
+}
+
+// offerSchemes completes the names of schemes.
+func offerSchemes(cmd *cobra.Command) {
+	var names []string
+	for _, s := range codegen.Specs() {
+		names = append(names, s.Name)
+	}
+	offer(cmd, "scheme", names...)
 }
 
 func (t *schemeText) multiplierFlag(f *pflag.FlagSet) {
 	f.Int64Var(&t.multiplier, "counter-multiplier", 0, "multiply the numbers of counter-base62 by `N` (default: 1)")
+}
+
+func (t *schemeText) blocklistFlag(f *pflag.FlagSet) {
+	f.StringVar(&t.blocklist, "blocklist", "", "no generated code contains a word of this `FILE`, a word a line")
 }
 
 // parse reads them, and the secret.
@@ -65,16 +84,25 @@ func (t *schemeText) parse(s *pipeline.Scheme) (err error) {
 	var problems flagErrors
 	s.Secret, err = t.secret()
 	problems.check("scheme-key-file", err)
-	if t.blocklist != "" {
-		text, err := os.ReadFile(t.blocklist)
-		if err == nil {
-			if s.Words, err = codegen.ParseBlocklist(text); err != nil {
-				err = fmt.Errorf("%s: %w", t.blocklist, err)
-			}
-		}
-		problems.check("blocklist", err)
-	}
+	s.Words, err = t.words()
+	problems.check("blocklist", err)
 	return errors.Join(problems...)
+}
+
+// words reads the words of --blocklist; nil: there is none.
+func (t *schemeText) words() (*codegen.Blocklist, error) {
+	if t.blocklist == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(t.blocklist)
+	if err != nil {
+		return nil, err
+	}
+	words, err := codegen.ParseBlocklist(text)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", t.blocklist, err)
+	}
+	return words, err
 }
 
 // secret reads the secret of the scheme; none if it takes none.

@@ -1,11 +1,13 @@
-// Package estimate tells before a run how many of its links will find a code taken. See
-// [Collisions].
+// Package estimate tells before a run how many of its links will find a code taken (see
+// [Collisions]), or when a counter has given out all codes ([Numbers]).
 //
-// Codes of one length are not equally likely, since a hash is below 2^128 and that is no
-// power of 58. The estimate counts with their true chances.
+// Codes of one length of sha256-base58 are not equally likely, since a hash is below 2^128 and
+// that is no power of 58. The estimate counts with their true chances. Only for the share of
+// codes that a blocklist blocks they count as equally likely.
 package estimate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,44 +19,97 @@ import (
 
 // A Load is a number of links to be made in one workspace.
 type Load struct {
-	Links      int64 `json:"links"`    // new links, each with another canonical URL
-	Existing   int64 `json:"existing"` // links that the workspace has, made by the same rules
-	CodeLength int   `json:"code_length"`
-	MaxRetries int   `json:"max_retries"` // highest salt; 0 is salt 0 only, unlike in pipeline.Config
+	Scheme     string `json:"scheme"`   // its name; "": sha256-base58
+	Links      int64  `json:"links"`    // new links, each with another canonical URL
+	Existing   int64  `json:"existing"` // links that the workspace has, made by the same rules; of a counter: numbers that the store has given out
+	CodeLength int    `json:"code_length"`
+	MaxRetries int    `json:"max_retries"` // highest salt; 0 is salt 0 only, unlike in pipeline.Config; a counter has none
+
+	Words *codegen.Blocklist `json:"-"` // that no new code may contain; nil: none
+}
+
+// spec returns the scheme of the load, which has a counter or not. It checks the load, but for the
+// retries.
+func (l *Load) spec(counts bool) (codegen.Spec, error) {
+	spec, err := codegen.SpecOf(cmp.Or(l.Scheme, codegen.Name))
+	switch {
+	case err != nil:
+	case spec.Counts && !counts:
+		err = fmt.Errorf("scheme %s has a counter: see Numbers", spec.Name)
+	case counts && !spec.Counts:
+		err = fmt.Errorf("scheme %s has no counter: see Collisions", spec.Name)
+	case spec.Counts && l.CodeLength != spec.Length:
+		err = fmt.Errorf("codes of scheme %s have %d characters", spec.Name, spec.Length)
+	case l.CodeLength < spec.MinLength || l.CodeLength > spec.MaxLength:
+		err = fmt.Errorf("code length %d is not within %d to %d", l.CodeLength, spec.MinLength, spec.MaxLength)
+	case l.Links < 0 || l.Existing < 0:
+		err = errors.New("the number of links is negative")
+	}
+	return spec, err
+}
+
+// blocked returns the share of all codes that contain a word, which must leave some.
+func (l *Load) blocked(spec codegen.Spec) (share float64, err error) {
+	if l.Words != nil {
+		share = l.Words.Share(spec.Alphabet, l.CodeLength)
+	}
+	if share > 1-1e-9 { // sums of shares are not exact
+		err = errors.New("every code of this length contains a word of the blocklist")
+	}
+	return share, err
 }
 
 // Figures are what to expect of a Load, if hashes are random.
 type Figures struct {
-	Codes          float64 `json:"codes"`               // 58 to the power of the length
+	Codes          float64 `json:"codes"`               // 58 or 62 to the power of the length
 	EffectiveCodes float64 `json:"effective_codes"`     // equally likely codes that would collide as often: 1/Σp²
-	Colliding      float64 `json:"expected_colliding"`  // new links whose first code is taken
+	Colliding      float64 `json:"expected_colliding"`  // new links whose first code that is not blocked is taken
 	AnyCollision   float64 `json:"chance_of_collision"` // that there is such a link
 	Exhausted      float64 `json:"expected_exhausted"`  // new links that find every code taken
 	AnyExhausted   float64 `json:"chance_of_exhausted"` // that there is such a link
 	NextCollides   float64 `json:"next_collides"`       // chance that the first code of one more link has an owner
+	Blocking
+}
+
+// Blocking is what a blocklist does.
+type Blocking struct {
+	BlockedShare float64 `json:"blocked_share,omitempty"`    // of all codes, those that contain a word
+	Blocked      float64 `json:"expected_blocked,omitempty"` // codes or numbers that the new links skip because of a word
 }
 
 // Collisions estimates a load. It takes the number of codes that are taken after so many
 // links, and the chance to find one of them, for their averages. So it is wrong by about one
 // part in the number of codes, which shows only at lengths 1 and 2. It is an error if the
 // load is not valid, or if there are more existing links than codes.
+//
+// A code that contains a word counts as if it did not exist, and costs an attempt.
 func Collisions(l Load) (Figures, error) {
-	codes, err := codeClasses(l.CodeLength)
-	switch {
-	case err != nil:
+	spec, err := l.spec(false)
+	if err != nil {
 		return Figures{}, err
-	case l.Links < 0 || l.Existing < 0:
-		return Figures{}, errors.New("the number of links is negative")
-	case l.MaxRetries < 0 || l.MaxRetries > codegen.MostRetries:
+	}
+	if l.MaxRetries < 0 || l.MaxRetries > codegen.MostRetries {
 		return Figures{}, fmt.Errorf("the highest salt is not within 0 to %d", codegen.MostRetries)
 	}
+	blocked, err := l.blocked(spec)
+	if err != nil {
+		return Figures{}, err
+	}
+	codes := codeSpace{equal(math.Pow(62, float64(l.CodeLength)))}
+	if spec.Name == codegen.Name {
+		if codes, err = codeClasses(l.CodeLength); err != nil {
+			return Figures{}, err
+		}
+	}
+	codes = codes.without(blocked)
 	draws, err := codes.drawsFor(float64(l.Existing))
 	if err != nil {
 		return Figures{}, err
 	}
-	e := Figures{Codes: math.Pow(float64(len(codegen.Alphabet)), float64(l.CodeLength)), EffectiveCodes: codes.effective()}
-	f := filling{codes: codes, attempts: float64(l.MaxRetries) + 1, draws: draws}
+	e := Figures{Codes: math.Pow(float64(len(spec.Alphabet)), float64(l.CodeLength)), EffectiveCodes: codes.effective()}
+	f := filling{codes: codes, attempts: float64(l.MaxRetries) + 1, draws: draws, blocked: blocked}
 	total := f.fill(l.Links)
+	e.BlockedShare, e.Blocked = blocked, total[blockedCodes]
 	e.Colliding, e.AnyCollision = total[colliding], -math.Expm1(-total[anyColliding])
 	e.Exhausted, e.AnyExhausted = total[exhausted], -math.Expm1(-total[anyExhausted])
 	e.NextCollides = codes.mass(f.draws)
@@ -70,6 +125,19 @@ type codeClass struct {
 
 // A codeSpace is all codes of a length. Its probabilities add up to 1.
 type codeSpace []codeClass
+
+// equal describes so many equally likely codes.
+func equal(count float64) codeClass { return codeClass{count, 1 / count, -math.Log1p(-1 / count)} }
+
+// without returns the space without a share of the codes of each class.
+func (s codeSpace) without(share float64) codeSpace {
+	for i := range s {
+		c := &s[i]
+		c.count, c.p = c.count*(1-share), c.p/(1-share)
+		c.rate = -math.Log1p(-c.p)
+	}
+	return s
+}
 
 // codeClasses derives the distribution of the codes of one length. Of a hash,
 // uniform below 2^128, the code is the number itself, padded, if it has no more
@@ -170,6 +238,7 @@ const (
 	anyColliding
 	exhausted
 	anyExhausted
+	blockedCodes
 	figures
 )
 
@@ -179,7 +248,8 @@ const (
 type filling struct {
 	codes    codeSpace
 	attempts float64 // of a link
-	draws    float64 // hashes until now; not whole, since it is an average
+	draws    float64 // hashes until now whose code is not blocked; not whole, since it is an average
+	blocked  float64 // the chance that a code is blocked, which costs an attempt but is no draw
 }
 
 // fill adds links and returns what is expected of them. After the first few it takes strides,
@@ -198,20 +268,30 @@ func (f *filling) fill(links int64) (total [figures]float64) {
 	return total
 }
 
-// drawsOf returns how many hashes the next link costs: 1 + m + … + m^(attempts-1).
+// drawsOf returns how many draws the next link costs.
 func (f *filling) drawsOf(draws float64) float64 {
-	m := f.codes.mass(draws)
-	if 1-m < 1e-9 { // where the quotient loses its digits
-		return min(f.attempts, 1/(1-m))
-	}
-	return -math.Expm1(f.attempts*math.Log(m)) / (1 - m)
+	return f.tries(f.codes.mass(draws)) * (1 - f.blocked)
 }
+
+// tries returns how many codes a link tries that finds a code that is not blocked taken with chance
+// m: 1 + x + … + x^(attempts-1), where x is the chance that it goes on.
+func (f *filling) tries(m float64) float64 {
+	x := f.goesOn(m)
+	if 1-x < 1e-9 { // where the quotient loses its digits
+		return min(f.attempts, 1/(1-x))
+	}
+	return -math.Expm1(f.attempts*math.Log(x)) / (1 - x)
+}
+
+// goesOn is the chance that a code is blocked or taken.
+func (f *filling) goesOn(m float64) float64 { return f.blocked + (1-f.blocked)*m }
 
 // chances returns what the next link adds to each figure.
 func (f *filling) chances(draws float64) (c [figures]float64) {
 	const certain = 1e3 // instead of infinity
 	m := f.codes.mass(draws)
-	c[colliding], c[exhausted] = m, math.Pow(m, f.attempts)
+	c[colliding], c[exhausted] = m*(1-math.Pow(f.blocked, f.attempts)), math.Pow(f.goesOn(m), f.attempts)
+	c[blockedCodes] = f.blocked * f.tries(m)
 	c[anyColliding] = min(-math.Log1p(-c[colliding]), certain)
 	c[anyExhausted] = min(-math.Log1p(-c[exhausted]), certain)
 	return c

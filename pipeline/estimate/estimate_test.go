@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/linkforge/bulk/codegen"
@@ -83,7 +84,7 @@ func mustExpect(t *testing.T, l Load) Figures {
 
 func TestExpectErrors(t *testing.T) {
 	for _, l := range []Load{{CodeLength: 0}, {CodeLength: 25}, {Links: -1, CodeLength: 10}, {Existing: -1, CodeLength: 10},
-		{CodeLength: 10, MaxRetries: -1}, {CodeLength: 1, Existing: 58}, {CodeLength: 4, Existing: 58 * 58 * 58 * 58}} {
+		{CodeLength: 10, MaxRetries: -1}, {Scheme: "md5", CodeLength: 7}, {Scheme: codegen.NameKeyed, CodeLength: 3}, {Scheme: codegen.NameCounter, CodeLength: 7}, {CodeLength: 1, Existing: 58}, {CodeLength: 4, Existing: 58 * 58 * 58 * 58}} {
 		if e, err := Collisions(l); err == nil {
 			t.Errorf("%+v: %+v", l, e)
 		}
@@ -94,33 +95,62 @@ func TestExpectErrors(t *testing.T) {
 }
 
 // simulate gives codes to links one at a time, of hashes that are random. It
-// returns how many of the new links collided and how many were exhausted.
-func simulate(l Load, rnd *rand.Rand) (colliding, exhausted int) {
+// returns how many of the new links collided and how many were exhausted, and how many codes
+// were blocked.
+func simulate(l Load, rnd *rand.Rand) (colliding, exhausted, blocked int) {
 	scheme, _ := codegen.New(l.CodeLength)
+	if l.Scheme == codegen.NameKeyed {
+		scheme, _ = codegen.NewKeyed(codegen.NewSecret(make([]byte, codegen.MinSecret)), l.CodeLength)
+	}
+	maker := codegen.Maker{Scheme: scheme, Words: l.Words}
 	taken := map[string]bool{}
-	place := func(attempts int) int {
-		for i := range attempts {
-			code := string(scheme.AppendCode(nil, codegen.Hash{Hi: rnd.Uint64(), Lo: rnd.Uint64()}))
-			if !taken[code] {
-				taken[code] = true
-				return i
+	place := func(attempts int) (placed, collided bool) {
+		for range attempts {
+			code := scheme.AppendCode(nil, codegen.Hash{Hi: rnd.Uint64(), Lo: rnd.Uint64()})
+			switch {
+			case maker.Word(code) != "":
+				blocked++
+			case !taken[string(code)]:
+				taken[string(code)] = true
+				return true, collided
+			default:
+				collided = true
 			}
 		}
-		return attempts
+		return false, collided
 	}
 	for range l.Existing {
 		place(math.MaxInt)
 	}
+	blocked = 0
 	for range l.Links {
-		switch salt := place(l.MaxRetries + 1); {
-		case salt > l.MaxRetries:
+		placed, collided := place(l.MaxRetries + 1)
+		if !placed {
 			exhausted++
-			fallthrough
-		case salt > 0:
+		}
+		if collided {
 			colliding++
 		}
 	}
-	return colliding, exhausted
+	return colliding, exhausted, blocked
+}
+
+// manyWords are the words of 3 letters that begin with an a, e or l: a code of 4 characters in
+// four has one.
+func manyWords(t *testing.T) *codegen.Blocklist {
+	var text strings.Builder
+	for _, a := range "ael" {
+		for _, b := range codegen.KeyedAlphabet {
+			for _, c := range codegen.KeyedAlphabet {
+				fmt.Fprintf(&text, "%c%c%c\n", a, b, c)
+			}
+		}
+	}
+	list, err := codegen.ParseBlocklist([]byte(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // The estimate lies within five standard deviations of the mean of many
@@ -135,20 +165,23 @@ func TestExpectSimulation(t *testing.T) {
 		{Links: 500, Existing: 1200, CodeLength: 2, MaxRetries: 1}, {Links: 5000, CodeLength: 2, MaxRetries: 10},
 		{Links: 300, CodeLength: 3, MaxRetries: 10}, {Links: 20000, Existing: 10000, CodeLength: 3, MaxRetries: 2},
 		{Links: 1000, CodeLength: 4, MaxRetries: 0}, {Links: 400, Existing: 20000, CodeLength: 5, MaxRetries: 4},
+		{Scheme: codegen.NameKeyed, Links: 10_000, CodeLength: 4, MaxRetries: 4},
+		{Scheme: codegen.NameKeyed, Links: 10_000, CodeLength: 4, MaxRetries: 3, Words: manyWords(t)},
+		{Scheme: codegen.NameKeyed, Links: 300, Existing: 5000, CodeLength: 4, MaxRetries: 0, Words: manyWords(t)},
 	} {
-		t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %+v", l.Scheme, [...]int64{l.Links, l.Existing, int64(l.CodeLength), int64(l.MaxRetries)}), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(l.Links), uint64(l.CodeLength)))
 			trials := int(min(2000, 600_000/(l.Links+l.Existing)))
-			var got [4]moments
+			var got [5]moments
 			for range trials {
-				c, x := simulate(l, rnd)
-				for i, v := range [...]int{c, min(c, 1), x, min(x, 1)} {
+				c, x, b := simulate(l, rnd)
+				for i, v := range [...]int{c, min(c, 1), x, min(x, 1), b} {
 					got[i].add(float64(v))
 				}
 			}
 			e := mustExpect(t, l)
 			bias := 1 / e.EffectiveCodes
-			for i, want := range [...]float64{e.Colliding, e.AnyCollision, e.Exhausted, e.AnyExhausted} {
+			for i, want := range [...]float64{e.Colliding, e.AnyCollision, e.Exhausted, e.AnyExhausted, e.Blocked} {
 				mean, deviation := got[i].mean()
 				tolerance := 5*deviation + 2*bias*want + 3/float64(trials)
 				if math.Abs(mean-want) > tolerance {
