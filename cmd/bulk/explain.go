@@ -33,8 +33,15 @@ type explainOptions struct {
 	length int
 	salts  []int
 	from   string
-	json   bool
-	stdin  io.Reader
+
+	scheme  schemeText
+	given   pipeline.Scheme // by these flags
+	named   bool            // --scheme is one of them
+	salted  bool            // --salt is given
+	retried bool            // --max-retries is given
+	numbers []int64
+	json    bool
+	stdin   io.Reader
 
 	identity identityText
 	link     rulesText // the parameters of each URL
@@ -60,6 +67,16 @@ that is free (salt 1, 2 and so on). With --db explain also shows which URLs have
 the codes up to the one that the URL has or would get, what a run would do now,
 and the aliases of the URL.
 
+Code schemes: with --db the scheme of the workspace is that of the store, with
+its code length and multiplier; otherwise --scheme and the flags beside it say
+which it is. explain needs the secret, too, and never shows it, only its
+fingerprint. With keyed-base62 the code is a remainder of an HMAC-SHA-256.
+With a counter a URL has no code of its own: explain shows the code of each
+--number, the number of a CODE, and with --db the link of the URL, and the
+number and the code that a new URL would get now. Two codes of counter-base62
+show the whole sequence, with a multiplier three. With --blocklist a code that
+contains a word is shown as blocked, and the next one follows.
+
 Link rules: links can expire, and have a use limit, a type and an owner. The
 flags of link rules give them to the URL, as bulk run gives them to a row that
 has none. With --identity params the expiry and the use limit are hashed with
@@ -79,13 +96,17 @@ is shown in quotes, with escapes.`,
 		Example: `  bulk explain -w demo 'HTTP://Example.com:80/api/users?name=john&id=123'
   bulk explain -w demo --from urls.txt --json --db sqlite:bulk.db
   bulk explain -w demo --db sqlite:bulk.db HzMEjeWL2e
-  bulk explain -w demo --identity params --max-uses 5 http://example.com/a`,
+  bulk explain -w demo --identity params --max-uses 5 http://example.com/a
+  bulk explain -w demo --db sqlite:bulk.db --scheme-key-file key http://a.b/
+  bulk explain --scheme counter-base62 --scheme-key-file key --number 12345`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := unasked(cmd.Flags()); err != nil {
 				return usage(err)
 			}
-			o.ask, o.stdin = cmd.Flags().Changed("db"), cmd.InOrStdin()
+			changed := cmd.Flags().Changed
+			o.ask, o.stdin = changed("db"), cmd.InOrStdin()
+			o.named, o.salted, o.retried = changed("scheme"), changed("salt"), changed("max-retries")
 			return runExplain(cmd.Context(), ui, &o, args)
 		},
 	}
@@ -97,10 +118,16 @@ is shown in quotes, with escapes.`,
 	f.Lookup("db").Usage = "also ask this `STORE`: sqlite:FILE or postgres://…"
 	group(f, "Store flags")
 	f.IntSliceVar(&o.salts, "salt", []int{0}, "show the code of salt `N`; several as 0,1,2")
-	f.IntVar(&o.length, "code-length", codegen.DefaultLength, "codes have `N` characters, 1 to 24")
-	f.IntVar(&o.MaxRetries, "max-retries", codegen.DefaultRetries, "with --db: how many alternative codes (`N`) to look up")
+	f.IntVar(&o.length, "code-length", 0, codeLengthUsage)
+	f.IntVar(&o.MaxRetries, "max-retries", 0, "with --db: how many alternative codes (`N`) to look up (default: 10, or 4 with keyed-base62)")
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
+	o.scheme.secretFlags(f)
+	offerSchemes(cmd)
+	o.scheme.multiplierFlag(f)
+	f.Int64SliceVar(&o.numbers, "number", nil, "show the code of number `N` of a counter; several as 1,2,3")
+	o.scheme.blocklistFlag(f)
+	group(f, "Scheme flags")
 	o.link.rowFlags(cmd, f)
 	f.StringVar(&o.ref, "ref", "", "`TEXT` of the column ref, with --identity row; if the cell is empty, INPUT:ROW such as links.csv:17")
 	f.StringVar(&o.asOf, "as-of", "", "`TIME` at which links are live, or not: RFC 3339 or a date (default: now)")
@@ -110,27 +137,115 @@ is shown in quotes, with escapes.`,
 
 // resolve checks the options.
 func (o *explainOptions) resolve(args []string) (err error) {
-	if len(args) == 0 && o.from == "" {
+	if len(args) == 0 && o.from == "" && len(o.numbers) == 0 {
 		return errors.New("no URL: give one, or a file with --from")
 	}
-	if i := slices.IndexFunc(args, isCode); i >= 0 && !o.ask {
+	if err := o.scheme.parse(&o.given); err != nil {
+		return err
+	}
+	if !o.ask {
+		if err := o.settleScheme(); err != nil {
+			return err
+		}
+	}
+	if i := slices.IndexFunc(args, o.isCode); i >= 0 && !o.ask && (o.Counter == nil || explain.NumberOf(&o.Rules, args[i]) == nil) {
 		return fmt.Errorf("%s looks like a code: name its store with --db (as a URL it would be rejected: %s)", args[i], canon.MissingScheme)
 	}
-	if o.Workspace == "" {
+	if o.Workspace == "" && (o.ask || len(args) > 0 || o.from != "") {
 		return errors.New("no workspace: give one with --workspace")
-	}
-	if o.Scheme, err = codegen.New(o.length); err != nil {
-		return fmt.Errorf("--code-length: %w", err)
 	}
 	for _, salt := range o.salts {
 		if salt < 0 {
 			return fmt.Errorf("--salt: %d is negative", salt)
 		}
 	}
+	for _, number := range o.numbers {
+		if number < 1 {
+			return fmt.Errorf("--number: %d is below 1", number)
+		}
+	}
 	if err := errors.Join(o.identity.parse(&o.Profile), o.resolveRules()); err != nil {
 		return err
 	}
-	return o.Validate()
+	if o.Workspace == "" { // there are numbers only
+		return nil
+	}
+	return o.valid()
+}
+
+// valid checks the rules; what the scheme is may not be known yet.
+func (o *explainOptions) valid() error {
+	r := o.Rules
+	if r.Counter == nil && r.Scheme == (codegen.Scheme{}) {
+		r.Scheme, _ = codegen.New(codegen.DefaultLength)
+	}
+	return r.Validate()
+}
+
+// settleScheme fills in how codes are made, by the flags.
+func (o *explainOptions) settleScheme() error {
+	maker, counter, err := o.given.Make(o.length)
+	if err != nil {
+		return err
+	}
+	o.Scheme, o.Counter, o.Of = maker.Scheme, counter, o.given.Stored(o.length)
+	return o.settleRest()
+}
+
+// settleRest fills in what follows from the scheme, and refuses flags that do not go with it.
+func (o *explainOptions) settleRest() error {
+	spec, err := codegen.SpecOf(o.Of.Name)
+	o.Words = o.given.Words
+	if !o.retried {
+		o.MaxRetries = spec.Retries
+	}
+	switch {
+	case err != nil:
+		return err
+	case spec.Counts && o.salted:
+		return fmt.Errorf("--salt: scheme %s has no salts", spec.Name)
+	case !spec.Counts && len(o.numbers) > 0:
+		return fmt.Errorf("--number: scheme %s has no counter", spec.Name)
+	}
+	return nil
+}
+
+// askScheme fills in how codes are made, by the flags and the store. It refuses flags with which a
+// run would be refused.
+func (o *explainOptions) askScheme(ctx context.Context) error {
+	set, err := o.session.Schemes(ctx, []string{o.Workspace})
+	if err != nil && !errors.Is(err, sink.ErrOldTables) {
+		return err
+	}
+	stored, known := set[o.Workspace]
+	if known && !o.named {
+		o.scheme.name = stored.Name
+	}
+	if known && o.scheme.name == stored.Name {
+		o.length = cmp.Or(o.length, stored.CodeLength)
+		o.scheme.multiplier = cmp.Or(o.scheme.multiplier, stored.Multiplier)
+	}
+	o.given.Name, o.given.Multiplier = o.scheme.name, o.scheme.multiplier
+	if o.scheme.keyFile == "" { // otherwise it was read, which may work only once
+		if o.given.Secret, err = o.scheme.secret(); err != nil {
+			return usage(err)
+		}
+	}
+	if o.scheme.name == stored.Name && stored.Fingerprint != "" && o.given.Secret.Fingerprint() == "" {
+		if len(o.numbers) > 0 {
+			return usage(fmt.Errorf("--number: the secret (fingerprint %s) is missing: give it with --scheme-key-file or %s", stored.Fingerprint, secretVariable))
+		}
+		o.Of = o.given.Stored(o.length)
+		o.Of.Fingerprint = stored.Fingerprint
+		err = o.settleRest()
+	} else {
+		err = o.settleScheme()
+	}
+	if err != nil {
+		return usage(err)
+	}
+	_, err = pipeline.CheckScheme(ctx, o.session, []string{o.Workspace}, o.Of)
+	return err
 }
 
 // resolveRules turns the flags of link rules into the parameters of a URL.
@@ -165,8 +280,9 @@ func (o *explainOptions) resolveRules() error {
 
 // isCode reports whether an argument can be a code that bulk computes. It is no URL then: it
 // has no scheme.
-func isCode(arg string) bool {
-	return arg != "" && len(arg) <= codegen.MaxLength && strings.Trim(arg, codegen.Alphabet) == ""
+func (o *explainOptions) isCode(arg string) bool {
+	spec, _ := codegen.SpecOf(o.scheme.name)
+	return arg != "" && len(arg) <= codegen.MaxLength && strings.Trim(arg, spec.Alphabet) == ""
 }
 
 // mayBeCode reports whether an argument can be a code that was kept: it begins with no scheme.
@@ -191,10 +307,26 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 			return err
 		}
 		defer func() { err = errors.Join(err, o.session.Close()) }()
+		if err = o.askScheme(ctx); err != nil {
+			return err
+		}
 	}
 	w := bufio.NewWriter(ui.stdout)
 	first, rejected := true, false
 	var missing []string
+	print := func(answer any) error {
+		if !first && !o.json {
+			w.WriteByte('\n')
+		}
+		first = false
+		return o.print(w, answer)
+	}
+	for _, number := range o.numbers {
+		err = errors.Join(err, print(explain.Number(&o.Rules, uint64(number))))
+	}
+	if err != nil {
+		return err
+	}
 	err = eachText(args, o.from, o.stdin, func(text []byte, argument bool) error {
 		answer, err := o.explain(ctx, text, argument)
 		if err != nil {
@@ -208,11 +340,7 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 				missing = append(missing, a.Code)
 			}
 		}
-		if !first && !o.json {
-			w.WriteByte('\n')
-		}
-		first = false
-		return o.print(w, answer)
+		return print(answer)
 	})
 	err = errors.Join(w.Flush(), err)
 	switch {
@@ -226,12 +354,15 @@ func runExplain(ctx context.Context, ui *ui, o *explainOptions, args []string) (
 	return nil
 }
 
-// explain returns an *explain.Link for a code, and an *explain.Explanation for a URL. Only an
-// argument can be a code: the lines of a file are URLs.
+// explain returns an *explain.Link for a code, or without a store an *explain.Counting, and an
+// *explain.Explanation for a URL. Only an argument can be a code: the lines of a file are URLs.
 func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool) (any, error) {
+	if argument && !o.ask && o.isCode(string(text)) {
+		return explain.NumberOf(&o.Rules, string(text)), nil
+	}
 	if argument && o.ask && mayBeCode(string(text)) {
 		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, string(text))
-		if err != nil || link.Found || isCode(string(text)) || !strings.ContainsAny(string(text), ".:/") { // no URL without a scheme either
+		if err != nil || link.Found || o.isCode(string(text)) || !strings.ContainsAny(string(text), ".:/") { // no URL without a scheme either
 			return link, err
 		}
 	}
@@ -335,13 +466,22 @@ func (o *explainOptions) print(w *bufio.Writer, answer any) error {
 		}
 		printExplanation(line, a)
 	case *explain.Link:
-		printLink(line, a)
+		by := "salt"
+		if o.Counter != nil {
+			by = "number"
+		}
+		printLink(line, a, by)
+	case *explain.Counting:
+		printScheme(line, &a.SchemeFacts)
+		printCounting(line, a)
 	}
 	return nil // Flush has the error
 }
 
-func printLink(line func(name, format string, args ...any), l *explain.Link) {
+// printLink shows a link, whose code is made by a salt or a number.
+func printLink(line func(name, format string, args ...any), l *explain.Link, by string) {
 	line("code", "%s", l.Code)
+	defer printMade(line, l)
 	if !l.Found {
 		line("link", "none in workspace %s", printable(l.Workspace))
 		return
@@ -359,11 +499,60 @@ func printLink(line func(name, format string, args ...any), l *explain.Link) {
 	case l.Alias:
 		line("kind", "alias; the link of this URL is %s", printable(l.LinkCode))
 	case l.Kept:
-		line("kind", "link; no salt gives its code: it was kept, or another program made it")
+		line("kind", "link; no %s gives its code: it was kept, or another program made it", by)
 	}
 	for _, fact := range lifeOf(l.Life) {
 		line(fact[0], "%s", fact[1])
 	}
+}
+
+// printMade says how the code of a link is made, where that does not follow from its URL.
+func printMade(line func(name, format string, args ...any), l *explain.Link) {
+	if l.Note != "" {
+		line("note", "%s", l.Note)
+	}
+	if l.Counting != nil {
+		printScheme(line, &l.Counting.SchemeFacts)
+		printCounting(line, l.Counting)
+	}
+}
+
+// printScheme names a scheme other than sha256-base58.
+func printScheme(line func(name, format string, args ...any), s *explain.SchemeFacts) {
+	text := s.Scheme
+	if text == codegen.Name {
+		return
+	}
+	if s.Multiplier > 1 {
+		text += fmt.Sprintf(", multiplier %d", s.Multiplier)
+	}
+	text += ", secret " + cmp.Or(s.Fingerprint, "none")
+	if s.Scheme == codegen.NameCounter {
+		text += map[bool]string{false: "; two codes show the sequence", true: "; three codes show the sequence"}[s.Multiplier > 1]
+	}
+	line("code scheme", "%s", text)
+}
+
+// printCounting shows the steps from a number to its code.
+func printCounting(line func(name, format string, args ...any), c *explain.Counting) {
+	line("number", "%d", c.Number)
+	if c.Offset != nil {
+		line("times multiplier", "%s", c.Product)
+		line("offset", "%d", *c.Offset)
+		line("sum modulo 62^7", "%d", c.Value)
+	} else {
+		line("modulo 62^7", "%d", *c.Remainder)
+		line("permuted", "%d", c.Value)
+	}
+	line("code", "%s", c.Code+printBlocked(c.Blocked))
+}
+
+// printBlocked says that a code is blocked, if it contains a word.
+func printBlocked(word string) string {
+	if word == "" {
+		return ""
+	}
+	return " (blocked: it contains " + printable(word) + ")"
 }
 
 // lifeOf says what a link has beyond its URL: names and values.
@@ -440,23 +629,43 @@ func printExplanation(line func(name, format string, args ...any), e *explain.Ex
 	}
 	line("canonical", "%s", e.Canonical)
 	line("profile", "%s", e.Profile)
+	printScheme(line, &e.SchemeFacts)
+	if e.Note != "" {
+		line("note", "%s", e.Note)
+	}
 	for _, c := range e.Codings {
 		if len(e.Codings) > 1 {
 			line("salt", "%d", c.Salt)
 		}
 		line("hash input", "%s", printable(c.HashInput))
-		line("sha256", "%s", c.SHA256)
-		line("integer", "%s", c.Integer)
-		line("digits", "%s", c.Digits)
-		line("code", "%s", c.Code)
+		switch {
+		case c.Code == "": // the secret is not known
+			continue
+		case c.HMAC != "":
+			line("hmac", "%s", c.HMAC)
+			line("integer", "%s", c.Integer)
+			line(fmt.Sprintf("modulo 62^%d", len(c.Code)), "%s", c.Remainder)
+		default:
+			line("sha256", "%s", c.SHA256)
+			line("integer", "%s", c.Integer)
+			line("digits", "%s", c.Digits)
+		}
+		line("code", "%s", c.Code+printBlocked(c.Blocked))
 	}
 	if e.Store == nil {
 		return
 	}
 	for _, owner := range e.Store.Owners {
-		line(fmt.Sprintf("owner at salt %d", owner.Salt), "%s %s", owner.Code, printOwner(&owner, e.Canonical))
+		line(fmt.Sprintf("owner at salt %d", owner.Salt), "%s %s", owner.Code, printOwner(&owner.Holder, e.Canonical))
 	}
-	line("a run would", "%s", printOutcome(e.Store))
+	for _, turn := range e.Store.Next {
+		text := strconv.FormatInt(turn.Number, 10)
+		if turn.Code != "" {
+			text += " " + turn.Code + " " + printOwner(&turn.Holder, e.Canonical)
+		}
+		line("next number", "%s", text)
+	}
+	line("a run would", "%s", printOutcome(e))
 	for _, fact := range lifeOf(e.Store.Life) {
 		line(fact[0], "%s", fact[1])
 	}
@@ -468,8 +677,10 @@ func printExplanation(line func(name, format string, args ...any), e *explain.Ex
 	}
 }
 
-func printOwner(o *explain.Owner, canonical string) string {
+func printOwner(o *explain.Holder, canonical string) string {
 	switch {
+	case o.Owner == "" && o.Blocked != "":
+		return "blocked: it contains " + printable(o.Blocked)
 	case o.Owner == "":
 		return "nobody"
 	case o.Other:
@@ -484,12 +695,20 @@ func printOwner(o *explain.Owner, canonical string) string {
 	return printable(o.Owner)
 }
 
-func printOutcome(s *explain.Standing) string {
-	salt := "no salt gives it: kept, or changed since"
-	if s.Salt != nil {
-		salt = fmt.Sprintf("salt %d", *s.Salt)
+func printOutcome(e *explain.Explanation) string {
+	s := e.Store
+	made := " (no salt gives it: kept, or changed since)"
+	switch {
+	case s.Salt != nil:
+		made = fmt.Sprintf(" (salt %d)", *s.Salt)
+	case s.Number != nil:
+		made = fmt.Sprintf(" (number %d)", *s.Number)
+	case len(s.Next) > 0 && len(s.Next[0].Code) > 0:
+		made = " (no number gives it: kept, or changed since)"
+	case e.Note != "": // the secret is not known
+		made = ""
 	}
-	link := fmt.Sprintf("%s (%s)", s.Code, salt)
+	link := s.Code + made
 	if s.RunID != nil {
 		link += fmt.Sprintf(", made by run %d", *s.RunID)
 	}
@@ -498,6 +717,10 @@ func printOutcome(s *explain.Standing) string {
 		differs = " (it differs in " + s.Differs + ")"
 	}
 	switch {
+	case s.Outcome == outcome.Created.String() && s.Code == "": // the secret is not known, or many codes are taken
+		return "create it"
+	case s.Number != nil && s.Outcome == outcome.Created.String():
+		return "create it as " + link + ", if no other new URL comes first"
 	case s.Outcome == outcome.Created.String():
 		return "create it as " + link
 	case s.Code == "":

@@ -71,7 +71,7 @@ func checkCoding(t *rapid.T, c Coding, input string, length int) {
 		digits = codegen.Alphabet[digit.Int64():][:1] + digits
 	}
 	code := (strings.Repeat("1", max(length-len(digits), 0)) + digits)[:length]
-	want := Coding{c.Salt, input, hex.EncodeToString(sum[:]), integer, digits, code}
+	want := Coding{Salt: c.Salt, HashInput: input, SHA256: hex.EncodeToString(sum[:]), Integer: integer, Digits: digits, Code: code}
 	if c != want {
 		t.Fatalf("got  %+v\nwant %+v", c, want)
 	}
