@@ -21,7 +21,9 @@ func (s *operand) readRules() {
 }
 
 // params returns the expiry, limit and reference of a row. The expiry is Reckoned if it is the one
-// that the run gives to rows without any; but if it is a part of the identity, the code tells.
+// that the run gives to rows without any. If it is a part of the identity, the code tells, but only
+// that of sha256-base58: others cannot be computed here. Then every expiry that can be the one of the
+// run is taken for it. Rows that name the same second are rare.
 func (s *operand) params(r *report.Row) rules.Params {
 	cells := &r.Rules.Cells
 	p := rules.Params{Ref: cells[rules.Ref]}
@@ -33,13 +35,13 @@ func (s *operand) params(r *report.Row) rules.Params {
 	}
 	reckoned := p
 	reckoned.Expiry = given.Expiry
-	if s.identity == rules.ByParams && !s.gives(r, &reckoned) {
+	if s.identity == rules.ByParams && s.manifest.Scheme.Name == codegen.Name && !s.gives(r, &reckoned) {
 		return p
 	}
 	return reckoned
 }
 
-// gives reports whether a row with these parameters has the code of its salt.
+// gives reports whether a row with these parameters has the code of its salt, with sha256-base58.
 func (s *operand) gives(r *report.Row, p *rules.Params) bool {
 	scheme, err := codegen.New(len(r.Code))
 	if err != nil {

@@ -77,7 +77,7 @@ func (s *operand) columns() report.Columns {
 	if s.manifest == nil {
 		return report.Columns{}
 	}
-	return report.Columns{Legacy: s.mode(), Rules: s.manifest.Rules != nil, Ref: s.manifest.ByRow()}
+	return report.Columns{Numbers: s.manifest.Numbers != nil, Legacy: s.mode(), Rules: s.manifest.Rules != nil, Ref: s.manifest.ByRow()}
 }
 
 // mode returns the mode of legacy codes of the run; of a mapping alone, Off.
@@ -231,6 +231,7 @@ func settings(m *manifest.Manifest) map[string]string {
 		"profile": m.Profile, "scheme": m.Scheme.Name,
 		"code_length": fmt.Sprint(m.Scheme.CodeLength), "max_retries": fmt.Sprint(m.Scheme.MaxRetries),
 	}
+	maps.Copy(s, m.Scheme.Rest())
 	for name, value := range m.Options {
 		if name == "profile" { // of the inputs, not of the URLs
 			name = "input_profile"

@@ -52,6 +52,9 @@ func (m *Manifest) settings() map[string]string {
 		"scheme": plain(m.Scheme.Name), "code_length": plain(m.Scheme.CodeLength), "max_retries": plain(m.Scheme.MaxRetries),
 		"as_of": asOf,
 	}
+	for name, v := range m.Scheme.Rest() {
+		s[name] = plain(v)
+	}
 	for name, v := range m.Options {
 		s["option "+name] = plain(v)
 	}

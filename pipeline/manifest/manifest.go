@@ -96,6 +96,21 @@ type Scheme struct {
 	Blocklist   string `json:"blocklist_sha256,omitempty"` // of the words that no generated code contains (codegen.Blocklist); "": there are none
 }
 
+// Rest returns what only some schemes have, by name, as texts.
+func (s *Scheme) Rest() map[string]string {
+	rest := map[string]string{}
+	if s.Fingerprint != "" {
+		rest["secret_fingerprint"] = s.Fingerprint
+	}
+	if s.Multiplier != 0 {
+		rest["multiplier"] = strconv.FormatInt(s.Multiplier, 10)
+	}
+	if s.Blocklist != "" {
+		rest["blocklist_sha256"] = s.Blocklist
+	}
+	return rest
+}
+
 // Numbers are those that a run took from the counter.
 type Numbers struct {
 	Ranges  []Range `json:"ranges"`  // in the order in which the run got them; of a dry run those that it would get

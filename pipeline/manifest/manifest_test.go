@@ -128,6 +128,17 @@ func TestDifference(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	delete(legacy.Options, "legacy")
+	for want, change := range map[string]func(*Scheme){
+		`secret_fingerprint: null then, "30416db80da3dc10" now`: func(s *Scheme) { s.Fingerprint = "30416db80da3dc10" },
+		`multiplier: null then, "3" now`:                        func(s *Scheme) { s.Multiplier = 3 },
+		`blocklist_sha256: null then, "abc" now`:                func(s *Scheme) { s.Blocklist = "abc" },
+	} {
+		legacy.Scheme = plain.Scheme
+		if change(&legacy.Scheme); Difference(plain, legacy) != want {
+			t.Errorf("%s, want %s", Difference(plain, legacy), want)
+		}
+	}
+	legacy.Scheme = plain.Scheme
 	code := Text("slug")
 	for name, change := range map[string]func(*Input){
 		"profile": func(in *Input) { in.Profile = "bulk" },
