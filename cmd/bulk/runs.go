@@ -27,8 +27,9 @@ func runsCommand(ui *ui) *cobra.Command {
 columns that do not fit; elsewhere it is CSV. Counts are blank until all links
 are stored. The number of links (links_created) is there if a run created other
 links than its created rows, such as aliases, and the number of links that were
-changed (links_changed) if a run changed links of other runs. The states of a
-run are:
+changed (links_changed) if a run changed links of other runs. The numbers that
+runs took from the counter (numbers) are there if a run did. The states of a run
+are:
   loading    links are being stored
   loaded     all links are stored, the reports are not yet in place
   finished   done
@@ -74,6 +75,10 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 	for _, c := range more {
 		header = append(header, c.name)
 	}
+	numbered := slices.ContainsFunc(runs, hasNumbers)
+	if numbered {
+		header = append(header, "numbers")
+	}
 	w.Write(header)
 	for _, r := range runs {
 		line := []string{strconv.Itoa(int(r.ID)), string(r.State), stamp(r.AsOf), stamp(r.Started), stamp(r.Finished)}
@@ -83,6 +88,9 @@ func csvRuns(out io.Writer, runs []sink.Run) error {
 		line = append(line, r.ManifestSHA256, r.Fingerprint, jsonList(r.Inputs), jsonList(r.Workspaces), r.Out)
 		for _, c := range more {
 			line = append(line, counted(r, strconv.FormatInt(c.of(r), 10)))
+		}
+		if numbered {
+			line = append(line, ranges(r.Numbers))
 		}
 		w.Write(line)
 	}
@@ -110,6 +118,18 @@ func moreCounts(runs []sink.Run) (more []linkCount) {
 		}
 	}
 	return more
+}
+
+// hasNumbers reports whether a run took numbers from the counter.
+func hasNumbers(r sink.Run) bool { return len(r.Numbers) > 0 }
+
+// ranges writes the numbers of a run, such as "1-10 21-30".
+func ranges(numbers []sink.Range) string {
+	var texts []string
+	for _, n := range numbers {
+		texts = append(texts, fmt.Sprintf("%d-%d", n.First, n.Last))
+	}
+	return strings.Join(texts, " ")
 }
 
 // jsonList is a JSON array for a cell of CSV; blank if nothing is known.
@@ -155,8 +175,10 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 			Out            string     `json:"out"`
 			LinksCreated   *int64     `json:"links_created,omitempty"`
 			LinksChanged   *int64     `json:"links_changed,omitempty"`
+
+			Numbers []sink.Range `json:"numbers,omitempty"`
 		}{r.ID, r.State, stamp(r.AsOf), stamp(r.Started), stamp(r.Finished), known(c.Read), known(c.Created), known(c.Existing), known(c.Duplicate), known(c.Rejected),
-			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out, links["links_created"], links["links_changed"]}); err != nil {
+			r.ManifestSHA256, r.Fingerprint, r.Inputs, r.Workspaces, r.Out, links["links_created"], links["links_changed"], r.Numbers}); err != nil {
 			return err
 		}
 	}
@@ -174,6 +196,10 @@ func tableOfRuns(runs []sink.Run) []column {
 	for _, c := range more {
 		table = append(table, column{title: c.title, number: true})
 	}
+	numbered := slices.ContainsFunc(runs, hasNumbers)
+	if numbered {
+		table = append(table, column{title: "NUMBERS", text: true})
+	}
 	for _, r := range runs {
 		c := r.Counts
 		cells := []string{
@@ -184,6 +210,9 @@ func tableOfRuns(runs []sink.Run) []column {
 		}
 		for _, c := range more {
 			cells = append(cells, counted(r, thousands(c.of(r))))
+		}
+		if numbered {
+			cells = append(cells, ranges(r.Numbers))
 		}
 		for i, cell := range cells {
 			table[i].cells = append(table[i].cells, cell)

@@ -53,4 +53,12 @@ func TestTableOfRuns(t *testing.T) {
 `; got.String() != want {
 		t.Errorf("with links:\n%swant:\n%s", &got, want)
 	}
+	runs[1].Numbers = []sink.Range{{First: 1, Last: 10}, {First: 21, Last: 3_000_000}}
+	got.Reset()
+	must(t, writeTable(&got, 100, tableOfRuns(runs[1:])))
+	if want := `RUN  STARTED  STATE      WORKSPACES    INPUTS        READ  CREATED  EXISTING  REJECTED  NUMBERS
+ 12           abandoned  … 4,999 more  …sv + 3 more                                     … 21-3000000
+`; got.String() != want {
+		t.Errorf("with numbers:\n%swant:\n%s", &got, want)
+	}
 }
