@@ -123,9 +123,11 @@ is shown in quotes, with escapes.`,
 	o.identity.flags(f, &o.Profile)
 	group(f, "Link flags")
 	o.scheme.secretFlags(f)
+	f.Lookup("scheme").Usage += "; with --db it is that of the workspace"
 	offerSchemes(cmd)
 	o.scheme.multiplierFlag(f)
 	f.Int64SliceVar(&o.numbers, "number", nil, "show the code of number `N` of a counter; several as 1,2,3")
+	f.Lookup("number").DefValue = "" // the help would show []
 	o.scheme.blocklistFlag(f)
 	group(f, "Scheme flags")
 	o.link.rowFlags(cmd, f)
