@@ -239,6 +239,10 @@ func (s *spoiledSession) Profiles(context.Context, []string) (map[string]string,
 	return nil, nil
 }
 
+func (s *spoiledSession) Schemes(context.Context, []string) (map[string]sink.Scheme, error) {
+	return nil, nil
+}
+
 func (s *spoiledSession) Rules(context.Context, []string) (map[string]bool, error) { return nil, nil }
 
 func (s *spoiledSession) Unfinished(context.Context) ([]sink.Run, error) { return nil, nil }
