@@ -182,12 +182,14 @@ func (*ailing) Runs(context.Context) ([]sink.Run, error) { return nil, nil }
 
 func (*ailing) Peek(context.Context) (sink.Session, error) { return unset{}, nil }
 
-// unset is a session of a store in which no profile was set, and no link has rules.
+// unset is a session of a store in which no profile and no scheme was set, and no link has rules.
 type unset struct{ sink.Session }
 
 func (unset) Profiles(context.Context, []string) (map[string]string, error) { return nil, nil }
 
 func (unset) Rules(context.Context, []string) (map[string]bool, error) { return nil, nil }
+
+func (unset) Schemes(context.Context, []string) (map[string]sink.Scheme, error) { return nil, nil }
 
 func (unset) Close() error { return nil }
 
@@ -210,7 +212,11 @@ func TestVerifyStoreFails(t *testing.T) {
 	for lists := range 2 {
 		v := newVerifier(Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1, MaxFindings: 10})
 		v.run = &run{manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
-		v.run.scheme, _ = codegen.New(10)
+		v.run.manifest.Scheme = manifest.Scheme{Name: codegen.Name, CodeLength: 10}
+		v.run.readScheme(func(field string, _, _ any) { t.Error(field) })
+		if err := v.run.take(codegen.Secret{}, nil); err != nil {
+			t.Fatal(err)
+		}
 		writeFile(t, filepath.Join(v.cfg.Dir, v.run.mapping), "source,row,workspace_id,original_url,canonical_url,short_code,short_url,outcome,salt\nin.csv,1,demo,u,u,c,,created,0\n")
 		v.created.Store(1) // what it lists is not that
 		w := &checker{verifier: v, wanted: v.stored.NewWriter()}

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -20,7 +19,8 @@ import (
 // A claim is what a row says about a code: that it has the code, or that it found it taken.
 // Most links have their code of salt 0 and need no claim. Claims are sorted by workspace and
 // code. The mapping has the links of salt 0 in the same order. So both can be read side by
-// side, and everything about one code is seen at once.
+// side, and everything about one code is seen at once. (If legacy codes are kept, or codes cannot be
+// made again, every link files a claim.)
 type claim struct {
 	what      claimKind
 	created   bool // by this run; of holds and needs
@@ -50,6 +50,7 @@ type claimKind byte
 const (
 	holds     claimKind = iota // a link that has the code, at a salt above 0, or of another length
 	line                       // a line of collisions.csv
+	ownerOnly                  // the owner that such a line names, if codes cannot be made again; the line has a stand-in then
 	needs                      // a link that could not have the code: there must be such a line
 	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused
 	refused                    // a reject for which every code was taken
@@ -68,7 +69,7 @@ func (k claimKind) subject() byte {
 	switch k {
 	case holds:
 		return 0
-	case line, needs:
+	case line, ownerOnly, needs:
 		return 1
 	default:
 		return 2
@@ -151,22 +152,26 @@ func (w *checker) holding(r *link, flags claimFlags) *claim {
 func (w *checker) claim(r *link) { w.claimAs(r, 0) }
 
 func (w *checker) claimAs(r *link, flags claimFlags) {
-	own := bytes.Equal(r.Code, r.code0)
+	own := r.hasFirst()
 	if own && !w.run.mode.Keeps() {
 		return
 	}
 	c, group := w.holding(r, flags), w.group(r.Workspace)
 	w.fileClaim(group, c)
 	if w.run.manifest.Reasons[outcome.CodeSpaceExhausted] > 0 && !own {
-		w.fileClaim(group, &claim{what: elsewhere, code: r.code0, canonical: r.Canonical, parts: r.parts})
+		w.code = w.salt0(w.code[:0], r.Canonical, r.Workspace, r.parts)
+		w.fileClaim(group, &claim{what: elsewhere, code: w.code, canonical: r.Canonical, parts: r.parts})
 	}
-	scheme, err := codegen.New(len(r.Code))
-	if err != nil || r.Salt > w.run.mostSalt {
+	if spec := &w.run.spec; spec.Counts || len(r.Code) < spec.MinLength || len(r.Code) > spec.MaxLength || r.Salt > w.run.mostSalt {
 		return // a finding already
 	}
 	c.what = needs
 	for c.salt = range max(r.Salt, 0) {
-		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, r.parts, c.salt))
+		if w.run.known {
+			w.code = w.appendCode(w.code[:0], r.Code, r.Canonical, r.Workspace, r.parts, c.salt)
+		} else {
+			w.code = w.standIn(w.code[:0], r.Canonical, r.Workspace, c.salt)
+		}
 		c.code = w.code
 		w.fileClaim(group, c)
 	}
@@ -181,7 +186,17 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if v.run.mode.Keeps() {
 		return v.verifyKept(ctx)
 	}
-	if v.broken.Load() || v.claims.Len() == 0 || v.mixed.Load() {
+	if v.broken.Load() || v.claims.Len() == 0 {
+		return nil
+	}
+	if v.run.allClaim() {
+		s := &slotChecker{verifier: v}
+		if v.stored != nil {
+			s.wanted = v.stored.NewWriter()
+		}
+		return s.all(ctx)
+	}
+	if v.mixed.Load() {
 		return nil
 	}
 	m, err := openReport(ctx, v, v.run.mapping, false, readback.OpenMapping)
@@ -246,7 +261,7 @@ func (c *linkCursor) seek(workspace string, code []byte) (bool, error) {
 func (c *linkCursor) isOwn() bool {
 	c.w.row.MappingRow = *c.at
 	c.w.derive(c.w.row)
-	return bytes.Equal(c.w.row.code0, c.at.Code)
+	return c.w.row.hasFirst()
 }
 
 // next moves to the next link, or to the end.
@@ -258,7 +273,7 @@ func (c *linkCursor) next() error {
 		case err != nil:
 			c.at, c.end = nil, true
 			return eof(err)
-		case r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.scheme.Length():
+		case r.Outcome != outcome.Duplicate && r.Salt == 0 && len(r.Code) == c.w.run.length:
 			c.at = r
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -49,12 +50,15 @@ func (p *position) precedes(o *position) bool {
 
 // mayPrecede reports whether the line may come before another one if identities have parts. Each
 // link has a line for each salt from 0 on. Of a code that is longer or shorter than those of the run,
-// code0 has only the beginning in common with them.
+// code0 has only the beginning in common with them. It is empty if it is not known.
 func (p *position) mayPrecede(o *position) bool {
 	if o.salt > 0 {
 		return o.salt == p.salt+1 && bytes.Equal(o.canonical, p.canonical) && bytes.Equal(o.workspace, p.workspace)
 	}
 	n := min(len(p.code0), len(o.code0))
+	if n == 0 {
+		return bytes.Compare(p.workspace, o.workspace) <= 0
+	}
 	c := cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0[:n], o.code0[:n]))
 	if len(p.code0) == len(o.code0) {
 		c = cmp.Or(c, bytes.Compare(p.canonical, o.canonical))
@@ -65,30 +69,47 @@ func (p *position) mayPrecede(o *position) bool {
 // collision checks a line and returns its position.
 func (w *checker) collision(c *report.Collision, row int64, before position) position {
 	here := w.fault(manifest.CollisionsName, row)
-	scheme, err := codegen.New(len(c.Code))
-	if err != nil || c.Salt > w.run.mostSalt {
-		here.wrong(BadCollision, "code", "a code of 1 to 24 characters at a salt that is tried", string(c.Code))
+	spec := &w.run.spec
+	switch {
+	case spec.Counts:
+		here.wrong(BadCollision, "", "no line: codes of "+spec.Name+" have no salts", string(c.Canonical))
+		return before
+	case len(c.Code) < spec.MinLength || len(c.Code) > spec.MaxLength || c.Salt > w.run.mostSalt:
+		here.wrong(BadCollision, "code", fmt.Sprintf("a code of %d to %d characters at a salt that is tried", spec.MinLength, spec.MaxLength), string(c.Code))
 		return before
 	}
 	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), salt: c.Salt}
 	follows := before.mayPrecede
-	if w.run.hasParts() { // the line does not tell them; a link must need the code
+	if w.run.hashes() && !w.run.hasParts() {
+		if code := w.appendCode(nil, c.Code, c.Canonical, c.Workspace, nil, c.Salt); !bytes.Equal(code, c.Code) {
+			here.wrong(BadCode, "code", string(code), string(c.Code))
+		}
+	}
+	switch {
+	case w.run.sorts() && !w.run.hasParts():
+		l := link{hash: w.hash(c.Canonical, c.Workspace, nil, 0)}
+		l.Canonical, l.Workspace = c.Canonical, c.Workspace
+		if w.fill(&l); w.run.rules.Fold {
+			at.folded = legacy.Fold(nil, l.code0)
+		}
+		at.code0, follows = l.code0, before.precedes
+	case w.run.manifest.Scheme.Blocklist == "" && (c.Salt > 0 || len(c.Code) == w.run.length || spec.Name == codegen.Name):
+		// The line does not tell the parts of the identity, or the secret is missing. A link must need
+		// the code.
 		if at.code0 = before.code0; c.Salt == 0 {
 			at.code0 = bytes.Clone(c.Code)
 		}
-	} else {
-		code := scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, nil, c.Salt))
-		if !bytes.Equal(code, c.Code) {
-			here.wrong(BadCode, "code", string(code), string(c.Code))
-		}
-		if at.code0 = w.run.scheme.AppendCode(nil, w.hash(c.Canonical, c.Workspace, nil, 0)); w.run.rules.Fold {
-			at.folded = legacy.Fold(nil, at.code0)
-		}
-		follows = before.precedes
 	}
 	if before.workspace != nil && !follows(&at) {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
-	w.fileClaim(w.group(c.Workspace), &claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner})
+	to := claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner}
+	if !w.run.known {
+		to.what = ownerOnly
+		w.fileClaim(w.group(c.Workspace), &to)
+		w.code = w.standIn(w.code[:0], c.Canonical, c.Workspace, c.Salt)
+		to.what, to.code = line, w.code
+	}
+	w.fileClaim(w.group(c.Workspace), &to)
 	return at
 }

@@ -31,6 +31,8 @@ const (
 	BadCanonical   Kind = "canonical"         // not the canonical form of the original URL
 	BadCode        Kind = "code"              // not the code of the URL at its salt
 	BadSalt        Kind = "salt"              // not the lowest salt that gives the code, or one that the run does not try
+	BadNumber      Kind = "number"            // a number that the run did not take, or that is missing, or not above those of the links before
+	Blocked        Kind = "blocked"           // a code that the run made contains a word of the blocklist
 	BadKind        Kind = "kind"              // a row is not of the kind that its code has, or the link of its URL does not have the code that it must
 	BadLegacy      Kind = "legacy_code"       // a legacy code that is rejected, or that the cells of its row do not have, or that is not another URL's
 	BadFormula     Kind = "formula"           // a spreadsheet would run a cell, though the run had --excel-safe
@@ -57,6 +59,7 @@ const (
 	StoreKey       Kind = "store_key"         // the url_key of a link in the store does not follow from its URL
 	StoreCanonical Kind = "store_canonical"   // the canonical URL of a link in the store is not canonical, or does not follow from the original one
 	StoreCode      Kind = "store_code"        // no salt gives the code of a link in the store, and no run has kept it
+	StoreScheme    Kind = "store_scheme"      // the store has another scheme for a workspace of the run
 	StoreAlias     Kind = "store_alias"       // the store has an alias, but not the link of its URL
 
 	// Kinds that are no problems.

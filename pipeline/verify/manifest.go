@@ -18,7 +18,6 @@ import (
 type run struct {
 	manifest  *manifest.Manifest
 	profile   canon.Profile
-	scheme    codegen.Scheme
 	retries   int          // highest salt of a link that the run made
 	mostSalt  int          // highest salt that is tried to explain an older one
 	workspace []byte       // of rows without one
@@ -30,6 +29,7 @@ type run struct {
 	mapping   string       // name of the file; "": there is none
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
+	coding
 	codes
 	ruling
 	migration
@@ -63,9 +63,6 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	if is("keep_fragment") != r.profile.KeepFragment {
 		bad("options.keep_fragment", r.profile.KeepFragment, is("keep_fragment"))
 	}
-	if r.scheme, err = codegen.New(m.Scheme.CodeLength); err != nil {
-		bad("scheme.code_length", "1 to 24", m.Scheme.CodeLength)
-	}
 	if order := text("report_order"); order != "" { // earlier versions had only one order
 		if r.order, err = report.ParseOrder(order); err != nil {
 			bad("options.report_order", "sort or input", order)
@@ -75,7 +72,10 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	if r.profile.AssumeScheme, err = canon.ParseAssumedScheme(text("assume_scheme")); err != nil {
 		bad("options.assume_scheme", "http or https", text("assume_scheme"))
 	}
-	r.checkScheme(bad)
+	if r.profile.Validate() != nil {
+		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
+	}
+	r.readScheme(bad)
 	r.readInputs(bad)
 	r.readRules(bad)
 	r.readCodes(bad)
@@ -88,20 +88,6 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return r, ok
-}
-
-// checkScheme calls bad with what no run writes of the longest URL and the scheme.
-func (r *run) checkScheme(bad func(field string, expected, got any)) {
-	m := r.manifest
-	if r.profile.Validate() != nil {
-		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
-	}
-	if m.Scheme.Name != codegen.Name {
-		bad("scheme.name", codegen.Name, m.Scheme.Name)
-	}
-	if m.Scheme.MaxRetries < 0 || m.Scheme.MaxRetries > codegen.MostRetries {
-		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.Scheme.MaxRetries)
-	}
 }
 
 // readInputs unites the columns of the inputs, and calls bad with what no run writes of

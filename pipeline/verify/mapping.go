@@ -43,11 +43,18 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	if v.run.mode.Keeps() {
 		urls = v.newURLChecker(m)
 	}
+	var numbers *numberChecker
+	if v.run.spec.Counts {
+		numbers = &numberChecker{checker: v.newChecker(m)}
+	}
 	rows := func(s *stretch) error {
 		s.rows = &s.block
 		err := m.Read(&s.block)
 		if err == nil && urls != nil && v.run.order == report.SortOrder {
 			urls.addAll(&s.block)
+		}
+		if err == nil && numbers != nil && v.run.order == report.SortOrder {
+			numbers.addAll(&s.block)
 		}
 		return err
 	}
@@ -57,7 +64,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 			return err
 		}
 		defer sorted.rows.Close()
-		sorted.urls = urls
+		sorted.urls, sorted.numbers = urls, numbers
 		rows = sorted.read
 	}
 	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
@@ -67,6 +74,9 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	if urls != nil {
 		urls.end()
 		v.bare = urls.urls
+	}
+	if numbers != nil && !v.broken.Load() {
+		numbers.end()
 	}
 	v.countRows(checkers)
 	return nil

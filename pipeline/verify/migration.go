@@ -208,7 +208,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 		return dst
 	}
 	cells, _ := r.shown(nil, &l.params)
-	return appendParams(dst, l.hash.Key(), &cells)
+	return appendParams(dst, r.toldKey(l.hash.Key()), &cells)
 }
 
 // hasAs appends what the store has of a link, as far as the mapping tells what it must have.
@@ -224,7 +224,15 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 		return dst
 	}
 	cells := storedCells(rulesOf(l))
-	return appendParams(dst, l.Key, &cells)
+	return appendParams(dst, r.toldKey(l.Key), &cells)
+}
+
+// toldKey returns a url_key, or zero if the mapping does not tell it.
+func (r *run) toldKey(key sink.Key) sink.Key {
+	if r.guesses() {
+		return sink.Key{}
+	}
+	return key
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.

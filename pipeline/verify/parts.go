@@ -16,6 +16,8 @@ const (
 	Details        Part = "reject_details"  // another version of the program wrote them, in its own words
 	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
 	BeyondLimit    Part = "beyond_limit"    // records of the inputs that the run did not read, because it was told how many to read
+	Secret         Part = "secret"          // of the scheme, none was given: that each code is that of its URL or number is believed
+	Words          Part = "blocklist"       // none was given: that the codes which were skipped because of a word contain one is believed, and that no other code does
 	Attributes     Part = "attrs"           // what went along with links, of which the mapping has no columns (--no-carry)
 	Store          Part = "store"           // none was given
 	LinksInStore   Part = "links_in_store"  // it was a dry run, which stores none
@@ -40,6 +42,8 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
+		{Secret, understood && !run.known && run.mapping != ""},
+		{Words, understood && !run.listed && run.mapping != ""},
 		{Attributes, understood && store && run.terms != nil && !run.carry},
 		{Store, !store},
 		{LinksInStore, store && run.dryRun},

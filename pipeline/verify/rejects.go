@@ -197,8 +197,12 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 // exhaustedBy files the codes that an identity could not have.
 func (w *checker) exhaustedBy(row int64, canonical, workspace, parts []byte, what claimKind) {
 	c := claim{what: what, row: row, canonical: canonical, parts: parts}
-	for c.salt = 0; c.salt <= w.run.retries; c.salt++ {
-		w.code = w.run.scheme.AppendCode(w.code[:0], w.hash(canonical, workspace, parts, c.salt))
+	for c.salt = 0; c.salt <= w.run.retries && (c.salt == 0 || w.run.hashes()); c.salt++ {
+		if c.salt == 0 {
+			w.code = w.salt0(w.code[:0], canonical, workspace, parts)
+		} else {
+			w.code = w.appendCode(w.code[:0], nil, canonical, workspace, parts, c.salt)
+		}
 		c.code = w.code
 		w.fileClaim(w.group(workspace), &c)
 	}

@@ -42,7 +42,8 @@ type checker struct {
 	code     []byte
 	input    []byte
 	text     []byte
-	ok       string // the last valid workspace; "": none yet
+	ok       string          // the last valid workspace; "": none yet
+	counter  codegen.Counter // nil: not needed yet
 
 	grouped   bool // groupName and groupID are those of the last workspace
 	groupName string
@@ -55,7 +56,8 @@ type link struct {
 	known  bool         // there is such a row
 	source int          // number of the input; -1: unknown
 	hash   codegen.Hash // of the identity
-	code0  []byte       // at salt 0, of the run's length
+	code0  []byte       // the first that it may have, of the run's length; empty: it is not known, or comes from a number
+	salt0  int          // of that; -1: it may have none, and this is that of salt 0
 
 	params  rules.Params
 	parts   []byte // of the identity
@@ -104,7 +106,7 @@ func (w *checker) derive(l *link) {
 	l.source = w.inputOf(l.Source)
 	w.identify(l)
 	l.hash = w.hash(l.Canonical, l.Workspace, l.parts, 0)
-	l.code0 = w.run.scheme.AppendCode(l.code0[:0], l.hash)
+	w.fill(l)
 }
 
 // inputOf returns the number of the input that the report names; -1: it is unknown.
@@ -153,6 +155,9 @@ func (w *checker) checkRow() {
 		w.found(BadCanonical, "canonical_url", string(w.canon), string(r.Canonical))
 	}
 	w.checkShortURL(r)
+	if w.run.spec.Counts && r.Salt >= 0 {
+		w.found(BadSalt, "salt", "", saltText(r.Salt))
+	}
 	same := w.old.known && bytes.Equal(r.Workspace, w.old.Workspace) && bytes.Equal(r.Canonical, w.old.Canonical) && bytes.Equal(r.parts, w.old.parts)
 	w.checkOrder(r, same)
 	if r.source >= 0 {
@@ -253,7 +258,7 @@ func (w *checker) checkIdentity(r *link) {
 	}
 	own := w.run.owns(&r.MappingRow)
 	switch {
-	case own, w.run.ruled && r.Salt < 0: // or it speaks for a link that has the code of another row
+	case own, w.run.ruled && r.Salt < 0 && r.Row.Number == 0: // or it speaks for a link that has the code of another row
 		if own && r.Salt >= 0 {
 			w.found(BadSalt, "salt", "", saltText(r.Salt))
 		}
@@ -298,6 +303,9 @@ func (w *checker) checkSameLink(r *link) {
 	if r.Salt != w.old.Salt {
 		w.found(BadDuplicate, "salt", saltText(w.old.Salt), saltText(r.Salt))
 	}
+	if r.Row.Number != w.old.Row.Number {
+		w.found(BadDuplicate, "number", numberText(w.old.Row.Number), numberText(r.Row.Number))
+	}
 }
 
 func saltText(salt int) string {
@@ -313,19 +321,30 @@ func (w *checker) checkCode(r *link) { w.checkCodeOf(r, "short_code", "salt") }
 
 // checkCodeOf does so for a code and a salt of these columns.
 func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
-	if r.Salt == 0 && bytes.Equal(r.Code, r.code0) {
+	if len(r.code0) > 0 && r.Salt == r.salt0 && bytes.Equal(r.Code, r.code0) {
 		return
 	}
-	salt := codegen.SaltOf(r.Canonical, slices.Concat(r.Workspace, r.parts), r.Code, w.run.mostSalt)
+	if w.run.spec.Counts {
+		w.checkNumbered(r, column, saltColumn)
+		return
+	}
+	if r.Outcome == outcome.Created {
+		w.checkWord(r, column)
+	}
+	if !w.run.known {
+		w.checkBelieved(r, column, saltColumn)
+		return
+	}
+	salt := w.run.maker.SaltOf(r.Canonical, slices.Concat(r.Workspace, r.parts), r.Code, w.run.mostSalt)
 	switch created := r.Outcome == outcome.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
 		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
-	case created && len(r.Code) != w.run.scheme.Length(), salt < 0 && r.Salt >= 0:
-		scheme, err := codegen.New(len(r.Code))
-		if created || err != nil {
-			scheme = w.run.scheme
+	case created && len(r.Code) != w.run.length, salt < 0 && r.Salt >= 0:
+		like := r.Code
+		if created {
+			like = nil
 		}
-		w.code = scheme.AppendCode(w.code[:0], w.hash(r.Canonical, r.Workspace, r.parts, min(r.Salt, w.run.mostSalt)))
+		w.code = w.appendCode(w.code[:0], like, r.Canonical, r.Workspace, r.parts, min(r.Salt, w.run.mostSalt))
 		w.fault(w.file, r.Number).wrong(BadCode, column, string(w.code), string(r.Code))
 	case salt != r.Salt:
 		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
@@ -340,19 +359,32 @@ func (w *checker) checkOrder(r *link, same bool) {
 	}
 	c := 0
 	if !same {
-		folded := 0
-		if w.run.rules.Fold {
-			folded = legacy.CompareFolded(old.code0, r.code0)
-		}
-		c = cmp.Or(bytes.Compare(old.Workspace, r.Workspace), folded, bytes.Compare(old.code0, r.code0), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
+		c = w.compareLinks(old, r)
 	}
-	if c == 0 {
+	if c == 0 && same {
 		c = w.compareSame(old, r)
 	}
 	if c > 0 {
 		w.mixed.Store(true)
 		w.found(BadOrder, "", "after the row before", string(r.Canonical))
 	}
+}
+
+// compareLinks compares two rows of different identities as the sort does; 0: they cannot be compared.
+func (w *checker) compareLinks(old, r *link) int {
+	if c := bytes.Compare(old.Workspace, r.Workspace); c != 0 {
+		return c
+	}
+	a, isKnown := w.firstCode(old)
+	b, areKnown := w.firstCode(r)
+	if !isKnown || !areKnown || w.run.guesses() && bytes.Equal(old.Canonical, r.Canonical) {
+		return 0
+	}
+	folded := 0
+	if w.run.rules.Fold {
+		folded = legacy.CompareFolded(a, b)
+	}
+	return cmp.Or(folded, bytes.Compare(a, b), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
 }
 
 // compareSame compares two rows of one identity as the sort does; 0: they cannot be compared.

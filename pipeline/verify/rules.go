@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -196,8 +195,12 @@ func (w *checker) guess(l *link) {
 
 // chooseParts finds out from the code of a row which of the two its expiry is.
 func (w *checker) chooseParts(l *link) {
+	if !w.run.hashes() { // nothing tells: rows of one code are one identity
+		l.parts = append(append(l.parts, "|="...), l.Code...)
+		return
+	}
 	isCode := func() bool {
-		salt := codegen.SaltOf(l.Canonical, slices.Concat(l.Workspace, l.parts), l.Code, w.run.mostSalt)
+		salt := w.run.maker.SaltOf(l.Canonical, slices.Concat(l.Workspace, l.parts), l.Code, w.run.mostSalt)
 		return salt >= 0 && salt == l.Salt
 	}
 	if l.unsure = !isCode(); !l.unsure {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/linkforge/bulk/canon"
@@ -16,6 +17,7 @@ type storeRuns struct {
 	byID     map[int32]sink.Run
 	ours     int32                    // the run that left the manifest; 0: the store has none
 	profiles map[string]canon.Profile // by workspace; see verifier.profiles
+	schemes  map[string]sink.Scheme   // that were set, by workspace
 	ruled    map[string]bool          // workspaces that may have links with link rules: they may be swept
 }
 
@@ -62,6 +64,9 @@ func (v *verifier) askWorkspaces(ctx context.Context, known *storeRuns) error {
 	names, err := session.Profiles(ctx, nil)
 	if err == nil {
 		known.ruled, err = session.Rules(ctx, nil)
+	}
+	if err == nil {
+		known.schemes, err = session.Schemes(ctx, nil)
 	}
 	if errors.Is(err, sink.ErrOldTables) {
 		err = nil
@@ -110,9 +115,31 @@ func (v *verifier) checkRun(run *sink.Run) {
 	if run.LinksCreated != links {
 		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links created ", links), fmt.Sprint("links created ", run.LinksCreated))
 	}
+	if want, got := numbersText(v.run.manifest.Numbers), rangesText(run.Numbers); want != got {
+		v.wrongRun(StoreRun, run.ID, "numbers", want, got)
+	}
 	if changed := v.run.manifest.Rules.Changed(); run.LinksChanged != changed {
 		v.wrongRun(BadCount, run.ID, "counts", fmt.Sprint("links changed ", changed), fmt.Sprint("links changed ", run.LinksChanged))
 	}
+}
+
+// numbersText lists the numbers that a run took.
+func numbersText(n *manifest.Numbers) string {
+	var ranges []sink.Range
+	if n != nil {
+		for _, g := range n.Ranges {
+			ranges = append(ranges, sink.Range(g))
+		}
+	}
+	return rangesText(ranges)
+}
+
+func rangesText(ranges []sink.Range) string {
+	var list []string
+	for _, g := range ranges {
+		list = append(list, fmt.Sprint(g.First, " to ", g.Last))
+	}
+	return strings.Join(list, ", ")
 }
 
 // timeText writes a time of the store; zero: the store has something that is no time.

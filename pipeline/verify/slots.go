@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -96,7 +95,7 @@ func (s *slotChecker) turn(group uint32, code []byte) (err error) {
 	s.closeLine()
 	s.known, s.group, s.workspace = true, group, s.groups.name(group)
 	s.code, s.elsewhere.what = append(s.code[:0], code...), holds
-	if s.holder, s.others = nil, s.others[:0]; s.run.mode.Keeps() {
+	if s.holder, s.others = nil, s.others[:0]; s.run.allClaim() {
 		return nil
 	}
 	s.holder, err = s.first()
@@ -138,7 +137,10 @@ func (s *slotChecker) check(c *claim) {
 	case c.what == holds:
 		s.shared(max(c.row, s.holder.row))
 	case c.what == line:
-		s.addLine(c)
+		if s.addLine(c); !isStandIn(c.code) {
+			s.checkOwner(c)
+		}
+	case c.what == ownerOnly:
 		s.checkOwner(c)
 	case c.what == needs:
 		s.findLine(c)
@@ -246,7 +248,7 @@ func (s *slotChecker) findLine(c *claim) {
 		}
 		return
 	}
-	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+string(s.code), "")
+	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+codeText(s.code, c.salt), "")
 }
 
 // closeLine makes a finding of the last line if no link has asked for it.
@@ -277,7 +279,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 		name, column = s.run.mapping, "short_code"
 	}
 	here := s.fault(name, c.row)
-	if s.holder == nil && s.wanted != nil && !s.run.rules.Fold {
+	if s.holder == nil && s.wanted != nil && !s.run.rules.Fold && !isStandIn(s.code) && s.run.maker.Word(s.code) == "" {
 		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical, parts: c.parts})
 	}
 	if s.before(c) {
@@ -295,6 +297,9 @@ func (s *slotChecker) checkRefused(c *claim) {
 // the code by a salt of the run is a doubt: a run with more retries may have made it, or one
 // that kept the code.
 func (s *slotChecker) checkOwner(c *claim) {
+	if s.checkBlocked(c) {
+		return
+	}
 	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
 	if s.holder != nil {
 		if !slices.ContainsFunc(s.holders(), func(h claim) bool { return owner == string(h.canonical) }) {
@@ -307,7 +312,7 @@ func (s *slotChecker) checkOwner(c *claim) {
 	}
 	form, _ := lenient(s.run.profile).Append(nil, c.owner) // nil if it is refused
 	can := func(most int) bool {
-		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && codegen.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0
+		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && (!s.run.known || s.run.maker.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0)
 	}
 	doubt := s.doubt(manifest.CollisionsName, c.row)
 	switch {

@@ -18,13 +18,13 @@ import (
 )
 
 // Layout of a row of a mapping that is not in the order of the sort, on its way
-// there: the group is the workspace, the key the first 8 bytes of the code at salt
-// 0; the content, in which text is a length and bytes, nullable text has the length
+// there: the group is the workspace, the key the first 8 bytes of the code at salt 0 (of the canonical
+// URL if that code is not known, and an empty text in its place); the content, in which text is a length and bytes, nullable text has the length
 // + 1 (0: null), and lengths and numbers are uvarints,
 //
 //	text code at salt 0 | text canonical | text of what else the identity is made of, and of the parameters
 //	| outcome, 1 byte | number in the mapping
-//	| salt + 1 | row | text source
+//	| salt + 1 | row | text source | with a counter: number
 //	| nullable workspace, original, code, short URL, each carried cell
 //	| with a mode of legacy codes: nullable legacy code, code of the link, its salt + 1, 1 byte: alias
 //	| with link rules: 1 byte: change; nullable expiry, limit, type, owner, reference
@@ -43,6 +43,9 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
 	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
 	dst = extsort.AppendCell(dst, l.Source)
+	if w.run.own.Numbers {
+		dst = binary.AppendUvarint(dst, uint64(l.Row.Number))
+	}
 	for _, cell := range [...][]byte{l.Workspace, l.Original, l.Code, l.ShortURL} {
 		dst = extsort.AppendNullable(dst, cell)
 	}
@@ -118,13 +121,21 @@ func (w *checker) sort(s *stretch) {
 		faults := s.rows.Row(i, &r.MappingRow)
 		w.derive(r)
 		rec := w.appendRow(w.input[:0], r, faults)
-		copy(w.filed.Reserve(w.group(r.Workspace), extsort.TextKey(r.code0), len(rec)), rec)
+		copy(w.filed.Reserve(w.group(r.Workspace), sortKey(r), len(rec)), rec)
 		w.input = rec
 		if w.old.known && cmp.Or(cmp.Compare(w.old.source, r.source), cmp.Compare(w.old.Row.Row, r.Row.Row)) > 0 {
 			w.found(BadOrder, "row", "after the row before", fmt.Sprint(r.Source, " ", r.Row.Row))
 		}
 		w.row, w.old = w.old, w.row
 	}
+}
+
+// sortKey is the key of a row in the sort.
+func sortKey(l *link) uint64 {
+	if len(l.code0) > 0 {
+		return extsort.TextKey(l.code0)
+	}
+	return urlSortKey(l.Canonical)
 }
 
 // sortedRows are rows as appendRow wrote them, one after the other.
@@ -156,12 +167,13 @@ const (
 
 // A sortedReader reads the rows that were sorted.
 type sortedReader struct {
-	w      *checker // its row is that in hand, its old one the first of the URL
-	layout sortedRows
-	rows   *extsort.Cursor
-	group  uint32      // of the old row
-	class  []byte      // of the old row, the three texts
-	urls   *urlChecker // nil: no legacy codes are kept
+	w       *checker // its row is that in hand, its old one the first of the URL
+	layout  sortedRows
+	rows    *extsort.Cursor
+	group   uint32         // of the old row
+	class   []byte         // of the old row, the three texts
+	urls    *urlChecker    // nil: no legacy codes are kept
+	numbers *numberChecker // nil: the scheme has no counter
 }
 
 func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
@@ -187,6 +199,9 @@ func (s *sortedReader) read(to *stretch) error {
 		faults := s.layout.decode(rec, &s.w.row.MappingRow)
 		if s.urls != nil && len(faults) == 0 {
 			s.urls.add(&s.w.row.MappingRow)
+		}
+		if s.numbers != nil && len(faults) == 0 {
+			s.numbers.addRow(s.w.row)
 		}
 		s.check(s.rows.Group(), rec)
 	}
@@ -234,6 +249,9 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	r.Row.Row = int64(number())
 	source, rec = extsort.CutCell(rec)
 	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
+	if s.own.Numbers {
+		r.Row.Number = int64(number())
+	}
 	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
 		*cell, rec = extsort.CutNullable(rec)
 	}

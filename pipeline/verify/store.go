@@ -297,7 +297,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 // isBare reports whether a link of the run may be one of those that no row of the mapping has.
 func (c *storeChecker) isBare(l *sink.Stored) bool {
 	return !l.Alias && c.bare < c.run.links()-c.run.manifest.Counts.Created &&
-		codegen.SaltOf(l.Canonical, l.Workspace, l.Code, c.run.retries) >= 0
+		(c.run.hashes() && c.run.maker.SaltOf(l.Canonical, l.Workspace, l.Code, c.run.retries) >= 0 || !c.run.hashes() && c.run.isDigits(l.Code))
 }
 
 // rest are the wanted links after the last of the store.
@@ -311,14 +311,15 @@ func (c *storeChecker) rest() error {
 func (c *storeChecker) missing() {
 	w := &c.wanted.claim
 	owner := "an owner of " + string(w.code) + " in the store"
-	switch w.what {
-	case line:
+	switch {
+	case w.what == line:
 		c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
-	case refused:
+	case (w.what == refused || w.what == full) && !c.run.listed: // it may be blocked
+	case w.what == refused:
 		c.doubt(manifest.RejectsName, w.row).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
-	case full, lost, taken:
+	case w.what == full || w.what == lost || w.what == taken:
 		c.doubt(c.fileOf(w), w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
-	case needs: // of a link that only the store has
+	case w.what == needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	default:
 		if c.maySweep() {
@@ -387,6 +388,9 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 		c.since.Gone++
 		return
 	}
+	if !c.result.Undone {
+		c.checkScheme(c.runs, c.wanted.group)
+	}
 	here := c.fault(c.run.mapping, w.row)
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
@@ -436,6 +440,7 @@ type linkChecker struct {
 	low     *extsort.Writer
 	aliases *extsort.Writer
 	since   Since
+	checked string // the last workspace whose scheme was compared
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
@@ -481,29 +486,47 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		here.wrong(StoreRun, "created_at", "as_of of run "+fmt.Sprint(l.Run)+", "+timeText(run.AsOf), timeText(l.Created))
 	}
 	if l.Run == c.runs.ours {
-		c.since.see(l, c.runs.ours)
+		if c.since.see(l, c.runs.ours); string(l.Workspace) != c.checked {
+			c.checked = string(l.Workspace)
+			c.checkScheme(c.runs, c.checked)
+		}
 		c.beyond = c.run.hasAs(c.beyond[:0], l)
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
 	}
-	if c.code = c.run.scheme.AppendCode(c.code[:0], h); l.Alias || !known || bytes.Equal(c.code, l.Code) {
+	scheme, makes := c.schemeOf(c.runs, l.Workspace)
+	if l.Alias || !known || !makes {
+		return
+	}
+	if scheme.Name() != codegen.Name {
+		c.input = codegen.AppendIdentity(c.input[:0], l.Canonical, l.Workspace, parts, 0)
+		h = scheme.Sum(c.input)
+	}
+	if c.code = scheme.AppendCode(c.code[:0], h); bytes.Equal(c.code, l.Code) {
 		return
 	}
 	most, kept := max(c.run.mostSalt, saltOfAny), c.mayKeep(l.Run)
 	switch {
-	case kept && l.Run == c.runs.ours && len(l.Code) != c.run.scheme.Length():
+	case kept && l.Run == c.runs.ours && len(l.Code) != c.run.length:
 		return
 	case kept && l.Run == c.runs.ours:
 		most = c.run.retries
 	case kept: // or made with more retries
 		most = c.run.mostSalt
 	}
-	salt := codegen.SaltOf(l.Canonical, slices.Concat(l.Workspace, parts), l.Code, most)
+	salt := scheme.SaltOf(l.Canonical, slices.Concat(l.Workspace, parts), l.Code, most)
 	if salt < 0 && !kept {
 		here.wrong(StoreCode, "short_code", "a code of its URL", string(l.Code))
 	}
-	scheme, err := codegen.New(len(l.Code))
+	if !c.run.listed { // they may be blocked
+		return
+	}
+	scheme, err = scheme.WithLength(len(l.Code))
 	for s := 0; s < salt && err == nil; s++ {
-		code := scheme.AppendCode(nil, c.hash(l.Canonical, l.Workspace, parts, s))
+		c.input = codegen.AppendIdentity(c.input[:0], l.Canonical, l.Workspace, parts, s)
+		code := scheme.AppendCode(nil, scheme.Sum(c.input))
+		if c.run.maker.Word(code) != "" {
+			continue
+		}
 		file(c.low, c.group(l.Workspace), &claim{what: needs, salt: s, row: number, code: code, canonical: l.Canonical})
 	}
 }

@@ -36,6 +36,7 @@ type urlState struct {
 	plainSalt                    int
 	linkCode                     []byte // with Both
 	linkSalt                     int
+	number                       int64
 	code                         []byte // the last own code
 	last                         owned  // of that
 	seen                         map[string]owned
@@ -73,7 +74,7 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 	if !at.known || !bytes.Equal(r.Canonical, at.canonical) || !bytes.Equal(r.Workspace, at.workspace) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
-			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, code: at.code[:0]}
+			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
 		if u.run.rules.Fold {
 			at.seen = map[string]owned{}
 		}
@@ -190,6 +191,9 @@ func (u *urlChecker) end() {
 			here.wrong(BadSalt, "salt", "", saltText(at.plainSalt))
 		}
 	}
+	if at.linkRow > 0 && at.number > 0 { // a row brought the code of the link
+		u.fault(at.row).wrong(BadNumber, "number", "", numberText(at.number))
+	}
 	if u.run.mode == legacy.Keep {
 		u.endKeep()
 	} else {
@@ -246,7 +250,10 @@ func (u *urlChecker) endBoth() {
 	l := u.row
 	l.MappingRow = readback.MappingRow{Number: at.row}
 	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
-	l.Salt, l.Outcome = at.linkSalt, outcome.Existing // perhaps
+	l.Row.Number = at.number
+	if l.Salt, l.Outcome = at.linkSalt, outcome.Existing; at.number > 0 { // perhaps
+		l.Outcome = outcome.Created
+	}
 	u.derive(l)
 	u.checkCodeOf(l, "link_code", "link_salt")
 	u.claimAs(l, bare)

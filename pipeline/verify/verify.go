@@ -24,6 +24,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -34,16 +35,18 @@ import (
 // Config says what Run checks. Dir must be set. In all other fields the zero value, or a
 // negative number, means the default.
 type Config struct {
-	Dir            string         // the output directory of a run
-	ManifestSHA256 string         // SHA-256 that the manifest must have, in hexadecimal; "": any
-	Inputs         []string       // inputs of the run, which are read again and compared row by row; nil: not compared
-	Source         source.Options // how inputs are read: Stdin, MaxField and TempDir; the rest is in the manifest
-	Store          sink.Store     // the store of the run, which is compared with the mapping; nil: not compared
-	Workers        int            // goroutines that compute rows again; 0: one for each processor
-	Memory         int64          // bytes that sorts hold; the rest goes to TempDir; 0: 256 MiB
-	TempDir        string         // also for Source, if Source.TempDir is ""; "": the directory of the system
-	MaxFindings    int            // of each list of findings in Result; 0: 1,000
-	Version        string         // of this program; details of rejects from another version are not compared, as it may have other words
+	Dir            string             // the output directory of a run
+	ManifestSHA256 string             // SHA-256 that the manifest must have, in hexadecimal; "": any
+	Inputs         []string           // inputs of the run, which are read again and compared row by row; nil: not compared
+	Secret         codegen.Secret     // of the scheme; none: what only it can tell is believed
+	Words          *codegen.Blocklist // that no generated code contains; nil: what only they can tell is believed
+	Source         source.Options     // how inputs are read: Stdin, MaxField and TempDir; the rest is in the manifest
+	Store          sink.Store         // the store of the run, which is compared with the mapping; nil: not compared
+	Workers        int                // goroutines that compute rows again; 0: one for each processor
+	Memory         int64              // bytes that sorts hold; the rest goes to TempDir; 0: 256 MiB
+	TempDir        string             // also for Source, if Source.TempDir is ""; "": the directory of the system
+	MaxFindings    int                // of each list of findings in Result; 0: 1,000
+	Version        string             // of this program; details of rejects from another version are not compared, as it may have other words
 }
 
 const (
@@ -101,14 +104,15 @@ type verifier struct {
 	broken     atomic.Bool     // a file is missing or could not be read to the end
 	aliased    atomic.Bool     // the store has aliases
 	mixed      atomic.Bool     // the mapping is not in order
+	schemes    sync.Map        // workspaces whose scheme in the store was compared
 	result     Result
 }
 
 // Run computes everything again that the files of a run say, and returns what does not
 // match. A file of the run that is missing or damaged is a finding. It is an error if the
 // manifest or an input cannot be read, or if the disk or the store fails. Errors to tell
-// apart: manifest.ErrNotOurs (there is no manifest), source.UsageError (the inputs cannot be
-// those of the run), those of package sink, and the cause that ended ctx.
+// apart: manifest.ErrNotOurs (there is no manifest), UsageError (the secret or the words are not
+// those of the run), source.UsageError (the inputs cannot be those of the run), those of package sink, and the cause that ended ctx.
 //
 // Run holds in memory a few blocks of rows for each worker, a bit for each row of the
 // inputs, the names of the workspaces (and 60 bytes of each for each worker), and up to
@@ -140,6 +144,9 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 	defer func() { err = errors.Join(err, v.close()) }()
 	run, ok := understand(m, v.findings)
 	if ok {
+		if err := run.take(cfg.Secret, cfg.Words); err != nil {
+			return nil, err
+		}
 		if err := v.all(ctx, run); err != nil {
 			return nil, err
 		}

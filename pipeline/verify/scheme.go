@@ -1,0 +1,475 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/sink"
+)
+
+// A UsageError is a secret or a list of words that are not those of the run.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// coding is what the manifest says of how codes are made, with the secret and the words that Config
+// has. What makes codes is missing if the secret is.
+type coding struct {
+	spec    codegen.Spec
+	length  int           // of codes
+	maker   codegen.Maker // of a scheme without a counter; of its Scheme only if known
+	known   bool          // codes can be made again: of hashes by maker, or of numbers by newCounter
+	listed  bool          // there are no words, or maker has them
+	secret  codegen.Secret
+	numbers []rangeOf // in ascending order
+}
+
+// A rangeOf is the numbers from first to last, which a run took.
+type rangeOf struct{ first, last int64 }
+
+// readScheme reads how codes were made, and calls bad with what no run writes.
+func (r *run) readScheme(bad func(field string, expected, got any)) {
+	m, c := &r.manifest.Scheme, &r.coding
+	var err error
+	if c.spec, err = codegen.SpecOf(m.Name); err != nil {
+		var names []string
+		for _, s := range codegen.Specs() {
+			names = append(names, s.Name)
+		}
+		bad("scheme.name", strings.Join(names, ", "), m.Name)
+		return
+	}
+	if c.length = m.CodeLength; c.length < c.spec.MinLength || c.length > c.spec.MaxLength {
+		bad("scheme.code_length", fmt.Sprintf("%d to %d", c.spec.MinLength, c.spec.MaxLength), c.length)
+	}
+	if m.MaxRetries < 0 || m.MaxRetries > codegen.MostRetries {
+		bad("scheme.max_retries", fmt.Sprint("0 to ", codegen.MostRetries), m.MaxRetries)
+	}
+	switch print := isHex(m.Fingerprint, 8); {
+	case !c.spec.Secret && m.Fingerprint != "":
+		bad("scheme.fingerprint", "nothing: the scheme has no secret", m.Fingerprint)
+	case c.spec.Secret && !print && (m.Fingerprint != "" || c.needsSecret()):
+		bad("scheme.fingerprint", "16 hexadecimal digits", m.Fingerprint)
+	}
+	switch n := m.Multiplier; {
+	case m.Name != codegen.NameCounter && n != 0:
+		bad("scheme.multiplier", "nothing: the scheme has no multiplier", n)
+	case m.Name == codegen.NameCounter && (n < 1 || n%2 == 0 || n%31 == 0):
+		bad("scheme.multiplier", "a number that 2 and 31 do not divide", n)
+	}
+	if m.Blocklist != "" && !isHex(m.Blocklist, 32) {
+		bad("scheme.blocklist_sha256", "64 hexadecimal digits", m.Blocklist)
+	}
+	r.readNumbers(bad)
+}
+
+// readNumbers reads which numbers the run took.
+func (r *run) readNumbers(bad func(field string, expected, got any)) {
+	n := r.manifest.Numbers
+	if n == nil || !r.spec.Counts {
+		if n != nil || r.spec.Counts && len(r.manifest.Files) > 1 { // a run that had too many rejects may have none
+			bad("numbers", "there if, and only if, the scheme has a counter", n != nil)
+		}
+		return
+	}
+	last, all := int64(0), int64(0)
+	for i, g := range n.Ranges {
+		if g.First <= last || g.Last < g.First {
+			bad(fmt.Sprintf("numbers.ranges[%d]", i), fmt.Sprint("numbers above ", last), fmt.Sprint(g.First, " to ", g.Last))
+			return
+		}
+		r.numbers = append(r.numbers, rangeOf{g.First, g.Last})
+		last, all = g.Last, all+g.Last-g.First+1
+	}
+	if n.Skipped < 0 || n.Skipped > all {
+		bad("numbers.skipped", fmt.Sprint("0 to ", all), n.Skipped)
+	}
+}
+
+// took reports whether the run took a number.
+func (c *coding) took(number int64) bool {
+	_, found := slices.BinarySearchFunc(c.numbers, number, func(g rangeOf, number int64) int {
+		switch {
+		case g.last < number:
+			return -1
+		case g.first > number:
+			return 1
+		}
+		return 0
+	})
+	return found
+}
+
+func isHex(text string, bytes int) bool {
+	digits, err := hex.DecodeString(text)
+	return err == nil && len(digits) == bytes && strings.ToLower(text) == text
+}
+
+// needsSecret reports whether the scheme has no codes without a secret.
+func (c *coding) needsSecret() bool { return c.spec.Secret && c.spec.Name != codegen.NameCounter }
+
+// take takes the secret and the words, which may be missing. The error is a UsageError if they are
+// not those of the run.
+func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
+	m, c := &r.manifest.Scheme, &r.coding
+	var problems []error
+	switch given := secret.Fingerprint(); {
+	case given == "" || given == m.Fingerprint:
+	case !c.spec.Secret:
+		problems = append(problems, fmt.Errorf("--scheme-key-file: scheme %s has no secret", m.Name))
+	case m.Fingerprint == "":
+		problems = append(problems, fmt.Errorf("--scheme-key-file: the run had no secret, and this one has the fingerprint %s", given))
+	default:
+		problems = append(problems, fmt.Errorf("--scheme-key-file: the secret of the run has the fingerprint %s, and this one has %s", m.Fingerprint, given))
+	}
+	switch {
+	case words == nil:
+	case m.Blocklist == "":
+		problems = append(problems, fmt.Errorf("--blocklist: the run had no list of words"))
+	case words.SHA256() != m.Blocklist:
+		problems = append(problems, fmt.Errorf("--blocklist: the words of the run have the SHA-256 %s, and these have %s", m.Blocklist, words.SHA256()))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return &UsageError{err}
+	}
+	c.secret, c.maker.Words = secret, words
+	c.known, c.listed = secret.Fingerprint() == m.Fingerprint, words != nil || m.Blocklist == ""
+	var err error
+	switch {
+	case c.spec.Counts:
+		if c.known {
+			_, err = r.newCounter()
+		}
+	case c.known && c.spec.Secret:
+		c.maker.Scheme, err = codegen.NewKeyed(secret, c.length)
+	case c.known:
+		c.maker.Scheme, err = codegen.New(c.length)
+	}
+	if err != nil { // a secret that is too short has this fingerprint
+		return &UsageError{fmt.Errorf("--scheme-key-file: %w", err)}
+	}
+	return nil
+}
+
+// newCounter returns what makes codes of numbers, for one goroutine.
+func (r *run) newCounter() (codegen.Counter, error) {
+	if r.spec.Name == codegen.NamePermuted {
+		return codegen.NewPermuted(r.secret)
+	}
+	return codegen.NewCounter(r.secret, uint64(r.manifest.Scheme.Multiplier))
+}
+
+// hashes reports whether the codes of URLs can be made again. If not, the scheme has a counter, or
+// its secret is missing.
+func (c *coding) hashes() bool { return c.known && !c.spec.Counts }
+
+// sorts reports whether it can be told which code of a URL comes first, so that its rows are sorted
+// by it.
+func (c *coding) sorts() bool { return c.hashes() && c.listed }
+
+// allClaim reports whether every link must claim its code, since the mapping does not have those of
+// salt 0 in the order of their codes.
+func (r *run) allClaim() bool { return r.mode.Keeps() || !r.sorts() }
+
+// guesses reports whether nothing tells if the expiry of some rows was reckoned.
+func (r *run) guesses() bool { return r.hasParts() && !r.carry && !r.hashes() }
+
+// stored returns the scheme as a store keeps it.
+func (r *run) stored() sink.Scheme {
+	m := &r.manifest.Scheme
+	if m.Name == codegen.Name {
+		return sink.Scheme{Name: m.Name}
+	}
+	return sink.Scheme{Name: m.Name, CodeLength: m.CodeLength, Multiplier: m.Multiplier, Fingerprint: m.Fingerprint}
+}
+
+// fill fills in the first code of a link.
+func (w *checker) fill(l *link) {
+	l.code0, l.salt0 = l.code0[:0], 0
+	if !w.run.sorts() {
+		return
+	}
+	h := l.hash
+	if !w.run.maker.IsPlain() {
+		h, l.salt0 = w.run.maker.First(h, l.Canonical, l.Workspace, l.parts, w.run.retries)
+	}
+	l.code0 = w.run.maker.AppendCode(l.code0, h)
+}
+
+// hasFirst reports whether a link has the code of salt 0, and the mapping is in the order of these.
+func (l *link) hasFirst() bool {
+	return l.salt0 == 0 && len(l.code0) > 0 && bytes.Equal(l.Code, l.code0)
+}
+
+// firstCode returns the first code of a row, by which the mapping is sorted, as far as it is known.
+// With a counter it is empty.
+func (w *checker) firstCode(l *link) (code []byte, known bool) {
+	switch {
+	case w.run.sorts() || w.run.spec.Counts:
+		return l.code0, true
+	case l.Salt == 0 && len(l.Code) == w.run.length && (w.run.listed || l.Outcome == outcome.Created):
+		return l.Code, true
+	}
+	return nil, false
+}
+
+// appendCode appends the code of an identity at a salt, of the length of a code that there is.
+func (w *checker) appendCode(dst, like, canonical, workspace, parts []byte, salt int) []byte {
+	scheme, err := w.run.maker.WithLength(len(like))
+	if err != nil {
+		scheme = w.run.maker.Scheme
+	}
+	w.input = codegen.AppendIdentity(w.input[:0], canonical, workspace, parts, salt)
+	return scheme.AppendCode(dst, scheme.Sum(w.input))
+}
+
+// salt0 appends the code of salt 0 of an identity, or what stands in for it.
+func (w *checker) salt0(dst, canonical, workspace, parts []byte) []byte {
+	if w.run.hashes() {
+		return w.appendCode(dst, nil, canonical, workspace, parts, 0)
+	}
+	return w.standIn(dst, canonical, workspace, 0)
+}
+
+// A standIn stands for the code of a URL at a salt, if codes cannot be made: for those that claim it
+// to meet. No code begins as it does.
+func (w *checker) standIn(dst, canonical, workspace []byte, salt int) []byte {
+	key := w.hash(canonical, workspace, nil, salt).Key()
+	return append(append(dst, 0), key[:]...)
+}
+
+func isStandIn(code []byte) bool { return len(code) > 0 && code[0] == 0 }
+
+// codeText names a code for a finding.
+func codeText(code []byte, salt int) string {
+	if isStandIn(code) {
+		return "its code of salt " + saltText(salt)
+	}
+	return string(code)
+}
+
+// isDigits reports whether a code may be one of the scheme of the run.
+func (c *coding) isDigits(code []byte) bool {
+	return len(code) == c.length && len(bytes.Trim(code, c.spec.Alphabet)) == 0
+}
+
+func (c *coding) digitsText() string {
+	return fmt.Sprintf("a code of %s with %d characters", c.spec.Name, c.length)
+}
+
+// checkWord checks that a code which the run made has none of the words.
+func (w *checker) checkWord(r *link, column string) {
+	if word := w.run.maker.Word(r.Code); word != "" {
+		w.fault(w.file, r.Number).wrong(Blocked, column, "no word of the blocklist, such as "+word, string(r.Code))
+	}
+}
+
+// checkBelieved checks code and salt of a link as far as that can be done without the secret.
+func (w *checker) checkBelieved(r *link, column, saltColumn string) {
+	here, most := w.fault(w.file, r.Number), w.run.mostSalt
+	created := r.Outcome == outcome.Created
+	if created {
+		most = w.run.retries
+	}
+	if r.Salt > most || created && r.Salt < 0 {
+		here.wrong(BadSalt, saltColumn, fmt.Sprint("0 to ", most), saltText(r.Salt))
+	}
+	if created && !w.run.isDigits(r.Code) {
+		here.wrong(BadCode, column, w.run.digitsText(), string(r.Code))
+	}
+}
+
+// checkNumbered checks code and number of a link. Only one that the run made has a number.
+func (w *checker) checkNumbered(r *link, column, saltColumn string) {
+	here, number := w.fault(w.file, r.Number), r.Row.Number
+	if saltColumn == "link_salt" && r.Salt >= 0 { // the column salt is checked with the row
+		here.wrong(BadSalt, saltColumn, "", saltText(r.Salt))
+	}
+	switch created := r.Outcome == outcome.Created; {
+	case !created && number > 0:
+		here.wrong(BadNumber, "number", "", fmt.Sprint(number))
+	case !created:
+	case number == 0:
+		here.wrong(BadNumber, "number", "that of its code", "")
+	case !w.run.known && !w.run.isDigits(r.Code):
+		here.wrong(BadCode, column, w.run.digitsText(), string(r.Code))
+	case w.run.known:
+		if w.counter == nil {
+			w.counter, _ = w.run.newCounter()
+		}
+		if w.code = w.counter.AppendCode(w.code[:0], uint64(number)); !bytes.Equal(w.code, r.Code) {
+			here.wrong(BadCode, column, string(w.code), string(r.Code))
+		}
+	}
+	if r.Outcome == outcome.Created {
+		w.checkWord(r, column)
+	}
+}
+
+// A numberChecker checks the numbers of all rows. One goroutine passes it the rows in the order of
+// workspace, canonical URL and identity: in that order numbers are given out.
+type numberChecker struct {
+	*checker
+	at   link  // the first of the identity in hand; its texts are copies
+	last int64 // the highest so far
+	used int64 // how many stand for a link
+}
+
+// add takes the next row.
+func (n *numberChecker) add(l *link) {
+	at := &n.at
+	sameURL := at.known && bytes.Equal(l.Workspace, at.Workspace) && bytes.Equal(l.Canonical, at.Canonical)
+	if sameURL && bytes.Equal(l.parts, at.parts) {
+		if n.run.mode.Keeps() && l.Row.Number != at.Row.Number { // else rows are compared with their link
+			n.fault(n.run.mapping, l.Number).wrong(BadDuplicate, "number", numberText(at.Row.Number), numberText(l.Row.Number))
+		}
+		return
+	}
+	at.known, at.Row.Number = true, l.Row.Number
+	at.Workspace, at.Canonical, at.parts = append(at.Workspace[:0], l.Workspace...), append(at.Canonical[:0], l.Canonical...), append(at.parts[:0], l.parts...)
+	number := l.Row.Number
+	if number == 0 {
+		return
+	}
+	here := n.fault(n.run.mapping, l.Number)
+	switch {
+	case !n.run.took(number):
+		here.wrong(BadNumber, "number", "one that the run took", fmt.Sprint(number))
+		return
+	case number <= n.last && !(sameURL && n.run.guesses() && number != n.last):
+		here.wrong(BadNumber, "number", fmt.Sprint("above ", n.last, ", that of a link before"), fmt.Sprint(number))
+		return
+	}
+	n.used++
+	n.last = max(n.last, number)
+}
+
+func numberText(number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return fmt.Sprint(number)
+}
+
+// addRow takes a row that is in no checker's hand.
+func (n *numberChecker) addRow(l *link) {
+	if n.run.hasParts() {
+		l.source = n.inputOf(l.Source)
+		n.identify(l)
+	}
+	n.add(l)
+}
+
+// addAll takes the rows of a block. Damaged ones are left out.
+func (n *numberChecker) addAll(block *readback.Block) {
+	for i := range block.Len() {
+		if len(block.Row(i, &n.row.MappingRow)) == 0 {
+			n.addRow(n.row)
+		}
+	}
+}
+
+// end compares how many numbers stand for links with how many the run took.
+func (n *numberChecker) end() {
+	all := int64(0)
+	for _, g := range n.run.numbers {
+		all += g.last - g.first + 1
+	}
+	if skipped := n.run.manifest.Numbers.Skipped; n.used+skipped != all {
+		n.wrong(BadCount, "numbers.skipped", all-n.used, skipped)
+	}
+}
+
+// urlSortKey is a key of a sort by canonical URL: the beginning of what follows its scheme.
+func urlSortKey(canonical []byte) uint64 {
+	if rest, ok := bytes.CutPrefix(canonical, []byte("https://")); ok {
+		return 1<<63 | extsort.TextKey(rest)>>1
+	}
+	rest, _ := bytes.CutPrefix(canonical, []byte("http://"))
+	return extsort.TextKey(rest) >> 1
+}
+
+// checkBlocked checks the owner of a code that contains a word of the blocklist, or that is said to
+// do so, and reports whether there is nothing else to check. Without the words it is believed, if the
+// code contains that word and no link that the run made has the code.
+func (s *slotChecker) checkBlocked(c *claim) (done bool) {
+	here, owner := s.fault(manifest.CollisionsName, c.row), string(c.owner)
+	word, says := strings.CutPrefix(owner, outcome.BlockedBy)
+	switch want := s.run.maker.Word(c.code); {
+	case s.run.manifest.Scheme.Blocklist == "" && says:
+		here.wrong(BadOwner, "owner", "a canonical URL", owner)
+	case s.run.listed && want != "" && owner != outcome.BlockedBy+want:
+		here.wrong(BadOwner, "owner", outcome.BlockedBy+want, owner)
+	case s.run.listed && want == "" && says:
+		here.wrong(BadOwner, "owner", "a canonical URL: the code contains no word of the blocklist", owner)
+	case s.run.listed:
+		return want != ""
+	case !says:
+		return false
+	default:
+		list, err := codegen.ParseBlocklist([]byte(word))
+		if err != nil || list.Match(c.code) != word {
+			here.wrong(BadOwner, "owner", "a word that "+string(c.code)+" contains", owner)
+		} else if h := s.holder; h != nil && h.created && h.flags&ownCode == 0 {
+			here.wrong(BadOwner, "owner", string(h.canonical), owner)
+		}
+	}
+	return true
+}
+
+// schemeOf returns the scheme of the links in a workspace of the store. If known is false their codes
+// cannot be made again.
+func (v *verifier) schemeOf(runs *storeRuns, workspace []byte) (scheme codegen.Scheme, known bool) {
+	switch stored := runs.scheme(string(workspace)); {
+	case stored.Name == codegen.Name && v.run.spec.Name == codegen.Name:
+		return v.run.maker.Scheme, true
+	case stored.Name == codegen.Name:
+		scheme, err := codegen.New(codegen.DefaultLength)
+		return scheme, err == nil
+	case stored == v.run.stored() && v.run.hashes():
+		return v.run.maker.Scheme, true
+	}
+	return codegen.Scheme{}, false
+}
+
+// scheme returns that of a workspace.
+func (r *storeRuns) scheme(workspace string) sink.Scheme {
+	return cmp.Or(r.schemes[workspace], sink.Scheme{Name: codegen.Name})
+}
+
+// checkScheme checks that a workspace of the store in which there are links of the mapping has the
+// scheme of the run. It can be called more than once.
+func (v *verifier) checkScheme(runs *storeRuns, workspace string) {
+	if _, again := v.schemes.LoadOrStore(workspace, true); again {
+		return
+	}
+	if want, got := v.run.stored(), runs.scheme(workspace); want != got {
+		v.fault(storeName, 0).wrong(StoreScheme, "scheme", schemeText(want)+", in workspace "+workspace, schemeText(got))
+	}
+}
+
+// schemeText says all that a store has of a scheme.
+func schemeText(s sink.Scheme) string {
+	text := s.Name
+	if s.CodeLength > 0 {
+		text += fmt.Sprint(", code length ", s.CodeLength)
+	}
+	if s.Multiplier > 0 {
+		text += fmt.Sprint(", multiplier ", s.Multiplier)
+	}
+	if s.Name != codegen.Name {
+		text += ", secret " + cmp.Or(s.Fingerprint, "none")
+	}
+	return text
+}

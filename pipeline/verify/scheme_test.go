@@ -1,0 +1,211 @@
+package verify_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/verify"
+)
+
+var (
+	secret = codegen.NewSecret([]byte("correct horse battery staple"))
+	other  = codegen.NewSecret([]byte("another secret, as long as that"))
+)
+
+// shortWords are in every fifth code of 7 characters, or so.
+var shortWords = func() *codegen.Blocklist {
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "%c%c%c\n", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)
+	}
+	return must(codegen.ParseBlocklist([]byte(b.String())))
+}()
+
+// manyWords are in nearly every code of 4 characters, so that links have salts and some URLs have no
+// code.
+var manyWords = func() *codegen.Blocklist {
+	var b strings.Builder
+	for i := range 26 * 26 * 26 {
+		fmt.Fprintf(&b, "%c%c%c\n", 'a'+i%26, 'a'+i/26%26, 'a'+i/676%26)
+	}
+	return must(codegen.ParseBlocklist([]byte(b.String())))
+}()
+
+func keyed(length int, words *codegen.Blocklist) pipeline.Config {
+	cfg := base(length)
+	cfg.Scheme = pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret, Words: words}
+	return cfg
+}
+
+// secrets are ways to check a run: with secret and list, or without either.
+func secrets(words *codegen.Blocklist) map[string]verify.Config {
+	all := map[string]verify.Config{"all": {Secret: secret, Words: words}, "no secret": {Words: words}}
+	if words != nil {
+		all["no words"], all["neither"] = verify.Config{Secret: secret}, verify.Config{}
+	}
+	return all
+}
+
+// A run of keyed-base62, with or without a blocklist, is found to be what it says, with secret and
+// list and without.
+func TestVerifySchemesClean(t *testing.T) {
+	for _, words := range []*codegen.Blocklist{nil, shortWords, manyWords} {
+		for i, order := range []report.Order{report.SortOrder, report.InputOrder} {
+			for j, length := range []int{4, 7, 16} {
+				if words == manyWords && length > 4 { // hardly a code would be left
+					continue
+				}
+				cfg := keyed(length, words)
+				cfg.Store, cfg.ReportOrder = openStore(t, t.TempDir()), order
+				cfg.ReportFormat = []report.Format{report.CSV, report.Parquet, report.Arrow}[(i+j)%3]
+				job(t, cfg, map[string]string{"a.csv": table(5, 200, "url,team,note")})
+				job(t, cfg, twoInputs())
+				m := readManifest(t)
+				if words == manyWords && length == 4 && (m.Files[1].Rows == 0 || m.Reasons["code_space_exhausted"] == 0) {
+					t.Fatalf("nothing is contested: %+v", m)
+				}
+				for name, with := range secrets(words) {
+					t.Run(fmt.Sprintf("%s/%s/length=%d/words=%t", name, order, length, words != nil), func(t *testing.T) {
+						clean(t, with)
+						with.Inputs, with.Store = []string{"?.csv"}, cfg.Store
+						clean(t, with)
+					})
+				}
+			}
+		}
+	}
+}
+
+// A blocklist is checked with sha256-base58, too.
+func TestVerifyBlocklistClean(t *testing.T) {
+	for length, words := range map[int]*codegen.Blocklist{3: manyWords, 4: manyWords, 10: shortWords, 24: shortWords} {
+		for _, retries := range []int{2, 0} {
+			cfg := base(length)
+			cfg.Store, cfg.MaxRetries, cfg.Scheme.Words = openStore(t, t.TempDir()), retries, words
+			job(t, cfg, map[string]string{"a.csv": table(5, 200, "url,team,note")})
+			job(t, cfg, twoInputs())
+			for _, with := range []verify.Config{{Words: words}, {}} {
+				with.Store = cfg.Store
+				clean(t, with)
+			}
+			cfg.Scheme.Words = nil // words may change: links keep their codes
+			job(t, cfg, twoInputs())
+			noProblem(t, verify.Config{Store: cfg.Store})
+			cfg.Scheme.Words = shortWords
+			job(t, cfg, map[string]string{"a.csv": table(6, 600, "url,team,note")})
+			noProblem(t, verify.Config{Store: cfg.Store, Words: shortWords})
+			noProblem(t, verify.Config{Store: cfg.Store})
+		}
+	}
+}
+
+// noProblem checks that nothing is wrong. Who had the earlier codes of links may be open: the words of
+// an earlier run.
+func noProblem(t *testing.T, cfg verify.Config) {
+	t.Helper()
+	if v := verified(t, cfg); v.Failed() > 0 {
+		t.Errorf("found %v", v.Findings[:min(len(v.Findings), 8)])
+	}
+}
+
+// Runs that keep legacy codes, and runs with link rules, whose identities have parts.
+func TestVerifySchemesWithModes(t *testing.T) {
+	change := func(c *pipeline.Config) {
+		c.CodeLength, c.MaxRetries = 7, 4
+		c.Scheme = pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret, Words: shortWords}
+	}
+	// The helpers verify their runs without a secret; here they are verified once more with it.
+	for _, mode := range []legacy.Mode{legacy.Map, legacy.Keep, legacy.Both} {
+		store, _ := legacyRun(t, mode, change)
+		for _, with := range secrets(shortWords) {
+			with.Store = store
+			clean(t, with)
+		}
+	}
+	for _, identity := range []rules.Identity{rules.ByURL, rules.ByParams, rules.ByRow} {
+		for _, carry := range []bool{true, false} {
+			store, _ := rulesRun(t, func(c *pipeline.Config) {
+				change(c)
+				c.NoCarry, c.Rules.Identity = !carry, identity
+			})
+			for _, with := range secrets(shortWords) {
+				with.Store = store
+				clean(t, with)
+			}
+		}
+	}
+}
+
+// A secret or a list that is not that of the run is wrong usage, and both are named.
+func TestVerifyWrongSecret(t *testing.T) {
+	refused := func(with verify.Config, wants ...string) {
+		t.Helper()
+		with.Dir = "out"
+		_, err := verify.Run(context.Background(), with)
+		if _, ok := errors.AsType[*verify.UsageError](err); !ok {
+			t.Fatalf("not refused: %v", err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: it does not say %s", err, want)
+			}
+		}
+	}
+	job(t, keyed(7, shortWords), map[string]string{"a.csv": table(5, 20, "url,team,note")})
+	refused(verify.Config{Secret: other, Words: shortWords}, secret.Fingerprint(), other.Fingerprint())
+	refused(verify.Config{Secret: secret, Words: manyWords}, shortWords.SHA256(), manyWords.SHA256())
+	refused(verify.Config{Secret: other, Words: manyWords}, "--scheme-key-file", "--blocklist")
+	job(t, base(7), map[string]string{"a.csv": table(5, 20, "url,team,note")})
+	refused(verify.Config{Secret: secret}, "sha256-base58 has no secret")
+	refused(verify.Config{Words: shortWords}, "the run had no list")
+}
+
+// What had to be believed is said.
+func TestVerifySchemeParts(t *testing.T) {
+	job(t, keyed(7, shortWords), map[string]string{"a.csv": table(5, 20, "url,team,note")})
+	for want, with := range map[string]verify.Config{
+		"[]":                 {Secret: secret, Words: shortWords},
+		"[secret]":           {Words: shortWords},
+		"[blocklist]":        {Secret: secret},
+		"[secret blocklist]": {},
+	} {
+		v := verified(t, with)
+		got := slices.DeleteFunc(v.NotCompared, func(p verify.Part) bool { return p != verify.Secret && p != verify.Words })
+		if fmt.Sprint(got) != want || v.Failed() > 0 {
+			t.Errorf("not compared %s, want %s; %v", got, want, v.Findings)
+		}
+	}
+}
+
+// What the manifest says of the scheme must be what a run writes.
+func TestVerifySchemeManifest(t *testing.T) {
+	job(t, keyed(7, shortWords), map[string]string{"a.csv": table(5, 20, "url,team,note")})
+	for field, change := range map[string]func(m *manifest.Manifest){
+		"scheme.name":             func(m *manifest.Manifest) { m.Scheme.Name = "other" },
+		"scheme.code_length":      func(m *manifest.Manifest) { m.Scheme.CodeLength = 3 },
+		"scheme.fingerprint":      func(m *manifest.Manifest) { m.Scheme.Fingerprint = "" },
+		"scheme.multiplier":       func(m *manifest.Manifest) { m.Scheme.Multiplier = 3 },
+		"scheme.blocklist_sha256": func(m *manifest.Manifest) { m.Scheme.Blocklist = "x" },
+		"scheme.max_retries":      func(m *manifest.Manifest) { m.Scheme.MaxRetries = -1 },
+		"numbers":                 func(m *manifest.Manifest) { m.Numbers = new(manifest.Numbers) },
+	} {
+		good, m := readManifest(t), readManifest(t)
+		change(m)
+		writeManifest(t, m)
+		v := verified(t, verify.Config{})
+		if !slices.ContainsFunc(v.Findings, func(f verify.Finding) bool { return string(f.Column) == field }) {
+			t.Errorf("%s: found %v", field, v.Findings)
+		}
+		writeManifest(t, good)
+	}
+}
