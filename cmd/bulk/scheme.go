@@ -54,6 +54,11 @@ func (t *schemeText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
 // secretFlags defines the flags that name a scheme and its secret.
 func (t *schemeText) secretFlags(f *pflag.FlagSet) {
 	t.nameFlag(f)
+	t.keyFlag(f)
+}
+
+// keyFlag defines the flag that names the file of the secret.
+func (t *schemeText) keyFlag(f *pflag.FlagSet) {
 	f.StringVar(&t.keyFile, "scheme-key-file", "", "`FILE` that has the secret of the scheme (default: the variable "+secretVariable+")")
 }
 

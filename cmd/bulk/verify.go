@@ -28,6 +28,7 @@ import (
 type verifyOptions struct {
 	verify.Config
 	store          storeOptions
+	scheme         schemeText
 	json           bool
 	format, memory string
 }
@@ -49,6 +50,15 @@ With --db it also checks the store: the links of the mapping, the owners of
 taken codes and the run itself must be there, and every link in the store must
 follow from its URL.
 
+Of a run of a scheme with a secret (keyed-base62, counter-permuted, or
+counter-base62 with one) give the same secret, in the file of --scheme-key-file or
+the variable BULK_SCHEME_KEY. Without it all is checked but that each code is the
+one of its URL or number. Of a run with --blocklist give the same list. Another
+secret or list than that of the run is wrong usage.
+
+Of a run of a counter it also checks the numbers: each is one that the run took,
+stands for one link, and they ascend in the order of the links.
+
 Of a run with --legacy it also checks who has the legacy codes, the kinds, the
 links of URLs, and what the manifest says of codes.
 
@@ -65,7 +75,8 @@ problem. Two kinds of lines are no problems:
 The verdict, OK or FAILED, comes last, on stderr. It also says what was not
 compared. (With --json, the summary has it as well.)`,
 		Example: `  bulk verify links.bulk
-  bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json`,
+  bulk verify links.bulk --inputs links.csv --db sqlite:bulk.db --json
+  bulk verify links.bulk --scheme-key-file secret.key`,
 		Args: usageArgs(cobra.MinimumNArgs(1), "give DIR, the output directory of a run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && len(o.Inputs) == 0 {
@@ -79,7 +90,7 @@ compared. (With --json, the summary has it as well.)`,
 			}
 			o.Dir, o.Inputs = args[0], append(o.Inputs, args[1:]...)
 			o.Source.Stdin = cmd.InOrStdin()
-			if err := errors.Join(inRange(cmd.Flags()), o.resolve()); err != nil {
+			if err := errors.Join(inRange(cmd.Flags()), o.resolve(), o.readScheme()); err != nil {
 				return usage(err)
 			}
 			return runVerify(cmd.Context(), ui, &o, cmd.Flags().Changed("db"))
@@ -90,6 +101,8 @@ compared. (With --json, the summary has it as well.)`,
 	f.BoolVar(&o.json, "json", false, "print JSON lines instead of CSV")
 	f.StringVar(&o.format, "format", "csv", "`FORMAT` to print: csv or jsonl")
 	f.StringVar(&o.ManifestSHA256, "manifest-sha256", "", "SHA-256 (`SUM`) that the manifest must have, 64 hexadecimal digits")
+	o.scheme.keyFlag(f)
+	f.StringVar(&o.scheme.blocklist, "blocklist", "", "the `FILE` of words that no generated code contains, as the run had it")
 	f.IntVar(&o.MaxFindings, "max-findings", 1000, "print at most `N` problems; the summary counts all")
 	o.store.flags(cmd)
 	f.Lookup("db").Usage = "also check this `STORE`: sqlite:FILE or postgres://…"
@@ -122,7 +135,7 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 	debug.SetMemoryLimit(2*o.Memory + 1<<30)
 	v, err := verify.Run(ctx, o.Config)
 	missing := errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
-	if missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
+	if wrong := errors.As(err, new(*verify.UsageError)); wrong || missing && !errors.Is(err, sink.ErrRetryable) { // a missing socket of a server is both
 		return usage(err)
 	}
 	if err != nil {
@@ -154,6 +167,20 @@ func (o *verifyOptions) resolve() (err error) {
 	if o.Memory, err = parseMemory(o.memory, 0); err != nil {
 		problems = append(problems, err)
 	}
+	return errors.Join(problems...)
+}
+
+// readScheme reads the secret and the blocklist of the run, which says by the name of its scheme
+// whether it has a secret. If its manifest cannot be read, Run has the error.
+func (o *verifyOptions) readScheme() (err error) {
+	if m, _, err := manifest.ReadDir(o.Dir); err == nil {
+		o.scheme.name = m.Scheme.Name
+	}
+	var problems flagErrors
+	o.Secret, err = o.scheme.secret()
+	problems.check("scheme-key-file", err)
+	o.Words, err = o.scheme.words()
+	problems.check("blocklist", err)
 	return errors.Join(problems...)
 }
 
@@ -263,6 +290,12 @@ func enumerate(list []string) string {
 	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
+// believed says what is believed because it cannot be compared.
+var believed = map[verify.Part]string{
+	verify.Secret: "without the secret it is believed that each code is the one that the scheme gives",
+	verify.Words:  "without the list of words it is believed that codes that were skipped because of a word contain one, and that no other code does",
+}
+
 // gap says to people what was not compared, and why, or which flag compares it.
 func (o *verifyOptions) gap(part verify.Part) string {
 	switch part {
@@ -279,6 +312,10 @@ func (o *verifyOptions) gap(part verify.Part) string {
 		return "the inputs (give them with --inputs)"
 	case verify.BeyondLimit:
 		return "records of the inputs after those that --limit let the run read"
+	case verify.Secret:
+		return "the codes with what they were made from (--scheme-key-file: " + believed[part] + ")"
+	case verify.Words:
+		return "the codes that were skipped (--blocklist: " + believed[part] + ")"
 	case verify.Store:
 		if o.Store != nil {
 			return "the store (see the problems)"
@@ -321,6 +358,11 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 		summary += "; this was a dry run: the links were not stored"
 	case s.Undone:
 		summary += "; the run was undone"
+	}
+	for _, part := range s.NotCompared {
+		if say := believed[part]; say != "" {
+			summary += "; " + say
+		}
 	}
 	if since := sinceText(s.Since); since != "" {
 		summary += "; since the run: " + since
