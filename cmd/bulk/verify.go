@@ -293,7 +293,7 @@ func enumerate(list []string) string {
 // believed says what is believed because it cannot be compared.
 var believed = map[verify.Part]string{
 	verify.Secret: "without the secret it is believed that each code is the one that the scheme gives",
-	verify.Words:  "without the list of words it is believed that codes that were skipped because of a word contain one, and that no other code does",
+	verify.Words:  "without the blocklist it is believed that it has the words for which codes were skipped and that no code of the run contains one",
 }
 
 // gap says to people what was not compared, and why, or which flag compares it.

@@ -17,7 +17,7 @@ const (
 	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
 	BeyondLimit    Part = "beyond_limit"    // records of the inputs that the run did not read, because it was told how many to read
 	Secret         Part = "secret"          // of the scheme, none was given: that each code is that of its URL or number is believed
-	Words          Part = "blocklist"       // none was given: that the codes which were skipped because of a word contain one is believed, and that no other code does
+	Words          Part = "blocklist"       // of the run, none was given: that it has the words for which codes were skipped is believed, and that no code of the run contains one
 	Attributes     Part = "attrs"           // what went along with links, of which the mapping has no columns (--no-carry)
 	Store          Part = "store"           // none was given
 	LinksInStore   Part = "links_in_store"  // it was a dry run, which stores none
