@@ -50,11 +50,11 @@ With --db it also checks the store: the links of the mapping, the owners of
 taken codes and the run itself must be there, and every link in the store must
 follow from its URL.
 
-Of a run of a scheme with a secret (keyed-base62, counter-permuted, or
-counter-base62 with one) give the same secret, in the file of --scheme-key-file or
-the variable BULK_SCHEME_KEY. Without it all is checked but that each code is the
-one of its URL or number. Of a run with --blocklist give the same list. Another
-secret or list than that of the run is wrong usage.
+If the run had a secret for its codes, give the same one, in the file of
+--scheme-key-file or the variable BULK_SCHEME_KEY. Without it everything is
+checked but that each code is the one of its URL or number. If the run had a
+--blocklist, give the same one, or it is believed which codes were skipped.
+Another secret or list than that of the run is wrong usage.
 
 Of a run of a counter it also checks the numbers: each is one that the run took,
 stands for one link, and they ascend in the order of the links.

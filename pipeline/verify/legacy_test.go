@@ -81,6 +81,11 @@ func (c *tampering) apply(t *testing.T) bool {
 // areFound checks that each change is found by itself, and that the run is clean without any.
 func areFound(t *testing.T, run string, list []tampering) {
 	t.Helper()
+	areFoundWith(t, verify.Config{}, run, list)
+}
+
+func areFoundWith(t *testing.T, cfg verify.Config, run string, list []tampering) {
+	t.Helper()
 	for i := range list {
 		c := &list[i]
 		good := lines(t, c.file)
@@ -88,12 +93,12 @@ func areFound(t *testing.T, run string, list []tampering) {
 			t.Errorf("%+v: there is no such row", *c)
 			continue
 		}
-		if v := verified(t, verify.Config{}); v.Kinds[c.want] == 0 {
+		if v := verified(t, cfg); v.Kinds[c.want] == 0 {
 			t.Errorf("%s: %+v: found %v", run, *c, v.Findings)
 		}
 		put(t, c.file, good)
 	}
-	clean(t, verify.Config{})
+	clean(t, cfg)
 }
 
 const (

@@ -419,7 +419,7 @@ func (s *slotChecker) checkBlocked(c *claim) (done bool) {
 		return false
 	default:
 		list, err := codegen.ParseBlocklist([]byte(word))
-		if err != nil || list.Match(c.code) != word {
+		if err != nil || word == "" || list.Match(c.code) != word {
 			here.wrong(BadOwner, "owner", "a word that "+string(c.code)+" contains", owner)
 		} else if h := s.holder; h != nil && h.created && h.flags&ownCode == 0 {
 			here.wrong(BadOwner, "owner", string(h.canonical), owner)

@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/verify"
+	"github.com/linkforge/bulk/sink"
 )
 
 var (
@@ -207,5 +208,126 @@ func TestVerifySchemeManifest(t *testing.T) {
 			t.Errorf("%s: found %v", field, v.Findings)
 		}
 		writeManifest(t, good)
+	}
+}
+
+// codeAt is the code of keyed-base62 with 7 characters that a URL has at a salt.
+func codeAt(url string, salt int) string {
+	scheme := must(codegen.NewKeyed(secret, 7))
+	return string(scheme.AppendCode(nil, scheme.Sum(codegen.AppendInput(nil, []byte(url), []byte("demo"), salt))))
+}
+
+// contestedRun is a run in which a finds its first code taken by k, which is there, the first code of b
+// is blocked, as both of e are, and c gets its first one.
+func contestedRun(t *testing.T, change func(*pipeline.Config)) (store sink.Store, dir string, words *codegen.Blocklist) {
+	t.Helper()
+	dir = t.TempDir()
+	list := codeAt(x+"b", 0)[:4] + "\n" + codeAt(x+"e", 0)[3:] + "\n" + codeAt(x+"e", 1)[:5]
+	cfg := keyed(7, must(codegen.ParseBlocklist([]byte(list))))
+	cfg.Store, cfg.MaxRetries, cfg.Source.WorkspaceColumn = openStore(t, dir), 1, ""
+	if change != nil {
+		change(&cfg)
+	}
+	first := cfg
+	first.Legacy = legacy.Keep
+	job(t, first, map[string]string{"a.csv": "url,code\n" + x + "k," + codeAt(x+"a", 0) + "\nftp://x,\n"})
+	var urls []string
+	for _, letter := range "abcek" {
+		urls = append(urls, x+string(letter))
+	}
+	job(t, cfg, map[string]string{"a.csv": "url\n" + strings.Join(urls, "\n") + "\nftp://x\n"})
+	if m := readManifest(t); m.Counts.Created != 3 || m.Counts.Existing != 1 || m.Reasons["code_space_exhausted"] != 1 || m.Files[1].Rows != 2 {
+		t.Fatalf("another run: %+v", m)
+	}
+	return cfg.Store, dir, cfg.Scheme.Words
+}
+
+// What is changed in a report of a run of keyed-base62 with a blocklist is found, and named, although
+// the digests are made to fit: also without the secret and the list, but for what only they can tell.
+func TestVerifySchemeTampered(t *testing.T) {
+	row := func(name string) map[string]string { return map[string]string{"canonical_url": x + name} }
+	blocked := "blocklist:" + must(codegen.ParseBlocklist([]byte(codeAt(x+"b", 0)[:4]))).Match([]byte(codeAt(x+"b", 0)))
+	const collisionsFile = manifest.CollisionsName
+	always := []tampering{
+		{mappingFile, row("c"), "short_code", codeAt(x+"a", 1), verify.CodeShared},
+		{mappingFile, row("c"), "short_code", "zzzzzz", verify.BadCode},
+		{mappingFile, row("c"), "short_code", "zzzzzz-", verify.BadCode},
+		{mappingFile, row("c"), "salt", "2", verify.BadSalt},
+		{mappingFile, row("c"), "salt", "", verify.BadSalt},
+		{mappingFile, row("c"), "outcome", "duplicate", verify.BadOutcome},
+		{mappingFile, row("a"), "salt", "11", verify.BadSalt},
+		{collisionsFile, row("a"), "salt", "1", verify.Uncollided},
+		{collisionsFile, row("a"), "canonical_url", x + "c", verify.BadCollision},
+		{collisionsFile, row("a"), "owner", x + "k/", verify.BadOwner},
+		{collisionsFile, row("a"), "owner", x + "c", verify.BadOwner},
+		{collisionsFile, row("a"), "owner", blocked, verify.BadOwner},
+		{collisionsFile, row("b"), "owner", "blocklist:xyz", verify.BadOwner},
+		{collisionsFile, row("b"), "owner", "blocklist:", verify.BadOwner},
+		{rejectsFile, map[string]string{"url": x + "e"}, "reason", "code_taken", verify.BadReason},
+		{rejectsFile, map[string]string{"url": x + "e"}, "detail", "all 2 codes of this URL have other owners", verify.BadDetail},
+		{rejectsFile, map[string]string{"url": x + "e"}, "url", x + "c", verify.BadReason},
+	}
+	withSecret := []tampering{
+		{mappingFile, row("c"), "short_code", "zzzzzzz", verify.BadCode},
+		{mappingFile, row("c"), "salt", "1", verify.BadSalt},
+		{mappingFile, row("a"), "salt", "0", verify.BadSalt},
+		{mappingFile, row("a"), "short_code", codeAt(x+"a", 0), verify.BadSalt},
+		{mappingFile, row("k"), "salt", "0", verify.BadCode},
+		{collisionsFile, row("a"), "code", "zzzzzzz", verify.BadCode},
+	}
+	withWords := []tampering{
+		{mappingFile, row("c"), "short_code", codeAt(x+"b", 0), verify.Blocked},
+		{collisionsFile, row("b"), "owner", "", verify.BadOwner},
+		{collisionsFile, row("b"), "owner", x + "k", verify.BadOwner},
+		{collisionsFile, row("b"), "owner", blocked[:len(blocked)-1], verify.BadOwner},
+	}
+	inOrders(t, func(t *testing.T, order report.Order) {
+		store, _, words := contestedRun(t, func(c *pipeline.Config) { c.ReportOrder, c.BaseURL = order, "" })
+		for name, with := range secrets(words) {
+			list := always
+			if with.Secret.Fingerprint() != "" {
+				list = append(slices.Clone(list), withSecret...)
+			}
+			if with.Words != nil {
+				list = append(slices.Clone(list), withWords...)
+			}
+			areFoundWith(t, with, name, list)
+		}
+		// What must be believed is no problem.
+		good := lines(t, mappingFile)
+		(&tampering{file: mappingFile, where: row("c"), column: "short_code", to: "zzzzzzz"}).apply(t)
+		noProblem(t, verify.Config{})
+		if v := verified(t, verify.Config{Store: store}); v.Kinds[verify.StoreMissing] == 0 {
+			t.Errorf("a code that the store does not have: found %v", v.Findings)
+		}
+		put(t, mappingFile, good)
+	})
+}
+
+// The store must have the scheme of the run, and codes that follow from their URLs.
+func TestVerifySchemeStore(t *testing.T) {
+	store, dir, words := contestedRun(t, nil)
+	for _, with := range secrets(words) {
+		with.Store, with.Inputs = store, []string{"a.csv"}
+		clean(t, with)
+	}
+	for change, restore := range map[string]string{
+		"fingerprint = '0011223344556677'": "fingerprint = '" + secret.Fingerprint() + "'",
+		"code_length = 8":                  "code_length = 7",
+		"scheme = 'counter-permuted'":      "scheme = 'keyed-base62'",
+	} {
+		alter(t, dir, "UPDATE workspaces SET "+change)
+		for _, with := range secrets(words) {
+			with.Store = store
+			if v := verified(t, with); v.Kinds[verify.StoreScheme] != 1 {
+				t.Errorf("%s: found %v", change, v.Findings)
+			}
+		}
+		alter(t, dir, "UPDATE workspaces SET "+restore)
+	}
+	// So is a code of another URL there.
+	alter(t, dir, "UPDATE links SET short_code = 'zzzzzzz' WHERE canonical_url = '"+x+"c'")
+	if v := verified(t, verify.Config{Store: store, Secret: secret}); v.Kinds[verify.StoreCode] == 0 {
+		t.Errorf("another code in the store: found %v", v.Findings)
 	}
 }
