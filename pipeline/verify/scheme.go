@@ -31,6 +31,7 @@ type coding struct {
 	maker   codegen.Maker // of a scheme without a counter; of its Scheme only if known
 	known   bool          // codes can be made again: of hashes by maker, or of numbers by newCounter
 	listed  bool          // there are no words, or maker has them
+	plain   bool          // the hash of a URL makes its first code
 	secret  codegen.Secret
 	numbers []rangeOf // in ascending order
 }
@@ -145,6 +146,7 @@ func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
 	}
 	c.secret, c.maker.Words = secret, words
 	c.known, c.listed = secret.Fingerprint() == m.Fingerprint, words != nil || m.Blocklist == ""
+	c.plain = c.spec.Name == codegen.Name && m.Blocklist == ""
 	var err error
 	switch {
 	case c.spec.Counts:
@@ -197,11 +199,12 @@ func (r *run) stored() sink.Scheme {
 // fill fills in the first code of a link.
 func (w *checker) fill(l *link) {
 	l.code0, l.salt0 = l.code0[:0], 0
-	if !w.run.sorts() {
-		return
-	}
 	h := l.hash
-	if !w.run.maker.IsPlain() {
+	switch {
+	case w.run.plain:
+	case !w.run.sorts():
+		return
+	default:
 		h, l.salt0 = w.run.maker.First(h, l.Canonical, l.Workspace, l.parts, w.run.retries)
 	}
 	l.code0 = w.run.maker.AppendCode(l.code0, h)
