@@ -441,6 +441,9 @@ type linkChecker struct {
 	aliases *extsort.Writer
 	since   Since
 	checked string // the last workspace whose scheme was compared
+	of      string // the workspace that scheme is of; "": none yet
+	scheme  codegen.Scheme
+	makes   bool // codes of scheme can be made
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
@@ -493,10 +496,14 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 		c.beyond = c.run.hasAs(c.beyond[:0], l)
 		c.created += c.sumCreated(l.Workspace, l.Code, l.Canonical, c.beyond, l.Alias)
 	}
-	scheme, makes := c.schemeOf(c.runs, l.Workspace)
-	if l.Alias || !known || !makes {
+	if string(l.Workspace) != c.of {
+		c.of = string(l.Workspace)
+		c.scheme, c.makes = c.schemeOf(c.runs, c.of)
+	}
+	if l.Alias || !known || !c.makes {
 		return
 	}
+	scheme := c.scheme
 	if scheme.Name() != codegen.Name {
 		c.input = codegen.AppendIdentity(c.input[:0], l.Canonical, l.Workspace, parts, 0)
 		h = scheme.Sum(c.input)
