@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -329,5 +330,41 @@ func TestVerifySchemeStore(t *testing.T) {
 	alter(t, dir, "UPDATE links SET short_code = 'zzzzzzz' WHERE canonical_url = '"+x+"c'")
 	if v := verified(t, verify.Config{Store: store, Secret: secret}); v.Kinds[verify.StoreCode] == 0 {
 		t.Errorf("another code in the store: found %v", v.Findings)
+	}
+}
+
+// Runs with any mode of legacy codes, of which nearly every generated code is blocked or taken, are
+// found to be what they say.
+func TestVerifySchemesRandom(t *testing.T) {
+	for seed := range uint64(16) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		cfg, ways := keyed(4, manyWords), secrets(manyWords)
+		if seed%2 == 0 {
+			cfg, ways = base(2+int(seed%3)), map[string]verify.Config{"all": {Words: manyWords}, "no words": {}}
+			cfg.Scheme.Words = manyWords
+		}
+		cfg.Source.WorkspaceColumn, cfg.Store = "", openStore(t, t.TempDir())
+		cfg.ReportOrder = []report.Order{report.SortOrder, report.InputOrder}[rnd.IntN(2)]
+		cfg.Legacy = []legacy.Mode{legacy.Keep, legacy.Both, legacy.Map}[rnd.IntN(3)]
+		if cfg.Legacy.Keeps() {
+			cfg.Codes.Fold = rnd.IntN(2) == 0
+			cfg.OnConflict = []legacy.Conflict{legacy.Reject, legacy.Generate}[rnd.IntN(2)]
+		}
+		for range 2 {
+			var b strings.Builder
+			b.WriteString("url,code\nftp://x,\n")
+			for range 300 {
+				code := fmt.Sprintf("%c%c%c%c", "0123abAB"[rnd.IntN(8)], "xyXY"[rnd.IntN(4)], "12345"[rnd.IntN(5)], "ab"[rnd.IntN(2)])
+				fmt.Fprintf(&b, "%s%d,%s\n", x, rnd.IntN(200), code[:rnd.IntN(2)*(2+rnd.IntN(3))])
+			}
+			job(t, cfg, map[string]string{"a.csv": b.String()})
+		}
+		for name, with := range ways {
+			t.Run(fmt.Sprint(seed, " ", cfg.Legacy, " ", name), func(t *testing.T) {
+				noProblem(t, with)
+				with.Store, with.Inputs = cfg.Store, []string{"a.csv"}
+				noProblem(t, with)
+			})
+		}
 	}
 }
