@@ -43,18 +43,11 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	if v.run.mode.Keeps() {
 		urls = v.newURLChecker(m)
 	}
-	var numbers *numberChecker
-	if v.run.spec.Counts {
-		numbers = &numberChecker{checker: v.newChecker(m)}
-	}
 	rows := func(s *stretch) error {
 		s.rows = &s.block
 		err := m.Read(&s.block)
 		if err == nil && urls != nil && v.run.order == report.SortOrder {
 			urls.addAll(&s.block)
-		}
-		if err == nil && numbers != nil && v.run.order == report.SortOrder {
-			numbers.addAll(&s.block)
 		}
 		return err
 	}
@@ -64,7 +57,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 			return err
 		}
 		defer sorted.rows.Close()
-		sorted.urls, sorted.numbers = urls, numbers
+		sorted.urls = urls
 		rows = sorted.read
 	}
 	checkers, err := v.eachStretch(ctx, m, rows, (*checker).check)
@@ -75,8 +68,10 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 		urls.end()
 		v.bare = urls.urls
 	}
-	if numbers != nil && !v.broken.Load() {
-		numbers.end()
+	if v.numbered != nil && !v.broken.Load() {
+		if err := v.verifyNumbers(ctx); err != nil {
+			return err
+		}
 	}
 	v.countRows(checkers)
 	return nil
@@ -93,6 +88,9 @@ func (v *verifier) eachStretch(ctx context.Context, m *readback.Mapping, rows ro
 		}
 		if v.held != nil {
 			w.held = v.held.NewWriter()
+		}
+		if v.numbered != nil {
+			w.numbers = v.numbered.NewWriter()
 		}
 		if v.inputs != nil {
 			w.sums = v.newRowHasher()

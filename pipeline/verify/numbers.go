@@ -2,12 +2,16 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
+	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // readNumbers reads which numbers the run took.
@@ -74,33 +78,71 @@ func (w *checker) checkNumbered(r *link, column, saltColumn string) {
 	}
 }
 
-// A numberChecker checks the numbers of all rows. One goroutine passes it the rows in the order of
-// workspace, canonical URL and identity: in that order numbers are given out.
-type numberChecker struct {
-	*checker
-	at   link  // the first of the identity in hand; its texts are copies
-	last int64 // the highest so far
-	used int64 // how many stand for a link
+// fileNumber files the number of a row.
+func (w *checker) fileNumber(l *link) {
+	rec := extsort.AppendCell(w.input[:0], rules.AppendKey(nil, l.Canonical, l.parts))
+	rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(l.Number)), uint64(l.Row.Number))
+	copy(w.numbers.Reserve(w.group(l.Workspace), urlSortKey(l.Canonical), len(rec)), rec)
+	w.input = rec
 }
 
-// add takes the next row.
-func (n *numberChecker) add(l *link) {
-	at := &n.at
-	sameURL := at.known && bytes.Equal(l.Workspace, at.Workspace) && bytes.Equal(l.Canonical, at.Canonical)
-	if sameURL && bytes.Equal(l.parts, at.parts) {
-		if n.run.mode.Keeps() && l.Row.Number != at.Row.Number { // else rows are compared with their link
-			n.fault(n.run.mapping, l.Number).wrong(BadDuplicate, "number", numberText(at.Row.Number), numberText(l.Row.Number))
+// compareNumbered orders numbers as they are given out: by identity; then by row.
+func compareNumbered(a, b []byte) int {
+	x, a := extsort.CutCell(a)
+	y, b := extsort.CutCell(b)
+	rowA, _ := binary.Uvarint(a)
+	rowB, _ := binary.Uvarint(b)
+	return cmp.Or(bytes.Compare(x, y), cmp.Compare(rowA, rowB))
+}
+
+// verifyNumbers checks the numbers of all rows.
+func (v *verifier) verifyNumbers(ctx context.Context) error {
+	if err := v.numbered.Finish(ctx); err != nil {
+		return err
+	}
+	n := numberChecker{verifier: v}
+	rows := v.numbered.Cursor(ctx, 1)
+	defer rows.Close()
+	for rows.Next() {
+		identity, rest := extsort.CutCell(rows.Record())
+		row, size := binary.Uvarint(rest)
+		number, _ := binary.Uvarint(rest[size:])
+		n.add(rows.Group(), identity, int64(row), int64(number))
+	}
+	if rows.Err() == nil {
+		n.end()
+	}
+	return rows.Err()
+}
+
+// A numberChecker checks the numbers of all rows, in the order of workspace and identity: in that
+// order numbers are given out.
+type numberChecker struct {
+	*verifier
+	known     bool // there is an identity in hand
+	workspace uint32
+	identity  []byte // that in hand, as of rules.AppendKey
+	number    int64  // of its first row
+	last      int64  // the highest so far
+	used      int64  // how many stand for a link
+}
+
+// add takes the number of the next row.
+func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64) {
+	here := n.fault(n.run.mapping, row)
+	canonical, _ := rules.CutKey(identity)
+	before, _ := rules.CutKey(n.identity)
+	sameURL := n.known && n.workspace == workspace && bytes.Equal(canonical, before)
+	if sameURL && bytes.Equal(identity, n.identity) {
+		if n.run.mode.Keeps() && number != n.number { // else rows are compared with their link
+			here.wrong(BadDuplicate, "number", numberText(n.number), numberText(number))
 		}
 		return
 	}
-	at.known, at.Row.Number = true, l.Row.Number
-	at.Workspace, at.Canonical, at.parts = append(at.Workspace[:0], l.Workspace...), append(at.Canonical[:0], l.Canonical...), append(at.parts[:0], l.parts...)
-	number := l.Row.Number
-	if number == 0 {
-		return
-	}
-	here := n.fault(n.run.mapping, l.Number)
+	n.known, n.workspace, n.identity, n.number = true, workspace, append(n.identity[:0], identity...), number
 	switch {
+	case number == 0:
+		return
 	case !n.run.took(number):
 		here.wrong(BadNumber, "number", "one that the run took", fmt.Sprint(number))
 		return
@@ -117,24 +159,6 @@ func numberText(number int64) string {
 		return ""
 	}
 	return fmt.Sprint(number)
-}
-
-// addRow takes a row that is in no checker's hand.
-func (n *numberChecker) addRow(l *link) {
-	if n.run.hasParts() {
-		l.source = n.inputOf(l.Source)
-		n.identify(l)
-	}
-	n.add(l)
-}
-
-// addAll takes the rows of a block. Damaged ones are left out.
-func (n *numberChecker) addAll(block *readback.Block) {
-	for i := range block.Len() {
-		if len(block.Row(i, &n.row.MappingRow)) == 0 {
-			n.addRow(n.row)
-		}
-	}
 }
 
 // end compares how many numbers stand for links with how many the run took.

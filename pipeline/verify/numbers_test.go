@@ -94,9 +94,6 @@ func (c *counted) count(t *testing.T, parts func(row map[string]string) string) 
 			skipped++
 		}
 	}
-	if m.Options["report_order"] != manifest.Text("input") {
-		rows = order
-	}
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.Write(slices.Insert(slices.Clone(all[0]), at["salt"]+1, "number"))

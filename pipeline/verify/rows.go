@@ -44,6 +44,7 @@ type checker struct {
 	text     []byte
 	ok       string          // the last valid workspace; "": none yet
 	counter  codegen.Counter // nil: not needed yet
+	numbers  *extsort.Writer // nil: the scheme has no counter
 
 	grouped   bool // groupName and groupID are those of the last workspace
 	groupName string
@@ -57,6 +58,7 @@ type link struct {
 	source int          // number of the input; -1: unknown
 	hash   codegen.Hash // of the identity
 	code0  []byte       // the first that it may have, of the run's length; empty: it is not known, or comes from a number
+	order  []byte       // with a counter: the code by which the mapping is sorted
 	salt0  int          // of that; -1: it may have none, and this is that of salt 0
 
 	params  rules.Params
@@ -86,6 +88,9 @@ func (w *checker) check(s *stretch) {
 		}
 		if len(faults) == 0 {
 			w.checkRow()
+			if w.numbers != nil {
+				w.fileNumber(w.row)
+			}
 		}
 		w.row, w.old = w.old, w.row
 	}

@@ -160,6 +160,9 @@ func (w *checker) fill(l *link) {
 	h := l.hash
 	switch {
 	case w.run.plain:
+	case w.run.spec.Counts:
+		l.order = byHash.AppendCode(l.order[:0], h)
+		return
 	case !w.run.sorts():
 		return
 	default:
@@ -174,16 +177,21 @@ func (l *link) hasFirst() bool {
 }
 
 // firstCode returns the first code of a row, by which the mapping is sorted, as far as it is known.
-// With a counter it is empty.
+// With a counter that is the code that the scheme by default would give.
 func (w *checker) firstCode(l *link) (code []byte, known bool) {
 	switch {
-	case w.run.sorts() || w.run.spec.Counts:
+	case w.run.spec.Counts:
+		return l.order, true
+	case w.run.sorts():
 		return l.code0, true
 	case l.Salt == 0 && len(l.Code) == w.run.length && (w.run.listed || l.Outcome == outcome.Created):
 		return l.Code, true
 	}
 	return nil, false
 }
+
+// byHash makes the codes by which rows are sorted if theirs come from numbers.
+var byHash, _ = codegen.New(codegen.DefaultLength)
 
 // appendCode appends the code of an identity at a salt, of the length of a code that there is.
 func (w *checker) appendCode(dst, like, canonical, workspace, parts []byte, salt int) []byte {

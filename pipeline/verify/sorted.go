@@ -167,13 +167,12 @@ const (
 
 // A sortedReader reads the rows that were sorted.
 type sortedReader struct {
-	w       *checker // its row is that in hand, its old one the first of the URL
-	layout  sortedRows
-	rows    *extsort.Cursor
-	group   uint32         // of the old row
-	class   []byte         // of the old row, the three texts
-	urls    *urlChecker    // nil: no legacy codes are kept
-	numbers *numberChecker // nil: the scheme has no counter
+	w      *checker // its row is that in hand, its old one the first of the URL
+	layout sortedRows
+	rows   *extsort.Cursor
+	group  uint32      // of the old row
+	class  []byte      // of the old row, the three texts
+	urls   *urlChecker // nil: no legacy codes are kept
 }
 
 func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
@@ -199,9 +198,6 @@ func (s *sortedReader) read(to *stretch) error {
 		faults := s.layout.decode(rec, &s.w.row.MappingRow)
 		if s.urls != nil && len(faults) == 0 {
 			s.urls.add(&s.w.row.MappingRow)
-		}
-		if s.numbers != nil && len(faults) == 0 {
-			s.numbers.addRow(s.w.row)
 		}
 		s.check(s.rows.Group(), rec)
 	}

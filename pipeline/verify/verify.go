@@ -98,6 +98,7 @@ type verifier struct {
 	created    atomic.Uint64   // sum of all links that the run created
 	shown      *extsort.Sorter // see verifyShown; nil: no legacy codes are kept
 	held       *extsort.Sorter // see heldRow; nil: rows were not held against links
+	numbered   *extsort.Sorter // of rows, as of fileNumber; nil: the scheme has no counter
 	telling    sync.Mutex      // guards told
 	told       told            // of legacy codes
 	bare       int64           // URLs of which no row is the link; only if legacy codes are kept
@@ -171,7 +172,7 @@ func newVerifier(cfg Config) *verifier {
 // close deletes what the sorts have on disk.
 func (v *verifier) close() error {
 	var errs []error
-	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown, v.held} {
+	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown, v.held, v.numbered} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -189,6 +190,9 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 			return err
 		}
 		v.claims, v.shown = v.newSorter(run.foldedClaims), v.newSorter(bytes.Compare)
+	}
+	if run.spec.Counts && run.mapping != "" {
+		v.numbered = v.newSorter(compareNumbered)
 	}
 	if run.ruled && run.mapping != "" {
 		v.held = v.newSorter(bytes.Compare)
