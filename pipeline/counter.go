@@ -18,14 +18,15 @@ func (s Scheme) counts() bool {
 // counter is what makes codes from numbers, of which the run has some already; nil: they are made
 // from hashes.
 func (j *job) counter(have []sink.Range) *settle.Counter {
-	_, counter, _ := j.cfg.Scheme.Make(j.cfg.CodeLength) // validate has the error
-	if counter == nil {
+	if !j.cfg.Scheme.counts() {
 		return nil
 	}
-	return &settle.Counter{
-		Counter: counter, Words: j.cfg.Scheme.Words, Have: have,
-		URLs: j.sorter(j.budget.urls, 3), Codes: j.sorter(j.budget.codes, 3),
+	c := &settle.Counter{Words: j.cfg.Scheme.Words, Have: have, URLs: j.sorter(j.budget.urls, j.cfg.Workers+1), Sorts: j.sorter(j.budget.codes, 3)}
+	for range j.cfg.Workers {
+		_, counter, _ := j.cfg.Scheme.Make(j.cfg.CodeLength) // validate has the error
+		c.Codes = append(c.Codes, counter)
 	}
+	return c
 }
 
 // mayCount refuses a run that shall begin the counter, if the store has given out numbers: before

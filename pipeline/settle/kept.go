@@ -11,7 +11,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -285,7 +284,7 @@ func (v *visit) endKept() {
 	default:
 		v.bear()
 		if s.cfg.Counter != nil {
-			v.count(u.origin, u.workspace, rules.AppendKey(nil, u.url, nil))
+			v.countURL(u.origin, u.workspace, u.url)
 			return
 		}
 		if u.bucket != v.number {

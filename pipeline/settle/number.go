@@ -7,21 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
 
 // A Counter makes the codes of new URLs from numbers. Two URLs never want one code then, so there
 // is no contest.
 type Counter struct {
-	codegen.Counter
+	Codes []codegen.Counter  // equal ones, as many as goroutines make codes
 	Words *codegen.Blocklist // that no code contains; nil: none
 	Have  []sink.Range       // numbers of the run, from an earlier attempt of it
 	URLs  extsort.Config     // of the sort of new URLs; all but the order
-	Codes extsort.Config     // of the sort of codes; all but the order
+	Sorts extsort.Config     // of the sort of codes; all but the order
 }
 
 // Numbers are those that a run has.
@@ -50,7 +52,7 @@ func (s *settling) newCounting() (*counting, error) {
 	cfg := s.cfg.Counter.URLs
 	cfg.CompareGroups, cfg.Compare = s.names.Compare, extsort.CompareFirst
 	c.urls = extsort.New(cfg)
-	cfg = s.cfg.Counter.Codes
+	cfg = s.cfg.Counter.Sorts
 	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, extsort.CompareFirst
 	c.codes = extsort.New(cfg)
 	c.used = make([]uint64, (total(s.cfg.Counter.Have)+63)/64)
@@ -79,8 +81,8 @@ type keying struct {
 	alike  []int // bytes that are the same in a text of the sample and the one before
 }
 
-// mostSampled is the number of texts of a sample.
-const mostSampled = 1 << 10
+// mostSampled is the number of texts of a sample. There must be less than 2^16.
+const mostSampled = 1 << 13
 
 // newKeying takes a sample.
 func newKeying(sample [][]byte) keying {
@@ -95,8 +97,9 @@ func newKeying(sample [][]byte) keying {
 	return k
 }
 
-// key returns a number that orders texts as bytes.Compare does, as far as it tells.
-func (k *keying) key(text []byte) uint64 {
+// key returns a number that orders texts as bytes.Compare does, as far as it tells, and the rest of
+// the text, which orders those of one number.
+func (k *keying) key(text []byte) (key uint64, rest []byte) {
 	// The number of sampled texts that are not above this one.
 	i, _ := slices.BinarySearchFunc(k.sample, text, func(s, t []byte) int {
 		if bytes.Compare(s, t) > 0 {
@@ -104,31 +107,41 @@ func (k *keying) key(text []byte) uint64 {
 		}
 		return -1
 	})
-	return uint64(i)<<48 | extsort.TextKey(text[k.alike[i]:])>>16
+	rest = text[k.alike[i]:]
+	return uint64(i)<<48 | extsort.TextKey(rest)>>16, rest
 }
 
-// sampleURLs takes a sample of the URLs: their order is that of a hash, so those of the first bucket
+// sampleURLs takes a sample of the URLs: their order is that of a hash, so those of the first buckets
 // will do.
 func (s *settling) sampleURLs() (sample [][]byte, err error) {
-	if s.records.Buckets() == 0 {
-		return nil, nil
-	}
-	b, err := s.records.Load(0)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Release()
-	for i := 0; i < b.Len() && len(sample) < mostSampled; i++ {
-		sample = append(sample, identity(b.Record(i)))
+	for n := 0; n < s.records.Buckets() && len(sample) < mostSampled; n++ {
+		b, err := s.records.Load(n)
+		if err != nil {
+			return nil, err
+		}
+		for i := 0; i < b.Len() && len(sample) < mostSampled; i++ {
+			sample = append(sample, identity(b.Record(i)))
+		}
+		b.Release()
 	}
 	return sample, nil
 }
 
-// count files a new URL, whose number is to be found. It has its first record there.
-func (v *visit) count(at origin, group uint32, url []byte) {
-	v.buf = extsort.AppendCell(v.buf[:0], url)
+// count files the URL of a record, whose number is to be found.
+func (v *visit) count(at origin, group uint32, rec []byte) {
+	url := record.Canonical(rec)
+	if v.s.cfg.Rules != nil && v.s.cfg.Rules.Parts {
+		url = identity(rec)
+	}
+	v.countURL(at, group, url)
+}
+
+// countURL files a new URL, with the parts of its identity. It has its first record there.
+func (v *visit) countURL(at origin, group uint32, url []byte) {
+	key, rest := v.s.made.counting.key(url)
+	v.buf = extsort.AppendCell(v.buf[:0], rest)
 	v.buf = binary.AppendUvarint(binary.AppendUvarint(v.buf, uint64(at.bucket)), uint64(at.first))
-	copy(v.urls.Reserve(group, v.s.made.counting.keying.key(url), len(v.buf)), v.buf)
+	copy(v.urls.Reserve(group, key, len(v.buf)), v.buf)
 }
 
 // haveCode files the code of a link that the store has of a URL. If this run made it, its number is
@@ -155,7 +168,7 @@ func fileCode(w *extsort.Writer, at origin, number int64, code, buf []byte) []by
 func (c *counting) use(code []byte) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	value, ok := c.cfg.Counter.Number(code)
+	value, ok := c.cfg.Counter.Codes[0].Number(code)
 	if !ok {
 		return 0
 	}
@@ -222,14 +235,15 @@ type numbering struct {
 	buf     []byte
 }
 
-// A candidate number is one whose code may be free.
+// A numbered code may be free.
 type numbered struct {
-	number int64
-	code   [codegen.CounterLength]byte
+	number  int64
+	code    [codegen.CounterLength]byte
+	blocked bool // it contains a word
 }
 
 func (n *numbering) all(ctx context.Context) error {
-	urls := n.urls.Cursor(ctx, 1)
+	urls := n.urls.Cursor(ctx, len(n.cfg.Counter.Codes))
 	defer urls.Close()
 	var batch []origin
 	var group uint32
@@ -267,7 +281,7 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 			return err
 		}
 		for i := range numbers {
-			if taken != nil && taken[i] {
+			if numbers[i].blocked || taken != nil && taken[i] {
 				if err := n.skip(); err != nil {
 					return err
 				}
@@ -298,13 +312,12 @@ func (n *numbering) taken(ctx context.Context, workspace uint32, numbers []numbe
 func (n *numbering) skip() error {
 	n.skipped++
 	if n.vain++; n.vain >= codegen.CounterSpace {
-		return fmt.Errorf("code_space_exhausted: each of the %d codes of scheme %s is taken or blocked", int64(codegen.CounterSpace), n.cfg.Counter.Name())
+		return fmt.Errorf("code_space_exhausted: each of the %d codes of scheme %s is taken or blocked", int64(codegen.CounterSpace), n.cfg.Counter.Codes[0].Name())
 	}
 	return nil
 }
 
-// take returns the next so many numbers whose codes are not blocked, and reserves more if the run
-// has not enough.
+// take returns the next so many numbers, and reserves more if the run has not enough.
 func (n *numbering) take(ctx context.Context, count int) (list []numbered, err error) {
 	for len(list) < count {
 		for n.at < len(n.ranges) && n.within > n.ranges[n.at].Last-n.ranges[n.at].First {
@@ -322,16 +335,26 @@ func (n *numbering) take(ctx context.Context, count int) (list []numbered, err e
 		if used {
 			continue
 		}
-		n.cfg.Counter.AppendCode(c.code[:0], uint64(c.number))
-		if w := n.cfg.Counter.Words; w != nil && w.Match(c.code[:]) != "" {
-			if err := n.skip(); err != nil {
-				return nil, err
-			}
-			continue
-		}
 		list = append(list, c)
 	}
+	n.makeCodes(list)
 	return list, nil
+}
+
+// makeCodes makes the codes of numbers, and finds out which are blocked.
+func (n *numbering) makeCodes(list []numbered) {
+	counters := n.cfg.Counter.Codes
+	var wg sync.WaitGroup
+	for w, part := range slices.Collect(slices.Chunk(list, (len(list)+len(counters)-1)/len(counters))) {
+		wg.Go(func() {
+			for i := range part {
+				c := &part[i]
+				counters[w].AppendCode(c.code[:0], uint64(c.number))
+				c.blocked = n.cfg.Counter.Words != nil && n.cfg.Counter.Words.Match(c.code[:]) != ""
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // more reserves as many numbers as are wanted by now: for all URLs, and for each that was skipped.

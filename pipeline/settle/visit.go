@@ -327,7 +327,7 @@ func (v *visit) findContests(ctx context.Context) error {
 				r.refused = p.refused
 			}
 			if v.s.cfg.Counter != nil {
-				v.count(r.origin, v.records.Group(first), identity(v.records.Record(first)))
+				v.count(r.origin, v.records.Group(first), v.records.Record(first))
 			} else {
 				v.rivals = append(v.rivals, r)
 			}
