@@ -78,7 +78,11 @@ func (f *ff1) y(i int, num uint64) uint64 {
 	f.ciph.Encrypt(f.r[:], f.r[:]) // 6.ii
 	r := FromKey(f.r)
 	drop := 8 * (aes.BlockSize - f.d) // 6.iii: S is the first d bytes of R, as d is 8 or 12
-	return bits.Rem64(r.Hi>>drop, r.Hi<<(64-drop)|r.Lo>>drop, f.modulus[i%2])
+	hi, lo := r.Hi>>drop, r.Hi<<(64-drop)|r.Lo>>drop
+	if hi == 0 { // always, if d is 8
+		return lo % f.modulus[i%2]
+	}
+	return bits.Rem64(hi, lo, f.modulus[i%2])
 }
 
 func pow(radix, n int) uint64 {

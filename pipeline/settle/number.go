@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
+	"golang.org/x/sync/errgroup"
 )
 
 // A Counter makes the codes of new URLs from numbers. Two URLs never want one code then, so there
@@ -199,7 +200,10 @@ func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Contex
 	if err := c.urls.Finish(ctx); err != nil {
 		return err
 	}
-	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have, to: c.codes.NewWriter()}
+	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have}
+	for range c.cfg.Counter.Codes {
+		n.to = append(n.to, c.codes.NewWriter())
+	}
 	if err := n.all(ctx); err != nil {
 		return err
 	}
@@ -224,49 +228,77 @@ type numbering struct {
 	*counting
 	reserve func(ctx context.Context, n int64) ([]sink.Range, error)
 	ranges  []sink.Range
-	to      *extsort.Writer
-	left    int64 // URLs without a number
-	given   int64 // numbers that URLs got
-	skipped int64 // numbers whose codes cannot be had
-	at      int   // the range in hand
-	within  int64 // numbers of that which are behind
-	index   int64 // numbers of all ranges which are behind
-	vain    int64 // numbers that were skipped since a URL got one
-	buf     []byte
+	to      []*extsort.Writer // of codes, as many as there are counters
+	left    int64             // URLs without a number
+	given   int64             // numbers that URLs got
+	skipped int64             // numbers whose codes cannot be had
+	at      int               // the range in hand
+	within  int64             // numbers of that which are behind
+	index   int64             // numbers of all ranges which are behind
+	vain    int64             // numbers that were skipped since a URL got one
 }
 
 // A numbered code may be free.
 type numbered struct {
 	number  int64
 	code    [codegen.CounterLength]byte
-	blocked bool // it contains a word
+	blocked bool   // it contains a word
+	url     origin // that has it
 }
 
+// A batch is neighbouring URLs of a workspace.
+type batch struct {
+	workspace uint32
+	urls      []origin
+}
+
+// all gives numbers to all URLs, while the next ones are read.
 func (n *numbering) all(ctx context.Context) error {
-	urls := n.urls.Cursor(ctx, len(n.cfg.Counter.Codes))
-	defer urls.Close()
-	var batch []origin
-	var group uint32
-	flush := func() error {
-		err := n.give(ctx, group, batch)
-		batch = batch[:0]
-		return err
-	}
-	for urls.Next() {
-		if len(batch) > 0 && urls.Group() != group || len(batch) == maxProbes {
-			if err := flush(); err != nil {
+	batches := make(chan batch, 1)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(batches)
+		return n.read(ctx, func(b batch) error {
+			select {
+			case batches <- b:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	})
+	g.Go(func() error {
+		for b := range batches {
+			if err := n.give(ctx, b.workspace, b.urls); err != nil {
 				return err
 			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// read reads the URLs in their order.
+func (n *numbering) read(ctx context.Context, visit func(batch) error) error {
+	urls := n.urls.Cursor(ctx, len(n.cfg.Counter.Codes))
+	defer urls.Close()
+	var b batch
+	for urls.Next() {
+		if len(b.urls) > 0 && urls.Group() != b.workspace || len(b.urls) == maxProbes {
+			if err := visit(b); err != nil {
+				return err
+			}
+			b.urls = nil
 		}
 		_, rest := extsort.CutCell(urls.Record())
 		bucket, size := binary.Uvarint(rest)
 		first, _ := binary.Uvarint(rest[size:])
-		group, batch = urls.Group(), append(batch, origin{true, int(bucket), int(first)})
+		b.workspace, b.urls = urls.Group(), append(b.urls, origin{true, int(bucket), int(first)})
 	}
 	if err := urls.Err(); err != nil {
 		return err
 	}
-	return flush()
+	return visit(b)
 }
 
 // give gives numbers to URLs of a workspace.
@@ -287,11 +319,31 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 				}
 				continue
 			}
-			n.buf = fileCode(n.to, urls[0], numbers[i].number, numbers[i].code[:], n.buf)
-			n.given, n.left, n.vain, urls = n.given+1, n.left-1, 0, urls[1:]
+			numbers[i].url, urls = urls[0], urls[1:]
+			n.given, n.left, n.vain = n.given+1, n.left-1, 0
 		}
+		inParts(numbers, len(n.to), func(worker int, part []numbered) {
+			var buf []byte
+			for i := range part {
+				if c := &part[i]; c.url.known {
+					buf = fileCode(n.to[worker], c.url, c.number, c.code[:], buf)
+				}
+			}
+		})
 	}
-	return n.to.Err()
+	return n.to[0].Err() // it has those of the others
+}
+
+// inParts lets workers do a part of the numbers each.
+func inParts(numbers []numbered, workers int, do func(worker int, part []numbered)) {
+	size := max((len(numbers)+workers-1)/workers, 1<<8)
+	var wg sync.WaitGroup
+	for w := 0; len(numbers) > 0; w++ {
+		part := numbers[:min(size, len(numbers))]
+		numbers = numbers[len(part):]
+		wg.Go(func() { do(w, part) })
+	}
+	wg.Wait()
 }
 
 // taken says which numbers have a code that a link of the workspace has, or a row of this run; nil:
@@ -337,24 +389,15 @@ func (n *numbering) take(ctx context.Context, count int) (list []numbered, err e
 		}
 		list = append(list, c)
 	}
-	n.makeCodes(list)
+	counters, words := n.cfg.Counter.Codes, n.cfg.Counter.Words
+	inParts(list, len(counters), func(worker int, part []numbered) {
+		for i := range part {
+			c := &part[i]
+			counters[worker].AppendCode(c.code[:0], uint64(c.number))
+			c.blocked = words != nil && words.Match(c.code[:]) != ""
+		}
+	})
 	return list, nil
-}
-
-// makeCodes makes the codes of numbers, and finds out which are blocked.
-func (n *numbering) makeCodes(list []numbered) {
-	counters := n.cfg.Counter.Codes
-	var wg sync.WaitGroup
-	for w, part := range slices.Collect(slices.Chunk(list, (len(list)+len(counters)-1)/len(counters))) {
-		wg.Go(func() {
-			for i := range part {
-				c := &part[i]
-				counters[w].AppendCode(c.code[:0], uint64(c.number))
-				c.blocked = n.cfg.Counter.Words != nil && n.cfg.Counter.Words.Match(c.code[:]) != ""
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // more reserves as many numbers as are wanted by now: for all URLs, and for each that was skipped.
