@@ -17,6 +17,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -102,6 +103,7 @@ func TestCounter(t *testing.T) {
 				if cfg.ReportOrder != report.InputOrder {
 					sameReports(t, got, mapping, "mapping.csv", "rejects.csv", "collisions.csv")
 				}
+				verifies(t, "run", result, verify.Config{Inputs: []string{"a.csv"}, Store: cfg.Store, Secret: scheme.Secret}, 3, false)
 				again, result := job(t, cfg, map[string]string{"a.csv": csvFile(list), "empty.csv": "url,team\n"})
 				if result.Counts.Created != 0 || nextNumber(t, cfg.Store) != int64(len(numbers))+1 || strings.Contains(again["manifest.json"], `"first"`) {
 					t.Fatalf("%+v, next %d", result.Counts, nextNumber(t, cfg.Store))
@@ -145,6 +147,10 @@ func TestCounterSkips(t *testing.T) {
 					fmt.Fprintf(&b, "http://x.example/%02d,\n", i)
 				}
 				got, result := job(t, cfg, map[string]string{"b.csv": b.String()})
+				for _, with := range []verify.Config{{Secret: scheme.Secret, Words: words}, {}} {
+					with.Inputs, with.Store = []string{"b.csv"}, cfg.Store
+					verifies(t, "run", result, with, 3, false)
+				}
 				numbers := numbersOf(t, got["mapping.csv"], counter)
 				used := slices.Sorted(maps.Values(numbers))
 				var want []int64
@@ -231,6 +237,7 @@ func TestCounterRules(t *testing.T) {
 			if numbers := numbersOf(t, got["mapping.csv"], counter, column); int64(len(numbers)) != result.Counts.Created {
 				t.Errorf("%v, %+v", numbers, result.Counts)
 			}
+			verifies(t, "run", result, verify.Config{Inputs: []string{"a.csv"}, Store: cfg.Store, Secret: keyed.Secret}, 3, false)
 			again, result := job(t, cfg, map[string]string{"a.csv": input["a.csv"], "empty.csv": "url\n"})
 			if result.Counts.Created != 0 || strings.Contains(again["mapping.csv"], "drifted") != (identity == rules.ByURL) {
 				t.Errorf("%+v\n%s", result.Counts, again["mapping.csv"])

@@ -427,6 +427,9 @@ func TestRulesOfKeptCodes(t *testing.T) {
 				must(t, err)
 				cfg.Scheme.Words = blocklist([]string{identity{url: "http://a.example/1"}.code(m, "ws", 0)[2:7]})
 			}
+			if seed%3 == 1 {
+				cfg.Codes.Fold, cfg.CodeLength, cfg.Scheme = false, 0, pipeline.Scheme{Name: codegen.NamePermuted, Secret: keyed.Secret}
+			}
 			what := fmt.Sprintf("seed %d, night %d", seed, night)
 			testKeptRules(t, what, dir, cfg, onDrift, rows, rnd.IntN(2) == 0)
 			if t.Failed() {
@@ -478,9 +481,7 @@ func testKeptRules(t *testing.T, what, dir string, cfg pipeline.Config, onDrift 
 		cfg.SpillAt(1)
 	}
 	files, result := job(t, cfg, keptRuleTable(rows, note))
-	if cfg.Scheme.Name == "" {
-		verifies(t, what, result, verify.Config{Inputs: []string{"in.csv"}, Store: cfg.Store}, 1, false)
-	}
+	verifies(t, what, result, verify.Config{Inputs: []string{"in.csv"}, Store: cfg.Store, Secret: cfg.Scheme.Secret, Words: cfg.Scheme.Words}, 1, false)
 	got := map[int]string{}
 	for _, r := range records(t, files["mapping.csv"]) {
 		n, _ := strconv.Atoi(r["row"])

@@ -65,6 +65,8 @@ type keptLink struct {
 	stored bool
 	bare   bool // no row has its code, and those of its URL speak for it
 	rows   []keptRow
+
+	speaker int // of the rows, if it is bare
 }
 
 const chunkLinks = 1 << 12 // that are held while the store is asked about them
@@ -172,9 +174,21 @@ func (k *keptJudging) flush(ctx context.Context) error {
 			k.judge(l, nil)
 		}
 	}
-	if len(stored) == 0 {
-		return nil
+	if len(stored) > 0 {
+		if err := k.judgeStored(ctx, stored); err != nil {
+			return err
+		}
 	}
+	for i := range k.links { // once the rows of aliases are judged, which bear nothing
+		if l := &k.links[i]; l.bare {
+			k.bear(l)
+		}
+	}
+	return nil
+}
+
+// judgeStored judges the rows of links that exist.
+func (k *keptJudging) judgeStored(ctx context.Context, stored []*keptLink) error {
 	slices.SortFunc(stored, func(a, b *keptLink) int {
 		return cmp.Or(k.s.names.Compare(a.group, b.group), bytes.Compare(a.code, b.code))
 	})
@@ -207,11 +221,7 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		k.fileChange(l.group, found, &verdict, &r)
 	}
 	if l.bare {
-		if found == nil {
-			for i, r := range l.rows {
-				k.set(r.at, bears, i == verdict.Speaker)
-			}
-		}
+		l.speaker = verdict.Speaker
 		return
 	}
 	if found != nil && !verdict.Accepts() {
@@ -221,6 +231,21 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		result := verdict.Row(k.Terms, i, k.paramsOf(r.rec))
 		k.refused.count(result)
 		k.note(r.at, result, found)
+	}
+}
+
+// bear lets a row bear a link whose code no row has: the one that speaks for a new link, or the first
+// that is not rejected if the link exists.
+func (k *keptJudging) bear(l *keptLink) {
+	known := false
+	for i, r := range l.rows {
+		is := i == l.speaker
+		if l.stored {
+			result, _ := k.s.made.Result(r.at.bucket, r.at.first)
+			is = !known && result.Reason == rules.Accepted
+		}
+		k.set(r.at, bears, is)
+		known = known || is
 	}
 }
 
