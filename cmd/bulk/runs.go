@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -125,11 +126,11 @@ func hasNumbers(r sink.Run) bool { return len(r.Numbers) > 0 }
 
 // ranges writes the numbers of a run, such as "1-10 21-30".
 func ranges(numbers []sink.Range) string {
-	var texts []string
-	for _, n := range numbers {
-		texts = append(texts, fmt.Sprintf("%d-%d", n.First, n.Last))
+	list := make([]manifest.Range, len(numbers))
+	for i, r := range numbers {
+		list[i] = manifest.Range(r)
 	}
-	return strings.Join(texts, " ")
+	return rangesText(list)
 }
 
 // jsonList is a JSON array for a cell of CSV; blank if nothing is known.
