@@ -193,11 +193,14 @@ func (w *checker) firstCode(l *link) (code []byte, known bool) {
 // byHash makes the codes by which rows are sorted if theirs come from numbers.
 var byHash, _ = codegen.New(codegen.DefaultLength)
 
-// appendCode appends the code of an identity at a salt, of the length of a code that there is.
+// appendCode appends the code of an identity at a salt: of the length of the run, or if there may be
+// such codes of that of another one.
 func (w *checker) appendCode(dst, like, canonical, workspace, parts []byte, salt int) []byte {
-	scheme, err := w.run.maker.WithLength(len(like))
-	if err != nil {
-		scheme = w.run.maker.Scheme
+	scheme := w.run.maker.Scheme
+	if len(like) > 0 && len(like) != w.run.length {
+		if other, err := scheme.WithLength(len(like)); err == nil {
+			scheme = other
+		}
 	}
 	w.input = codegen.AppendIdentity(w.input[:0], canonical, workspace, parts, salt)
 	return scheme.AppendCode(dst, scheme.Sum(w.input))
