@@ -200,20 +200,16 @@ func identity(rec []byte) []byte {
 
 func (v *visit) probe(first int) {
 	rec := v.records.Record(first)
-	start := len(v.codes)
-	if v.s.cfg.Counter == nil {
-		v.codes = v.s.cfg.Order.AppendFirst(v.codes, rec)
-	}
 	v.firsts = append(v.firsts, first)
 	p := sink.Probe{
-		Workspace: v.s.names.Name(v.records.Group(first)),
-		Code:      v.codes[start:len(v.codes):len(v.codes)],
-		Key:       record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0,
+		Workspace: v.s.names.Name(v.records.Group(first)), Key: record.Key(rec), Canonical: record.Canonical(rec), WantRun: v.s.run != 0,
 	}
-	if v.s.cfg.Counter != nil {
-		p.Code = nil
-	} else if order := v.s.cfg.Order; !order.IsPlain() {
-		p.Position = order.Position(order.FirstOf(rec).Hash)
+	if order := &v.s.cfg.Order; v.s.cfg.Counter == nil {
+		start := len(v.codes)
+		v.codes = order.AppendFirst(v.codes, rec)
+		if p.Code = v.codes[start:len(v.codes):len(v.codes)]; !order.IsPlain() {
+			p.Position = order.Position(order.FirstOf(rec).Hash)
+		}
 	}
 	if r := v.s.cfg.Rules; r != nil {
 		p.WantRules, p.Parts = true, r.Parts
