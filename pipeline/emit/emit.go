@@ -129,6 +129,15 @@ type sharedBucket struct {
 	pieces  atomic.Int32
 }
 
+// numberOf returns the number that the run made the code of a URL from, whose first record is given; 0:
+// none.
+func (b *sharedBucket) numberOf(first int) int64 {
+	if b.codes == nil {
+		return 0
+	}
+	return b.codes[first].Number
+}
+
 // last returns a copy of the first record of the last URL.
 func (b *sharedBucket) last() *record.Record {
 	first := record.FirstOf(b.Bucket, b.Len()-1)

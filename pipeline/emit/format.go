@@ -97,21 +97,11 @@ func (f *formatter) format(p *piece) {
 // very first may be in an earlier bucket.
 func (f *formatter) url(p *piece, first, from, to int) {
 	b, key := p.bucket, record.Key(p.bucket.Record(from))
-	d := f.e.settled.Decide(b.number, first, b.Group(from), b.Record(from))
+	d, code := f.e.link(b, first, &p.chunk.codes)
 	if d.Reason != "" {
 		return
 	}
-	f.row.Workspace, f.row.Salt = f.e.rows.Workspaces.Name(b.Group(from)), d.Salt
-	if b.codes != nil {
-		f.row.Code, f.row.Number, f.row.Salt = b.codes[first].Text, b.codes[first].Number, -1
-	} else if d.Code != "" {
-		f.row.Code = []byte(d.Code)
-	} else {
-		codes := &p.chunk.codes
-		start := len(*codes)
-		*codes = f.e.rows.Order.AppendFirst(*codes, b.Record(from))
-		f.row.Code = (*codes)[start:len(*codes):len(*codes)]
-	}
+	f.row.Workspace, f.row.Code, f.row.Salt, f.row.Number = f.e.rows.Workspaces.Name(b.Group(from)), code, d.Salt, b.numberOf(first)
 	if first == 0 && f.e.settled.Continues(b.number) {
 		first = -1
 	}

@@ -25,9 +25,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	b, s, key := p.bucket, f.e.settled, record.Key(p.bucket.Record(from))
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
 	d, link := f.e.link(b, first, &p.chunk.codes)
-	if b.codes != nil {
-		f.row.Number, d.Salt = b.codes[first].Number, -1
-	}
+	f.row.Number = b.numberOf(first)
 	if f.e.cfg.Columns.Legacy == legacy.Both {
 		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	}
@@ -101,6 +99,7 @@ func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Deci
 	d = e.settled.Decide(b.number, first, b.Group(first), b.Record(first))
 	switch {
 	case b.codes != nil && b.codes[first].Text != nil:
+		d.Salt = -1
 		return d, b.codes[first].Text
 	case d.Reason != "" || d.Code != "":
 		return d, []byte(d.Code)
