@@ -206,8 +206,3 @@ func (s Scheme) SaltOf(canonical, workspace, code []byte, most int) int {
 	}
 	return -1
 }
-
-// SaltOf is Scheme.SaltOf of sha256-base58.
-func SaltOf(canonical, workspace, code []byte, most int) int {
-	return Scheme{}.SaltOf(canonical, workspace, code, most)
-}

@@ -222,13 +222,17 @@ func TestSaltOf(t *testing.T) {
 			if salt > 2 {
 				want = -1
 			}
-			if got := codegen.SaltOf(canonical, workspace, code, 2); got != want {
+			if got := scheme.SaltOf(canonical, workspace, code, 2); got != want {
 				t.Errorf("salt of %s, of salt %d = %d, want %d", code, salt, got, want)
 			}
 		}
 	}
+	scheme, err := codegen.New(10)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, code := range []string{"", "0", strings.Repeat("1", codegen.MaxLength+1)} {
-		if got := codegen.SaltOf(canonical, workspace, []byte(code), 100); got != -1 {
+		if got := scheme.SaltOf(canonical, workspace, []byte(code), 100); got != -1 {
 			t.Errorf("salt of %q = %d, want -1", code, got)
 		}
 	}

@@ -54,7 +54,7 @@ func (c counter62) AppendCode(dst []byte, number uint64) []byte {
 }
 
 func (c counter62) Number(code []byte) (uint64, bool) {
-	value, ok := counterValue(code)
+	value, ok := CounterValue(code)
 	return multiply(value+CounterSpace-c.offset, c.inverse), ok
 }
 
@@ -88,8 +88,8 @@ func appendCounter(dst []byte, value uint64) []byte {
 	return append(dst, code[:]...)
 }
 
-// counterValue returns the value of the 7 digits of a code, and whether it consists of these.
-func counterValue(code []byte) (value uint64, ok bool) {
+// CounterValue returns the value of the 7 digits of a counter's code, and whether it consists of these.
+func CounterValue(code []byte) (value uint64, ok bool) {
 	if len(code) != CounterLength {
 		return 0, false
 	}

@@ -32,7 +32,7 @@ func (p permuted) AppendCode(dst []byte, number uint64) []byte {
 }
 
 func (p permuted) Number(code []byte) (uint64, bool) {
-	value, ok := counterValue(code)
+	value, ok := CounterValue(code)
 	left, right := p.cipher.decrypt(value/lowHalf, value%lowHalf)
 	return left*lowHalf + right, ok
 }

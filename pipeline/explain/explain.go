@@ -273,12 +273,12 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	for _, h := range held {
 		byCode[h.Code] = append(byCode[h.Code], h)
 	}
-	if len(held) == 0 { // only the link of the URL is asked for; a probe has to have some code
-		byCode["|"] = nil
-	}
-	probes := make([]sink.Probe, 0, len(byCode))
+	var probes []sink.Probe
 	for code := range byCode {
 		probes = append(probes, sink.Probe{Workspace: []byte(r.Workspace), Code: []byte(code), WantRun: true, WantRules: true})
+	}
+	if len(probes) == 0 { // only the link of the URL is asked for
+		probes = []sink.Probe{{Workspace: []byte(r.Workspace), WantRun: true, WantRules: true}}
 	}
 	slices.SortFunc(probes, func(a, b sink.Probe) int { return bytes.Compare(a.Code, b.Code) })
 	probes[0].Key, probes[0].Canonical = codegen.Sum(r.input([]byte(canonical), 0)).Key(), []byte(canonical)

@@ -111,7 +111,10 @@ func (fakeSession) Rules(context.Context, []string) (map[string]bool, error) { r
 func (l fakeSession) Lookup(_ context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	last := ""
 	for i, p := range probes {
-		if string(p.Code) <= last {
+		if p.Code == nil && len(probes) > 1 { // a Lookup has codes in all probes or in none; here is one
+			return fmt.Errorf("probe %d has no code", i)
+		}
+		if p.Code != nil && string(p.Code) <= last {
 			return fmt.Errorf("probe %d is out of order", i)
 		}
 		last = string(p.Code)

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"math/big"
-	"strings"
 
 	"github.com/linkforge/bulk/codegen"
 )
@@ -22,9 +21,10 @@ type Counting struct {
 // Number explains the code of a number. The rules must have a counter.
 func Number(r *Rules, number uint64) *Counting {
 	code := r.Counter.AppendCode(nil, number)
-	c := &Counting{SchemeFacts: r.facts(), Number: number, Value: valueOf(code), Code: string(code), Blocked: r.word(code)}
+	value, _ := codegen.CounterValue(code)
+	c := &Counting{SchemeFacts: r.facts(), Number: number, Value: value, Code: string(code), Blocked: r.word(code)}
 	if r.name() == codegen.NameCounter {
-		offset := valueOf(r.Counter.AppendCode(nil, 0))
+		offset, _ := codegen.CounterValue(r.Counter.AppendCode(nil, 0))
 		product := new(big.Int).SetUint64(number)
 		c.Product, c.Offset = product.Mul(product, big.NewInt(r.Of.Multiplier)).String(), &offset
 	} else {
@@ -42,12 +42,4 @@ func NumberOf(r *Rules, code string) *Counting {
 		return nil
 	}
 	return Number(r, number)
-}
-
-// valueOf returns the number that the digits of a counter's code stand for.
-func valueOf(code []byte) (value uint64) {
-	for _, c := range code {
-		value = value*62 + uint64(strings.IndexByte(codegen.CounterAlphabet, c))
-	}
-	return value
 }
