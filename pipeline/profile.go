@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/sink"
@@ -44,18 +45,25 @@ func CheckProfile(ctx context.Context, session sink.Session, workspaces []string
 			unset = append(unset, w)
 		}
 	}
-	if len(unset) == 0 {
-		return nil, nil
+	return unset, refuseLinks(ctx, session, unset, func(w string) (theirs, options string) {
+		return "profile " + cmp.Or(set[w], plain), "profile " + ours
+	})
+}
+
+// refuseLinks returns a UsageError if one of these workspaces has links. Of what they are, and of what
+// else the options are, differ says.
+func refuseLinks(ctx context.Context, session sink.Session, workspaces []string, differ func(workspace string) (theirs, options string)) error {
+	if len(workspaces) == 0 {
+		return nil
 	}
-	populated, err := session.Populated(ctx, unset)
+	populated, err := session.Populated(ctx, workspaces)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for i, w := range unset {
-		if populated[i] {
-			return nil, &UsageError{fmt.Errorf("workspace %q has links of profile %s, and the options are those of profile %s: use the options of the former, or another workspace",
-				w, cmp.Or(set[w], plain), ours)}
-		}
+	if i := slices.Index(populated, true); i >= 0 {
+		theirs, options := differ(workspaces[i])
+		return &UsageError{fmt.Errorf("workspace %q has links of %s, and the options are those of %s: use the options of the former, or another workspace",
+			workspaces[i], theirs, options)}
 	}
-	return unset, nil
+	return nil
 }

@@ -140,20 +140,10 @@ func CheckScheme(ctx context.Context, session sink.Session, workspaces []string,
 			return nil, &UsageError{err}
 		}
 	}
-	if len(others) == 0 {
-		return nil, nil
-	}
-	populated, err := session.Populated(ctx, others)
-	if err != nil {
-		return nil, err
-	}
-	for i, w := range others {
-		if populated[i] {
-			return nil, &UsageError{fmt.Errorf("workspace %q has links of scheme %s, and the options are those of scheme %s: use the options of the former, or another workspace",
-				w, schemeText(cmp.Or(set[w], plain), scheme), schemeText(scheme, cmp.Or(set[w], plain)))}
-		}
-	}
-	return others, nil
+	return others, refuseLinks(ctx, session, others, func(w string) (theirs, options string) {
+		its := cmp.Or(set[w], plain)
+		return "scheme " + schemeText(its, scheme), "scheme " + schemeText(scheme, its)
+	})
 }
 
 // schemeText names a scheme, with what tells it from another one.
