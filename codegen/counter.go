@@ -29,8 +29,8 @@ const CounterAlphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 type Counter interface {
 	// Name is the name of the scheme.
 	Name() string
-	// AppendCode appends the code of the number to dst.
-	AppendCode(dst []byte, number uint64) []byte
+	// AppendCode appends the codes of the numbers to dst. Many at once cost less.
+	AppendCode(dst []byte, numbers ...uint64) []byte
 	// Number returns the number below CounterSpace that has the code, and whether there is one.
 	Number(code []byte) (number uint64, ok bool)
 }
@@ -49,8 +49,11 @@ func NewCounter(secret Secret, multiplier uint64) (Counter, error) {
 
 func (counter62) Name() string { return NameCounter }
 
-func (c counter62) AppendCode(dst []byte, number uint64) []byte {
-	return appendCounter(dst, (multiply(number, c.multiplier)+c.offset)%CounterSpace)
+func (c counter62) AppendCode(dst []byte, numbers ...uint64) []byte {
+	for _, n := range numbers {
+		dst = appendCounter(dst, (multiply(n, c.multiplier)+c.offset)%CounterSpace)
+	}
+	return dst
 }
 
 func (c counter62) Number(code []byte) (uint64, bool) {

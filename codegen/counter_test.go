@@ -122,10 +122,26 @@ func TestNumberOfAnotherSecret(t *testing.T) {
 	}
 }
 
+// Many numbers at once have the codes that each has by itself.
+func TestManyNumbers(t *testing.T) {
+	for _, c := range []codegen.Counter{newCounter(t, secret, 1315423911), newPermuted(t, secret, "")} {
+		for n := range 50 {
+			numbers, want := make([]uint64, n), []byte("codes ")
+			for i := range numbers {
+				numbers[i] = math.MaxUint64 / uint64(i+1)
+				want = c.AppendCode(want, numbers[i])
+			}
+			if got := c.AppendCode([]byte("codes "), numbers...); string(got) != string(want) {
+				t.Errorf("%s: %d numbers: %s, want %s", c.Name(), n, got, want)
+			}
+		}
+	}
+}
+
 func TestCountersDoNotAllocate(t *testing.T) {
-	code := make([]byte, 0, codegen.CounterLength)
+	code, numbers := make([]byte, 0, codegen.CounterLength), []uint64{42}
 	for _, c := range []codegen.Counter{newCounter(t, secret, 1315423911), newPermuted(t, secret, "a workspace of over sixteen bytes")} {
-		if n := testing.AllocsPerRun(100, func() { c.Number(c.AppendCode(code, 42)) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { c.Number(c.AppendCode(code, numbers...)) }); n > 0 {
 			t.Errorf("%s: %v allocations", c.Name(), n)
 		}
 	}

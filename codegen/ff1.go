@@ -15,14 +15,18 @@ import (
 //
 // Of the input of PRF, P ‖ Q, only the last block depends on the round: Q ends with [i] and
 // NUM(B), which have at most 9 bytes. What precedes them is computed once, so a round costs one
-// block of AES. Only one goroutine may use an ff1 at a time.
+// block of AES. Each round waits for the one before, so several texts go through the rounds
+// together, three times as fast. Only one goroutine may use an ff1 at a time.
 type ff1 struct {
-	ciph    cipher.Block        // CIPH_K
-	modulus [2]uint64           // radix^m, in even rounds (m = u) and in odd ones (m = v)
-	b, d    int                 // bytes of NUM(B) in Q, and of S
-	last    Hash                // what CIPH_K takes last in a round, but with zeros for [i] and NUM(B)
-	r       [aes.BlockSize]byte // that block, then R; a field, because it would escape from the stack
+	ciph    cipher.Block               // CIPH_K
+	modulus [2]uint64                  // radix^m, in even rounds (m = u) and in odd ones (m = v)
+	b, d    int                        // bytes of NUM(B) in Q, and of S
+	last    Hash                       // what CIPH_K takes last in a round, but with zeros for [i] and NUM(B)
+	r       [lanes][aes.BlockSize]byte // that block of each text, then R; a field, because it would escape from the stack
 }
+
+// lanes is the most texts that are encrypted together.
+const lanes = 16
 
 // newFF1 prepares FF1 for n numerals.
 func newFF1(ciph cipher.Block, radix, n int, tweak []byte) *ff1 {
@@ -37,52 +41,68 @@ func newFF1(ciph cipher.Block, radix, n int, tweak []byte) *ff1 {
 	p = binary.BigEndian.AppendUint32(p, uint32(n))
 	p = binary.BigEndian.AppendUint32(p, uint32(t))
 	input := append(append(p, tweak...), make([]byte, -(t+f.b+1)&15+1+f.b)...) // 6.i
+	r := f.r[0][:]
 	for ; len(input) > aes.BlockSize; input = input[aes.BlockSize:] {
-		subtle.XORBytes(f.r[:], f.r[:], input[:aes.BlockSize])
-		ciph.Encrypt(f.r[:], f.r[:])
+		subtle.XORBytes(r, r, input[:aes.BlockSize])
+		ciph.Encrypt(r, r)
 	}
-	subtle.XORBytes(f.r[:], f.r[:], input)
-	f.last = FromKey(f.r)
+	subtle.XORBytes(r, r, input)
+	f.last = FromKey(f.r[0])
 	return f
 }
 
-// encrypt is Algorithm 7. a and b are the first u and the last v numerals, of the plaintext and
-// of the result.
-func (f *ff1) encrypt(a, b uint64) (uint64, uint64) {
+// encrypt is Algorithm 7 for at most lanes texts: a[j] and b[j] are the first u and the last v
+// numerals of one, and of its ciphertext afterwards.
+func (f *ff1) encrypt(a, b []uint64) {
+	var y [lanes]uint64
 	for i := range 10 { // 6
-		c := a + f.y(i, b) // 6.vi
-		if m := f.modulus[i%2]; c >= m {
-			c -= m
+		f.round(i, b, &y)
+		for j := range a {
+			c := a[j] + y[j] // 6.vi
+			if m := f.modulus[i%2]; c >= m {
+				c -= m
+			}
+			a[j], b[j] = b[j], c // 6.viii, 6.ix
 		}
-		a, b = b, c // 6.viii, 6.ix
 	}
-	return a, b // 7
 }
 
 // decrypt is Algorithm 8, the inverse of encrypt.
-func (f *ff1) decrypt(a, b uint64) (uint64, uint64) {
+func (f *ff1) decrypt(a, b []uint64) {
+	var y [lanes]uint64
 	for i := 9; i >= 0; i-- {
-		c, borrow := bits.Sub64(b, f.y(i, a), 0)
-		if borrow > 0 {
-			c += f.modulus[i%2]
+		f.round(i, a, &y)
+		for j := range a {
+			c, borrow := bits.Sub64(b[j], y[j], 0)
+			if borrow > 0 {
+				c += f.modulus[i%2]
+			}
+			a[j], b[j] = c, a[j]
 		}
-		a, b = c, a
 	}
-	return a, b
 }
 
-// y returns y of round i, modulo radix^m. num is the number of the half that Q has.
-func (f *ff1) y(i int, num uint64) uint64 {
+// round computes y of round i, modulo radix^m, of each text. nums are the numbers of the halves that
+// Q has.
+func (f *ff1) round(i int, nums []uint64, y *[lanes]uint64) {
 	at := 8 * f.b // [i] stands before NUM(B)
-	f.r = Hash{f.last.Hi ^ uint64(i)>>(64-at), f.last.Lo ^ uint64(i)<<at ^ num}.Key()
-	f.ciph.Encrypt(f.r[:], f.r[:]) // 6.ii
-	r := FromKey(f.r)
-	drop := 8 * (aes.BlockSize - f.d) // 6.iii: S is the first d bytes of R, as d is 8 or 12
-	hi, lo := r.Hi>>drop, r.Hi<<(64-drop)|r.Lo>>drop
-	if hi == 0 { // always, if d is 8
-		return lo % f.modulus[i%2]
+	hi, lo := f.last.Hi^uint64(i)>>(64-at), f.last.Lo^uint64(i)<<at
+	for j, num := range nums {
+		binary.BigEndian.PutUint64(f.r[j][:], hi)
+		binary.BigEndian.PutUint64(f.r[j][8:], lo^num)
 	}
-	return bits.Rem64(hi, lo, f.modulus[i%2])
+	for j := range nums {
+		f.ciph.Encrypt(f.r[j][:], f.r[j][:]) // 6.ii
+	}
+	drop, m := 8*(aes.BlockSize-f.d), f.modulus[i%2] // 6.iii: S is the first d bytes of R, as d is 8 or 12
+	for j := range nums {
+		r := FromKey(f.r[j])
+		if hi, lo := r.Hi>>drop, r.Hi<<(64-drop)|r.Lo>>drop; hi == 0 { // always, if d is 8
+			y[j] = lo % m
+		} else {
+			y[j] = bits.Rem64(hi, lo, m)
+		}
+	}
 }
 
 func pow(radix, n int) uint64 {

@@ -1,6 +1,9 @@
 package codegen
 
-import "crypto/aes"
+import (
+	"crypto/aes"
+	"slices"
+)
 
 // NamePermuted is the name of scheme counter-permuted.
 const NamePermuted = "counter-permuted"
@@ -25,16 +28,25 @@ func newPermuted(secret Secret, tweak []byte) (Counter, error) {
 
 func (permuted) Name() string { return NamePermuted }
 
-func (p permuted) AppendCode(dst []byte, number uint64) []byte {
-	number %= CounterSpace
-	left, right := p.cipher.encrypt(number/lowHalf, number%lowHalf)
-	return appendCounter(dst, left*lowHalf+right)
+func (p permuted) AppendCode(dst []byte, numbers ...uint64) []byte {
+	for part := range slices.Chunk(numbers, lanes) {
+		var left, right [lanes]uint64
+		for i, n := range part {
+			left[i], right[i] = n%CounterSpace/lowHalf, n%lowHalf
+		}
+		p.cipher.encrypt(left[:len(part)], right[:len(part)])
+		for i := range part {
+			dst = appendCounter(dst, left[i]*lowHalf+right[i])
+		}
+	}
+	return dst
 }
 
 func (p permuted) Number(code []byte) (uint64, bool) {
 	value, ok := CounterValue(code)
-	left, right := p.cipher.decrypt(value/lowHalf, value%lowHalf)
-	return left*lowHalf + right, ok
+	left, right := []uint64{value / lowHalf}, []uint64{value % lowHalf}
+	p.cipher.decrypt(left, right)
+	return left[0]*lowHalf + right[0], ok
 }
 
 // lowHalf is the number of values of the last 4 of 7 numerals.
