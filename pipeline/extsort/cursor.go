@@ -50,8 +50,14 @@ func (c *Cursor) Next() bool {
 			return false
 		}
 	}
+	if c.i%touchAhead == 0 {
+		c.bucket.Touch(c.i+touchAhead, c.i+2*touchAhead)
+	}
 	return true
 }
+
+// touchAhead is the number of records whose memory is asked for at once.
+const touchAhead = 16
 
 // Group returns the group of the record in hand.
 func (c *Cursor) Group() uint32 { return c.bucket.Group(c.i) }
