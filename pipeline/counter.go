@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/settle"
 	"github.com/linkforge/bulk/sink"
 )
@@ -54,7 +55,7 @@ func (j *job) nextNumber(ctx context.Context, session sink.Session) (next int64,
 
 // number gives new URLs their numbers, which the store gives to the run.
 func (j *job) number(ctx context.Context, session sink.Session, entry *sink.Run, settled *settle.Settlement) error {
-	return settled.Number(ctx, func(ctx context.Context, n int64) (numbers []sink.Range, err error) {
+	return j.timeNumbering(ctx, settled, func(ctx context.Context, n int64) (numbers []sink.Range, err error) {
 		entry.Numbers, err = session.Reserve(ctx, *entry, n, j.cfg.Scheme.CounterStart)
 		return entry.Numbers, err
 	})
@@ -63,9 +64,21 @@ func (j *job) number(ctx context.Context, session sink.Session, entry *sink.Run,
 // numberDry gives them the numbers that the store would give out now. Another run may take them
 // first.
 func (j *job) numberDry(ctx context.Context, session sink.Session, settled *settle.Settlement) error {
-	return settled.Number(ctx, func(ctx context.Context, n int64) ([]sink.Range, error) {
+	return j.timeNumbering(ctx, settled, func(ctx context.Context, n int64) ([]sink.Range, error) {
 		next, err := j.nextNumber(ctx, session)
 		return []sink.Range{{First: next, Last: next + n - 1}}, err
+	})
+}
+
+// timeNumbering does the stage that gives new URLs their numbers, which reserve returns, if the scheme
+// has a counter.
+func (j *job) timeNumbering(ctx context.Context, settled *settle.Settlement, reserve func(ctx context.Context, n int64) ([]sink.Range, error)) error {
+	if !j.cfg.Scheme.counts() {
+		return nil
+	}
+	return j.meter.time("number", func(s *manifest.Stage) (err error) {
+		s.Rows, err = settled.Number(ctx, reserve)
+		return err
 	})
 }
 

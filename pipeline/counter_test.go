@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/verify"
@@ -94,6 +95,9 @@ func TestCounter(t *testing.T) {
 				numbers := numbersOf(t, got["mapping.csv"], counter)
 				if n := result.Counts.Created; int64(len(numbers)) != n || n < 500 || nextNumber(t, cfg.Store) != n+1 || slices.Max(slices.Collect(maps.Values(numbers))) != n {
 					t.Fatalf("%d numbers for %d links, next %d", len(numbers), n, nextNumber(t, cfg.Store))
+				}
+				if !slices.ContainsFunc(result.Timings.Stages, func(s manifest.Stage) bool { return s.Name == "number" && s.Rows == result.Counts.Created }) {
+					t.Errorf("stages %v", result.Timings.Stages)
 				}
 				if i == 0 {
 					first, mapping = dump(t, dir), got

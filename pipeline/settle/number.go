@@ -191,28 +191,25 @@ func (c *counting) use(code []byte) int64 {
 
 // Number gives each new URL a number, in ascending order of (workspace, canonical URL, parts of the
 // identity). Reserve returns the numbers of the run once it has n of them, in the order in which it
-// got them. Without a counter nothing happens. The session must still be open.
-func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Context, n int64) ([]sink.Range, error)) error {
+// got them, and Number how many URLs got one. The session must still be open.
+func (s *Settlement) Number(ctx context.Context, reserve func(ctx context.Context, n int64) ([]sink.Range, error)) (given int64, err error) {
 	c := s.counting
-	if c == nil {
-		return nil
-	}
 	if err := c.urls.Finish(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have}
-	for range c.cfg.Counter.Codes {
-		n.to = append(n.to, c.codes.NewWriter())
+	n := &numbering{counting: c, reserve: reserve, left: c.urls.Len(), ranges: c.cfg.Counter.Have, free: sync.Pool{New: func() any { return new(batch) }}}
+	for _, counter := range c.cfg.Counter.Codes {
+		n.workers = append(n.workers, numberer{Counter: counter, to: c.codes.NewWriter()})
 	}
 	if err := n.all(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.urls.Close(); err != nil { // they take memory
-		return err
+		return 0, err
 	}
 	c.urls = nil
 	c.numbers = Numbers{n.ranges, total(n.ranges) - n.given - c.uses}
-	return c.codes.Finish(ctx)
+	return n.given, c.codes.Finish(ctx)
 }
 
 // Numbers returns the numbers of the run; nil: the scheme has no counter.
@@ -228,20 +225,31 @@ type numbering struct {
 	*counting
 	reserve func(ctx context.Context, n int64) ([]sink.Range, error)
 	ranges  []sink.Range
-	to      []*extsort.Writer // of codes, as many as there are counters
-	left    int64             // URLs without a number
-	given   int64             // numbers that URLs got
-	skipped int64             // numbers whose codes cannot be had
-	at      int               // the range in hand
-	within  int64             // numbers of that which are behind
-	index   int64             // numbers of all ranges which are behind
-	vain    int64             // numbers that were skipped since a URL got one
+	workers []numberer
+	free    sync.Pool  // *batch, whose URLs have their numbers
+	list    []numbered // of take
+	left    int64      // URLs without a number
+	given   int64      // numbers that URLs got
+	skipped int64      // numbers whose codes cannot be had
+	at      int        // the range in hand
+	within  int64      // numbers of that which are behind
+	index   int64      // numbers of all ranges which are behind
+	vain    int64      // numbers that were skipped since a URL got one
+}
+
+// A numberer makes and files codes, for one goroutine.
+type numberer struct {
+	codegen.Counter
+	to     *extsort.Writer
+	values []uint64 // of the numbers in hand
+	codes  []byte   // of these
+	buf    []byte
 }
 
 // A numbered code may be free.
 type numbered struct {
 	number  int64
-	code    [codegen.CounterLength]byte
+	code    []byte
 	blocked bool   // it contains a word
 	url     origin // that has it
 }
@@ -254,11 +262,11 @@ type batch struct {
 
 // all gives numbers to all URLs, while the next ones are read.
 func (n *numbering) all(ctx context.Context) error {
-	batches := make(chan batch, 1)
+	batches := make(chan *batch, 1)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(batches)
-		return n.read(ctx, func(b batch) error {
+		return n.read(ctx, func(b *batch) error {
 			select {
 			case batches <- b:
 				return nil
@@ -272,6 +280,7 @@ func (n *numbering) all(ctx context.Context) error {
 			if err := n.give(ctx, b.workspace, b.urls); err != nil {
 				return err
 			}
+			n.free.Put(b)
 		}
 		return nil
 	})
@@ -279,16 +288,17 @@ func (n *numbering) all(ctx context.Context) error {
 }
 
 // read reads the URLs in their order.
-func (n *numbering) read(ctx context.Context, visit func(batch) error) error {
+func (n *numbering) read(ctx context.Context, visit func(*batch) error) error {
 	urls := n.urls.Cursor(ctx, len(n.cfg.Counter.Codes))
 	defer urls.Close()
-	var b batch
+	b := new(batch)
 	for urls.Next() {
 		if len(b.urls) > 0 && urls.Group() != b.workspace || len(b.urls) == maxProbes {
 			if err := visit(b); err != nil {
 				return err
 			}
-			b.urls = nil
+			b = n.free.Get().(*batch)
+			b.urls = b.urls[:0]
 		}
 		_, rest := extsort.CutCell(urls.Record())
 		bucket, size := binary.Uvarint(rest)
@@ -322,26 +332,25 @@ func (n *numbering) give(ctx context.Context, workspace uint32, urls []origin) e
 			numbers[i].url, urls = urls[0], urls[1:]
 			n.given, n.left, n.vain = n.given+1, n.left-1, 0
 		}
-		inParts(numbers, len(n.to), func(worker int, part []numbered) {
-			var buf []byte
+		n.inParts(numbers, func(w *numberer, part []numbered) {
 			for i := range part {
 				if c := &part[i]; c.url.known {
-					buf = fileCode(n.to[worker], c.url, c.number, c.code[:], buf)
+					w.buf = fileCode(w.to, c.url, c.number, c.code, w.buf)
 				}
 			}
 		})
 	}
-	return n.to[0].Err() // it has those of the others
+	return n.workers[0].to.Err() // it has those of the others
 }
 
 // inParts lets workers do a part of the numbers each.
-func inParts(numbers []numbered, workers int, do func(worker int, part []numbered)) {
-	size := max((len(numbers)+workers-1)/workers, 1<<8)
+func (n *numbering) inParts(numbers []numbered, do func(w *numberer, part []numbered)) {
+	size := max((len(numbers)+len(n.workers)-1)/len(n.workers), 1<<8)
 	var wg sync.WaitGroup
-	for w := 0; len(numbers) > 0; w++ {
+	for i := 0; len(numbers) > 0; i++ {
 		part := numbers[:min(size, len(numbers))]
 		numbers = numbers[len(part):]
-		wg.Go(func() { do(w, part) })
+		wg.Go(func() { do(&n.workers[i], part) })
 	}
 	wg.Wait()
 }
@@ -354,7 +363,7 @@ func (n *numbering) taken(ctx context.Context, workspace uint32, numbers []numbe
 	}
 	slots := make([]assign.Slot, len(numbers))
 	for i := range numbers {
-		slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code[:])}
+		slots[i] = assign.Slot{Workspace: workspace, Code: string(numbers[i].code)}
 	}
 	taken := make([]bool, len(numbers))
 	return taken, n.owners(ctx, slots, func(i int, _ []byte) { taken[i] = true })
@@ -369,9 +378,11 @@ func (n *numbering) skip() error {
 	return nil
 }
 
-// take returns the next so many numbers, and reserves more if the run has not enough.
-func (n *numbering) take(ctx context.Context, count int) (list []numbered, err error) {
-	for len(list) < count {
+// take returns the next so many numbers, and reserves more if the run has not enough. They are valid
+// until it is called again.
+func (n *numbering) take(ctx context.Context, count int) ([]numbered, error) {
+	n.list = n.list[:0]
+	for len(n.list) < count {
 		for n.at < len(n.ranges) && n.within > n.ranges[n.at].Last-n.ranges[n.at].First {
 			n.at, n.within = n.at+1, 0
 		}
@@ -387,17 +398,23 @@ func (n *numbering) take(ctx context.Context, count int) (list []numbered, err e
 		if used {
 			continue
 		}
-		list = append(list, c)
+		n.list = append(n.list, c)
 	}
-	counters, words := n.cfg.Counter.Codes, n.cfg.Counter.Words
-	inParts(list, len(counters), func(worker int, part []numbered) {
+	const length = codegen.CounterLength
+	words := n.cfg.Counter.Words
+	n.inParts(n.list, func(w *numberer, part []numbered) {
+		w.values = w.values[:0]
+		for i := range part {
+			w.values = append(w.values, uint64(part[i].number))
+		}
+		w.codes = w.AppendCode(slices.Grow(w.codes[:0], len(part)*length), w.values...)
 		for i := range part {
 			c := &part[i]
-			counters[worker].AppendCode(c.code[:0], uint64(c.number))
-			c.blocked = words != nil && words.Match(c.code[:]) != ""
+			c.code = w.codes[i*length : (i+1)*length]
+			c.blocked = words != nil && words.Match(c.code) != ""
 		}
 	})
-	return list, nil
+	return n.list, nil
 }
 
 // more reserves as many numbers as are wanted by now: for all URLs, and for each that was skipped.
