@@ -125,7 +125,7 @@ type sharedBucket struct {
 	number  int
 	origin  *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
 	origins origins        // of that URL, if legacy codes are kept
-	codes   []settle.Code  // by the first record of a URL; nil: they are made from hashes
+	codes   *settle.Codes  // nil: they are made from hashes
 	pieces  atomic.Int32
 }
 
@@ -135,7 +135,8 @@ func (b *sharedBucket) numberOf(first int) int64 {
 	if b.codes == nil {
 		return 0
 	}
-	return b.codes[first].Number
+	_, number := b.codes.Of(first)
+	return number
 }
 
 // last returns a copy of the first record of the last URL.
@@ -162,6 +163,9 @@ func (e *emitter) finished(p *piece) {
 		e.free.Put(p.chunk)
 	}
 	if p.bucket.pieces.Add(-1) == 0 {
+		if p.bucket.codes != nil {
+			p.bucket.codes.Release()
+		}
 		p.bucket.Release()
 	}
 }

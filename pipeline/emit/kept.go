@@ -97,10 +97,13 @@ func (f *formatter) sortLinks(group uint32, r *record.Record, row settle.Row, d 
 // link, which may be appended to codes.
 func (e *emitter) link(b *sharedBucket, first int, codes *[]byte) (d settle.Decision, link []byte) {
 	d = e.settled.Decide(b.number, first, b.Group(first), b.Record(first))
+	if b.codes != nil {
+		if link, _ = b.codes.Of(first); link != nil {
+			d.Salt = -1
+			return d, link
+		}
+	}
 	switch {
-	case b.codes != nil && b.codes[first].Text != nil:
-		d.Salt = -1
-		return d, b.codes[first].Text
 	case d.Reason != "" || d.Code != "":
 		return d, []byte(d.Code)
 	case d.Kept:

@@ -431,18 +431,46 @@ func (n *numbering) more(ctx context.Context) error {
 	return nil
 }
 
-// A Code is that of the link of a URL.
-type Code struct {
-	Text   []byte // nil: the URL has none, or it is that of a row
-	Number int64  // that this run made it from; 0: none
+// Codes are those of the links of the URLs of a bucket. They must be released.
+type Codes struct {
+	list  []codeAt // by the first record of a URL
+	texts []byte
+	free  *sync.Pool // of the reader
+}
+
+// A codeAt says where a code is in Codes.texts, and what number this run made it from; 0: none.
+type codeAt struct {
+	number   int64
+	from, to uint32
+}
+
+// Of returns the code of a URL, by its first record, and the number that this run made it from; 0:
+// none. The text is nil if the URL has no code, or that of a row.
+func (c *Codes) Of(first int) (text []byte, number int64) {
+	at := c.list[first]
+	if at.from == at.to {
+		return nil, 0
+	}
+	return c.texts[at.from:at.to:at.to], at.number
+}
+
+// Release gives back the memory of the codes.
+func (c *Codes) Release() { c.free.Put(c) }
+
+func (c *Codes) set(first int, text []byte, number int64) {
+	from := uint32(len(c.texts))
+	c.texts = append(c.texts, text...)
+	c.list[first] = codeAt{number, from, uint32(len(c.texts))}
 }
 
 // A CodeReader reads the codes of URLs, bucket by bucket. It must be closed.
 type CodeReader struct {
-	s    *Settlement
-	at   *extsort.Cursor
-	more bool
-	last Code // of the last URL of the bucket before
+	s      *Settlement
+	at     *extsort.Cursor
+	more   bool
+	last   []byte // code of the last URL of the bucket before
+	number int64  // of that
+	free   sync.Pool
 }
 
 // Codes returns a reader of the codes of all URLs, once they have numbers; nil: the scheme has no
@@ -452,6 +480,7 @@ func (s *Settlement) Codes(ctx context.Context) *CodeReader {
 		return nil
 	}
 	r := &CodeReader{s: s, at: s.counting.codes.Cursor(ctx, 1)}
+	r.free.New = func() any { return &Codes{free: &r.free} }
 	r.more = r.at.Next()
 	return r
 }
@@ -459,22 +488,20 @@ func (s *Settlement) Codes(ctx context.Context) *CodeReader {
 // Close gives up what the reader holds.
 func (r *CodeReader) Close() { r.at.Close() }
 
-// Next returns the codes of the URLs of the next bucket, which has so many records, by the first of
-// each, and the error of reading them. Buckets are asked for one after another, from the first on.
-func (r *CodeReader) Next(bucket *extsort.Bucket, number int, firstOfLast int) ([]Code, error) {
-	codes := make([]Code, bucket.Len())
-	texts := make([]byte, 0, bucket.Len()*codegen.CounterLength) // longer ones are allocated
-	if r.s.Continues(number) && len(codes) > 0 {
-		codes[0] = r.last
+// Next returns the codes of the URLs of the next bucket, which has records, and the error of reading
+// them. Buckets are asked for one after another, from the first on.
+func (r *CodeReader) Next(bucket *extsort.Bucket, number int, firstOfLast int) (*Codes, error) {
+	codes := r.free.Get().(*Codes)
+	codes.list, codes.texts = slices.Grow(codes.list[:0], bucket.Len())[:bucket.Len()], codes.texts[:0]
+	clear(codes.list)
+	if r.s.Continues(number) {
+		codes.set(0, r.last, r.number)
 	}
 	for ; r.more && r.at.Key()>>40 == uint64(number); r.more = r.at.Next() {
 		value, size := binary.Uvarint(r.at.Record())
-		start := len(texts)
-		texts = append(texts, r.at.Record()[size:]...)
-		codes[r.at.Key()&(1<<40-1)] = Code{texts[start:len(texts):len(texts)], int64(value)}
+		codes.set(int(r.at.Key()&(1<<40-1)), r.at.Record()[size:], int64(value))
 	}
-	if len(codes) > 0 {
-		r.last = codes[firstOfLast]
-	}
+	last, value := codes.Of(firstOfLast)
+	r.last, r.number = append(r.last[:0], last...), value
 	return codes, r.at.Err()
 }
