@@ -91,6 +91,7 @@ type job struct {
 	cfg         *Config
 	budget      budget
 	room        room
+	arenas      extsort.Arenas
 	meter       meter
 	result      Result
 	out         outputDir
@@ -264,7 +265,7 @@ func (j *job) terms() *along.Terms {
 
 // sorter returns the configuration of a sorter, all but its order.
 func (j *job) sorter(memory int64, loads int) extsort.Config {
-	return extsort.Config{Memory: memory, Loads: loads, TempDir: j.cfg.TempDir, FS: j.cfg.fs, Room: j.room.need}
+	return extsort.Config{Memory: memory, Loads: loads, Arenas: &j.arenas, TempDir: j.cfg.TempDir, FS: j.cfg.fs, Room: j.room.need}
 }
 
 // attempt opens a session and does everything from there. What an earlier attempt left in

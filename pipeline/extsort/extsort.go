@@ -44,6 +44,8 @@ type Config struct {
 	Memory int64
 	// Loads is the most buckets that are loaded at once; 0: 1.
 	Loads int
+	// Arenas is the memory of other sorters, which are closed; may be nil.
+	Arenas *Arenas
 	// TempDir is the directory of the spill file; "": that of the system.
 	TempDir string
 	FS      fsys.FS // nil: that of the system
@@ -72,9 +74,10 @@ const (
 type Sorter struct {
 	cfg       Config
 	arenaSize int
-	mu        sync.Mutex // guards splitters and writers before Finish
+	mu        sync.Mutex // guards splitters, writers and arenas before Finish
 	splitters *splitters // nil: not made yet
 	writers   []*Writer
+	arenas    [][]byte // that chunks are cut from
 	spill     *spill
 	held      atomic.Int64 // bytes of arenas and of chunks that are larger
 	rooms     sync.Pool    // of *room, that no bucket is in
@@ -107,9 +110,30 @@ func (s *Sorter) NewWriter() *Writer {
 	return w
 }
 
-// Close deletes the spill file. It must be called, also after an error, once nobody
-// writes or reads any more.
-func (s *Sorter) Close() error { return s.spill.close() }
+// Close deletes the spill file, and gives the memory of the records to Config.Arenas. It must be
+// called, also after an error, once nobody writes or reads any more.
+func (s *Sorter) Close() error {
+	s.giveArenas()
+	return s.spill.close()
+}
+
+// newArena returns memory for chunks.
+func (s *Sorter) newArena(size int) []byte {
+	arena := s.cfg.Arenas.take(size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arenas = append(s.arenas, arena)
+	return arena
+}
+
+// giveArenas gives up all memory of chunks.
+func (s *Sorter) giveArenas() {
+	for _, arena := range s.arenas {
+		poison(arena)
+	}
+	s.cfg.Arenas.give(s.arenas)
+	s.arenas = nil
+}
 
 // Spilled returns the number of bytes that were written to disk.
 func (s *Sorter) Spilled() int64 { return s.spill.size.Load() }
@@ -164,7 +188,11 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 		}
 		*w = Writer{s: s}
 	}
-	return ranges, s.spill.wait()
+	err := s.spill.wait()
+	if spilled {
+		s.giveArenas()
+	}
+	return ranges, err
 }
 
 // form makes buckets of a convenient size: small neighbours are joined, and a

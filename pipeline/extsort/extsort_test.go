@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,9 +37,12 @@ func compareRecs(a, b rec) int {
 	return cmp.Or(byGroup(a.group, b.group), cmp.Compare(a.key, b.key), strings.Compare(a.content, b.content))
 }
 
+// arenas are of the sorters of all tests.
+var arenas extsort.Arenas
+
 // write gives the records to as many writers as asked, each in a goroutine.
 func write(t testingT, recs []rec, writers int, memory int64) *extsort.Sorter {
-	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Head: head, Memory: memory, Loads: 2})
+	s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Head: head, Memory: memory, Loads: 2, Arenas: &arenas})
 	var wg sync.WaitGroup
 	for i := range writers {
 		w := s.NewWriter()
@@ -309,6 +313,35 @@ func BenchmarkSort(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/row")
 		})
+	}
+}
+
+// A sorter takes the memory of those before it, in whole or once they have spilled.
+func TestArenas(t *testing.T) {
+	recs := make([]rec, 300_000)
+	for i := range recs {
+		recs[i] = rec{0, rand.Uint64(), strings.Repeat("x", 100)}
+	}
+	for _, memory := range []int64{0, 24 << 20} {
+		var shared extsort.Arenas
+		allocated := func() uint64 {
+			s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory, Arenas: &shared})
+			defer s.Close()
+			w := s.NewWriter()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for _, r := range recs {
+				copy(w.Reserve(r.group, r.key, len(r.content)), r.content)
+			}
+			runtime.ReadMemStats(&after)
+			if err := s.Finish(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		if first, next := allocated(), allocated(); next > first-min(first, 16<<20) {
+			t.Errorf("memory %d: the first sorter allocates %d bytes, the next one %d", memory, first, next)
+		}
 	}
 }
 

@@ -203,7 +203,7 @@ func (w *Writer) newChunk(i, size int) []byte {
 		return chunk
 	}
 	if len(w.arena) < capacity {
-		w.arena = newArena(arena)
+		w.arena = w.s.newArena(arena)
 		w.arenas += int64(arena)
 		w.s.held.Add(int64(arena))
 	}
