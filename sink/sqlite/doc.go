@@ -46,14 +46,14 @@
 //
 // # Loading
 //
-// A statement inserts 100 rows. A transaction has up to 100,000 rows and takes up to a
-// quarter of a second, for which other writers wait. With one workspace, the keys ascend
-// like the codes: both b-trees grow at their ends, and if the process is killed, little is
-// lost. With several workspaces, or codes that were kept, the keys go up and down, and each
-// transaction writes most of the index again. So a transaction takes up to two seconds there,
-// and a first load (the table is empty) is one transaction that drops the index and creates it
-// again after the last row. That takes a third of the time. It needs the disk space twice,
-// once for the WAL, and the directory for temporary files for the sort.
+// A statement inserts 100 rows. A transaction has up to 100,000 rows and takes up to a quarter
+// of a second, for which other writers wait. With one workspace, the keys ascend like the
+// codes: both b-trees grow at their ends, and if the process is killed, little is lost. With
+// several workspaces, codes that were kept, or another scheme than sha256-base58, the keys go
+// up and down, and each transaction writes most of the index again. So a transaction takes up
+// to two seconds there, and a first load (the table is empty) is one transaction that drops
+// the index and creates it again after the last row. That takes a third of the time. It needs
+// the disk space twice, once for the WAL, and the directory for temporary files for the sort.
 //
 // A link is skipped if another writer has taken its code or its key; the others are
 // stored. So a run gets through, however often that happens. (The effects that a BEFORE

@@ -23,7 +23,7 @@ const (
 	statementRows   = 100     // with 20, a load needs a third more processor time; with 500, a tenth more
 	transactionRows = 100_000 // 20 MB of WAL at the end of a b-tree
 	transactionTime = 250 * time.Millisecond
-	severalTimes    = 8 // factor of transactionTime with several workspaces or kept codes
+	severalTimes    = 8 // factor of transactionTime where keys do not ascend like codes
 )
 
 // A series of transactions, each of which ends after so many rows or so long.
@@ -176,9 +176,13 @@ func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) er
 
 // begin opens the first transaction, and decides how long transactions may take and whether
 // the index is created at the end. That depends on whether keys ascend like codes: not in
-// several workspaces, and not if codes are kept.
+// several workspaces, not if codes are kept, and not with schemes of which the length is stored.
 func (l *load) begin(scattered bool) error {
-	if err := l.open(); err != nil || !scattered {
+	if err := l.open(); err != nil {
+		return err
+	}
+	other, err := l.c.number("load links", "SELECT EXISTS (SELECT 1 FROM workspaces WHERE code_length IS NOT NULL)")
+	if err != nil || !scattered && other == 0 {
 		return err
 	}
 	l.txTime *= severalTimes

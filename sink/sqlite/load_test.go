@@ -100,17 +100,20 @@ func TestIndexAtEnd(t *testing.T) {
 	}
 }
 
-// So it is if one workspace has kept codes, among which keys are in no order.
-func TestIndexAtEndOfAliases(t *testing.T) {
+// So it is if one workspace has kept codes, or another scheme: keys are in no order then.
+func TestIndexAtEndOfOneWorkspace(t *testing.T) {
 	for _, aliases := range []bool{false, true} {
-		store := open(t, filepath.Join(t.TempDir(), "x.db"))
-		inSession(t, store, func(s *session, run sink.Run) {
-			run.Aliases = aliases
-			noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
-			if got := store.Stats()["index_made_at_end"]; got != aliases {
-				t.Errorf("aliases %v: index at the end: %v", aliases, got)
-			}
-		}, "w")
+		for _, scheme := range []sink.Scheme{{Name: "sha256-base58"}, {Name: "keyed-base62", CodeLength: 7, Fingerprint: "f"}} {
+			store := open(t, filepath.Join(t.TempDir(), "x.db"))
+			inSession(t, store, func(s *session, run sink.Run) {
+				run.Aliases = aliases
+				noError(t, s.SetScheme(context.Background(), []string{"w"}, scheme))
+				noError(t, s.Load(context.Background(), run, oneChunk(makeLinks("w", 0, 10))))
+				if got, want := store.Stats()["index_made_at_end"], aliases || scheme.CodeLength > 0; got != want {
+					t.Errorf("aliases %v, %s: index at the end: %v", aliases, scheme.Name, got)
+				}
+			}, "w")
+		}
 	}
 }
 
