@@ -110,10 +110,14 @@ func (s *Sorter) NewWriter() *Writer {
 	return w
 }
 
-// Close deletes the spill file, and gives the memory of the records to Config.Arenas. It must be
-// called, also after an error, once nobody writes or reads any more.
+// Close deletes the spill file, and gives the memory of records that did not spill to Config.Arenas.
+// It must be called, also after an error, once nobody writes or reads any more.
 func (s *Sorter) Close() error {
-	s.giveArenas()
+	for _, arena := range s.arenas {
+		poison(arena)
+	}
+	s.cfg.Arenas.give(s.arenas)
+	s.arenas = nil
 	return s.spill.close()
 }
 
@@ -124,15 +128,6 @@ func (s *Sorter) newArena(size int) []byte {
 	defer s.mu.Unlock()
 	s.arenas = append(s.arenas, arena)
 	return arena
-}
-
-// giveArenas gives up all memory of chunks.
-func (s *Sorter) giveArenas() {
-	for _, arena := range s.arenas {
-		poison(arena)
-	}
-	s.cfg.Arenas.give(s.arenas)
-	s.arenas = nil
 }
 
 // Spilled returns the number of bytes that were written to disk.
@@ -188,11 +183,10 @@ func (s *Sorter) collect(writers []*Writer, split *splitters) ([]Bucket, error) 
 		}
 		*w = Writer{s: s}
 	}
-	err := s.spill.wait()
-	if spilled {
-		s.giveArenas()
+	if spilled { // the memory is for the buckets that are loaded
+		s.arenas = nil
 	}
-	return ranges, err
+	return ranges, s.spill.wait()
 }
 
 // form makes buckets of a convenient size: small neighbours are joined, and a

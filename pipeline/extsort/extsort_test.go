@@ -316,13 +316,13 @@ func BenchmarkSort(b *testing.B) {
 	}
 }
 
-// A sorter takes the memory of those before it, in whole or once they have spilled.
+// A sorter takes the memory of those before it, with a bound and without.
 func TestArenas(t *testing.T) {
 	recs := make([]rec, 300_000)
 	for i := range recs {
 		recs[i] = rec{0, rand.Uint64(), strings.Repeat("x", 100)}
 	}
-	for _, memory := range []int64{0, 24 << 20} {
+	for _, memory := range []int64{0, 64 << 20} {
 		var shared extsort.Arenas
 		allocated := func() uint64 {
 			s := extsort.New(extsort.Config{CompareGroups: byGroup, Compare: bytes.Compare, Memory: memory, Arenas: &shared})
