@@ -75,6 +75,10 @@ type load struct {
 // Load implements sink.Session. The package comment says how. After a failure other than a
 // conflict, the transactions before it stay.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
+	scattered, err := s.scattered(ctx, run)
+	if err != nil {
+		return err
+	}
 	return s.write(ctx, func(c *conn) (err error) {
 		if _, err = c.openRun(run.ID); err != nil {
 			return err
@@ -84,7 +88,7 @@ func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sin
 		}
 		begun := time.Now()
 		l := &load{series: s.series("load links"), run: run, at: []byte(stamp(run.AsOf))}
-		if err = l.begin(s.workspaces > 1 || run.Aliases); err == nil {
+		if err = l.begin(scattered); err == nil {
 			err = l.all(ctx, chunks)
 		}
 		s.store.setStats(l, time.Since(begun))
@@ -174,15 +178,20 @@ func (l *load) all(ctx context.Context, chunks iter.Seq2[[]sink.Link, error]) er
 	return fmt.Errorf("%s: %w of %d links", l.c.path, sink.ErrConflict, l.skipped)
 }
 
-// begin opens the first transaction, and decides how long transactions may take and whether
-// the index is created at the end. That depends on whether keys ascend like codes: not in
-// several workspaces, not if codes are kept, and not with schemes of which the length is stored.
-func (l *load) begin(scattered bool) error {
-	if err := l.open(); err != nil {
-		return err
+// scattered reports whether keys do not ascend like codes: in several workspaces, if codes are kept,
+// and with a scheme whose length is stored.
+func (s *session) scattered(ctx context.Context, run sink.Run) (bool, error) {
+	if len(s.workspaces) != 1 || run.Aliases {
+		return true, nil
 	}
-	other, err := l.c.number("load links", "SELECT EXISTS (SELECT 1 FROM workspaces WHERE code_length IS NOT NULL)")
-	if err != nil || !scattered && other == 0 {
+	schemes, err := s.Schemes(ctx, s.workspaces)
+	return schemes[s.workspaces[0]].CodeLength > 0, err
+}
+
+// begin opens the first transaction, and decides how long transactions may take and whether
+// the index is created at the end.
+func (l *load) begin(scattered bool) error {
+	if err := l.open(); err != nil || !scattered {
 		return err
 	}
 	l.txTime *= severalTimes

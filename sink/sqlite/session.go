@@ -14,7 +14,7 @@ import (
 type session struct {
 	store      *Store
 	lock       *os.File // nil: the session can only look
-	workspaces int      // that it has locked
+	workspaces []string // that it has locked
 	c          *conn
 
 	mu      sync.Mutex

@@ -202,7 +202,7 @@ func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOpt
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &session{store: s, c: c, lock: f, workspaces: len(workspaces)}, nil
+	return &session{store: s, c: c, lock: f, workspaces: workspaces}, nil
 }
 
 // lockExisting is Lock if there is a database: Lock would create the file.
