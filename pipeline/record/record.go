@@ -229,10 +229,13 @@ func CutRules(rec []byte, with *Rules) {
 	r.Rules(with)
 }
 
-// HasParams reports whether a record, of a run that has parameters, has those that rules.Params.Append
-// appended.
+// HasParams reports whether a record has the parameters that rules.Params.Append appended. A record of
+// a run without parameters has none: what stands in their place is a legacy code or a carried cell.
 func HasParams(rec, params []byte) bool {
 	r := decode(rec)
+	if r.flags&flagRules == 0 {
+		return false
+	}
 	_, rest := extsort.CutCell(r.rest)
 	return bytes.HasPrefix(rest, params)
 }

@@ -48,6 +48,9 @@ func FuzzRecord(f *testing.F) {
 		if with != nil && (!HasParams(rec, with.Params.Append(nil)) || HasParams(rec, (&rules.Params{Limit: row + 1}).Append(nil))) {
 			t.Errorf("%+v are not those of the record", with.Params)
 		}
+		if with == nil && (HasParams(rec, nil) || HasParams(rec, (&rules.Params{}).Append(nil))) {
+			t.Error("a record without parameters has some")
+		}
 		var again Rules
 		got.Rules(&again)
 		if ok := got.flags&flagRules != 0; ok != (with != nil) || ok && (!bytes.Equal(again.Parts, with.Parts) || rules.Compare(&again.Params, &with.Params) != 0) {
