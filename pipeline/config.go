@@ -50,8 +50,9 @@ type Config struct {
 	Hygiene      *hygiene.Policy // what becomes of links that the store cannot keep as they were; nil: the defaults
 	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
 
-	Rules   *rules.Flags  // the parameters of rows are read; nil: they are not, unless Source.Map has one
-	OnDrift rules.OnDrift // what becomes of links whose rows differ
+	Rules   *rules.Flags   // the parameters of rows are read; nil: they are not, unless Source.Map has one
+	OnDrift rules.OnDrift  // what becomes of links whose rows differ
+	Revive  rules.Revivals // which dead links come back to life; zero: those that nobody deleted
 
 	Profile    canon.Profile
 	Scheme     Scheme

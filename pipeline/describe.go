@@ -73,6 +73,7 @@ func (c *Config) options() manifest.Options {
 	}
 	if f := c.Rules; f != nil {
 		o["rules"], o["identity"], o["on_drift"], o["temporary_ttl"] = true, f.Identity.String(), c.OnDrift.String(), f.TemporaryTTL.String()
+		o["revive"] = c.Revive.String()
 		for name, value := range map[string]string{"expires_at": f.Expiry.String(), "link_type": f.Type.String(), "owner": string(f.Owner)} {
 			if value != "" {
 				o[name] = value

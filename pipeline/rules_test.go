@@ -45,7 +45,8 @@ type ruleOp struct {
 	AsOf         time.Time `json:"as_of"`
 	Identity     string
 	OnDrift      string `json:"on_drift"`
-	TemporaryTTL int64  `json:"temporary_ttl"` // seconds, as all
+	Revive       string
+	TemporaryTTL int64 `json:"temporary_ttl"` // seconds, as all
 	Defaults     struct {
 		ruleRow
 		ExpiresIn int64 `json:"expires_in"`
@@ -151,7 +152,7 @@ func newRuleWorld(t *testing.T, v *ruleVector) *ruleWorld {
 // and a mapping in the order of the input. On PostgreSQL each is run in one of these ways.
 func TestRulesVectors(t *testing.T) {
 	vectors := ruleVectors(t)
-	if len(vectors) != 86 {
+	if len(vectors) != 130 {
 		t.Fatal(len(vectors))
 	}
 	if testing.Short() {
@@ -268,6 +269,7 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 	cfg := w.cfg
 	cfg.Workspace, cfg.Store, cfg.AsOf, cfg.CodeLength, cfg.MaxRetries = w.v.Workspace, w.store, op.AsOf, w.v.CodeLength, w.v.MaxRetries
 	cfg.Rules, cfg.OnDrift = op.flags(t)
+	cfg.Revive, _ = rules.ParseRevivals(cmp.Or(op.Revive, "ended"))
 	order := make([]int, len(op.Rows))
 	for i := range order {
 		order[i] = i

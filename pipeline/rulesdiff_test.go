@@ -91,7 +91,7 @@ func TestRulesDiff(t *testing.T) {
 		{"params 30d later", "params 31d later", []string{"manifest expires_in 720h0m0s -> 744h0m0s",
 			"added short_code  -> " + code("a", "|e=+2678400"), "added short_code  -> " + code("b", "|e=+2678400"), "removed short_code " + code("a", "|e=+2592000") + " -> ", "removed short_code " + code("b", "|e=+2592000") + " -> ",
 			"row_remapped identity e=+2592000 -> e=+2678400", "row_remapped identity e=+2592000 -> e=+2678400"}},
-		{"plain", "without", []string{"manifest identity  -> url", "manifest on_drift  -> keep", "manifest rules  -> true", "manifest temporary_ttl  -> 8h0m0s"}},
+		{"plain", "without", []string{"manifest identity  -> url", "manifest on_drift  -> keep", "manifest revive  -> ended", "manifest rules  -> true", "manifest temporary_ttl  -> 8h0m0s"}},
 		{"url", "flags", []string{"manifest link_type  -> PERMANENT", "manifest max_uses  -> 7", "manifest owner  -> +5",
 			"parameter link_type  -> PERMANENT", "parameter link_type  -> PERMANENT", "parameter max_uses  -> 7", "parameter max_uses  -> 7", "parameter owner_id  -> +5"}},
 		{"url", "params", []string{"added short_code  -> " + code("b", "|e=+28800"), "added short_code  -> " + code("a", end+"|m=5"), "added short_code  -> " + code("a", end+"|m=9"), "manifest identity url -> params",

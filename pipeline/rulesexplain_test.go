@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"testing"
@@ -52,6 +53,7 @@ func (w *ruleWorld) foretell(op *ruleOp) ruleResult {
 	r.Scheme = scheme
 	flags, onDrift := op.flags(t)
 	r.Identity, r.Terms.OnDrift = flags.Identity, onDrift
+	r.Terms.Revive, _ = rules.ParseRevivals(cmp.Or(op.Revive, "ended"))
 	var cells rules.Cells
 	for c, text := range row.cells() {
 		cells[c] = []byte(text)

@@ -319,7 +319,7 @@ func (j *job) attempt(ctx context.Context) (err error) {
 	entry.Parts = j.cfg.identity() != rules.ByURL
 	if j.out.finished() {
 		if settled.LinksCreated()+settled.ToChange() == 0 {
-			return j.repeat(settled)
+			return j.repeat()
 		}
 		if !j.cfg.Overwrite && settled.LinksCreated() == 0 {
 			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links have ended or were changed since, and the run would change them; --overwrite does that",
@@ -442,17 +442,26 @@ func (j *job) rules() *settle.Rules {
 		return nil
 	}
 	return &settle.Rules{
-		Terms: rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift}, Parts: j.cfg.identity() != rules.ByURL,
+		Terms: rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift, Revive: j.cfg.Revive}, Parts: j.cfg.identity() != rules.ByURL,
 		Original: func(r *record.Record) []byte { return emit.Original(j.cfg.Profile, r) },
 		Changes:  j.sorter(j.budget.changes, j.budget.loads),
 	}
 }
 
 // repeat ends a run that was finished before.
-func (j *job) repeat(settled *settle.Settlement) error {
+func (j *job) repeat() error {
 	then := j.out.there
 	j.result.Repeated, j.result.RunID, j.result.AsOf = true, then.ID, then.AsOf
-	j.result.Counts, j.result.Reasons, j.result.ManifestSHA256 = then.Counts, reasons(j.rows, settled), then.ManifestSHA256
+	j.result.Counts, j.result.ManifestSHA256 = then.Counts, then.ManifestSHA256
+	data, err := manifest.ReadFile(j.cfg.fs, filepath.Join(j.cfg.Out, manifest.Name))
+	if err != nil {
+		return err
+	}
+	m, err := manifest.Read(data)
+	if err != nil {
+		return err
+	}
+	j.result.Reasons = m.Reasons // links may have been deleted since
 	return nil
 }
 

@@ -116,6 +116,10 @@ type RulesSession interface {
 	// Rules returns which workspaces may have links with rules: of these workspaces, or of all
 	// if the list is nil. The error wraps ErrOldTables if the tables cannot have any.
 	Rules(ctx context.Context, workspaces []string) (map[string]bool, error)
+	// Gone reports of URLs, by their url_key alone, which have links and aliases that are all
+	// deleted: their status is another one than Active, Expired or none. Several goroutines may call
+	// it at the same time, also with Lookup. In tables of version 1 no link is deleted.
+	Gone(ctx context.Context, bases []Key) ([]bool, error)
 	// SetRules commits that workspaces that the session has locked may have links with rules. A
 	// run calls it before it loads the first one, or changes a link.
 	SetRules(ctx context.Context, workspaces []string) error

@@ -264,7 +264,7 @@ func (o *explainOptions) resolveRules() error {
 		return err
 	}
 	flags := cmp.Or(c.Rules, new(rules.Flags))
-	o.Ruled, o.Identity, o.Terms = c.Rules != nil, flags.Identity, rules.Terms{AsOf: asOf.Unix(), OnDrift: c.OnDrift}
+	o.Ruled, o.Identity, o.Terms = c.Rules != nil, flags.Identity, rules.Terms{AsOf: asOf.Unix(), OnDrift: c.OnDrift, Revive: c.Revive}
 	if o.ref != "" && o.Identity != rules.ByRow {
 		return errors.New("--ref goes with --identity row only")
 	}

@@ -27,15 +27,19 @@ An empty cell is none, and a flag stands in for it. --map gives other columns.
   --on-drift   If the link exists and a row says something else: keep leaves the
                link, update changes it, reject rejects the row. A link of
                another owner always stays.
-A link that has expired, is used up or deleted comes to life again if a row has
-its URL. A TEMPORARY link without an owner becomes permanent if a PERMANENT row
+  --revive     If the link of a row no longer works: ended brings it back if it
+               has expired or was used up; all also if somebody deleted it; none
+               never. Else the row is rejected: link_deleted or link_ended. If
+               all links of a URL are deleted, it gets no further one either. A
+               sweep forgets deleted links.
+A TEMPORARY link without an owner becomes permanent if a PERMANENT row
 with an owner has its URL. The mapping says so in the column change: updated,
 claimed, revived, drifted (it differs and stays) or other_owner.`
 
 // rulesText has the flags of link rules as they were given.
 type rulesText struct {
 	on                                 bool
-	identity, onDrift                  string
+	identity, onDrift, revive          string
 	expiresAt, expiresIn, temporaryTTL string
 	maxUses, linkType, owner           string
 }
@@ -50,6 +54,7 @@ func (t *rulesText) flags(cmd *cobra.Command, f *pflag.FlagSet) {
 func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&t.identity, "identity", "", "what a link is found by: `url|params|row`; see Link rules above (default: url)")
 	f.StringVar(&t.onDrift, "on-drift", "", "what to do if a link exists and the row says something else: `keep|update|reject` (default: keep)")
+	f.StringVar(&t.revive, "revive", "", "which links that no longer work come back if a row has their URL: `ended|all|none` (default: ended)")
 	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire")
 	f.StringVar(&t.expiresIn, "expires-in", "", "how long links of rows without an expiry live, a `TIME` such as 90d or 12h, from --as-of")
 	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "how long TEMPORARY links without an expiry live, a `TIME` such as 90d or 12h (default: 8h)")
@@ -58,6 +63,7 @@ func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&t.owner, "owner", "", "owner of rows without one: an `ID`")
 	offer(cmd, "identity", "url", "params", "row")
 	offer(cmd, "on-drift", "keep", "update", "reject")
+	offer(cmd, "revive", "ended", "all", "none")
 	offer(cmd, "link-type", "permanent", "temporary")
 }
 
@@ -75,6 +81,7 @@ func (t *rulesText) parse(c *pipeline.Config) error {
 	check("owner", t.owner, func() error { return nil })
 	check("identity", t.identity, func() (err error) { f.Identity, err = rules.ParseIdentity(t.identity); return err })
 	check("on-drift", t.onDrift, func() (err error) { c.OnDrift, err = rules.ParseOnDrift(t.onDrift); return err })
+	check("revive", t.revive, func() (err error) { c.Revive, err = rules.ParseRevivals(t.revive); return err })
 	check("expires-at", t.expiresAt, func() error {
 		e, ok := rules.ParseExpiry([]byte(t.expiresAt))
 		f.Expiry = e

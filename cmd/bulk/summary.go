@@ -178,6 +178,10 @@ func advice(reason string) string {
 		return "--code-pattern says which old codes are accepted"
 	case rules.ForDrift.String():
 		return "--on-drift keep or update accepts them"
+	case rules.LinkDeleted.String():
+		return "--revive all brings these links back"
+	case rules.LinkEnded.String():
+		return "--revive ended brings these links back"
 	case outcome.CodeTaken:
 		return "with --on-conflict generate they get generated codes"
 	}

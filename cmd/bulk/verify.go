@@ -239,7 +239,7 @@ func (o *verifyOptions) tellVerdict(ui *ui, v *verify.Result) {
 		"kinds", strings.Join(kinds, ", "), "no_problems", lines, "not_compared", strings.Join(parts, ", "), "undone", v.Undone}
 	if since := sinceText(v.Since); since != "" {
 		say += "\nno problem: since the run, " + since
-		attrs = append(attrs, "gone", v.Since.Gone, "changed", v.Since.Changed, "marked", v.Since.Marked)
+		attrs = append(attrs, "gone", v.Since.Gone, "changed", v.Since.Changed, "marked", v.Since.Marked, "lives", v.Since.Lives)
 	}
 	ui.tell(level, say, message, attrs...)
 }
@@ -250,7 +250,7 @@ func sinceText(s verify.Since) string {
 	for _, c := range []struct {
 		links int64
 		what  string
-	}{{s.Gone, "gone (perhaps swept)"}, {s.Changed, "changed by later runs"}, {s.Marked, "marked as expired or deleted"}} {
+	}{{s.Gone, "gone (perhaps swept)"}, {s.Changed, "changed by later runs"}, {s.Marked, "marked as expired or deleted"}, {s.Lives, "working again, whose rows were rejected"}} {
 		if c.links > 0 {
 			list = append(list, count(c.links, "link")+" "+c.what)
 		}

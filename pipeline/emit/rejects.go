@@ -80,18 +80,19 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 			d := s.Decide(i, first, b.Group(first), b.Record(first))
 			for j := first; j < end; j++ {
 				d := d
+				r, _ := s.Result(i, j)
 				if claims != nil {
 					switch row := s.Row(i, j); {
-					case row.Lost():
+					case row.Lost() && r.Reason == rules.Accepted:
 						if d, err = taken(ctx, verdicts, b, j); err != nil {
 							b.Release()
 							return err
 						}
-					case row.Won():
+					case row.Lost(), row.Won():
 						d = settle.Decision{}
 					}
 				}
-				if r, _ := s.Result(i, j); d.Reason == "" && r.Reason != rules.Accepted {
+				if d.Reason == "" && r.Reason != rules.Accepted {
 					d.Reason, d.Detail = r.Reason.String(), r.Detail()
 				}
 				if d.Reason != "" {

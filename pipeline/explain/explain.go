@@ -299,6 +299,17 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 	if err != nil {
 		return nil, err
 	}
+	if ruled && s.Outcome == "" && r.Terms.Revive != rules.ReviveAll {
+		base := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
+		gone, err := session.Gone(ctx, []sink.Key{base})
+		if err != nil {
+			return nil, err
+		}
+		if gone[0] {
+			s.Outcome, s.Owners, s.Next = rules.LinkDeleted.String(), s.Owners[:0], nil
+			return s, nil
+		}
+	}
 	for _, h := range held {
 		h.Other = h.Owner == canonical && !h.Alias && h.Code != s.Code
 	}

@@ -40,11 +40,17 @@ func (j *Judge) Begin(stored *Stored) {
 	j.stored = stored
 	j.seen, j.speaker, j.over, j.result = 0, -1, false, Result{Outcome: outcome.Duplicate}
 	j.same, j.foreign = -1, -1
+	if stored != nil && !stored.Made && stored.Changed == NoChange && j.Forbids(&stored.Link) {
+		j.result = Result{Reason: LinkDeleted}
+	}
 }
 
 // See takes the next row, in the order of rule 2, and reports whether it needs to see more. What
 // the parameters refer to must not change until the last call of Verdict.Row.
 func (j *Judge) See(p *Params) (more bool) {
+	if j.result.RefusesAll() {
+		return false
+	}
 	i := j.seen
 	j.seen++
 	if j.stored != nil {
@@ -62,8 +68,11 @@ func (j *Judge) See(p *Params) (more bool) {
 		j.speaker, j.params, j.over = i, *p, over
 		j.result = j.speak()
 	}
-	return j.over || j.result.Reason != Accepted && j.same < 0
+	return j.over || j.result.Reason != Accepted && j.same < 0 && !j.result.RefusesAll()
 }
+
+// RefusesAll reports whether all rows of the identity are rejected, whatever they say.
+func (r Result) RefusesAll() bool { return r.Reason == LinkDeleted || r.Reason == LinkEnded }
 
 // speak returns what becomes of the speaker.
 func (j *Judge) speak() Result {
@@ -84,7 +93,7 @@ func (j *Judge) Verdict() Verdict {
 	if j.stored != nil {
 		v.Link = j.stored.Link
 	}
-	if j.speaker < 0 || j.result.Reason != Accepted {
+	if (j.speaker < 0 || j.result.Reason != Accepted) && !j.result.RefusesAll() {
 		if v.existing = j.same; j.same < 0 && v.Link.Live(j.AsOf) {
 			v.existing = j.foreign
 		}
@@ -128,7 +137,7 @@ func (v *Verdict) Keep() {
 
 // Row returns what becomes of row i of the identity, from 0, in the order of rule 2.
 func (v *Verdict) Row(t Terms, i int, p *Params) Result {
-	if i == v.Speaker {
+	if i == v.Speaker || v.Result.RefusesAll() {
 		return v.Result
 	}
 	r := t.Hold(&v.Link, p)

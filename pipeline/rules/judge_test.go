@@ -55,10 +55,21 @@ func byTheBook(t Terms, stored *Stored, rows []Params) (results []Result, after 
 			after.Write(p, t.AsOf)
 		}
 	}
+	refused := Result{}
+	if stored != nil && t.Revive != ReviveAll && stored.Status >= StatusDeleted {
+		refused = Result{Reason: LinkDeleted}
+	} else if speaker >= 0 && results[speaker].Reason == LinkEnded {
+		refused = results[speaker]
+	}
 	for i := range rows {
-		if i != speaker {
+		if refused.Reason != Accepted {
+			results[i] = refused
+		} else if i != speaker {
 			results[i] = t.Hold(&after, &rows[i])
 		}
+	}
+	if refused.Reason != Accepted {
+		return results, after
 	}
 	if speaker < 0 || results[speaker].Reason != Accepted {
 		accepted := func(foreign bool) func(Params) bool {
@@ -83,7 +94,8 @@ func byTheBook(t Terms, stored *Stored, rows []Params) (results []Result, after 
 func TestJudge(t *testing.T) {
 	judge := Judge{}
 	rapid.Check(t, func(t *rapid.T) {
-		judge.Terms = Terms{AsOf: now, OnDrift: rapid.SampledFrom([]OnDrift{Keep, Update, Reject}).Draw(t, "drift")}
+		judge.Terms = Terms{AsOf: now, OnDrift: rapid.SampledFrom([]OnDrift{Keep, Update, Reject}).Draw(t, "drift"),
+			Revive: rapid.SampledFrom([]Revivals{ReviveEnded, ReviveAll, ReviveNone}).Draw(t, "revive")}
 		stored := someStored(t)
 		rows := rapid.SliceOfN(rapid.Custom(someParams), 1, 6).Draw(t, "rows")
 		slices.SortStableFunc(rows, func(a, b Params) int { return Compare(&a, &b) })

@@ -59,6 +59,9 @@ type Stored struct {
 	Changed Change // made this change, the last one: Updated, Claimed, Revived or Deleted
 }
 
+// Deleted reports whether somebody deleted the link: its status is neither ACTIVE nor EXPIRED.
+func (s Status) Deleted() bool { return s == StatusDeleted || s == StatusOther }
+
 // Live reports whether the link works at a time.
 func (l *Link) Live(at int64) bool {
 	return l.Status == StatusActive && !l.Expiry.past(at) && !l.usedUp()

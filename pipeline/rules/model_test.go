@@ -109,6 +109,7 @@ type identity struct {
 	rows []parsed
 	rules.Verdict
 	link *stored
+	gone bool // it is new, and all links of its URL are deleted
 }
 
 // groups returns the identities of a job in their order, each with its rows in theirs.
@@ -164,7 +165,8 @@ func (w *world) run(j *job, id int, does func() bool) []result {
 	var fresh []assign.URL
 	for _, g := range groups {
 		g.link = byInput[string(w.input([]byte(g.key), 0))]
-		if g.decide(j.Terms, id); g.link == nil {
+		g.gone = g.link == nil && j.Revive != rules.ReviveAll && w.gone(g.key)
+		if g.decide(j.Terms, id); g.link == nil && !g.gone {
 			fresh = append(fresh, assign.URL{Canonical: []byte(g.key)})
 		}
 	}
@@ -177,6 +179,10 @@ func (w *world) run(j *job, id int, does func() bool) []result {
 		}
 		for i, r := range g.rows {
 			at := slices.IndexFunc(j.rows, func(o row) bool { return o.number == r.number })
+			if g.gone {
+				results[at] = resultOf(rules.Result{Reason: rules.LinkDeleted})
+				continue
+			}
 			if code == "" {
 				results[at] = result{Outcome: "rejected", Reason: outcome.CodeSpaceExhausted}
 				continue
@@ -190,6 +196,21 @@ func (w *world) run(j *job, id int, does func() bool) []result {
 		}
 	}
 	return results
+}
+
+// gone reports whether the URL of an identity has links, and somebody deleted all of them.
+func (w *world) gone(key string) bool {
+	canonical, _ := rules.CutKey([]byte(key))
+	deleted := 0
+	for _, l := range w.links {
+		if l.canonical != string(canonical) {
+			continue
+		}
+		if deleted++; !l.Status.Deleted() {
+			return false
+		}
+	}
+	return deleted > 0
 }
 
 // decide finds the verdict on an identity.

@@ -34,7 +34,7 @@ func someRow(t *rapid.T) row {
 }
 
 func someJob(t *rapid.T, asOf int64) *job {
-	j := &job{source: "in.csv", Terms: rules.Terms{AsOf: asOf, OnDrift: pick(t, "drift", rules.Keep, rules.Update, rules.Reject)}}
+	j := &job{source: "in.csv", Terms: rules.Terms{AsOf: asOf, OnDrift: pick(t, "drift", rules.Keep, rules.Update, rules.Reject), Revive: pick(t, "revive", rules.ReviveEnded, rules.ReviveAll, rules.ReviveNone)}}
 	j.rows = rapid.SliceOfN(rapid.Custom(someRow), 1, 12).Draw(t, "rows")
 	j.number()
 	j.flags = rules.Flags{
@@ -176,6 +176,9 @@ func checkRun(t *rapid.T, before, after *world, j *job, results []result) {
 	}
 	for code, l := range before.links {
 		now := after.links[code]
+		if now != nil && j.Revive != rules.ReviveAll && l.Status.Deleted() != now.Status.Deleted() {
+			t.Fatalf("%s was deleted, and lives: %+v", code, now)
+		}
 		if now == nil || len(l.Owner) > 0 && string(now.Owner) != string(l.Owner) {
 			t.Fatalf("%s has lost its owner: %+v", code, now)
 		}

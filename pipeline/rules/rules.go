@@ -31,6 +31,10 @@
 //	none                  any, also if over     new link: row written,  created
 //	                                            its original URL and
 //	                                            reference, ACTIVE
+//	deleted, and not      any                   nothing                 all rows rejected
+//	--revive all                                                        as link_deleted
+//	dead, --revive none   not over              nothing                 all rows rejected
+//	                                                                    as link_ended
 //	dead                  not over              row written, its        existing  revived
 //	                                            original URL, ACTIVE,
 //	                                            no mark, uses 0
@@ -46,6 +50,10 @@
 //
 // A row without a type counts as PERMANENT where it is compared, but it claims nothing. A row
 // without an owner never changes a live link that has one.
+//
+// Deleted is a link whose status is not ACTIVE, EXPIRED or null. Unless --revive is all, rows that
+// would make a further link or alias of a URL are rejected as link_deleted, too, if all links and
+// aliases of the URL in the workspace are deleted.
 //
 // # The rows of an identity
 //
@@ -114,6 +122,23 @@ func (o OnDrift) String() string { return ways[o] }
 // ParseOnDrift returns the way of a name: keep, update or reject.
 func ParseOnDrift(name string) (OnDrift, error) { return parse[OnDrift](name, ways[:]) }
 
+// Revivals say which dead links a row brings back to life.
+type Revivals uint8
+
+// The ways.
+const (
+	ReviveEnded Revivals = iota // those that nobody deleted
+	ReviveAll                   // also those that somebody deleted
+	ReviveNone                  // none
+)
+
+var revivals = [...]string{"ended", "all", "none"}
+
+func (r Revivals) String() string { return revivals[r] }
+
+// ParseRevivals returns the way of a name: ended, all or none.
+func ParseRevivals(name string) (Revivals, error) { return parse[Revivals](name, revivals[:]) }
+
 // A Change says what a row did to its link, or why it did nothing.
 type Change uint8
 
@@ -163,16 +188,28 @@ type Reason uint8
 
 // The reasons.
 const (
-	Accepted Reason = iota
-	ForDrift        // the row differs from the link, and the run has --on-drift reject
-	ForOwner        // the link is dead or to be deleted, and has another owner
-	NotFound        // a row of a delete: there is no link
+	Accepted    Reason = iota
+	ForDrift           // the row differs from the link, and the run has --on-drift reject
+	ForOwner           // the link is dead or to be deleted, and has another owner
+	NotFound           // a row of a delete: there is no link
+	LinkDeleted        // the link, or each link of the URL, is deleted, and the run does not revive it
+	LinkEnded          // the link is dead, and the run revives none
+	ReasonCount = iota
 )
 
-var reasons = [...]string{"", "drifted", "other_owner", "not_found"}
+var reasons = [...]string{"", "drifted", "other_owner", "not_found", "link_deleted", "link_ended"}
 
 // String returns the reason as the rejects have it; "" for Accepted.
 func (r Reason) String() string { return reasons[r] }
+
+// ParseReason returns the reason of a name.
+func ParseReason(name string) (Reason, error) { return parse[Reason](name, reasons[:]) }
+
+// IsRefusal reports whether a run rejects rows for this reason because of what their links are.
+func IsRefusal(name string) bool {
+	r, err := ParseReason(name)
+	return err == nil && r != Accepted && r != NotFound
+}
 
 // BadParameter is the reason of a row that has a parameter which cannot be read.
 const BadParameter = "bad_parameter"

@@ -10,7 +10,11 @@ import (
 type Terms struct {
 	AsOf    int64 // Unix time
 	OnDrift OnDrift
+	Revive  Revivals
 }
+
+// Forbids reports whether no row may have to do with a link, because somebody deleted it.
+func (t Terms) Forbids(l *Link) bool { return t.Revive != ReviveAll && l.Status.Deleted() }
 
 // A Result is what becomes of a row.
 type Result struct {
@@ -56,6 +60,10 @@ func (r Result) Detail() string {
 		return "the link belongs to another owner"
 	case NotFound:
 		return "there is no such link"
+	case LinkDeleted:
+		return "the link was deleted: --revive all brings it back"
+	case LinkEnded:
+		return "the link has ended: --revive ended brings it back"
 	}
 	return ""
 }
@@ -96,6 +104,10 @@ func (t Terms) Speak(l *Link, p *Params) Result {
 	live, differs := l.Live(t.AsOf), l.Differs(p)
 	r := Result{Outcome: outcome.Existing}
 	switch {
+	case t.Forbids(l):
+		r.Reason = LinkDeleted
+	case !live && !p.Over(t.AsOf) && t.Revive == ReviveNone:
+		r.Reason = LinkEnded
 	case !live && !p.Over(t.AsOf):
 		r.Change = Revived
 	case live && l.Type == Temporary && len(l.Owner) == 0 && p.Type == Permanent && len(p.Owner) > 0:

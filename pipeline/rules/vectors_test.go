@@ -2,8 +2,10 @@ package rules_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"os"
 	"reflect"
 	"slices"
@@ -28,7 +30,8 @@ type operation struct {
 	AsOf         string `json:"as_of"`
 	Identity     string
 	OnDrift      string `json:"on_drift"`
-	TemporaryTTL int64  `json:"temporary_ttl"`
+	Revive       string
+	TemporaryTTL int64 `json:"temporary_ttl"`
 	Defaults     struct {
 		row
 		ExpiresIn int64 `json:"expires_in"`
@@ -80,7 +83,7 @@ func sequences(t testing.TB) (list []sequence) {
 		}
 		list = append(list, s)
 	}
-	if lines.Err() != nil || len(list) != 86 {
+	if lines.Err() != nil || len(list) != 130 {
 		t.Fatalf("%d sequences, %v", len(list), lines.Err())
 	}
 	return list
@@ -110,7 +113,7 @@ func TestVectors(t *testing.T) {
 			}
 		})
 	}
-	if results != 2131 {
+	if results != 3692 {
 		t.Errorf("%d results", results)
 	}
 }
@@ -165,12 +168,13 @@ func (o *operation) check(t *testing.T, w *world, i int) int {
 func (o *operation) job(t *testing.T, at int64) *job {
 	identity, err1 := rules.ParseIdentity(o.Identity)
 	onDrift, err2 := rules.ParseOnDrift(o.OnDrift)
-	j := job{source: o.Source, rows: o.Rows, Terms: rules.Terms{AsOf: at, OnDrift: onDrift}}
+	revive, err3 := rules.ParseRevivals(cmp.Or(o.Revive, "ended"))
+	j := job{source: o.Source, rows: o.Rows, Terms: rules.Terms{AsOf: at, OnDrift: onDrift, Revive: revive}}
 	d := &o.Defaults
 	cells := d.cells()
 	p, _, ok := new(rules.Flags).Parse(&cells)
-	if err1 != nil || err2 != nil || !ok {
-		t.Fatal(err1, err2)
+	if err := errors.Join(err1, err2, err3); err != nil || !ok {
+		t.Fatal(err)
 	}
 	j.flags = rules.Flags{Identity: identity,
 		ExpiresIn: time.Duration(d.ExpiresIn) * time.Second, TemporaryTTL: time.Duration(o.TemporaryTTL) * time.Second,

@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -37,7 +38,7 @@ type Row uint8
 
 const (
 	won     Row = 1 << iota // its code is its URL's
-	lost                    // its code is another URL's, and it is rejected
+	lost                    // it is rejected: see Row.Lost
 	first                   // of its identity: the URL, and the code if it is won
 	made                    // of a first row: the store has its link or alias, from an earlier attempt
 	there                   // of a first row: the store had it before the run
@@ -52,7 +53,8 @@ func (r Row) has(bit Row) bool { return r&bit != 0 }
 // its URL.
 func (r Row) Won() bool { return r.has(won) }
 
-// Lost reports whether the row is rejected because another URL has its code.
+// Lost reports whether the row is rejected: because another URL has its code or, if
+// Settlement.Result says so, because all links of its URL are deleted.
 func (r Row) Lost() bool { return r.has(lost) }
 
 // First reports whether the row is Created or Existing. Any other is a duplicate.
@@ -109,6 +111,7 @@ type kept struct {
 	rival          // if it is new and its code is to be generated
 	open      bool // what its link is has not been decided
 	spans     bool // it has records in several buckets
+	gone      bool // all of its links and aliases are deleted, and the run revives none: it gets no more
 	workspace uint32
 	key       sink.Key
 	hash      codegen.Hash // of its first code
@@ -132,8 +135,9 @@ type candidate struct {
 
 // A foundLink is the link that the store has of a URL.
 type foundLink struct {
-	code string // "": there is none
-	made bool   // by an earlier attempt of this run
+	code    string // "": there is none
+	made    bool   // by an earlier attempt of this run
+	deleted bool   // and the run does not revive it
 }
 
 // row is what a first row that goes with the link is, beside that.
@@ -171,7 +175,7 @@ func (v *visit) keep(from, end int, verdicts []claim.Verdict) {
 		v.kept.spans = true
 	} else {
 		v.kept = kept{
-			rival: rival{origin: origin{true, v.number, from}}, open: true, stored: v.found[from], code: v.kept.code[:0],
+			rival: rival{origin: origin{true, v.number, from}}, open: true, gone: v.gone[from], stored: v.found[from], code: v.kept.code[:0],
 			workspace: v.records.Group(from), key: url, hash: v.s.cfg.Order.FirstOf(v.records.Record(from)).Hash, url: record.Canonical(v.records.Record(from)),
 		}
 		if v.s.cfg.Order.Fold {
@@ -211,6 +215,11 @@ func (v *visit) keepRow(i int, url sink.Key, old *record.Legacy, verdict *claim.
 			*row, b.lost = lost, b.lost+1
 			return
 		}
+	}
+	if u.gone {
+		*row = lost
+		v.refuse(i, rules.Result{Reason: rules.LinkDeleted})
+		return
 	}
 	if !u.accepted.known {
 		u.accepted = at

@@ -3,9 +3,11 @@ package settle
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
+	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -141,7 +143,6 @@ func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Recor
 // judgeRows notes what becomes of the records [from, to) of the bucket in hand, the next ones of an
 // identity, unless it is what is to be expected. It returns how many are rejected.
 func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
-	b := v.bucket()
 	for i := from; i < to; i++ {
 		r := p.verdict.Result
 		if p.row != p.verdict.Speaker {
@@ -155,20 +156,91 @@ func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 		if p.row++; r.Outcome == expected.Outcome && r.Change == rules.NoChange && r.Reason == rules.Accepted {
 			continue
 		}
-		if b.results == nil {
-			b.results = make([]byte, v.records.Len())
-		}
-		b.results[i] = r.Pack()
+		v.note(i, r)
 	}
-	b.refused.add(refused)
+	v.bucket().refused.add(refused)
 	return refused
+}
+
+// note notes what becomes of record i of the bucket in hand.
+func (v *visit) note(i int, r rules.Result) {
+	b := v.bucket()
+	if b.results == nil {
+		b.results = make([]byte, v.records.Len())
+	}
+	b.results[i] = r.Pack()
+}
+
+// refuse rejects record i of the bucket in hand.
+func (v *visit) refuse(i int, r rules.Result) {
+	v.note(i, r)
+	v.bucket().refused.count(r)
+}
+
+// askGone finds the URLs of the bucket that get no link and no alias, since all that the store has of
+// them are deleted and the run does not revive them. URLs whose link lives are not asked about; if
+// no legacy codes are kept, nor are those whose link is found: it speaks for itself.
+func (v *visit) askGone(ctx context.Context) error {
+	if r := v.s.cfg.Rules; r == nil || r.Revive == rules.ReviveAll || !v.s.anywhere {
+		return nil
+	}
+	var firsts []int
+	var bases []sink.Key
+	var input []byte
+	for first := range record.URLs(v.records) {
+		if first == 0 && v.bucket().origin.known || !v.s.populated[v.records.Group(first)] || !v.mayBeGone(first) {
+			continue
+		}
+		input = codegen.AppendInput(input[:0], record.Canonical(v.records.Record(first)), v.s.names.Name(v.records.Group(first)), 0)
+		firsts, bases = append(firsts, first), append(bases, codegen.Sum(input).Key())
+	}
+	for from := 0; from < len(bases); from += maxProbes {
+		asked := bases[from:min(from+maxProbes, len(bases))]
+		gone, err := v.s.session.Gone(ctx, asked)
+		if err == nil && len(gone) != len(asked) {
+			err = fmt.Errorf("%w: of %d URLs it told of %d whether they are deleted", ErrBroken, len(asked), len(gone))
+		}
+		if err != nil {
+			return err
+		}
+		for i, is := range gone {
+			if is {
+				v.goneURL(firsts[from+i])
+			}
+		}
+	}
+	return nil
+}
+
+// mayBeGone reports whether a URL of the bucket needs more than the answer about its link.
+func (v *visit) mayBeGone(first int) bool {
+	if v.verdicts != nil {
+		l, found := v.found[first]
+		return !found || l.deleted
+	}
+	return v.s.made.fate(v.number, first) == isNew
+}
+
+// goneURL rejects a URL of the bucket all of whose links are deleted.
+func (v *visit) goneURL(first int) {
+	if v.verdicts != nil { // then row by row
+		if v.gone == nil {
+			v.gone = map[int]bool{}
+		}
+		v.gone[first] = true
+		return
+	}
+	v.s.mark(v.number, first, isGone)
+	b := v.bucket()
+	b.mute++
+	b.refused[rules.LinkDeleted] += int64(record.EndOf(v.records, first, v.records.Len()) - first)
 }
 
 // refuse counts the rows that are rejected because of link rules.
 func (s *settling) refuse() {
-	for reason, rows := range map[rules.Reason]int64{rules.ForDrift: s.refused.drifted, rules.ForOwner: s.refused.foreign} {
+	for reason, rows := range s.refused {
 		if rows > 0 {
-			s.made.Rejected[reason.String()] += rows
+			s.made.Rejected[rules.Reason(reason).String()] += rows
 		}
 	}
 }

@@ -106,19 +106,25 @@ type bucket struct {
 }
 
 // refusals are rows that are rejected because of link rules.
-type refusals struct{ drifted, foreign int64 }
+type refusals [rules.ReasonCount]int64
 
 func (r *refusals) count(result rules.Result) {
-	switch result.Reason {
-	case rules.ForDrift:
-		r.drifted++
-	case rules.ForOwner:
-		r.foreign++
+	if result.Reason != rules.Accepted {
+		r[result.Reason]++
 	}
 }
 
-func (r *refusals) take(o refusals) { r.drifted, r.foreign = r.drifted-o.drifted, r.foreign-o.foreign }
-func (r *refusals) add(o refusals)  { r.drifted, r.foreign = r.drifted+o.drifted, r.foreign+o.foreign }
+func (r *refusals) take(o refusals) {
+	for i := range r {
+		r[i] -= o[i]
+	}
+}
+
+func (r *refusals) add(o refusals) {
+	for i := range r {
+		r[i] += o[i]
+	}
+}
 
 // A fate says what becomes of a URL. Nearly all have the code of salt 0, and need no more
 // than this byte.
@@ -131,6 +137,7 @@ const (
 	isSpecial             // see Settlement.special
 	isKept                // its link has the code of a row: see LinkRow
 	isNone                // all of its rows are lost
+	isGone                // new, and rejected: all links of its URL are deleted
 )
 
 // An origin is the first record of a URL; the zero value is none.
@@ -154,6 +161,9 @@ func (s *Settlement) Decide(bucket, first int, group uint32, rec []byte) (d Deci
 		d = Decision{Stored: true}
 	case isKept:
 		return Decision{Kept: true, Salt: -1}
+	case isGone:
+		gone := rules.Result{Reason: rules.LinkDeleted}
+		return Decision{Reason: gone.Reason.String(), Detail: gone.Detail()}
 	}
 	if s.order.Words == nil {
 		return d

@@ -31,6 +31,7 @@ type visit struct {
 	codes  []byte
 	taken  map[int]bool // URLs of the bucket, by first record, whose code of salt 0 has another owner in the store
 
+	gone     map[int]bool      // URLs of the bucket, by first record, all of whose links are deleted for good
 	verdicts *claim.Reader     // nil: no legacy codes are kept
 	found    map[int]foundLink // of URLs of the bucket, by first record; only if they are kept
 	kept     kept              // the last URL, only if they are kept
@@ -95,11 +96,14 @@ func (v *visit) do(ctx context.Context, from, to int) error {
 		if err != nil {
 			return err
 		}
-		v.number, v.records, v.taken, v.found, v.more = i, b, nil, nil, i+1 < to
+		v.number, v.records, v.taken, v.gone, v.found, v.more = i, b, nil, nil, nil, i+1 < to
 		if v.verdicts != nil {
 			v.bucket().rows = make([]Row, b.Len())
 		}
 		if err = v.askStore(ctx); err == nil {
+			err = v.askGone(ctx)
+		}
+		if err == nil {
 			err = v.findContests(ctx)
 		}
 		if err == nil {
@@ -151,7 +155,9 @@ func (v *visit) askStore(ctx context.Context) error {
 	for first, end := range record.URLs(v.records) {
 		if first == 0 && v.lastFirst.known && v.spotOf(0) == v.last {
 			v.bucket().origin = v.lastFirst
-			if v.rules() {
+			if v.s.made.fate(v.number, 0) == isGone {
+				v.bucket().refused[rules.LinkDeleted] += int64(end)
+			} else if v.rules() {
 				v.refused = v.judgeRows(0, end, &v.passed)
 			}
 			continue
@@ -249,7 +255,7 @@ func (v *visit) have(ctx context.Context, first int, probe *sink.Probe, f sink.F
 		if v.found == nil {
 			v.found = map[int]foundLink{}
 		}
-		v.found[first] = foundLink{string(f.Code), v.s.isOurs(&f)}
+		v.found[first] = foundLink{string(f.Code), v.s.isOurs(&f), v.s.cfg.Rules != nil && v.s.cfg.Rules.Forbids(&v.judging.stored(&f).Link)}
 		return nil
 	}
 	accepts := true

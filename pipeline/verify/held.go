@@ -73,11 +73,13 @@ func decodeHeld(rec []byte) (h heldRow) {
 
 // refuse files a reject because of what its link is, and returns its detail.
 func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Params) (detail string) {
-	h := heldRow{Params: *p, number: w.row.Number, reject: true, result: rules.Result{Reason: rules.ForOwner}}
+	h := heldRow{Params: *p, number: w.row.Number, reject: true}
+	if h.result.Reason, _ = rules.ParseReason(r.Reason); h.result.Reason == rules.ForDrift {
+		h.result.Differs = drifts[r.Detail]
+	}
 	detail = h.result.Detail()
-	if r.Reason == rules.ForDrift.String() {
-		h.result = rules.Result{Reason: rules.ForDrift, Differs: drifts[r.Detail]}
-		detail = h.result.Detail()
+	if h.result.RefusesAll() {
+		w.refuseDead(r, workspace, w.row.parts, h.result.Reason)
 	}
 	if w.held != nil && !w.run.mode.Keeps() {
 		w.fileHeldRow(&h, w.hash(w.canon, workspace, w.row.parts, 0), workspace)
@@ -155,6 +157,15 @@ func (j *jury) each(ctx context.Context, at heldAt, visit func(i int, h *heldRow
 func (j *jury) identity(ctx context.Context, at heldAt) (next heldAt, err error) {
 	var c clues
 	if next, err = j.each(ctx, at, c.see); err != nil || c.unsure && c.differ {
+		return next, err
+	}
+	if c.refused != rules.Accepted {
+		_, err = j.each(ctx, at, func(_ int, h *heldRow) bool {
+			if h.result.Reason != c.refused {
+				j.report(h, rules.Result{Reason: c.refused})
+			}
+			return true
+		})
 		return next, err
 	}
 	var best *rules.Stored
@@ -236,6 +247,8 @@ type clues struct {
 	differ bool // not all rows have the same parameters
 	unsure bool // some row is unsure
 
+	refused rules.Reason // a row says that all are rejected, whatever they say
+
 	created bool         // a row says that the run created the link
 	change  rules.Change // of the row that is no duplicate
 
@@ -254,6 +267,9 @@ func (c *clues) see(_ int, h *heldRow) (more bool) {
 	}
 	c.differ, c.unsure = c.differ || rules.Compare(&c.first, &h.Params) != 0, c.unsure || h.unsure
 	r := h.result
+	if r.RefusesAll() {
+		c.refused = r.Reason
+	}
 	if r.Reason == rules.Accepted && r.Outcome != outcome.Duplicate {
 		c.created, c.change = c.created || r.Outcome == outcome.Created, r.Change
 	}
@@ -315,7 +331,7 @@ func (c *clues) links() iter.Seq[*rules.Stored] {
 			for _, owner := range [][]byte{c.owner, nil, {0}} {
 				l := &rules.Stored{Link: link}
 				if l.Owner = owner; dead {
-					l.Status = rules.StatusDeleted
+					l.Status = rules.StatusExpired
 				}
 				if !yield(l) {
 					return

@@ -31,10 +31,17 @@ func (v *verifier) verifyRejects(ctx context.Context) error {
 	rows := int64(0)
 	for reject, err := range r.Rows() {
 		if rows++; err == nil {
-			w.check(rows, reject)
+			if w.check(rows, reject); len(w.dead) == deadURLs {
+				if err := w.askDead(ctx); err != nil {
+					return err
+				}
+			}
 		} else if again, err := v.damaged(manifest.RejectsName, err); !again {
 			return err
 		}
+	}
+	if err := w.askDead(ctx); err != nil {
+		return err
 	}
 	v.result.Rejects = rows
 	if w.sums != nil {
@@ -65,6 +72,7 @@ type rejectChecker struct {
 	source  int            // of the reject before
 	last    int64          // its row
 	offset  int64          // its byte offset, if it is of the same source
+	dead    []deadURL      // to be asked about
 }
 
 // newRejectChecker returns a checker of rejects that have these columns; unless it is the first,
@@ -171,7 +179,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if w.run.flags != nil {
 		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &params)
 	}
-	if w.run.ruled && (r.Reason == rules.ForDrift.String() || r.Reason == rules.ForOwner.String()) {
+	if w.run.ruled && rules.IsRefusal(r.Reason) {
 		if code.Text != nil && w.run.conflict == legacy.Generate {
 			w.told.perhaps++
 		}

@@ -25,7 +25,7 @@ type ruling struct {
 }
 
 // ruleOptions are options that a run has only with link rules.
-var ruleOptions = []string{"identity", "on_drift", "temporary_ttl", "expires_at", "expires_in", "max_uses", "link_type", "owner"}
+var ruleOptions = []string{"identity", "on_drift", "revive", "temporary_ttl", "expires_at", "expires_in", "max_uses", "link_type", "owner"}
 
 // readRules reads how rows were held against links, and calls bad with what no run writes.
 func (r *run) readRules(bad func(field string, expected, got any)) {
@@ -54,6 +54,8 @@ func (r *run) readRules(bad func(field string, expected, got any)) {
 	check("identity", "url, params or row", err == nil)
 	r.table.OnDrift, err = rules.ParseOnDrift(text("on_drift"))
 	check("on_drift", "keep, update or reject", err == nil)
+	r.table.Revive, err = rules.ParseRevivals(text("revive"))
+	check("revive", "ended, all or none", err == nil)
 	f.TemporaryTTL = lifeOf(text("temporary_ttl"))
 	check("temporary_ttl", "a time in whole seconds", f.TemporaryTTL > 0)
 	f.ExpiresIn = lifeOf(text("expires_in"))

@@ -14,10 +14,11 @@ type Since struct {
 	Gone    int64 `json:"gone"`    // links that are not there: they may have been swept
 	Changed int64 `json:"changed"` // links that a later run has changed: what it may have changed is not compared
 	Marked  int64 `json:"marked"`  // links that the run has created, and that are marked as expired or deleted
+	Lives   int64 `json:"lives"`   // rows that were rejected because their links were dead, and whose links are not
 }
 
 func (s *Since) add(o *Since) {
-	s.Gone, s.Changed, s.Marked = s.Gone+o.Gone, s.Changed+o.Changed, s.Marked+o.Marked
+	s.Gone, s.Changed, s.Marked, s.Lives = s.Gone+o.Gone, s.Changed+o.Changed, s.Marked+o.Marked, s.Lives+o.Lives
 }
 
 // see counts a link that has the ID of the run; 0: the store does not have the run, and the link is

@@ -78,7 +78,7 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 		detail = ""
 	}
 	switch reason { // what the input does not tell is checked by rejectChecker
-	case outcome.CodeTaken, outcome.CodeReserved, rules.ForDrift.String(), rules.ForOwner.String():
+	case outcome.CodeTaken, outcome.CodeReserved, rules.ForDrift.String(), rules.ForOwner.String(), rules.LinkDeleted.String(), rules.LinkEnded.String():
 		reason = outcome.CodeSpaceExhausted
 	}
 	s.buf = s.buf[:0]

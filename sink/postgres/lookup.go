@@ -103,12 +103,26 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 	if len(probes) == 0 {
 		return nil
 	}
+	l := &lookup{session: s, probes: probes, visit: visit, same: make([]bool, len(probes))}
+	err := s.looking(ctx, "look up links", func(conn *pgx.Conn) error {
+		l.conn = conn
+		l.rules = s.store.version.Load() > 1 && slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules })
+		return l.run(ctx)
+	})
+	if l.stop != nil {
+		return l.stop
+	}
+	return err
+}
+
+// looking does something with a connection for lookups. It does not do it again.
+func (s *session) looking(ctx context.Context, op string, do func(*pgx.Conn) error) error {
 	if err := s.store.lookups.Acquire(ctx, 1); err != nil {
 		return context.Cause(ctx)
 	}
 	defer s.store.lookups.Release(1)
 	var conn *pgx.Conn
-	err := s.store.retry(ctx, "connect to look up links", func(ctx context.Context) (err error) {
+	err := s.store.retry(ctx, "connect to "+op, func(ctx context.Context) (err error) {
 		conn, err = s.store.acquire(ctx)
 		return err
 	})
@@ -116,12 +130,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		return err
 	}
 	defer s.store.release(conn)
-	l := &lookup{session: s, conn: conn, probes: probes, visit: visit, same: make([]bool, len(probes))}
-	l.rules = s.store.version.Load() > 1 && slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules })
-	if err = l.run(ctx); l.stop != nil {
-		return l.stop
-	}
-	return classify(ctx, "look up links", err)
+	return classify(ctx, op, do(conn))
 }
 
 // A lookup is one call of Lookup.

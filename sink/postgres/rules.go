@@ -76,6 +76,38 @@ func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bo
 	return set, err
 }
 
+// isDeleted is the condition that somebody deleted a link.
+const isDeleted = "coalesce(status, '') NOT IN ('', 'ACTIVE', 'EXPIRED')"
+
+// Gone implements sink.Session.
+func (s *session) Gone(ctx context.Context, bases []sink.Key) ([]bool, error) {
+	gone := make([]bool, len(bases))
+	if len(bases) == 0 || s.store.version.Load() < 2 {
+		return gone, nil
+	}
+	at := map[sink.Key][]int{} // several URLs with parts may be one URL
+	var keys array
+	for i := range bases {
+		keys.add(bases[i][:])
+		at[bases[i]] = append(at[bases[i]], i)
+	}
+	return gone, s.looking(ctx, "look for deleted links", func(conn *pgx.Conn) error {
+		return query(ctx, conn, s.store.names.gone(), [][]byte{keys.encode(uuidOID)}, func(row [][]byte) error {
+			for _, i := range at[sink.Key(row[0])] {
+				gone[i] = true
+			}
+			return nil
+		})
+	})
+}
+
+// gone are the keys of URLs whose links and aliases are all deleted.
+func (n names) gone() string {
+	each := ", " + isDeleted + " AS deleted FROM " + n.links + " WHERE "
+	return "SELECT k FROM (SELECT url_key AS k" + each + "url_key = ANY ($1::uuid[]) UNION ALL SELECT base_key" + each +
+		"base_key IS NOT NULL AND base_key = ANY ($1::uuid[])) l GROUP BY k HAVING bool_and(deleted)"
+}
+
 // SetRules implements sink.Session.
 func (s *session) SetRules(ctx context.Context, workspaces []string) error {
 	if err := s.store.since2(); err != nil {

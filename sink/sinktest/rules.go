@@ -30,6 +30,7 @@ var rulesTests = []test{
 	{"rules/unannounced", testRulesUnannounced},
 	{"rules/workspaces", testRulesOfWorkspaces},
 	{"rules/lookup", testRulesLookup},
+	{"rules/gone", testRulesGone},
 	{"rules/read", testRulesRead},
 	{"rules/resolve", testResolve},
 	{"rules/resolve_many", testResolveMany},
@@ -238,6 +239,38 @@ func testRulesLookup(t *testing.T, db *database) {
 			return nil
 		}))
 	})
+}
+
+// A URL is gone if it has links or aliases, and all of them are deleted, also by other words.
+func testRulesGone(t *testing.T, db *database) {
+	const a, b, none = "https://a.example/", "https://b.example/", "https://none.example/"
+	db.with(func(s sink.Session) {
+		run := startOwn(t, s, sink.Run{Aliases: true, Parts: true})
+		noError(t, s.Load(context.Background(), run, chunks([]sink.Link{coded("w", a, "a"), alias("w", a, "b"), part(coded("w", b, "c"), "m=5")}, 10)))
+		complete(t, s, run)
+	}, "w")
+	urls := []sink.Key{coded("w", a, "").Key, coded("w", none, "").Key, coded("w", b, "").Key, coded("x", a, "").Key, coded("w", a, "").Key}
+	for _, c := range []struct {
+		set  string
+		a, b bool
+	}{
+		{"status = NULL", false, false},
+		{"status = 'DELETED' WHERE short_code = 'a'", false, false},
+		{"status = 'EXPIRED' WHERE short_code = 'b'", false, false},
+		{"status = 'PAUSED' WHERE short_code = 'b'", true, false},
+		{"status = 'DELETED' WHERE short_code = 'c'", true, true},
+		{"status = '' WHERE short_code = 'a'", false, true},
+	} {
+		db.Execute(t, "UPDATE links SET "+c.set)
+		db.with(func(s sink.Session) {
+			gone, err := s.Gone(context.Background(), urls)
+			noError(t, err)
+			equal(t, gone, c.a, false, c.b, false, c.a)
+			gone, err = s.Gone(context.Background(), nil)
+			noError(t, err)
+			equal(t, gone)
+		}, "w")
+	}
 }
 
 // What another program writes is read as the law says, also by Find and OfURL.

@@ -76,6 +76,17 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 	if err := context.Cause(ctx); err != nil || len(probes) == 0 {
 		return err
 	}
+	return s.reading(ctx, func(r *reader) error {
+		l, err := r.lookup(slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules }))
+		if err != nil {
+			return err
+		}
+		return l.all(ctx, probes, visit)
+	})
+}
+
+// reading does something with a reader, in a transaction, so that not every question locks.
+func (s *session) reading(ctx context.Context, do func(*reader) error) error {
 	r, err := s.reader(ctx)
 	if err != nil {
 		return err
@@ -86,18 +97,14 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 		s.readers = append(s.readers, r)
 	}()
 	return r.c.during(ctx, func() error {
-		l, err := r.lookup(slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules }))
-		if err != nil {
-			return err
-		}
 		if err := r.c.exec("look up", "BEGIN"); err != nil {
 			return err
 		}
-		return errors.Join(l.all(ctx, probes, visit), r.c.rollback())
+		return errors.Join(do(r), r.c.rollback())
 	})
 }
 
-// all answers the probes. The caller has begun a transaction, so that not every probe locks.
+// all answers the probes. The caller has begun a transaction.
 func (l *lookup) all(ctx context.Context, probes []sink.Probe, visit func(sink.Found) error) error {
 	for i := range probes {
 		if i%256 == 0 && ctx.Err() != nil {

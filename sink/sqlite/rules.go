@@ -62,6 +62,36 @@ func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bo
 	return set, err
 }
 
+// Gone implements sink.Session.
+func (s *session) Gone(ctx context.Context, bases []sink.Key) (gone []bool, err error) {
+	if err := context.Cause(ctx); err != nil || len(bases) == 0 {
+		return nil, err
+	}
+	gone = make([]bool, len(bases))
+	return gone, s.reading(ctx, func(r *reader) error {
+		if r.c.version < 2 {
+			return nil
+		}
+		q, err := r.c.prepareAll("look for deleted links", "SELECT min(deleted) FROM (SELECT "+isDeleted+" AS deleted FROM links WHERE url_key = ?1 UNION ALL SELECT "+isDeleted+
+			" FROM links WHERE base_key = ?1)")
+		defer q.finalize()
+		for i := 0; err == nil && i < len(bases); i++ {
+			if i%256 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			q[0].bindBlob(1, bases[i][:])
+			if _, err = q[0].step(); err == nil {
+				gone[i] = q[0].int(0) != 0
+				q[0].reset()
+			}
+		}
+		return err
+	})
+}
+
+// isDeleted is the condition that somebody deleted a link.
+const isDeleted = "coalesce(status, '') NOT IN ('', 'ACTIVE', 'EXPIRED')"
+
 // SetRules implements sink.Session.
 func (s *session) SetRules(ctx context.Context, workspaces []string) error {
 	return s.write(ctx, func(c *conn) error {
