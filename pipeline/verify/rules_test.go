@@ -175,6 +175,7 @@ func TestVerifyRulesManifest(t *testing.T) {
 		"rules":                 func(m *manifest.Manifest) { m.Rules = nil },
 		"options.identity":      func(m *manifest.Manifest) { m.Options["identity"] = "URL" },
 		"options.on_drift":      func(m *manifest.Manifest) { delete(m.Options, "on_drift") },
+		"options.revive":        func(m *manifest.Manifest) { m.Options["revive"] = "some" },
 		"options.temporary_ttl": func(m *manifest.Manifest) { m.Options["temporary_ttl"] = "8h" },
 		"options.expires_in":    func(m *manifest.Manifest) { m.Options["expires_in"] = "-24h0m0s" },
 		"options.expires_at":    func(m *manifest.Manifest) { m.Options["expires_at"] = "2026-01-02" },
@@ -208,7 +209,7 @@ func TestVerifyRulesManifest(t *testing.T) {
 	m := readManifest(t)
 	delete(m.Options, "rules")
 	writeManifest(t, m)
-	if v := verified(t, verify.Config{}); v.Kinds[verify.BadManifest] != 5 {
+	if v := verified(t, verify.Config{}); v.Kinds[verify.BadManifest] != 6 {
 		t.Errorf("options without rules: found %v", v.Findings)
 	}
 }
