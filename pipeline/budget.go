@@ -10,8 +10,8 @@ import "github.com/linkforge/bulk/pipeline/report"
 //	groups   160 MiB         row groups or batches under way: one is gathered, one encoded
 //	rejects  1/16 of the rest
 //	contest  3/16 of the rest: URLs that have to share a code
-//	changes  1/64 of the rest, from contest; with link rules 1/16, from records: links that
-//	         exist and are to change
+//	changes  1/64 of the rest, from contest; with link rules 1/16, from records: half of it links
+//	         that exist and are to change, half of it what links have, other than their rows say
 //	records  12/16 of the rest, while reading for the chunks that are not spilled,
 //	         afterwards for the buckets that are loaded
 //	numbers  with a counter, instead of contest: half of it new URLs, half of it codes; and a
@@ -23,7 +23,7 @@ import "github.com/linkforge/bulk/pipeline/report"
 type budget struct {
 	records, rejects, contested, placed int64
 	claims, verdicts, links, others     int64
-	changes, urls, codes                int64
+	changes, shown, urls, codes         int64
 
 	loads int // buckets that are loaded at once
 }
@@ -41,6 +41,7 @@ func (c *Config) budget() budget {
 			b.changes = rest / 16
 			b.records -= b.changes
 		}
+		b.changes, b.shown = b.changes-b.changes/2, b.changes/2
 	}
 	if c.Legacy.Keeps() {
 		kept := b.records / 2
@@ -63,7 +64,7 @@ func (c *Config) budget() budget {
 	}
 	if c.spillAt > 0 {
 		b.records, b.rejects, b.placed = c.spillAt, c.spillAt, c.spillAt
-		b.claims, b.verdicts, b.links, b.others, b.changes = c.spillAt, c.spillAt, c.spillAt, c.spillAt, c.spillAt
+		b.claims, b.verdicts, b.links, b.others, b.changes, b.shown = c.spillAt, c.spillAt, c.spillAt, c.spillAt, c.spillAt, c.spillAt
 		b.urls, b.codes = c.spillAt, c.spillAt
 	}
 	return b

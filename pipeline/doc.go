@@ -68,6 +68,9 @@
 //	settle ──► extsort ──► sink.Session.Change
 //	           changes by code
 //
+// The mapping shows what the link of a row has after the run. Where that is not what the row says, settle
+// files it (settle/shown.go) by bucket and record, and emit reads it bucket by bucket.
+//
 // A plain run does the same in a workspace that has links with rules, which the store tells.
 //
 // # Deletes

@@ -228,7 +228,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 // count counts what would be written and takes examples of it.
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	all := &sample{keeps: p.rows.Claims != nil, fold: p.cfg.Codes.Fold}
-	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false), nil,
+	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false, false), nil,
 		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Columns: p.columns(), Profile: p.cfg.Profile, AsOf: p.result.AsOf.Unix()})
 	if err != nil {
 		return err

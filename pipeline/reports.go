@@ -33,7 +33,7 @@ func openReports(dir *outdir.Dir, cfg *Config, columns report.Columns, carried [
 		opts.Carried = report.CarriedNames(columns.Names(), carried)
 	}
 	out.mapping, err = report.NewMapping(out.files[0], cfg.ReportFormat, opts)
-	out.collisions = report.NewCollisions(out.files[1], cfg.ExcelSafe)
+	out.collisions = report.NewCollisions(out.files[1], cfg.ExcelSafe, columns.Parts)
 	return out, err
 }
 

@@ -25,6 +25,9 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
@@ -314,6 +317,9 @@ func (w *ruleWorld) doRun(op *ruleOp) []ruleResult {
 // were swept may have had codes that others could not have.
 func verifies(t *testing.T, name string, result *pipeline.Result, cfg verify.Config, times int, swept bool) {
 	t.Helper()
+	if cfg.Store != nil && result.RunID != 0 {
+		showsLinks(t, result, cfg.Store)
+	}
 	for _, depth := range []verify.Config{cfg, {Inputs: cfg.Inputs}, {}}[:times] {
 		depth.Dir, depth.Memory = result.Out, 8<<20
 		v, err := verify.Run(context.Background(), depth)
@@ -323,6 +329,43 @@ func verifies(t *testing.T, name string, result *pipeline.Result, cfg verify.Con
 				t.Errorf("%s: inputs %t, store %t: %+v", name, depth.Inputs != nil, depth.Store != nil, f)
 			}
 			t.Fatalf("%s: %+v\n%s%s", name, v.Since, show(), read(t, cfg.Inputs[0]))
+		}
+	}
+}
+
+// showsLinks checks that the mapping of a run that was just done, and is no dry run, shows what its links
+// have in the store.
+func showsLinks(t *testing.T, result *pipeline.Result, store sink.Store) {
+	t.Helper()
+	m, _, err := manifest.ReadDir(result.Out)
+	must(t, err)
+	if m.Rules == nil || len(m.Files) < 3 {
+		return
+	}
+	type link struct{ expires, limit, kind, owner string }
+	stored := map[[2]string]link{}
+	must(t, store.ScanRules(context.Background(), func(l *sink.Stored) error {
+		has := link{kind: string(l.Rules.Type), owner: string(l.Rules.Owner)}
+		if !l.Rules.Expires.IsZero() {
+			has.expires = l.Rules.Expires.UTC().Truncate(time.Second).Format(time.RFC3339)
+		}
+		if l.Rules.MaxUses != 0 {
+			has.limit = strconv.FormatInt(max(l.Rules.MaxUses, 0), 10)
+		}
+		stored[[2]string{string(l.Workspace), string(l.Code)}] = has
+		return nil
+	}))
+	mode, _ := legacy.ParseMode(string(manifest.Option[manifest.Text](m.Options, "legacy")))
+	in, err := readback.OpenMapping(context.Background(), filepath.Join(result.Out, m.Files[0].Name), readback.Options{ExcelSafe: m.Options["excel_safe"] == true,
+		Columns: report.Columns{Numbers: m.Numbers != nil, Legacy: mode, Rules: true, Parts: m.HasParts(), Ref: m.ByRow()}})
+	must(t, err)
+	defer in.Close()
+	for r, err := range in.Rows() {
+		must(t, err)
+		c := &r.Rules.Cells
+		got := link{string(c[rules.ExpiresAt]), string(c[rules.MaxUses]), string(c[rules.LinkType]), string(c[rules.OwnerID])}
+		if want, ok := stored[[2]string{string(r.Workspace), string(r.Code)}]; !ok || got != want {
+			t.Errorf("row %d, %s, shows %+v, the store has %+v, %t", r.Row.Row, r.Code, got, want, ok)
 		}
 	}
 }

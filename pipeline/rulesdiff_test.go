@@ -103,8 +103,8 @@ func TestRulesDiff(t *testing.T) {
 		{"url", "others", []string{"added short_code  -> " + code("d", ""), "parameter expires_at " + asOf.Add(8*time.Hour).Format(time.RFC3339) + " -> 2099-01-01T00:00:00Z",
 			"parameter max_uses 9 -> 5", "parameter owner_id  -> eve", "removed short_code " + code("c", "") + " -> ", "row_removed rows 2 -> 1"}},
 		{"5 first", "7 first", []string{"moved identity m=5 -> m=7", "outcome outcome created -> existing", "remapped short_code C -> U", "remapped short_code U -> s"}},
-		{"first", "keep", []string{"outcome change  -> drifted", "outcome outcome created -> existing", "parameter max_uses 5 -> 6"}},
-		{"keep", "update", []string{"manifest on_drift keep -> update", "outcome change drifted -> updated"}},
+		{"first", "keep", []string{"outcome change  -> drifted", "outcome outcome created -> existing"}}, // the link keeps its limit
+		{"keep", "update", []string{"manifest on_drift keep -> update", "outcome change drifted -> updated", "parameter max_uses 5 -> 6"}},
 		{"update", "same", []string{"outcome change updated -> "}},
 		{"first/mapping.csv", "keep", existing(1)},
 	} {

@@ -65,9 +65,6 @@ func drawRuleJob(t *rapid.T, asOf time.Time) (j ruleJob) {
 	}
 	c.Rules = &rules.Flags{Owner: []byte(often("its owner", "bob"))}
 	c.Rules.Identity, _ = rules.ParseIdentity(pick("identity", "url", "params", "row"))
-	if c.NoCarry && c.Rules.Identity == rules.ByParams { // only the code tells which expiries are reckoned
-		c.CodeLength = 10
-	}
 	c.OnDrift, _ = rules.ParseOnDrift(pick("on drift", "keep", "update", "reject"))
 	c.Rules.Type, _ = rules.ParseType([]byte(often("its type", "TEMPORARY")))
 	if rapid.Bool().Draw(t, "limits") {

@@ -445,6 +445,7 @@ func (j *job) rules() *settle.Rules {
 		Terms: rules.Terms{AsOf: j.result.AsOf.Unix(), OnDrift: j.cfg.OnDrift, Revive: j.cfg.Revive}, Parts: j.cfg.identity() != rules.ByURL,
 		Original: func(r *record.Record) []byte { return emit.Original(j.cfg.Profile, r) },
 		Changes:  j.sorter(j.budget.changes, j.budget.loads),
+		Shown:    j.sorter(j.budget.shown, j.budget.loads),
 	}
 }
 
@@ -619,7 +620,7 @@ func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, 
 
 // columns are those of the mapping.
 func (j *job) columns() report.Columns {
-	return report.Columns{Numbers: j.cfg.Scheme.counts(), Legacy: j.cfg.Legacy, Rules: j.ruled, Ref: j.cfg.identity() == rules.ByRow}
+	return report.Columns{Numbers: j.cfg.Scheme.counts(), Legacy: j.cfg.Legacy, Rules: j.ruled, Parts: j.cfg.identity() != rules.ByURL, Ref: j.cfg.identity() == rules.ByRow}
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the

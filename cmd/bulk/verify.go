@@ -310,6 +310,8 @@ func (o *verifyOptions) gap(part verify.Part) string {
 			return "all rows of the inputs (see the problems)"
 		}
 		return "the inputs (give them with --inputs)"
+	case verify.Params:
+		return "what rows said of their links (--inputs: the mapping has what links have)"
 	case verify.BeyondLimit:
 		return "records of the inputs after those that --limit let the run read"
 	case verify.Secret:

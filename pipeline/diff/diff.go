@@ -14,7 +14,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -127,7 +126,7 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	d.legacy = a.mode() != legacy.Off && b.mode() != legacy.Off
 	d.kinds = a.mode().Keeps() && b.mode().Keeps()
 	d.links = a.mode() == legacy.Both && b.mode() == legacy.Both
-	d.parts = a.manifest != nil && b.manifest != nil && (a.identity != rules.ByURL || b.identity != rules.ByURL)
+	d.parts = a.manifest != nil && b.manifest != nil && (a.manifest.HasParts() || b.manifest.HasParts())
 	d.rules = a.columns().Rules && b.columns().Rules
 	for i, side := range d.sides {
 		if side.manifest == nil {

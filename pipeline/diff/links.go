@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -121,33 +120,23 @@ func (d *differ) mostDiffer() bool {
 // appendCompared appends what is compared of a row; its place only if the inputs are the
 // same.
 func (d *differ) appendCompared(dst []byte, side int, source uint32, r *report.Row) []byte {
-	p := d.params(side, r)
-	dst = d.appendLink(dst, side, r, &p)
+	dst = d.appendLink(dst, r)
 	if d.sameInputs {
 		dst = appendPlace(dst, source, r.Row)
 	}
 	dst = extsort.AppendCell(append(dst, byte(r.Outcome), d.change(r)), r.Code)
-	return d.appendFields(dst, r, &p)
-}
-
-// params returns the parameters of a row of one side, if they are compared.
-func (d *differ) params(side int, r *report.Row) (p rules.Params) {
-	if d.rules || d.parts {
-		p = d.sides[side].params(r)
-	}
-	return p
+	return d.appendFields(dst, side, r)
 }
 
 // appendLink appends the cells that begin a row, which say what link it is. With legacy codes there
 // is one for each code of a URL.
-func (d *differ) appendLink(dst []byte, side int, r *report.Row, p *rules.Params) []byte {
+func (d *differ) appendLink(dst []byte, r *report.Row) []byte {
 	dst = extsort.AppendCell(extsort.AppendCell(dst, r.Canonical), r.Workspace)
 	if d.legacy {
 		dst = extsort.AppendCell(dst, r.Legacy)
 	}
 	if d.parts {
-		var buf [64]byte // longer ones are allocated
-		dst = extsort.AppendCell(dst, d.sides[side].identity.AppendParts(buf[:0], p))
+		dst = extsort.AppendCell(dst, r.Rules.Parts)
 	}
 	return dst
 }
@@ -191,8 +180,8 @@ func (d *differ) fields() (list []field) {
 	return list
 }
 
-// appendFields appends the cells of fields. An expiry that is reckoned is + and its seconds.
-func (d *differ) appendFields(dst []byte, r *report.Row, p *rules.Params) []byte {
+// appendFields appends the cells of fields, expiries as of operand.expiry.
+func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 	if d.legacy {
 		var kind, salt string
 		var code []byte
@@ -208,8 +197,7 @@ func (d *differ) appendFields(dst []byte, r *report.Row, p *rules.Params) []byte
 		dst = extsort.AppendCell(extsort.AppendCell(extsort.AppendCell(dst, kind), code), salt)
 	}
 	if d.rules {
-		var buf [len(time.RFC3339)]byte
-		dst = extsort.AppendCell(extsort.AppendCell(dst, p.Expiry.Append(buf[:0])), r.Rules.Cells[rules.MaxUses])
+		dst = extsort.AppendCell(extsort.AppendCell(dst, d.sides[side].expiry(r)), r.Rules.Cells[rules.MaxUses])
 		dst = extsort.AppendCell(extsort.AppendCell(dst, r.Rules.Cells[rules.LinkType]), r.Rules.Cells[rules.OwnerID])
 	}
 	return dst
@@ -233,10 +221,9 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 }
 
 func (d *differ) fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
-	p := d.params(side, r)
-	rec := d.appendLink(make([]byte, 0, 256), side, r, &p) // on the stack
+	rec := d.appendLink(make([]byte, 0, 256), r) // on the stack
 	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome), d.change(r))
-	rec = d.appendFields(extsort.AppendCell(rec, r.Code), r, &p)
+	rec = d.appendFields(extsort.AppendCell(rec, r.Code), side, r)
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 

@@ -26,7 +26,6 @@ type operand struct {
 	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
-	identity  rules.Identity     // of its links; of a mapping alone, ByURL
 	flags     rules.Flags        // that give an expiry to rows without any
 	files     []manifest.FileSum // all reports, with their paths
 	changed   map[string]bool    // names of the reports: whether a file has another digest than its manifest says
@@ -77,7 +76,7 @@ func (s *operand) columns() report.Columns {
 	if s.manifest == nil {
 		return report.Columns{}
 	}
-	return report.Columns{Numbers: s.manifest.Numbers != nil, Legacy: s.mode(), Rules: s.manifest.Rules != nil, Ref: s.manifest.ByRow()}
+	return report.Columns{Numbers: s.manifest.Numbers != nil, Legacy: s.mode(), Rules: s.manifest.Rules != nil, Parts: s.manifest.HasParts(), Ref: s.manifest.ByRow()}
 }
 
 // mode returns the mode of legacy codes of the run; of a mapping alone, Off.

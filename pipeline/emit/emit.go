@@ -126,6 +126,7 @@ type sharedBucket struct {
 	origin  *record.Record // the first of the URL that begins in an earlier bucket; nil: none does
 	origins origins        // of that URL, if legacy codes are kept
 	codes   *settle.Codes  // nil: they are made from hashes
+	shown   *settle.Shown  // nil: links have what their rows say
 	pieces  atomic.Int32
 }
 
@@ -184,7 +185,11 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 		var origin *record.Record
 		var kept origins
 		var codes *settle.CodeReader
+		var shown *settle.ShownReader
 		if e.settled != nil {
+			if shown = e.settled.Shown(ctx); shown != nil {
+				defer shown.Close()
+			}
 			if codes = e.settled.Codes(ctx); codes != nil {
 				defer codes.Close()
 			}
@@ -196,6 +201,12 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 					origin, kept = nil, origins{}
 				}
 				shared.origin, shared.origins = origin, kept
+				if shown != nil {
+					var err error
+					if shared.shown, err = shown.Next(i); err != nil {
+						return err
+					}
+				}
 				if codes != nil && b.Len() > 0 {
 					var err error
 					if shared.codes, err = codes.Next(b, i, record.FirstOf(b, b.Len()-1)); err != nil {
@@ -307,7 +318,7 @@ func (e *emitter) write(ctx context.Context, order <-chan *piece, loads chan<- *
 // many codes those are.
 func (e *emitter) writeCollisions(d *settle.Decision) (n int64, err error) {
 	c := report.Collision{Workspace: e.rows.Workspaces.Name(d.URL.Workspace)}
-	c.Canonical, _ = rules.CutKey(d.URL.Canonical)
+	c.Canonical, c.Parts = rules.CutKey(d.URL.Canonical)
 	for lower := range e.settled.Lower(d) {
 		c.Salt, c.Code, c.Owner = lower.Salt, []byte(lower.Code), lower.Owner
 		if err := e.collisions.Append(&c); err != nil {

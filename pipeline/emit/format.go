@@ -3,7 +3,6 @@ package emit
 import (
 	"bytes"
 	"slices"
-	"strconv"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
@@ -107,8 +106,7 @@ func (f *formatter) url(p *piece, first, from, to int) {
 	}
 	var origin *record.Record // the first row of the URL
 	for i := from; i < to; i++ {
-		rec := b.Record(i)
-		r := record.Decode(rec)
+		r := record.Decode(b.Record(i))
 		f.row.Outcome, f.row.Rules.Change = outcome.Duplicate, rules.NoChange
 		if i == first {
 			f.row.Outcome = d.Outcome
@@ -143,18 +141,19 @@ func (f *formatter) url(p *piece, first, from, to int) {
 				p.salted = append(p.salted, d)
 			}
 		}
-		f.emit(p, b.Group(i), rec, &r)
+		f.emit(p, i, &r)
 	}
 }
 
-// emit formats the row in hand, or places it.
-func (f *formatter) emit(p *piece, group uint32, rec []byte, r *record.Record) {
+// emit formats the row in hand, which is record i of the bucket, or places it.
+func (f *formatter) emit(p *piece, i int, r *record.Record) {
+	shown := p.bucket.shown.Of(i)
 	if f.e.placed == nil {
-		f.add(p, r)
+		f.add(p, r, shown)
 		return
 	}
-	placed := record.Placed{Workspace: group, Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code, Number: f.row.Number,
-		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Change: f.row.Rules.Change, Record: rec}
+	placed := record.Placed{Workspace: p.bucket.Group(i), Outcome: f.row.Outcome, Salt: f.row.Salt, Code: f.row.Code, Number: f.row.Number,
+		Alias: f.row.Alias, LinkCode: f.row.LinkCode, LinkSalt: f.row.LinkSalt, Change: f.row.Rules.Change, Shown: shown, Record: p.bucket.Record(i)}
 	f.buf = placed.File(f.to, r.Place, f.buf)
 }
 
@@ -167,18 +166,18 @@ func (f *formatter) formatPlaced(p *piece) {
 		f.row.Alias, f.row.LinkCode, f.row.LinkSalt = placed.Alias, placed.LinkCode, placed.LinkSalt
 		f.row.Rules.Change = placed.Change
 		r := record.Decode(placed.Record)
-		f.add(p, &r)
+		f.add(p, &r, placed.Shown)
 		return i + 1
 	})
 }
 
-// add formats one row.
-func (f *formatter) add(p *piece, r *record.Record) {
+// add formats one row. Shown is as of settle.Shown.
+func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	in := f.e.rows.Inputs
 	f.row.Source, f.row.Row = in.List[r.Place.Source].Name, r.Place.Row
 	f.row.Original, f.row.Canonical = r.Original, r.Canonical
 	if f.e.cfg.Columns.Rules {
-		f.addRules(r)
+		f.addRules(r, shown)
 	}
 	if f.e.cfg.Columns.Legacy != legacy.Off {
 		f.row.Legacy = r.Legacy().Code
@@ -222,34 +221,22 @@ func Original(profile canon.Profile, r *record.Record) []byte {
 	return nil
 }
 
-// addRules fills in the parameters of the row in hand.
-func (f *formatter) addRules(r *record.Record) {
-	to, change := &f.row.Rules, f.row.Rules.Change
-	*to = report.Rules{Change: change}
-	with := &f.with
+// addRules fills in what the link of the row in hand has after the run, and the parts of its identity.
+func (f *formatter) addRules(r *record.Record, shown []byte) {
+	to, with := &f.row.Rules, &f.with
 	r.Rules(with)
-	p := &with.Params
-	buf := f.buf[:0]
-	if p.Expiry.When != rules.Never {
-		buf = p.Expiry.Reckon(f.e.cfg.AsOf).Append(buf)
-		to.Cells[rules.ExpiresAt] = buf
+	if shown != nil {
+		to.Cells = settle.CutShown(shown)
+	} else {
+		to.Cells, f.buf = with.Params.Cells(f.buf, f.e.cfg.AsOf)
 	}
-	if p.Limit > 0 {
-		n := len(buf)
-		buf = strconv.AppendInt(buf, p.Limit, 10)
-		to.Cells[rules.MaxUses] = buf[n:]
-	}
-	f.buf = buf
-	if p.Type != rules.NoType {
-		to.Cells[rules.LinkType] = []byte(p.Type.String())
-	}
-	if len(p.Owner) > 0 {
-		to.Cells[rules.OwnerID] = p.Owner
+	if to.Parts = nil; len(with.Parts) > 0 {
+		to.Parts = with.Parts
 	}
 	if f.e.cfg.Columns.Ref {
 		to.Cells[rules.Ref] = rules.RefOf(with.Parts)
 	}
-	f.changes[change]++
+	f.changes[to.Change]++
 }
 
 // link returns what the store is to hold of the URL of the row in hand.

@@ -31,7 +31,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	}
 	var known map[string]origin // of duplicates, by code
 	for i := from; i < to; i++ {
-		rec, row := b.Record(i), s.Row(b.number, i)
+		row := s.Row(b.number, i)
 		if row.Lost() || !row.Won() && d.Reason != "" {
 			continue
 		}
@@ -39,7 +39,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 		if result.Reason != rules.Accepted {
 			continue
 		}
-		r := record.Decode(rec)
+		r := record.Decode(b.Record(i))
 		if f.links != nil {
 			f.sortLinks(b.Group(i), &r, row, &d, link, key)
 			continue
@@ -71,7 +71,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 				f.merged.add(f.e.cfg.Profile, p, i, o.first, f.e.rows, &r)
 			}
 		}
-		f.emit(p, b.Group(i), rec, &r)
+		f.emit(p, i, &r)
 	}
 }
 

@@ -121,7 +121,7 @@ func rejectsFile(t *testing.T, columns []string, rejects []outcome.Reject) (path
 func collisionsFile(t *testing.T, collisions []report.Collision, safe bool) (path string) {
 	t.Helper()
 	var out bytes.Buffer
-	w := report.NewCollisions(&out, safe)
+	w := report.NewCollisions(&out, safe, false)
 	for i := range collisions {
 		w.Append(&collisions[i])
 	}

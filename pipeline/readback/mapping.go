@@ -132,7 +132,7 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 	}
 	if b.file.opts.ExcelSafe {
 		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Cells[rules.OwnerID], &r.Rules.Cells[rules.Ref]} {
+		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Parts, &r.Rules.Cells[rules.OwnerID], &r.Rules.Cells[rules.Ref]} {
 			*to = report.Undefuse(*to)
 		}
 		for c, cell := range r.Carried {
@@ -171,6 +171,10 @@ func (b *Block) filled(i, c int) []byte {
 
 // rules fills in what link rules add to row i from a column on, and returns the column after that.
 func (b *Block) rules(i, c int, r *report.Rules, fault func(c int)) (next int) {
+	if r.Parts = nil; b.file.opts.Parts {
+		r.Parts = b.filled(i, c)
+		c++
+	}
 	cells := r.Cells[:]
 	if !b.file.opts.Ref {
 		cells = cells[:rules.Ref]

@@ -47,7 +47,8 @@ type Options struct {
 	// from 1, or 0 for the name of a column, before that can be read; nil: they do not
 	// matter.
 	Unsafe func(row int64, column, cell string)
-	// Columns are those of a mapping, whose manifest tells them. Their names do not: a column
+	// Columns are those of a mapping, whose manifest tells them; of collisions only Parts counts.
+	// Their names do not tell: a column
 	// kind or expires_at of a plain run is a carried one.
 	report.Columns
 	FS fsys.FS // of the file; nil: that of the system

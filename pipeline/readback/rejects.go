@@ -64,7 +64,7 @@ type Collisions struct {
 
 // OpenCollisions opens a collisions file. The caller closes it.
 func OpenCollisions(ctx context.Context, path string, opts Options) (*Collisions, error) {
-	f, err := open(ctx, path, "collisions file", report.CollisionColumns(), opts)
+	f, err := open(ctx, path, "collisions file", report.CollisionColumns(opts.Parts), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,9 @@ func (r *Collisions) read() (*report.Collision, error) {
 	r.collision = report.Collision{Workspace: b.text(i, 0), Canonical: b.text(i, 1), Salt: int(salt), Code: b.text(i, 3), Owner: b.text(i, 4)}
 	if len(r.collision.Owner) == 0 {
 		r.collision.Owner = nil
+	}
+	if b.file.opts.Parts {
+		r.collision.Parts = b.text(i, 5)
 	}
 	return &r.collision, nil
 }

@@ -21,7 +21,8 @@ func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
 // A Placed is a row of a mapping in the order of the input:
 //
 //	workspace uvarint | 1 byte: outcome, change, placedNumber, placedAlias, placedLink
-//	| salt + 1 uvarint | code as of extsort.AppendNullable
+//	| 2 (salt + 1), and 1 if something is shown, uvarint | code as of extsort.AppendNullable
+//	| with that: what is shown, as of extsort.AppendCell
 //	| with placedNumber: number uvarint
 //	| with placedLink: link salt + 1 uvarint | link code as of extsort.AppendNullable
 //	| its record
@@ -35,6 +36,7 @@ type Placed struct {
 	Change    rules.Change
 	LinkCode  []byte // nil: the mapping has none
 	LinkSalt  int    // -1: none gives the link code; without that it does not count, and is read as -1
+	Shown     []byte // of its link, as of package settle; nil: what the record says
 	Record    []byte
 }
 
@@ -62,8 +64,14 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	if p.LinkCode != nil {
 		as |= placedLink
 	}
-	head = binary.AppendUvarint(append(head, as), uint64(p.Salt+1))
-	head = extsort.AppendNullable(head, p.Code)
+	salt := uint64(p.Salt+1) << 1
+	if p.Shown != nil {
+		salt |= 1
+	}
+	head = extsort.AppendNullable(binary.AppendUvarint(append(head, as), salt), p.Code)
+	if p.Shown != nil {
+		head = extsort.AppendCell(head, p.Shown)
+	}
 	if p.Number > 0 {
 		head = binary.AppendUvarint(head, uint64(p.Number))
 	}
@@ -83,8 +91,11 @@ func DecodePlaced(rec []byte) (p Placed) {
 	p.Workspace, p.Outcome, p.Alias = uint32(workspace), outcome.Outcome(as&placedOutcome), as&placedAlias != 0
 	p.Change = rules.Change(as & placedChange >> changeShift)
 	salt, n := binary.Uvarint(rec)
-	p.Salt, p.LinkSalt = int(salt)-1, -1
+	p.Salt, p.LinkSalt = int(salt>>1)-1, -1
 	p.Code, p.Record = extsort.CutNullable(rec[n:])
+	if salt&1 != 0 {
+		p.Shown, p.Record = extsort.CutCell(p.Record)
+	}
 	if as&placedNumber != 0 {
 		number, n := binary.Uvarint(p.Record)
 		p.Number, p.Record = int64(number), p.Record[n:]

@@ -155,12 +155,13 @@ func TestRejects(t *testing.T) {
 }
 
 func TestCollisions(t *testing.T) {
-	for name, excelSafe := range map[string]bool{"collisions.csv": false, "collisions_safe.csv": true} {
+	for name, excelSafe := range map[string]bool{"collisions.csv": false, "collisions_safe.csv": true, "collisions_parts.csv": false} {
+		parts := name == "collisions_parts.csv"
 		var out bytes.Buffer
-		c := NewCollisions(&out, excelSafe)
+		c := NewCollisions(&out, excelSafe, parts)
 		for _, collision := range []Collision{
-			{[]byte("ws"), []byte("http://b/"), 0, []byte("11"), []byte("http://a/?x=1,2")},
-			{[]byte("-ws"), []byte("http://b/"), 1, []byte("12"), nil},
+			{[]byte("ws"), []byte("http://b/"), 0, []byte("11"), []byte("http://a/?x=1,2"), nil},
+			{[]byte("-ws"), []byte("http://b/"), 1, []byte("12"), nil, []byte("|r=a,b")},
 		} {
 			if err := c.Append(&collision); err != nil {
 				t.Fatal(err)

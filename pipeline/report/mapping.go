@@ -65,6 +65,7 @@ type Columns struct {
 	Numbers bool        // of the numbers that codes were made from
 	Legacy  legacy.Mode // of legacy codes; Off: none
 	Rules   bool        // of link rules
+	Parts   bool        // of what is hashed of identities beside workspace and URL; only with Rules
 	Ref     bool        // of the references of identities; only with Rules
 }
 
@@ -106,7 +107,7 @@ func (b *Base) Append(dst, workspace []byte) []byte {
 
 // Names returns the mapping's own columns; the carried ones follow. After salt comes number, if the
 // scheme has a counter. Then a mode of legacy codes has legacy_code, before it kind if it keeps codes,
-// and Both then link_code and link_salt. Link rules have expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
+// and Both then link_code and link_salt. Link rules have perhaps parts, then expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
 func (o Columns) Names() []string {
 	var names []string
 	for _, c := range o.own() {
@@ -137,6 +138,7 @@ const (
 	legacyColumn
 	linkCodeColumn
 	linkSaltColumn
+	partsColumn
 	expiresColumn // this and the next four as in package rules
 	maxUsesColumn
 	typeColumn
@@ -150,13 +152,15 @@ func (c column) name() string {
 	return [...]string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
 		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
 		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt",
-		numberColumn: "number", kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt",
+		numberColumn: "number", kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt", partsColumn: "parts",
 		expiresColumn: "expires_at", maxUsesColumn: "max_uses", typeColumn: "link_type", ownerColumn: "owner_id", refColumn: "ref", changeColumn: "change"}[c]
 }
 
 // cell returns the cell of a column of link rules; nil: null.
 func (r *Rules) cell(c column) []byte {
 	switch {
+	case c == partsColumn:
+		return r.Parts
 	case c < changeColumn:
 		return r.Cells[c-expiresColumn]
 	case r.Change == rules.NoChange:
@@ -182,6 +186,9 @@ func (o Columns) own() (columns []column) {
 		columns = append(columns, kindColumn, legacyColumn, linkCodeColumn, linkSaltColumn)
 	}
 	if o.Rules {
+		if o.Parts {
+			columns = append(columns, partsColumn)
+		}
 		columns = append(columns, expiresColumn, maxUsesColumn, typeColumn, ownerColumn)
 		if o.Ref {
 			columns = append(columns, refColumn)

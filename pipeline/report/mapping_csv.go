@@ -101,9 +101,12 @@ func (b *csvBlock) Append(r *Row) {
 	b.buf = append(buf, '\n')
 }
 
-// appendRules appends the cells of link rules, with a comma before each. Only owner and reference may
-// need quotes.
+// appendRules appends the cells of link rules, with a comma before each. Only parts, owner and
+// reference may need quotes.
 func (m *csvMapping) appendRules(dst []byte, r *Rules) []byte {
+	if m.columns.Parts {
+		dst = m.append(append(dst, ','), r.Parts)
+	}
 	dst = append(append(dst, ','), r.Cells[rules.ExpiresAt]...)
 	dst = append(append(dst, ','), r.Cells[rules.MaxUses]...)
 	dst = append(append(dst, ','), r.Cells[rules.LinkType]...)

@@ -533,7 +533,7 @@ func TestClosedReports(t *testing.T) {
 		if failing {
 			w = &failingWriter{}
 		}
-		rejects, collisions := NewRejects(w, nil), NewCollisions(w, false)
+		rejects, collisions := NewRejects(w, nil), NewCollisions(w, false, false)
 		reports, appends := []closer{rejects, collisions}, []func() error{
 			func() error { return rejects.Append(&outcome.Reject{}) }, func() error { return collisions.Append(&Collision{}) },
 		}

@@ -38,10 +38,11 @@ type Row struct {
 	Generated bool
 }
 
-// Rules are what a mapping with link rules says of a row: its parameters, and what the run did to
-// its link. All of it is UTF-8.
+// Rules are what a mapping with link rules says of the link of a row: its parameters as they are
+// after the run, and what the run did to it. All of it is UTF-8.
 type Rules struct {
-	rules.Cells // nil: none. Expiries are in RFC 3339, UTC, whole seconds; the reference counts only where it is a part of the identity
+	Parts       []byte // of the identity, as they are hashed; nil: none
+	rules.Cells        // nil: none. Expiries are in RFC 3339, UTC, whole seconds; the reference counts only where it is a part of the identity
 	Change      rules.Change
 }
 
@@ -79,4 +80,5 @@ type Collision struct {
 	Salt      int    // below the link's own
 	Code      []byte
 	Owner     []byte // canonical URL; nil: nobody holds it any more
+	Parts     []byte // of the identity of the link; counts only where the file has a column for it
 }

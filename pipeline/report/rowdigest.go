@@ -26,7 +26,7 @@ import (
 //	| outcome, 1 byte (created 0, existing 1, duplicate 2) | salt + 1 uvarint (none: 0)
 //	| number uvarint (none: 0)
 //	| kind, 1 byte (link 0, alias 1) | legacy_code | link_code | link_salt + 1 uvarint (none: 0)
-//	| expires_at | max_uses | link_type | owner_id | ref | change
+//	| parts | expires_at | max_uses | link_type | owner_id | ref | change
 //	| each carried cell
 //
 // The third to fifth line have only the cells of which the mapping has a column.
@@ -65,6 +65,9 @@ func (d *RowDigest) Add(r *Row) {
 		b = d.appendLegacy(b, r)
 	}
 	if d.Rules {
+		if d.Parts {
+			b = appendDigested(b, r.Rules.Parts)
+		}
 		cells := r.Rules.Cells[:]
 		if !d.Ref {
 			cells = cells[:rules.Ref]

@@ -57,7 +57,7 @@ func (p *Params) Append(dst []byte) []byte {
 // AppendRow appends what the row that made the link had appended, as the link is now. Without ok no
 // row can have done it.
 func (l *Link) AppendRow(dst []byte) (row []byte, ok bool) {
-	p := Params{Expiry: l.Expiry, Limit: l.Limit, Type: l.Type, Owner: l.Owner}
+	p := l.params()
 	return p.Append(dst), l.Expiry.When == Never || l.Expiry.Seconds >= year1 && l.Expiry.Seconds < year10000
 }
 

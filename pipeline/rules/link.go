@@ -110,6 +110,22 @@ func (l *Link) Differs(p *Params) (d Differences) {
 	return d
 }
 
+// params are those of a row that says what the link has.
+func (l *Link) params() Params {
+	return Params{Expiry: l.Expiry, Limit: l.Limit, Type: l.Type, Owner: l.Owner}
+}
+
+// Shows reports whether the mapping shows the same of the row as of the link.
+func (l *Link) Shows(p *Params, asOf int64) bool {
+	return l.Expiry == p.Expiry.Reckon(asOf) && l.Limit == p.Limit && l.Type == p.Type && bytes.Equal(l.Owner, p.Owner)
+}
+
+// Cells returns what the mapping shows of the link, as [Params.Cells] does; not the reference.
+func (l *Link) Cells(buf []byte) (Cells, []byte) {
+	p := l.params()
+	return p.Cells(buf, 0)
+}
+
 // Write gives the row's parameters to the link.
 func (l *Link) Write(p *Params, asOf int64) {
 	l.Expiry, l.Limit, l.Type = p.Expiry.Reckon(asOf), p.Limit, p.Type

@@ -107,6 +107,27 @@ func (c Column) String() string { return columns[c] }
 // Cells are the cells of a row, by Column; empty: none.
 type Cells [ColumnCount][]byte
 
+// Cells returns what the mapping shows of a link that has these parameters, all but the reference.
+// The cells are valid until buf, which it empties and may grow, is used again.
+func (p *Params) Cells(buf []byte, asOf int64) (cells Cells, _ []byte) {
+	buf = p.Expiry.Reckon(asOf).Append(buf[:0])
+	if n := len(buf); n > 0 {
+		cells[ExpiresAt] = buf[:n:n]
+	}
+	if p.Limit != 0 {
+		n := len(buf)
+		buf = strconv.AppendInt(buf, max(p.Limit, 0), 10)
+		cells[MaxUses] = buf[n:]
+	}
+	if p.Type != NoType {
+		cells[LinkType] = []byte(p.Type.String())
+	}
+	if len(p.Owner) > 0 {
+		cells[OwnerID] = p.Owner
+	}
+	return cells, buf
+}
+
 // DefaultTemporaryTTL is how long the link of a TEMPORARY row lives unless the run says otherwise.
 const DefaultTemporaryTTL = 8 * time.Hour
 

@@ -112,7 +112,7 @@ func (k *keptJudging) do(ctx context.Context, from, to int) error {
 			return err
 		}
 	}
-	return k.changes.Err()
+	return k.err()
 }
 
 // endURL divides the rows of the URL in hand by the codes that they have.
@@ -228,8 +228,12 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		k.mute++
 	}
 	for i, r := range l.rows {
-		result := verdict.Row(k.Terms, i, k.paramsOf(r.rec))
+		params := k.paramsOf(r.rec)
+		result := verdict.Row(k.Terms, i, params)
 		k.refused.count(result)
+		if result.Reason == rules.Accepted {
+			k.show(r.at, &verdict.Link, params)
+		}
 		k.note(r.at, result, found)
 	}
 }

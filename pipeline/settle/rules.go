@@ -2,6 +2,7 @@ package settle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -21,6 +22,7 @@ type Rules struct {
 	Parts    bool                        // identities may have parts
 	Original func(*record.Record) []byte // original_url of the link of a row; nil: the same as its canonical URL
 	Changes  extsort.Config              // of the sort of changes; all but the order
+	Shown    extsort.Config              // of the sort of what links have, other than their rows say; all but the order
 }
 
 // A judging judges the rows of one identity after another, for one goroutine.
@@ -28,6 +30,7 @@ type judging struct {
 	s *settling
 	rules.Judge
 	changes *extsort.Writer
+	shown   *extsort.Writer
 	buf     []byte
 	row     record.Rules // in hand
 	link    rules.Stored // of the identity in hand
@@ -37,7 +40,7 @@ type judging struct {
 func (s *settling) newJudging() judging {
 	j := judging{s: s}
 	if s.cfg.Rules != nil {
-		j.Terms, j.changes = s.cfg.Rules.Terms, s.made.changes.NewWriter()
+		j.Terms, j.changes, j.shown = s.cfg.Rules.Terms, s.made.changes.NewWriter(), s.made.shown.NewWriter()
 	}
 	return j
 }
@@ -62,7 +65,7 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *pas
 	j, stored := &v.judging, v.judging.stored(found)
 	end, wants := record.EndOf(v.records, first, v.records.Len()), true
 	if !(v.more && end == v.records.Len()) && v.agree(first, end, stored) {
-		return agreed, nil
+		return agreed, j.err()
 	}
 	p := &v.now
 	*p = passed{}
@@ -93,11 +96,14 @@ func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *pas
 		v.passed = *p
 		v.passed.verdict.Keep()
 	}
-	return p, j.changes.Err()
+	return p, j.err()
 }
 
+// err is the error of what was filed.
+func (j *judging) err() error { return cmp.Or(j.changes.Err(), j.shown.Err()) }
+
 // agree reports whether the records [from, to) say of a link what the store says, and it is live: so
-// they change nothing, which is the case of nearly all links.
+// they change nothing, which is the case of nearly all links. It then files what the mapping shows.
 func (v *visit) agree(from, to int, l *rules.Stored) bool {
 	j := &v.judging
 	if l == nil || l.Made || l.Changed != rules.NoChange || !l.Live(j.AsOf) {
@@ -105,11 +111,20 @@ func (v *visit) agree(from, to int, l *rules.Stored) bool {
 	}
 	row, ok := l.AppendRow(j.buf[:0])
 	j.buf = row
+	shows := true
 	for i := from; i < to; i++ {
 		rec := v.records.Record(i)
-		if !(ok && record.HasParams(rec, row)) && l.Differs(j.paramsOf(rec)) != 0 {
+		if ok && record.HasParams(rec, row) {
+			continue
+		}
+		p := j.paramsOf(rec)
+		if l.Differs(p) != 0 {
 			return false
 		}
+		shows = shows && l.Shows(p, j.AsOf)
+	}
+	for i := from; i < to && !shows; i++ {
+		j.show(origin{true, v.number, i}, &l.Link, j.paramsOf(v.records.Record(i)))
 	}
 	return true
 }
@@ -144,11 +159,12 @@ func (v *visit) lookAhead(ctx context.Context, first int) (speaker *record.Recor
 // identity, unless it is what is to be expected. It returns how many are rejected.
 func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 	for i := from; i < to; i++ {
-		r := p.verdict.Result
-		if p.row != p.verdict.Speaker {
-			r = p.verdict.Row(v.judging.Terms, p.row, v.judging.paramsOf(v.records.Record(i)))
-		}
+		params := v.judging.paramsOf(v.records.Record(i))
+		r := p.verdict.Row(v.judging.Terms, p.row, params)
 		refused.count(r)
+		if r.Reason == rules.Accepted {
+			v.judging.show(origin{true, v.number, i}, &p.verdict.Link, params)
+		}
 		expected := rules.Result{Outcome: outcome.Duplicate}
 		if p.row == 0 {
 			expected.Outcome = p.expected

@@ -68,6 +68,7 @@ type Settlement struct {
 	spelled  map[spelling]string
 	claims   *claim.Settled         // nil: no legacy codes are kept
 	changes  *extsort.Sorter        // of links that exist; nil: there are no link rules
+	shown    *extsort.Sorter        // what links have, by their rows, where these say something else; nil: as changes
 	counting *counting              // nil: codes are made from hashes
 	lower    map[assign.Slot][]byte // owners of the lower codes of links with a salt; nil: nobody known
 
@@ -83,7 +84,7 @@ func (s *Settlement) Close() (err error) {
 		err = s.claims.Close()
 	}
 	if s.changes != nil {
-		err = errors.Join(err, s.changes.Close())
+		err = errors.Join(err, s.changes.Close(), s.shown.Close())
 	}
 	if s.counting != nil {
 		err = errors.Join(err, s.counting.close())
@@ -259,7 +260,7 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 		}
 	}
 	if cfg.Rules != nil {
-		s.made.changes = newChanges(cfg.Rules.Changes, names)
+		s.made.changes, s.made.shown = newChanges(cfg.Rules.Changes, names), newShown(cfg.Rules.Shown)
 	}
 	if cfg.Counter != nil {
 		var err error
@@ -281,7 +282,7 @@ func Settle(ctx context.Context, records *extsort.Sorter, names *record.Workspac
 			}
 		}
 		s.refuse()
-		if err := s.made.changes.Finish(ctx); err != nil {
+		if err := errors.Join(s.made.changes.Finish(ctx), s.made.shown.Finish(ctx)); err != nil {
 			return s.made, err
 		}
 	}

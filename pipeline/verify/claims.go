@@ -29,7 +29,7 @@ type claim struct {
 	row       int64 // of the file that it is from
 	code      []byte
 	canonical []byte // of the URL that claims
-	parts     []byte // of its identity; a line does not tell them
+	parts     []byte // of its identity
 	owner     []byte // of a line; of a link that the store must have, its original URL there; of taken, the detail
 }
 
@@ -170,7 +170,7 @@ func (w *checker) claimAs(r *link, flags claimFlags) {
 		if w.run.known {
 			w.code = w.appendCode(w.code[:0], r.Code, r.Canonical, r.Workspace, r.parts, c.salt)
 		} else {
-			w.code = w.standIn(w.code[:0], r.Canonical, r.Workspace, c.salt)
+			w.code = w.standIn(w.code[:0], r.Canonical, r.Workspace, r.parts, c.salt)
 		}
 		c.code = w.code
 		w.fileClaim(group, c)

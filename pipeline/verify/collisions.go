@@ -37,23 +37,23 @@ func (v *verifier) verifyCollisions(ctx context.Context) error {
 
 // A position is where a line of collisions.csv stands in its order.
 type position struct {
-	workspace, code0, canonical []byte
-	folded                      []byte // code0 in lower case, if codes that differ only in case are one
-	salt                        int
+	workspace, code0, canonical, parts []byte
+	folded                             []byte // code0 in lower case, if codes that differ only in case are one
+	salt                               int
 }
 
 // precedes reports whether the line must come before another one.
 func (p *position) precedes(o *position) bool {
 	return cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.folded, o.folded), bytes.Compare(p.code0, o.code0),
-		bytes.Compare(p.canonical, o.canonical), cmp.Compare(p.salt, o.salt)) < 0
+		bytes.Compare(p.canonical, o.canonical), bytes.Compare(p.parts, o.parts), cmp.Compare(p.salt, o.salt)) < 0
 }
 
-// mayPrecede reports whether the line may come before another one if identities have parts. Each
-// link has a line for each salt from 0 on. Of a code that is longer or shorter than those of the run,
-// code0 has only the beginning in common with them. It is empty if it is not known.
+// mayPrecede reports whether the line may come before another one if the secret or the words are
+// missing. Each link has a line for each salt from 0 on. Of a code that is longer or shorter than those
+// of the run, code0 has only the beginning in common with them. It is empty if it is not known.
 func (p *position) mayPrecede(o *position) bool {
 	if o.salt > 0 {
-		return o.salt == p.salt+1 && bytes.Equal(o.canonical, p.canonical) && bytes.Equal(o.workspace, p.workspace)
+		return o.salt == p.salt+1 && bytes.Equal(o.canonical, p.canonical) && bytes.Equal(o.parts, p.parts) && bytes.Equal(o.workspace, p.workspace)
 	}
 	n := min(len(p.code0), len(o.code0))
 	if n == 0 {
@@ -61,7 +61,7 @@ func (p *position) mayPrecede(o *position) bool {
 	}
 	c := cmp.Or(bytes.Compare(p.workspace, o.workspace), bytes.Compare(p.code0[:n], o.code0[:n]))
 	if len(p.code0) == len(o.code0) {
-		c = cmp.Or(c, bytes.Compare(p.canonical, o.canonical))
+		c = cmp.Or(c, bytes.Compare(p.canonical, o.canonical), bytes.Compare(p.parts, o.parts))
 	}
 	return c <= 0
 }
@@ -78,24 +78,23 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 		here.wrong(BadCollision, "code", fmt.Sprintf("a code of %d to %d characters at a salt that is tried", spec.MinLength, spec.MaxLength), string(c.Code))
 		return before
 	}
-	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), salt: c.Salt}
+	at := position{workspace: bytes.Clone(c.Workspace), canonical: bytes.Clone(c.Canonical), parts: bytes.Clone(c.Parts), salt: c.Salt}
 	follows := before.mayPrecede
-	if w.run.hashes() && !w.run.hasParts() {
-		if code := w.appendCode(nil, c.Code, c.Canonical, c.Workspace, nil, c.Salt); !bytes.Equal(code, c.Code) {
+	if w.run.hashes() {
+		if code := w.appendCode(nil, c.Code, c.Canonical, c.Workspace, c.Parts, c.Salt); !bytes.Equal(code, c.Code) {
 			here.wrong(BadCode, "code", string(code), string(c.Code))
 		}
 	}
 	switch {
-	case w.run.sorts() && !w.run.hasParts():
-		l := link{hash: w.hash(c.Canonical, c.Workspace, nil, 0)}
+	case w.run.sorts():
+		l := link{hash: w.hash(c.Canonical, c.Workspace, c.Parts, 0), parts: c.Parts}
 		l.Canonical, l.Workspace = c.Canonical, c.Workspace
 		if w.fill(&l); w.run.rules.Fold {
 			at.folded = legacy.Fold(nil, l.code0)
 		}
 		at.code0, follows = l.code0, before.precedes
 	case w.run.manifest.Scheme.Blocklist == "" && (c.Salt > 0 || len(c.Code) == w.run.length || spec.Name == codegen.Name):
-		// The line does not tell the parts of the identity, or the secret is missing. A link must need
-		// the code.
+		// The secret is missing. A link must need the code.
 		if at.code0 = before.code0; c.Salt == 0 {
 			at.code0 = bytes.Clone(c.Code)
 		}
@@ -103,11 +102,11 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 	if before.workspace != nil && !follows(&at) {
 		here.wrong(BadOrder, "", "after the line before", string(c.Canonical))
 	}
-	to := claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, owner: c.Owner}
+	to := claim{what: line, salt: c.Salt, row: row, code: c.Code, canonical: c.Canonical, parts: c.Parts, owner: c.Owner}
 	if !w.run.known {
 		to.what = ownerOnly
 		w.fileClaim(w.group(c.Workspace), &to)
-		w.code = w.standIn(w.code[:0], c.Canonical, c.Workspace, c.Salt)
+		w.code = w.standIn(w.code[:0], c.Canonical, c.Workspace, c.Parts, c.Salt)
 		to.what, to.code = line, w.code
 	}
 	w.fileClaim(w.group(c.Workspace), &to)

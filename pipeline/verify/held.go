@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/codegen"
@@ -23,7 +25,8 @@ import (
 // the content
 //
 //	url_key 16 | parameters as of rules.Params.Append | 1 byte: turn | number 8, big-endian
-//	| 1 byte: heldReject, heldUnsure | 1 byte: result as of rules.Result.Pack
+//	| 1 byte: heldReject, heldUnsaid | 1 byte: result as of rules.Result.Pack
+//	| of the mapping: each cell of the link up to the reference, as of extsort.AppendCell
 //
 // So the rows of an identity come in their order (package rules, rule 2). Those that differ only in
 // cells and places come as in the mapping or, if that has another order, with their link first. If
@@ -33,42 +36,92 @@ type heldRow struct {
 	rules.Params
 	number int64 // in its file
 	reject bool
-	unsure bool // as in link
+	unsaid bool // the parameters are not known
 	result rules.Result
+	shown  []byte // of a row of the mapping: the cells of its link
 }
 
 const (
 	heldReject = 1 << iota
-	heldUnsure
+	heldUnsaid
 )
+
+// joins reports whether only the inputs tell what parameters rows give. Then those of the mapping are
+// filed once the inputs are read.
+func (v *verifier) joins() bool {
+	return v.inputs != nil && v.held != nil && v.run.flags != nil && !v.run.carry
+}
 
 // fileHeld files a row of the mapping.
 func (w *checker) fileHeld(r *link) {
-	h := heldRow{Params: r.params, number: r.Number, unsure: r.unsure, result: rules.Result{Outcome: r.Outcome, Change: r.Rules.Change}}
-	hash := r.hash
-	if w.run.mode.Keeps() {
-		w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
-		hash = codegen.Sum(w.text)
+	if w.joins() {
+		return
 	}
-	w.fileHeldRow(&h, hash, r.Workspace)
-}
-
-func (w *checker) fileHeldRow(h *heldRow, hash codegen.Hash, workspace []byte) {
-	key := hash.Key()
-	rec := h.Params.Append(append(w.input[:0], key[:]...))
-	rec = append(rec, byte(btoi((w.run.order == report.InputOrder || w.run.mode.Keeps()) && h.result.Outcome == outcome.Duplicate)))
-	rec = binary.BigEndian.AppendUint64(rec, uint64(h.number))
-	rec = append(rec, byte(btoi(h.reject)*heldReject+btoi(h.unsure)*heldUnsure), h.result.Pack())
-	copy(w.held.Reserve(w.group(workspace), hash.Hi, len(rec)), rec)
+	key := w.heldKey(r)
+	rec := r.params.Append(append(w.input[:0], key[:]...))
+	rec = w.appendHeld(rec, heldOf(r))
+	copy(w.held.Reserve(w.group(r.Workspace), binary.BigEndian.Uint64(key[:]), len(rec)), rec)
 	w.input = rec
 }
 
-func decodeHeld(rec []byte) (h heldRow) {
-	rec = h.Params.Cut(rec[len(codegen.Hash{}.Key()):])
-	h.number = int64(binary.BigEndian.Uint64(rec[1:]))
-	h.reject, h.unsure = rec[9]&heldReject != 0, rec[9]&heldUnsure != 0
-	h.result = rules.Unpack(rec[10])
+// heldKey returns the url_key of what a row of the mapping is held against.
+func (w *checker) heldKey(r *link) sink.Key {
+	if !w.run.mode.Keeps() {
+		return r.hash.Key()
+	}
+	w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
+	return codegen.Sum(w.text).Key()
+}
+
+// heldOf returns a row of the mapping, without its parameters.
+func heldOf(r *link) *heldRow {
+	h := &heldRow{number: r.Number, unsaid: !r.said, result: rules.Result{Outcome: r.Outcome, Change: r.Rules.Change}}
+	for _, cell := range r.Rules.Cells[:rules.Ref] {
+		h.shown = extsort.AppendCell(h.shown, cell)
+	}
 	return h
+}
+
+// appendHeld appends what follows the parameters.
+func (w *checker) appendHeld(dst []byte, h *heldRow) []byte {
+	dst = append(dst, byte(btoi((w.run.order == report.InputOrder || w.run.mode.Keeps()) && h.result.Outcome == outcome.Duplicate)))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.number))
+	dst = append(dst, byte(btoi(h.reject)*heldReject+btoi(h.unsaid)*heldUnsaid), h.result.Pack())
+	return append(dst, h.shown...)
+}
+
+// appendSaid returns a row of the mapping on its way to the parameters that its input tells: the number
+// of the workspace, 4 bytes, and the record of the held row without them.
+func (w *checker) appendSaid(r *link) []byte {
+	key, h := w.heldKey(r), heldOf(r)
+	h.unsaid = false
+	said := append(binary.BigEndian.AppendUint32(nil, w.group(r.Workspace)), key[:]...)
+	return w.appendHeld(said, h)
+}
+
+// joinHeld files what appendSaid returned, with the parameters.
+func joinHeld(to *extsort.Writer, said, params []byte) {
+	const head = 4 + len(sink.Key{})
+	group, key := binary.BigEndian.Uint32(said), binary.BigEndian.Uint64(said[4:])
+	rec := slices.Concat(said[4:head], params, said[head:])
+	copy(to.Reserve(group, key, len(rec)), rec)
+}
+
+func decodeHeld(rec []byte) (h heldRow) {
+	rec = h.Params.Cut(rec[len(sink.Key{}):])
+	h.number = int64(binary.BigEndian.Uint64(rec[1:]))
+	h.reject, h.unsaid = rec[9]&heldReject != 0, rec[9]&heldUnsaid != 0
+	h.result, h.shown = rules.Unpack(rec[10]), rec[11:]
+	return h
+}
+
+// cells returns the cells of the link of a row of the mapping.
+func (h *heldRow) cells() (cells rules.Cells) {
+	rest := h.shown
+	for c := range cells[:rules.Ref] {
+		cells[c], rest = extsort.CutCell(rest)
+	}
+	return cells
 }
 
 // refuse files a reject because of what its link is, and returns its detail.
@@ -82,7 +135,11 @@ func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Par
 		w.refuseDead(r, workspace, w.row.parts, h.result.Reason)
 	}
 	if w.held != nil && !w.run.mode.Keeps() {
-		w.fileHeldRow(&h, w.hash(w.canon, workspace, w.row.parts, 0), workspace)
+		hash := w.hash(w.canon, workspace, w.row.parts, 0)
+		key := hash.Key()
+		rec := w.appendHeld(h.Params.Append(append(w.input[:0], key[:]...)), &h)
+		copy(w.held.Reserve(w.group(workspace), hash.Hi, len(rec)), rec)
+		w.input = rec
 	}
 	return detail
 }
@@ -97,8 +154,9 @@ var drifts = func() map[string]rules.Differences {
 }()
 
 // verifyHeld checks that the rows of each identity are what they become if they are held against
-// its link. Of a link that the run has created, its rows tell what it is. Of any other a link is
-// looked for that explains all of them.
+// its link, and that the mapping shows what the link has then. Of a link that the run has created, its
+// rows tell what it is; of one that it has not changed, the mapping does. Of any other a link is looked
+// for that explains all rows.
 func (v *verifier) verifyHeld(ctx context.Context) (err error) {
 	defer func() { err, v.held = errors.Join(err, v.held.Close()), nil }()
 	if err := v.held.Finish(ctx); err != nil || v.broken.Load() {
@@ -156,17 +214,20 @@ func (j *jury) each(ctx context.Context, at heldAt, visit func(i int, h *heldRow
 // begins.
 func (j *jury) identity(ctx context.Context, at heldAt) (next heldAt, err error) {
 	var c clues
-	if next, err = j.each(ctx, at, c.see); err != nil || c.unsure && c.differ {
+	if next, err = j.each(ctx, at, c.see); err != nil {
 		return next, err
 	}
 	if c.refused != rules.Accepted {
 		_, err = j.each(ctx, at, func(_ int, h *heldRow) bool {
 			if h.result.Reason != c.refused {
-				j.report(h, rules.Result{Reason: c.refused})
+				j.report(h, rules.Result{Reason: c.refused}, nil)
 			}
 			return true
 		})
 		return next, err
+	}
+	if c.unsaid {
+		return next, j.compareUnsaid(ctx, at, &c)
 	}
 	var best *rules.Stored
 	least := int64(math.MaxInt64)
@@ -183,9 +244,22 @@ func (j *jury) identity(ctx context.Context, at heldAt) (next heldAt, err error)
 	return next, err
 }
 
+// compareUnsaid checks rows of which some are not known by what they say: all show one link, and one of
+// them is not its duplicate.
+func (j *jury) compareUnsaid(ctx context.Context, at heldAt, c *clues) error {
+	if c.shown && c.firsts != 1 {
+		j.fault(j.run.mapping, c.number).wrong(BadOutcome, "outcome", "one row of its link that is created or existing", fmt.Sprint(c.firsts))
+	}
+	_, err := j.each(ctx, at, func(_ int, h *heldRow) bool {
+		j.compareShown(h, &c.cells)
+		return true
+	})
+	return err
+}
+
 // hold holds the rows of an identity against a link, and returns how many become something else
 // than they say. Those it reports, unless report is nil.
-func (j *jury) hold(ctx context.Context, at heldAt, link *rules.Stored, report func(h *heldRow, want rules.Result)) (wrong int64, err error) {
+func (j *jury) hold(ctx context.Context, at heldAt, link *rules.Stored, report func(h *heldRow, want rules.Result, shown *rules.Cells)) (wrong int64, err error) {
 	j.Begin(link)
 	if _, err := j.each(ctx, at, func(_ int, h *heldRow) bool {
 		h.Owner = bytes.Clone(h.Owner)
@@ -194,10 +268,11 @@ func (j *jury) hold(ctx context.Context, at heldAt, link *rules.Stored, report f
 		return 0, err
 	}
 	verdict := j.Verdict()
+	shown, _ := verdict.Link.Cells(nil)
 	_, err = j.each(ctx, at, func(i int, h *heldRow) bool {
-		if want := verdict.Row(j.Terms, i, &h.Params); !h.becomes(want) {
+		if want := verdict.Row(j.Terms, i, &h.Params); !h.becomes(want) || !h.shows(&shown) {
 			if wrong++; report != nil {
-				report(h, want)
+				report(h, want, &shown)
 			}
 		}
 		return true
@@ -214,8 +289,26 @@ func (h *heldRow) becomes(want rules.Result) bool {
 	return got.Reason == rules.Accepted && got.Outcome == want.Outcome && got.Change == want.Change
 }
 
-// report makes a finding of a row that becomes something else than it says.
-func (j *jury) report(h *heldRow, want rules.Result) {
+// shows reports whether the row shows a link that has these cells; a reject shows none.
+func (h *heldRow) shows(want *rules.Cells) bool {
+	got := h.cells()
+	return h.reject || slices.EqualFunc(got[:], want[:], bytes.Equal)
+}
+
+// compareShown makes findings of cells in which a row of the mapping does not show its link.
+func (j *jury) compareShown(h *heldRow, want *rules.Cells) {
+	if h.reject {
+		return
+	}
+	for c, got := range h.cells() {
+		if !bytes.Equal(want[c], got) {
+			j.fault(j.run.mapping, h.number).wrong(BadParameter, rules.Column(c).String(), string(want[c]), string(got))
+		}
+	}
+}
+
+// report makes a finding of a row that becomes something else than it says, or does not show its link.
+func (j *jury) report(h *heldRow, want rules.Result, shown *rules.Cells) {
 	here, got := j.fault(j.run.mapping, h.number), h.result
 	if h.reject {
 		here = j.fault(manifest.RejectsName, h.number)
@@ -227,8 +320,10 @@ func (j *jury) report(h *heldRow, want rules.Result) {
 		here.wrong(BadReason, "reason", resultText(want), got.Reason.String())
 	case want.Reason != rules.Accepted || got.Outcome != want.Outcome:
 		here.wrong(BadOutcome, "outcome", resultText(want), got.Outcome.String())
-	default:
+	case got.Change != want.Change:
 		here.wrong(BadChange, "change", want.Change.String(), got.Change.String())
+	default:
+		j.compareShown(h, shown)
 	}
 }
 
@@ -239,60 +334,66 @@ func resultText(r rules.Result) string {
 	return strings.TrimSpace(r.Outcome.String() + " " + r.Change.String())
 }
 
-// clues are what the rows of an identity tell of its link: as it was before the run or, if a row
-// was written, as it is then. A column that is not known is taken to differ from all rows.
+// clues are what the rows of an identity tell of its link: as it is after the run, if a row shows it,
+// or else what rejects tell. A column that is not known is taken to differ from all rows.
 type clues struct {
-	seen   bool // there is a row
-	first  rules.Params
-	differ bool // not all rows have the same parameters
-	unsure bool // some row is unsure
+	unsaid bool // it is not known of some row what it says
 
 	refused rules.Reason // a row says that all are rejected, whatever they say
 
 	created bool         // a row says that the run created the link
 	change  rules.Change // of the row that is no duplicate
 
-	link  rules.Link
-	owner []byte // nil: not known, or none
+	firsts int // rows that are no duplicates
+
+	shown  bool  // a row shows the link
+	number int64 // of the first that does
+	cells  rules.Cells
+	link   rules.Link
+	owner  []byte // nil: not known, or none
 }
 
 // unlike is a live link from which each row differs.
 var unlike = rules.Link{Limit: -1, Uses: -2, Expiry: rules.Expiry{When: rules.At, Seconds: math.MaxInt64}, Type: rules.Permanent}
 
 // see takes a row.
-func (c *clues) see(_ int, h *heldRow) (more bool) {
+func (c *clues) see(i int, h *heldRow) (more bool) {
 	h.Owner = bytes.Clone(h.Owner)
-	if !c.seen {
-		c.seen, c.first, c.link = true, h.Params, unlike
+	if i == 0 {
+		c.link = unlike
 	}
-	c.differ, c.unsure = c.differ || rules.Compare(&c.first, &h.Params) != 0, c.unsure || h.unsure
+	c.unsaid = c.unsaid || h.unsaid
 	r := h.result
 	if r.RefusesAll() {
 		c.refused = r.Reason
 	}
-	if r.Reason == rules.Accepted && r.Outcome != outcome.Duplicate {
+	if !h.reject && r.Outcome != outcome.Duplicate {
+		c.firsts++
 		c.created, c.change = c.created || r.Outcome == outcome.Created, r.Change
 	}
 	switch {
-	case r.Change == rules.OtherOwner || r.Reason == rules.ForOwner:
+	case c.shown:
+	case !h.reject:
+		h.shown = bytes.Clone(h.shown)
+		c.shown, c.number, c.cells = true, h.number, h.cells()
+		c.link = linkOf(&c.cells)
+		c.owner = c.link.Owner
 	case r.Reason == rules.ForDrift && r.Differs != 0:
 		c.tell(&h.Params, r.Differs)
-	case r.Reason == rules.Accepted && r.Change == rules.NoChange:
-		c.tell(&h.Params, 0)
-	default:
+	case r.Reason == rules.ForDrift:
 		c.ownedBy(h.Owner)
 	}
 	return true
 }
 
-// ownedBy notes the owner of a row that is not foreign.
+// ownedBy notes the owner of a reject that is not foreign.
 func (c *clues) ownedBy(owner []byte) {
 	if len(owner) > 0 && c.owner == nil {
 		c.owner = owner
 	}
 }
 
-// tell takes a row that differs from the link in these columns, and in no other.
+// tell takes a reject that differs from the link in these columns, and in no other.
 func (c *clues) tell(p *rules.Params, d rules.Differences) {
 	if !d.Has(rules.MaxUses) {
 		c.link.Limit = p.Limit
@@ -311,6 +412,21 @@ func (c *clues) tell(p *rules.Params, d rules.Differences) {
 	}
 }
 
+// before returns the link as it may have been before the run, and who may have owned it.
+func (c *clues) before() (link rules.Link, owners [][]byte) {
+	link, owners = c.link, [][]byte{c.owner, nil, {0}}
+	switch {
+	case c.change == rules.Claimed:
+		link, owners = unlike, [][]byte{nil}
+		link.Type = rules.Temporary
+	case c.change == rules.Updated || c.change == rules.Revived:
+		link, owners = unlike, owners[:2]
+	case c.shown:
+		owners = owners[:1]
+	}
+	return link, owners
+}
+
 // links yields links that may explain the rows, the likeliest first; nil: there was none before the
 // run.
 func (c *clues) links() iter.Seq[*rules.Stored] {
@@ -319,16 +435,9 @@ func (c *clues) links() iter.Seq[*rules.Stored] {
 			yield(nil)
 			return
 		}
-		link := c.link
-		switch c.change {
-		case rules.Claimed:
-			link = unlike
-			link.Type = rules.Temporary
-		case rules.Updated, rules.Revived:
-			link = unlike
-		}
+		link, owners := c.before()
 		for _, dead := range []bool{c.change == rules.Revived, c.change != rules.Revived} {
-			for _, owner := range [][]byte{c.owner, nil, {0}} {
+			for _, owner := range owners {
 				l := &rules.Stored{Link: link}
 				if l.Owner = owner; dead {
 					l.Status = rules.StatusExpired

@@ -25,9 +25,9 @@ import (
 // with a chance of 2^-64 to be wrong. If they differ, run and inputs are read once more, and
 // the parts of all rows are sorted and compared. That is done at once if an input can be read
 // only once, or if the run has no mapping, or if a
-// row may have become several.
+// row may have become several, or if only the inputs tell what rows say of their links.
 func (v *verifier) verifyInputs(ctx context.Context) (err error) {
-	again := v.run.mapping != "" && !slices.ContainsFunc(v.inputs, onlyOnce) && !v.run.anyMany()
+	again := v.run.mapping != "" && !v.joins() && !slices.ContainsFunc(v.inputs, onlyOnce) && !v.run.anyMany()
 	if again || v.broken.Load() {
 		if err := v.readInputs(ctx, true); err != nil {
 			return err
@@ -97,11 +97,16 @@ func (v *verifier) readInputs(ctx context.Context, first bool) error {
 // fileRun puts the sums of all rows of the run into the sort. It leaves out rows that the
 // run has more than once: they are findings already, and there may be very many.
 func (v *verifier) fileRun(ctx context.Context) error {
-	s := v.newRowHasher()
+	s, c := v.newRowHasher(), &checker{verifier: v}
 	if err := v.eachLink(ctx, func(l *link) {
-		if l.source >= 0 && v.isRow(l.source, l.Row.Row) {
-			s.row(l)
+		if l.source < 0 || !v.isRow(l.source, l.Row.Row) {
+			return
 		}
+		var said []byte
+		if v.joins() {
+			said = c.appendSaid(l)
+		}
+		s.row(l, said)
 	}); err != nil {
 		return err
 	}

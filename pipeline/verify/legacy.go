@@ -42,7 +42,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 	if (m.Legacy != nil) != (c.mode != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
-	r.own = report.Columns{Numbers: r.spec.Counts, Legacy: c.mode, Rules: m.Rules != nil, Ref: m.ByRow()}
+	r.own = report.Columns{Numbers: r.spec.Counts, Legacy: c.mode, Rules: m.Rules != nil, Parts: m.HasParts(), Ref: m.ByRow()}
 	r.readMigration(bad)
 	if c.mode == legacy.Off && r.terms == nil && r.flags == nil {
 		return

@@ -191,8 +191,8 @@ func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int
 	}
 }
 
-// storedAs appends what the store must have of a link that the run has created, or has given the
-// parameters of this row.
+// storedAs appends what the store must have of the link of this row after the run. What is no parameter
+// counts only if the run has created or revived it.
 func (r *run) storedAs(dst []byte, l *link) []byte {
 	var attributes []byte
 	created := r.manifest.AsOf
@@ -204,11 +204,10 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 		}
 	}
 	dst = appendBeyond(dst, r.originalOf(l), attributes, created)
-	if !r.tellsParams() {
+	if !r.ruled {
 		return dst
 	}
-	cells, _ := r.shown(nil, &l.params)
-	return appendParams(dst, r.toldKey(l.hash.Key()), &cells)
+	return appendParams(dst, r.toldKey(l.hash.Key()), &l.Rules.Cells)
 }
 
 // hasAs appends what the store has of a link, as far as the mapping tells what it must have.
@@ -220,16 +219,17 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 		}
 	}
 	dst = appendBeyond(dst, l.Original, attributes, created)
-	if !r.tellsParams() {
+	if !r.ruled {
 		return dst
 	}
 	cells := storedCells(rulesOf(l))
 	return appendParams(dst, r.toldKey(l.Key), &cells)
 }
 
-// toldKey returns a url_key, or zero if the mapping does not tell it.
+// toldKey returns the url_key of a link; zero if the row may be that of an alias, whose key its hash
+// does not make.
 func (r *run) toldKey(key sink.Key) sink.Key {
-	if r.guesses() {
+	if r.mode.Keeps() {
 		return sink.Key{}
 	}
 	return key

@@ -130,10 +130,7 @@ type numberChecker struct {
 // add takes the number of the next row.
 func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64) {
 	here := n.fault(n.run.mapping, row)
-	canonical, _ := rules.CutKey(identity)
-	before, _ := rules.CutKey(n.identity)
-	sameURL := n.known && n.workspace == workspace && bytes.Equal(canonical, before)
-	if sameURL && bytes.Equal(identity, n.identity) {
+	if n.known && n.workspace == workspace && bytes.Equal(identity, n.identity) {
 		if n.run.mode.Keeps() && number != n.number { // else rows are compared with their link
 			here.wrong(BadDuplicate, "number", numberText(n.number), numberText(number))
 		}
@@ -146,7 +143,7 @@ func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64
 	case !n.run.took(number):
 		here.wrong(BadNumber, "number", "one that the run took", fmt.Sprint(number))
 		return
-	case number <= n.last && !(sameURL && n.run.guesses() && number != n.last):
+	case number <= n.last:
 		here.wrong(BadNumber, "number", fmt.Sprint("above ", n.last, ", that of a link before"), fmt.Sprint(number))
 		return
 	}

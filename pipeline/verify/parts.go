@@ -15,6 +15,7 @@ const (
 	Links          Part = "links"           // the run had too many rejects and has no mapping
 	Details        Part = "reject_details"  // another version of the program wrote them, in its own words
 	Inputs         Part = "inputs"          // none were given, or a report or an input cannot be read as the run read it
+	Params         Part = "parameters"      // that rows gave for their links: only the inputs tell them
 	BeyondLimit    Part = "beyond_limit"    // records of the inputs that the run did not read, because it was told how many to read
 	Secret         Part = "secret"          // of the scheme, none was given: that each code is that of its URL or number is believed
 	Words          Part = "blocklist"       // of the run, none was given: that it has the words for which codes were skipped is believed, and that no code of the run contains one
@@ -41,6 +42,7 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Links, run.noMapping},
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
+		{Params, understood && !inputs && run.flags != nil && run.mapping != ""},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
 		{Secret, understood && !run.known && run.mapping != ""},
 		{Words, understood && !run.listed && run.mapping != ""},

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/pipeline/outcome"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
 )
 
@@ -72,12 +71,15 @@ func (w *replayer) row(i int, row, offset int64, code source.Code) {
 		for _, c := range w.layout.Carried {
 			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
 		}
-		var params rules.Cells
-		if w.v.run.flags != nil {
+		w.text = w.text[:0]
+		if flags := w.v.run.flags; flags != nil {
 			p, _, _ := w.v.run.readParams(w.number, row, w.cellOf(i))
-			params, w.text = w.v.run.shown(w.text, &p)
+			w.text = flags.Identity.AppendParts(w.text, &p)
+			if w.writer != nil && w.v.joins() {
+				s.said = p.Append(nil)
+			}
 		}
-		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, &params)
+		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, w.text)
 	}
 	w.file(w.number, row, code.Text, workspace, s)
 }

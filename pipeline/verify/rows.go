@@ -63,7 +63,7 @@ type link struct {
 
 	params  rules.Params
 	parts   []byte // of the identity
-	unsure  bool   // its expiry may be reckoned, or not
+	said    bool   // the mapping has the cells that params come from; else only the inputs tell them
 	refusal string // why its cells should have been rejected; "": they should not
 }
 
@@ -123,9 +123,9 @@ func (w *checker) inputOf(name string) int {
 }
 
 // textsOf returns the columns of a row that are text of its own.
-func textsOf(r *readback.MappingRow) [12]*[]byte {
+func textsOf(r *readback.MappingRow) [13]*[]byte {
 	p := &r.Rules.Cells
-	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode,
+	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Parts,
 		&p[rules.ExpiresAt], &p[rules.MaxUses], &p[rules.LinkType], &p[rules.OwnerID], &p[rules.Ref]}
 }
 
@@ -143,7 +143,7 @@ func (w *checker) found(kind Kind, column, expected, got string) {
 func (w *checker) checkRow() {
 	r := w.row
 	if w.account(r.Source, r.source, r.Row.Row) && w.sums != nil {
-		w.sums.row(r)
+		w.sums.row(r, nil)
 	}
 	if w.ok == "" || string(r.Workspace) != w.ok {
 		if err := codegen.CheckWorkspace(r.Workspace); err != nil {
@@ -382,7 +382,7 @@ func (w *checker) compareLinks(old, r *link) int {
 	}
 	a, isKnown := w.firstCode(old)
 	b, areKnown := w.firstCode(r)
-	if !isKnown || !areKnown || w.run.guesses() && bytes.Equal(old.Canonical, r.Canonical) {
+	if !isKnown || !areKnown {
 		return 0
 	}
 	folded := 0
@@ -394,7 +394,7 @@ func (w *checker) compareLinks(old, r *link) int {
 
 // compareSame compares two rows of one identity as the sort does; 0: they cannot be compared.
 func (w *checker) compareSame(old, r *link) int {
-	codes, sure := record.CompareCodes(old.Legacy, r.Legacy), !old.unsure && !r.unsure
+	codes, sure := record.CompareCodes(old.Legacy, r.Legacy), old.said && r.said
 	c := 0
 	if w.run.mode.Keeps() {
 		c = codes

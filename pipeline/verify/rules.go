@@ -2,9 +2,8 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -150,85 +149,62 @@ func (r *run) readParams(input int, row int64, cell func(column int) []byte) (p 
 	return p, "", ""
 }
 
-// shown returns the cells that a mapping, or a new link, has of parameters. They are valid until
-// buf, which it empties and may grow, is used again.
-func (r *run) shown(buf []byte, p *rules.Params) (cells rules.Cells, _ []byte) {
-	buf = p.Expiry.Reckon(r.table.AsOf).Append(buf[:0])
-	cells[rules.ExpiresAt] = buf
-	if p.Limit > 0 {
-		buf = strconv.AppendInt(buf, p.Limit, 10)
-		cells[rules.MaxUses] = buf[len(cells[rules.ExpiresAt]):]
-	}
-	cells[rules.LinkType], cells[rules.OwnerID], cells[rules.Ref] = []byte(p.Type.String()), p.Owner, p.Ref
-	return cells, buf
-}
-
-// identify fills in the parameters of a row, and the parts of its identity.
+// identify fills in the parts of the identity of a row, and the parameters that the row gives, if the
+// mapping has all of its cells.
 func (w *checker) identify(l *link) {
-	l.parts, l.unsure, l.refusal = l.parts[:0], false, ""
-	if w.run.flags == nil {
+	l.parts, l.params, l.said, l.refusal = l.Rules.Parts, rules.Params{}, w.run.flags == nil, ""
+	if w.run.flags == nil || l.source < 0 || w.run.inputs[l.source] == nil {
 		return
 	}
-	sure := false
-	if l.source >= 0 && w.run.inputs[l.source] != nil {
-		cell, all := w.cellOf(l, w.run.inputs[l.source])
-		l.params, l.refusal, _ = w.run.readParams(l.source, l.Row.Row, cell)
-		sure = *all && l.refusal == ""
-	}
-	if !sure {
-		w.guess(l)
-	}
-	l.parts = w.run.flags.Identity.AppendParts(l.parts, &l.params)
-	if l.unsure && w.run.flags.Identity == rules.ByParams {
-		w.chooseParts(l)
+	cell, all := w.cellOf(l, w.run.inputs[l.source])
+	params, refusal, _ := w.run.readParams(l.source, l.Row.Row, cell)
+	if l.said = *all; l.said {
+		l.params, l.refusal = params, refusal
 	}
 }
 
-// guess reads the parameters of a row from what the mapping shows of them. That does not tell a
-// reckoned expiry from the same time in a cell.
-func (w *checker) guess(l *link) {
-	cells := &l.Rules.Cells
-	l.params, _, _ = w.run.flags.Parse(cells)
-	without, _, _ := w.run.flags.Parse(&rules.Cells{rules.LinkType: cells[rules.LinkType]})
-	if without.Expiry.When == rules.Reckoned && without.Expiry.Reckon(w.run.table.AsOf) == l.params.Expiry {
-		l.params.Expiry, l.unsure = without.Expiry, true
-	}
-}
-
-// chooseParts finds out from the code of a row which of the two its expiry is.
-func (w *checker) chooseParts(l *link) {
-	if !w.run.hashes() { // nothing tells: rows of one code are one identity
-		l.parts = append(append(l.parts, "|="...), l.Code...)
-		return
-	}
-	isCode := func() bool {
-		salt := w.run.maker.SaltOf(l.Canonical, slices.Concat(l.Workspace, l.parts), l.Code, w.run.mostSalt)
-		return salt >= 0 && salt == l.Salt
-	}
-	if l.unsure = !isCode(); !l.unsure {
-		return
-	}
-	reckoned := l.params
-	l.params.Expiry = reckoned.Expiry.Reckon(w.run.table.AsOf)
-	l.parts = w.run.flags.Identity.AppendParts(l.parts[:0], &l.params)
-	if l.unsure = !isCode(); l.unsure {
-		l.params = reckoned
-		l.parts = w.run.flags.Identity.AppendParts(l.parts[:0], &l.params)
-	}
-}
-
-// checkParams checks that the mapping shows the parameters of the row in hand.
+// checkParams checks the cells of link rules of the row in hand by themselves, and against what the row
+// gives. What its link has is checked with the other rows of the link.
 func (w *checker) checkParams(r *link) {
 	if r.refusal != "" {
 		w.found(BadOutcome, "outcome", "rejected: "+r.refusal, r.Outcome.String())
 	}
-	var want rules.Cells
-	want, w.text = w.run.shown(w.text, &r.params)
-	for c, got := range r.Rules.Cells {
-		if !bytes.Equal(want[c], got) {
-			w.found(BadParameter, rules.Column(c).String(), string(want[c]), string(got))
+	if r.said && r.refusal == "" && w.run.flags != nil {
+		w.text = w.run.flags.Identity.AppendParts(w.text[:0], &r.params)
+		if !bytes.Equal(w.text, r.parts) {
+			w.found(BadParameter, "parts", string(w.text), string(r.parts))
 		}
 	}
+	if w.run.own.Ref {
+		w.text = rules.ByRow.AppendParts(w.text[:0], &rules.Params{Ref: r.Rules.Cells[rules.Ref]})
+		if !bytes.Equal(w.text, r.parts) {
+			w.found(BadParameter, rules.Ref.String(), string(r.parts), string(w.text))
+		}
+	}
+	l := linkOf(&r.Rules.Cells)
+	want, text := l.Cells(w.text)
+	w.text = text
+	for c, got := range r.Rules.Cells[:rules.Ref] {
+		if !bytes.Equal(want[c], got) {
+			w.found(BadParameter, rules.Column(c).String(), cmp.Or(string(want[c]), "a value that a link can have"), string(got))
+		}
+	}
+}
+
+// linkOf returns a link that has what the mapping shows.
+func linkOf(cells *rules.Cells) rules.Link {
+	l := rules.Link{Type: rules.TypeOf(string(cells[rules.LinkType])), Owner: cells[rules.OwnerID]}
+	if t, err := time.Parse(time.RFC3339, string(cells[rules.ExpiresAt])); err == nil {
+		l.Expiry = rules.Expiry{When: rules.At, Seconds: t.Unix()}
+	}
+	switch limit := string(cells[rules.MaxUses]); limit {
+	case "":
+	case "0": // of a link that is used up
+		l.Limit = -1
+	default:
+		l.Limit, _ = rules.ParseLimit([]byte(limit))
+	}
+	return l
 }
 
 // verifyChanges compares the changes of all rows with those of the manifest.
@@ -238,10 +214,6 @@ func (v *verifier) verifyChanges(rows *rules.ChangeCounts) {
 		v.wrong(BadCount, "rules.changes", reasonsText(changes), reasonsText(v.run.manifest.Rules.Changes))
 	}
 }
-
-// tellsParams reports whether the mapping tells what parameters links have. With legacy codes it does
-// not tell it of a link that no row has.
-func (r *run) tellsParams() bool { return r.ruled && !r.mode.Keeps() }
 
 // appendParams appends what the store has of a link whose run was held against links: its url_key,
 // and the cells of its parameters, each as of extsort.AppendNullable.
@@ -256,14 +228,13 @@ func appendParams(dst []byte, key sink.Key, cells *rules.Cells) []byte {
 	return dst
 }
 
-// storedCells returns the cells of the parameters of a link, as run.shown does.
+// storedCells returns the cells of the parameters of a link, as the mapping shows them.
 func storedCells(r sink.Rules) (cells rules.Cells) {
+	l := rules.Link{Limit: r.MaxUses, Type: rules.TypeOf(string(r.Type)), Owner: r.Owner}
 	if !r.Expires.IsZero() {
-		cells[rules.ExpiresAt] = r.Expires.UTC().AppendFormat(nil, time.RFC3339Nano)
+		l.Expiry = rules.Expiry{When: rules.At, Seconds: r.Expires.Unix()}
 	}
-	if r.MaxUses != 0 {
-		cells[rules.MaxUses] = strconv.AppendInt(nil, r.MaxUses, 10)
-	}
-	cells[rules.LinkType], cells[rules.OwnerID], cells[rules.Ref] = r.Type, r.Owner, r.Ref
+	cells, _ = l.Cells(nil)
+	cells[rules.Ref] = r.Ref
 	return cells
 }

@@ -55,17 +55,20 @@ func TestVerifyRulesTampered(t *testing.T) {
 		{mappingFile, row("new", "outcome", "created"), "in_expires_at", "2026-06-02", verify.BadParameter},
 		{mappingFile, row("new", "outcome", "created"), "in_expires_at", "soon", verify.BadOutcome},
 		{mappingFile, row("new", "outcome", "created"), "owner_id", "eve", verify.BadParameter},
+		{mappingFile, row("new", "in_owner_id", "bob"), "owner_id", "bob", verify.BadParameter}, // it shows what the link has
+		{mappingFile, row("new", "in_expires_at", "2026-05-01"), "expires_at", "2026-05-01T00:00:00Z", verify.BadParameter},
+		{mappingFile, row("same"), "max_uses", "8", verify.BadChange},
 		{mappingFile, row("plain"), "max_uses", "6", verify.BadParameter},
 		{mappingFile, row("plain"), "max_uses", "05", verify.BadParameter},
 		{mappingFile, row("temporary"), "link_type", "", verify.BadParameter},
 		{mappingFile, row("same"), "change", "renewed", verify.Damaged},
-		{mappingFile, row("new", "owner_id", "bob"), "change", "", verify.BadChange},
+		{mappingFile, row("new", "in_owner_id", "bob"), "change", "", verify.BadChange},
 		{mappingFile, row("new", "outcome", "created"), "change", "revived", verify.BadChange},
 		{mappingFile, row("new", "outcome", "created"), "outcome", "existing", verify.BadCount},
 		{mappingFile, row("new", "outcome", "created"), "outcome", "duplicate", verify.BadOutcome},
-		{mappingFile, row("new", "owner_id", "bob"), "outcome", "created", verify.BadOutcome},
-		{mappingFile, row("new", "owner_id", "bob"), "short_code", "zzzzzzzzzz", verify.BadDuplicate},
-		{mappingFile, row("new", "owner_id", "bob"), "salt", "1", verify.BadDuplicate},
+		{mappingFile, row("new", "in_owner_id", "bob"), "outcome", "created", verify.BadOutcome},
+		{mappingFile, row("new", "in_owner_id", "bob"), "short_code", "zzzzzzzzzz", verify.BadDuplicate},
+		{mappingFile, row("new", "in_owner_id", "bob"), "salt", "1", verify.BadDuplicate},
 		{mappingFile, row("same"), "short_code", "zzzzzzzzzz", verify.BadCode},
 		{rejectsFile, reject(x + "none"), "expires_at", "2026-01-02", verify.BadReason},
 		{rejectsFile, reject(x + "none"), "detail", "expires_at: soon", verify.BadDetail},
@@ -79,10 +82,10 @@ func TestVerifyRulesTampered(t *testing.T) {
 		{mappingFile, row("plain"), "change", "drifted", verify.BadCount}, // the link could have an owner
 		{mappingFile, row("plain"), "change", "other_owner", verify.BadChange},
 		{mappingFile, row("temporary"), "change", "updated", verify.BadCount},
-		{mappingFile, row("owned", "owner_id", ""), "change", "updated", verify.BadChange},
-		{mappingFile, row("owned", "owner_id", "bob"), "change", "", verify.BadChange},
-		{mappingFile, row("owned", "owner_id", "bob"), "outcome", "existing", verify.BadOutcome},
-		{mappingFile, row("new", "expires_at", "2026-05-01T00:00:00Z"), "change", "other_owner", verify.BadChange},
+		{mappingFile, row("owned", "in_owner_id", ""), "change", "updated", verify.BadChange},
+		{mappingFile, row("owned", "in_owner_id", "bob"), "change", "", verify.BadChange},
+		{mappingFile, row("owned", "in_owner_id", "bob"), "outcome", "existing", verify.BadOutcome},
+		{mappingFile, row("new", "in_expires_at", "2026-05-01"), "change", "other_owner", verify.BadChange},
 	}, always...)
 	rejecting := append([]tampering{
 		{rejectsFile, reject(x + "plain"), "detail", "the link has other parameters: uses", verify.BadDetail},
@@ -121,8 +124,7 @@ func TestVerifyRulesSpeaker(t *testing.T) {
 	})
 }
 
-// The lines of collisions.csv do not tell the parts of identities. What is changed in them is found
-// nevertheless.
+// What is changed in lines of collisions.csv is found where identities have parts, these too.
 func TestVerifyRulesCollisions(t *testing.T) {
 	inOrders(t, func(t *testing.T, order report.Order) {
 		cfg := pipeline.Config{Workspace: "demo", Version: "test", CodeLength: 1, MaxRetries: 20, ReportOrder: order, Rules: &rules.Flags{Identity: rules.ByParams}}
@@ -138,14 +140,14 @@ func TestVerifyRulesCollisions(t *testing.T) {
 		}
 		find := func(what string, i int, bad []string) {
 			put(t, "collisions.csv", bad)
-			if v := verified(t, verify.Config{}); v.Kinds[verify.BadOrder]+v.Kinds[verify.Uncollided]+v.Kinds[verify.BadCollision]+v.Kinds[verify.BadOwner] == 0 {
+			if v := verified(t, verify.Config{}); v.Kinds[verify.BadOrder]+v.Kinds[verify.Uncollided]+v.Kinds[verify.BadCollision]+v.Kinds[verify.BadOwner]+v.Kinds[verify.BadCode] == 0 {
 				t.Errorf("line %d, %s: found %v", i, what, kinds(v))
 			}
 		}
 		for i := 1; i < len(good); i += apart(good, 8) {
 			find("removed", i, slices.Delete(slices.Clone(good), i, i+1))
 			find("doubled", i, slices.Insert(slices.Clone(good), i, good[i]))
-			for column := 1; column < 5; column++ {
+			for column := 1; column < 6; column++ {
 				bad := slices.Clone(good)
 				bad[i] = changed(cellsOf(good[i]), column)
 				find(fmt.Sprint("column ", column), i, bad)
@@ -154,15 +156,64 @@ func TestVerifyRulesCollisions(t *testing.T) {
 	})
 }
 
-// A carried cell that has a parameter is compared with its input.
+// Without carried cells only the inputs tell what rows say of their links: with them each row is judged.
 func TestVerifyRulesInputs(t *testing.T) {
-	rulesRun(t, func(c *pipeline.Config) { c.NoCarry = true })
-	c := tampering{mappingFile, map[string]string{"canonical_url": x + "plain"}, "max_uses", "6", verify.InputDiffers}
-	c.apply(t)
-	f := verified(t, verify.Config{Inputs: []string{"a.csv"}}).Findings
-	if len(f) != 1 || f[0].Kind != c.want || f[0].Column != "parameters" || f[0].Row != 7 {
-		t.Errorf("found %+v", f)
-	}
+	inOrders(t, func(t *testing.T, order report.Order) {
+		for _, c := range []struct {
+			url, column, to string
+			want            verify.Kind
+		}{
+			{"plain", "max_uses", "6", verify.BadParameter},
+			{"owned", "change", "", verify.BadChange},
+		} {
+			rulesRun(t, func(c *pipeline.Config) { c.NoCarry, c.ReportOrder = true, order })
+			bad := tampering{mappingFile, map[string]string{"canonical_url": x + c.url}, c.column, c.to, c.want}
+			bad.apply(t)
+			for inputs, want := range map[string]bool{"a.csv": true, "": false} {
+				var cfg verify.Config
+				if inputs != "" {
+					cfg.Inputs = []string{inputs}
+				}
+				v := verified(t, cfg)
+				if (v.Kinds[c.want] > 0) != want || slices.Contains(v.NotCompared, verify.Params) == want {
+					t.Errorf("%+v, inputs %q: found %+v, not compared %v", bad, inputs, v.Findings, v.NotCompared)
+				}
+			}
+		}
+	})
+}
+
+// The parts of identities are proved by the codes, and with inputs row by row.
+func TestVerifyRulesParts(t *testing.T) {
+	inOrders(t, func(t *testing.T, order report.Order) {
+		for _, identity := range []rules.Identity{rules.ByParams, rules.ByRow} {
+			for _, noCarry := range []bool{false, true} {
+				rulesRun(t, func(c *pipeline.Config) {
+					c.Rules, c.NoCarry, c.ReportOrder = &rules.Flags{Identity: identity}, noCarry, order
+				})
+				good := lines(t, mappingFile)
+				at := slices.Index(cellsOf(good[0]), "parts")
+				for i := 1; i < len(good); i++ {
+					for _, to := range []string{"", "|e=+60", "|r=%", "%zz"} {
+						cells := cellsOf(good[i])
+						if cells[at] == to {
+							continue
+						}
+						cells[at] = to
+						bad := slices.Clone(good)
+						bad[i] = strings.Join(cells, ",") + "\n" // no cell needs quotes
+						put(t, mappingFile, bad)
+						if v := verified(t, verify.Config{}); v.Failed() == 0 {
+							t.Errorf("%s, no carry %t: %q for %s is not found", identity, noCarry, to, good[i])
+						}
+						if v := verified(t, verify.Config{Inputs: []string{"a.csv"}}); v.Kinds[verify.InputDiffers] != 1 {
+							t.Errorf("%s, no carry %t: %q for %s, with inputs: %+v", identity, noCarry, to, good[i], v.Findings)
+						}
+					}
+				}
+			}
+		}
+	})
 }
 
 // So is what the manifest says of link rules.
@@ -230,6 +281,8 @@ func TestVerifyRulesStore(t *testing.T) {
 			"UPDATE links SET ref = 'r1'" + link("new"):                                 verify.StoreDiffers,
 			"UPDATE links SET expires_at = '2027-01-01 00:00:00.000000'" + link("dead"): verify.StoreDiffers,
 			"UPDATE links SET max_uses = 6" + link("plain"):                             verify.StoreDiffers,
+			"UPDATE links SET max_uses = 6" + link("same"):                              verify.StoreDiffers,
+			"UPDATE links SET owner_id = 'eve'" + link("owned"):                         verify.StoreDiffers,
 			"UPDATE links SET owner_id = 'eve'" + link("temporary"):                     verify.StoreDiffers,
 			"UPDATE links SET changed_run = NULL, change = NULL" + link("dead"):         verify.StoreDiffers,
 			"UPDATE links SET change = 'updated'" + link("dead"):                        verify.StoreDiffers,

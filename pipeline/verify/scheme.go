@@ -142,9 +142,6 @@ func (c *coding) sorts() bool { return c.hashes() && c.listed }
 // salt 0 in the order of their codes.
 func (r *run) allClaim() bool { return r.mode.Keeps() || !r.sorts() }
 
-// guesses reports whether nothing tells if the expiry of some rows was reckoned.
-func (r *run) guesses() bool { return r.hasParts() && !r.carry && !r.hashes() }
-
 // stored returns the scheme as a store keeps it.
 func (r *run) stored() sink.Scheme {
 	m := &r.manifest.Scheme
@@ -211,13 +208,13 @@ func (w *checker) salt0(dst, canonical, workspace, parts []byte) []byte {
 	if w.run.hashes() {
 		return w.appendCode(dst, nil, canonical, workspace, parts, 0)
 	}
-	return w.standIn(dst, canonical, workspace, 0)
+	return w.standIn(dst, canonical, workspace, parts, 0)
 }
 
 // A standIn stands for the code of a URL at a salt, if codes cannot be made: for those that claim it
 // to meet. No code begins as it does.
-func (w *checker) standIn(dst, canonical, workspace []byte, salt int) []byte {
-	key := w.hash(canonical, workspace, nil, salt).Key()
+func (w *checker) standIn(dst, canonical, workspace, parts []byte, salt int) []byte {
+	key := w.hash(canonical, workspace, parts, salt).Key()
 	return append(append(dst, 0), key[:]...)
 }
 

@@ -69,30 +69,27 @@ func (c *storeChecker) compareChange(here spot, w *claim, l *sink.Stored) {
 	if changedSince(l, c.runs.ours) {
 		c.since.Changed++
 	}
-	if !c.run.tellsParams() {
+	if !c.run.ruled || w.flags&bare != 0 { // which row speaks for it, the mapping does not tell
 		return
 	}
 	ours, change, r := c.runs.ours, w.change(), rulesOf(l)
 	writes := change == rules.Updated || change == rules.Claimed || change == rules.Revived
 	changed := ours != 0 && r.ChangedRun == ours
+	known := ours != 0 && !changedSince(l, ours)
 	switch {
-	case ours == 0 || changedSince(l, ours):
-		writes = false
-	case writes && (!changed || r.Change != change.String()):
+	case known && writes && (!changed || r.Change != change.String()):
 		here.wrong(StoreDiffers, "change", fmt.Sprint(change, " by run ", ours), fmt.Sprint(r.Change, " by run ", r.ChangedRun))
 	case changed && !writes:
 		here.wrong(StoreDiffers, "change", fmt.Sprint("no change by run ", ours), r.Change)
 	}
-	compareBeyond(here, w.owner, c.run.hasAs(nil, l), func(column string, want []byte) bool {
+	compareBeyond(here, w.owner, c.run.hasAs(nil, l), func(column string, _ []byte) bool {
 		switch column {
 		case "url_key":
 			return true
 		case "original_url":
-			return writes && change == rules.Revived
-		case "owner_id":
-			return writes && want != nil
+			return known && change == rules.Revived
 		}
-		return writes && slices.Contains(changeable, column)
+		return known && slices.Contains(changeable, column)
 	})
 }
 

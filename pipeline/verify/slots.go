@@ -25,8 +25,7 @@ type slotChecker struct {
 	workspace string
 	code      []byte
 	holder    *claim // the link that has it; nil: none of the mapping, so far
-	line      claim  // the last of collisions.csv, if not all links that it may be of have asked for it yet; of row 0: none
-	lines     int    // how many say the same
+	line      claim  // the last of collisions.csv, if its link has not asked for it yet; of row 0: none
 	elsewhere claim  // the last link that has another code; another claim: there is none
 
 	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
@@ -222,30 +221,23 @@ func (s *slotChecker) shared(row int64) {
 
 // addLine makes a line the last.
 func (s *slotChecker) addLine(c *claim) {
-	switch same := s.isLine(c); {
-	case same && s.run.hasParts(): // of another link of the URL
-		s.lines++
-		return
-	case same:
+	if s.isLine(c) {
 		s.fault(manifest.CollisionsName, max(c.row, s.line.row)).wrong(BadCollision, "", "one line for each code", string(c.canonical))
 		return
 	}
 	s.closeLine()
-	s.line = claim{row: c.row, salt: c.salt, canonical: append(s.line.canonical[:0], c.canonical...)}
-	s.lines = 1
+	s.line = claim{row: c.row, salt: c.salt, canonical: append(s.line.canonical[:0], c.canonical...), parts: append(s.line.parts[:0], c.parts...)}
 }
 
-// isLine reports whether the last line is that of a URL and salt.
+// isLine reports whether the last line is that of an identity and salt.
 func (s *slotChecker) isLine(c *claim) bool {
-	return s.line.row > 0 && s.line.salt == c.salt && bytes.Equal(s.line.canonical, c.canonical)
+	return s.line.row > 0 && s.line.salt == c.salt && s.line.compareIdentities(c) == 0
 }
 
 // findLine finds the line of a link that needs it.
 func (s *slotChecker) findLine(c *claim) {
 	if s.isLine(c) {
-		if s.lines--; s.lines == 0 {
-			s.line.row = 0
-		}
+		s.line.row = 0
 		return
 	}
 	s.fault(s.run.mapping, c.row).wrong(Uncollided, "salt", "a line of "+manifest.CollisionsName+" for "+codeText(s.code, c.salt), "")

@@ -27,7 +27,7 @@ import (
 //	| salt + 1 | row | text source | with a counter: number
 //	| nullable workspace, original, code, short URL, each carried cell
 //	| with a mode of legacy codes: nullable legacy code, code of the link, its salt + 1, 1 byte: alias
-//	| with link rules: 1 byte: change; nullable expiry, limit, type, owner, reference
+//	| with link rules: 1 byte: change; nullable parts, expiry, limit, type, owner, reference
 //	| for each fault: text column, text found
 //
 // The third text is, if legacy codes are kept, 0, legacy code, 0, or 1 if there is none; if there are
@@ -57,7 +57,7 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 		dst = append(binary.AppendUvarint(dst, uint64(l.LinkSalt+1)), byte(btoi(l.Alias)))
 	}
 	if w.run.ruled {
-		dst = append(dst, byte(l.Rules.Change))
+		dst = extsort.AppendNullable(append(dst, byte(l.Rules.Change)), l.Rules.Parts)
 		for _, cell := range l.Rules.Cells {
 			dst = extsort.AppendNullable(dst, cell)
 		}
@@ -264,7 +264,8 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 		r.Alias, rec = rec[0] == 1, rec[1:]
 	}
 	if s.own.Rules {
-		r.Rules.Change, rec = rules.Change(rec[0]), rec[1:]
+		r.Rules.Change = rules.Change(rec[0])
+		r.Rules.Parts, rec = extsort.CutNullable(rec[1:])
 		for c := range r.Rules.Cells {
 			r.Rules.Cells[c], rec = extsort.CutNullable(rec)
 		}

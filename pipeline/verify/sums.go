@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"hash/maphash"
@@ -27,6 +28,7 @@ type rowSums struct {
 	linked   bool // it is, or may be, a link
 	link     parts
 	rejected parts
+	said     []byte // if verifier.joins, of the run as of checker.appendSaid; of the input as of rules.Params.Append
 }
 
 // A rowHasher sums rows for one goroutine.
@@ -54,21 +56,13 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	return maphash.Bytes(s.v.seed, s.buf)
 }
 
-// link sums a row of the mapping. Its cells are as written returns them, those of its parameters
-// as the row has them or run.shown does.
-func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code []byte, params *rules.Cells) parts {
+// link sums a row of the mapping, which has these parts of its identity. Its cells are as written
+// returns them.
+func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code, identity []byte) parts {
 	if !s.v.run.carry {
 		carried = nil
 	}
-	p := parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code)}
-	if s.v.run.flags != nil {
-		s.buf = s.buf[:0]
-		for _, cell := range params {
-			s.buf = extsort.AppendCell(s.buf, cell)
-		}
-		p[4] = maphash.Bytes(s.v.seed, s.buf)
-	}
-	return p
+	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.v.seed, identity)}
 }
 
 // reject sums a reject. Its detail counts only if the row could not be split and this version
@@ -107,9 +101,9 @@ func (s *rowHasher) written(cell []byte) []byte {
 	return cell
 }
 
-// row files a row of the mapping.
-func (s *rowHasher) row(l *link) {
-	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, &l.Rules.Cells)})
+// row files a row of the mapping. Said is as of rowSums.
+func (s *rowHasher) row(l *link, said []byte) {
+	s.file(l.source, l.Row.Row, l.Legacy, l.Workspace, rowSums{linked: true, link: s.link(l.Original, l.Workspace, l.Carried, l.Legacy, l.parts), said: said})
 }
 
 // file puts a row into the sort. Without a writer it adds up the parts of what the row is,
@@ -136,7 +130,8 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 			variant += 3 * s.sum(workspace)
 		}
 	}
-	rec := s.writer.Reserve(0, key, 8+2+2*8*len(sum.link))
+	rec := s.writer.Reserve(0, key, sumsSize+len(sum.said))
+	copy(rec[sumsSize:], sum.said)
 	binary.BigEndian.PutUint64(rec, variant)
 	rec = rec[8:]
 	rec[0], rec[1] = byte(btoi(sum.input)), byte(btoi(sum.linked))
@@ -146,7 +141,11 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 	}
 }
 
+// sumsSize is the size of a record of sums, without what is said.
+const sumsSize = 8 + 2 + 2*8*len(parts{})
+
 func decodeSums(rec []byte) (variant uint64, s rowSums) {
+	s.said = bytes.Clone(rec[sumsSize:])
 	variant, rec = binary.BigEndian.Uint64(rec), rec[8:]
 	s.filed, s.input, s.linked = true, rec[0] == 1, rec[1] == 1
 	for i := range s.link {
@@ -181,15 +180,25 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 	if v.broken.Load() {
 		return nil
 	}
+	var joined *extsort.Writer
+	if v.joins() {
+		joined = v.held.NewWriter()
+	}
 	var run, input rowSums
 	var at, of uint64
+	compare := func() {
+		v.compareSums(at, &run, &input)
+		if joined != nil && run.linked && input.linked {
+			joinHeld(joined, run.said, input.said)
+		}
+	}
 	rows := v.rows.Cursor(ctx, 0)
 	defer rows.Close()
 	for rows.Next() {
 		key := rows.Key()
 		variant, s := decodeSums(rows.Record())
 		if key != at || variant != of {
-			v.compareSums(at, &run, &input)
+			compare()
 			run, input, at, of = rowSums{}, rowSums{}, key, variant
 		}
 		if s.input {
@@ -199,7 +208,10 @@ func (v *verifier) verifyRows(ctx context.Context) error {
 		}
 	}
 	if rows.Err() == nil {
-		v.compareSums(at, &run, &input)
+		compare()
+	}
+	if joined != nil && rows.Err() == nil {
+		return joined.Err()
 	}
 	return rows.Err()
 }
@@ -221,7 +233,7 @@ func (v *verifier) compareSums(key uint64, run, input *rowSums) {
 	default:
 		got, want, columns, where := run.rejected, input.rejected, []string{"reason", "byte_offset", "raw", "input columns"}, "rejects"
 		if run.linked {
-			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code", "parameters"}, "mapping"
+			got, want, columns, where = run.link, input.link, []string{"original_url", "workspace_id", "carried columns", "legacy_code", "parts"}, "mapping"
 		}
 		for i, column := range columns {
 			if got[i] != want[i] {

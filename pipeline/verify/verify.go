@@ -214,13 +214,13 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if v.held != nil {
-		if err := v.verifyHeld(ctx); err != nil {
+	if v.inputs != nil {
+		if err := v.verifyInputs(ctx); err != nil {
 			return err
 		}
 	}
-	if v.inputs != nil {
-		if err := v.verifyInputs(ctx); err != nil {
+	if v.held != nil {
+		if err := v.verifyHeld(ctx); err != nil {
 			return err
 		}
 	}
