@@ -42,8 +42,8 @@ func TestBudget(t *testing.T) {
 				}
 				for _, c.Memory = range []int64{c.LeastMemory(), c.LeastMemory() + 12345, 100 << 30} {
 					b := c.budget()
-					sum := c.overhead() + b.records + b.rejects + b.contested + b.placed + b.changes
-					if sum != c.Memory || min(b.records, b.rejects, b.contested, b.changes) <= 0 || (b.placed > 0) != (order == report.InputOrder) {
+					sum := c.overhead() + b.records + b.rejects + b.contested + b.placed + b.changes + b.shown
+					if sum != c.Memory || min(b.records, b.rejects, b.contested, b.changes, b.shown) <= 0 || (b.placed > 0) != (order == report.InputOrder) {
 						t.Errorf("%d workers, %s, %s order: %+v of %d", workers, format, order, b, c.Memory)
 					}
 				}

@@ -154,6 +154,8 @@
 //     lower codes of a link, at some 100 bytes more each;
 //   - a byte for each row that the store had, for each row of a run that keeps codes, and for
 //     each row with link rules in a bucket of which there is something to say;
+//   - of the buckets that are written, what links have whose rows say something else, at some 40
+//     bytes a row;
 //   - of a run that keeps codes and has link rules, the rows of the URL with the most rows;
 //   - of a run that keeps codes, what became of those of one URL and of the URLs that share its
 //     code of salt 0, at some 100 bytes for each code that the store had or that is lost; with

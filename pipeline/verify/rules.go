@@ -70,9 +70,6 @@ func (r *run) readRules(bad func(field string, expected, got any)) {
 	r.flags = f
 }
 
-// hasParts reports whether identities may have parts.
-func (r *run) hasParts() bool { return r.flags != nil && r.flags.Identity != rules.ByURL }
-
 // lifeOf returns how long a link lives, as a manifest has it; 0: no run writes this.
 func lifeOf(text string) time.Duration {
 	d, err := time.ParseDuration(text)
