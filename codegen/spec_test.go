@@ -101,3 +101,29 @@ func BenchmarkCode(b *testing.B) {
 		})
 	}
 }
+
+// A Choice makes what the constructors make, and names the field that is wrong.
+func TestChoice(t *testing.T) {
+	secret := codegen.NewSecret([]byte("0123456789abcdef"))
+	for _, s := range codegen.Specs() {
+		c := codegen.Choice{Name: s.Name}
+		if s.Secret {
+			c.Secret = secret
+		}
+		scheme, counter, err := c.Make()
+		if err != nil || (counter != nil) != s.Counts || !s.Counts && scheme.Length() != s.Length {
+			t.Errorf("%s: %v, %v, %v", s.Name, scheme, counter, err)
+		}
+		c.Length = s.MaxLength + 1
+		if _, _, err := c.Make(); err == nil || !strings.HasPrefix(err.Error(), "Length: ") {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	for field, c := range map[string]codegen.Choice{
+		"Name": {Name: "md5"}, "Secret": {Name: codegen.NamePermuted}, "Multiplier": {Name: codegen.NameCounter, Multiplier: 62},
+	} {
+		if _, _, err := c.Make(); err == nil || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -37,7 +37,6 @@ func (s Scheme) withDefaults() (Scheme, codegen.Spec) {
 // flags.
 func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, err error) {
 	c, spec := s.withDefaults()
-	length = cmp.Or(length, spec.Length)
 	if _, err := codegen.SpecOf(c.Name); err != nil {
 		return maker, nil, fmt.Errorf("--scheme: %w", err)
 	}
@@ -52,36 +51,24 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	complain(c.CounterStart < 0, "--counter-start %d is below 1", c.CounterStart)
 	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "--counter-multiplier goes with scheme %s only", codegen.NameCounter)
 	complain(c.Multiplier < 0, "--counter-multiplier %d is below 1", c.Multiplier)
-	complain(spec.Counts && length != spec.Length, "--code-length: codes of scheme %s have %d characters", c.Name, spec.Length)
 	if len(problems) > 0 {
 		return maker, nil, errors.Join(problems...)
 	}
 	maker.Words = c.Words
-	flag := "scheme-key-file"
-	if spec.Counts { // rows are sorted as by default
+	maker.Scheme, counter, err = codegen.Choice{Name: c.Name, Length: length, Secret: c.Secret, Multiplier: c.Multiplier}.Make()
+	if counter != nil { // rows are sorted as by default
 		maker.Scheme, _ = codegen.New(codegen.DefaultLength)
 		maker.Words = nil
 	}
-	switch c.Name {
-	case codegen.NameKeyed:
-		if maker.Scheme, err = codegen.NewKeyed(c.Secret, spec.Length); err == nil {
-			flag = "code-length"
-			maker.Scheme, err = maker.WithLength(length)
-		}
-	case codegen.NameCounter:
-		flag = "counter-multiplier"
-		counter, err = codegen.NewCounter(c.Secret, uint64(c.Multiplier))
-	case codegen.NamePermuted:
-		counter, err = codegen.NewPermuted(c.Secret)
-	default:
-		flag = "code-length"
-		maker.Scheme, err = codegen.New(length)
-	}
-	if err != nil {
-		err = fmt.Errorf("--%s: %w", flag, err)
+	var wrong *codegen.ChoiceError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("--%s: %w", schemeFlags[wrong.Field], wrong.Err)
 	}
 	return maker, counter, err
 }
+
+// schemeFlags are the flags of the fields of a codegen.Choice.
+var schemeFlags = map[string]string{"Name": "scheme", "Length": "code-length", "Secret": "scheme-key-file", "Multiplier": "counter-multiplier"}
 
 // describe returns what the manifest says of the scheme.
 func (s Scheme) describe(length, maxRetries int) manifest.Scheme {

@@ -67,7 +67,7 @@ func (w *checker) checkNumbered(r *link, column, saltColumn string) {
 		here.wrong(BadCode, column, w.run.digitsText(), string(r.Code))
 	case w.run.known:
 		if w.counter == nil {
-			w.counter, _ = w.run.newCounter()
+			w.counter = w.run.newCounter()
 		}
 		if w.code = w.counter.AppendCode(w.code[:0], uint64(number)); !bytes.Equal(w.code, r.Code) {
 			here.wrong(BadCode, column, string(w.code), string(r.Code))

@@ -105,29 +105,26 @@ func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
 	c.secret, c.maker.Words = secret, words
 	c.known, c.listed = secret.Fingerprint() == m.Fingerprint, words != nil || m.Blocklist == ""
 	c.plain = c.spec.Name == codegen.Name && m.Blocklist == ""
-	var err error
-	switch {
-	case c.spec.Counts:
-		if c.known {
-			_, err = r.newCounter()
-		}
-	case c.known && c.spec.Secret:
-		c.maker.Scheme, err = codegen.NewKeyed(secret, c.length)
-	case c.known:
-		c.maker.Scheme, err = codegen.New(c.length)
+	if !c.known {
+		return nil
 	}
-	if err != nil { // a secret that is too short has this fingerprint
-		return &UsageError{fmt.Errorf("--scheme-key-file: %w", err)}
+	var err error
+	var wrong *codegen.ChoiceError
+	if c.maker.Scheme, _, err = r.choice().Make(); errors.As(err, &wrong) { // a secret that is too short has this fingerprint
+		return &UsageError{fmt.Errorf("--scheme-key-file: %w", wrong.Err)}
 	}
 	return nil
 }
 
+// choice is the scheme of the run with the secret that was given.
+func (r *run) choice() codegen.Choice {
+	return codegen.Choice{Name: r.spec.Name, Length: r.length, Secret: r.secret, Multiplier: r.manifest.Scheme.Multiplier}
+}
+
 // newCounter returns what makes codes of numbers, for one goroutine.
-func (r *run) newCounter() (codegen.Counter, error) {
-	if r.spec.Name == codegen.NamePermuted {
-		return codegen.NewPermuted(r.secret)
-	}
-	return codegen.NewCounter(r.secret, uint64(r.manifest.Scheme.Multiplier))
+func (r *run) newCounter() codegen.Counter {
+	_, counter, _ := r.choice().Make() // take has the error
+	return counter
 }
 
 // hashes reports whether the codes of URLs can be made again. If not, the scheme has a counter, or
