@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	"github.com/linkforge/bulk/canon"
@@ -231,7 +232,9 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 	if err := v.scan(ctx, runs, c.meet); err != nil {
 		return err
 	}
-	if want := v.run.links() - v.run.manifest.Counts.Created; all && runs.ours != 0 && c.bare != want && !v.result.Undone {
+	want := v.run.links() - v.run.manifest.Counts.Created
+	swept := c.bare < want && slices.Contains(slices.Collect(maps.Values(runs.ruled)), true) // perhaps
+	if all && runs.ours != 0 && c.bare != want && !swept && !v.result.Undone {
 		v.wrong(BadCount, "links_created", fmt.Sprint(v.run.manifest.Counts.Created+c.bare), v.run.links())
 	}
 	err := c.rest()
@@ -321,6 +324,8 @@ func (c *storeChecker) missing() {
 		c.doubt(c.fileOf(w), w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case w.what == needs: // of a link that only the store has
 		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
+	case c.run.dryRun && w.flags&bare != 0 && c.bare < c.run.links()-c.run.manifest.Counts.Created: // it would have made this one
+		c.bare++
 	default:
 		if c.maySweep() {
 			c.since.Gone++
