@@ -35,8 +35,7 @@ import (
 //
 // A new feature joins in one of two ways. If it is an operation, it is a method of sequence that does it
 // to the store and to the world, and an entry of sequenceOps. If it is an option of runs, it is a field of
-// turn, which sequence.draw draws, turn.config passes on and the model obeys: --revive at settler.barred and
-// world.revive, folded workspaces at turn.fold (which belongs to the workspace then), campaigns at
+// turn, which sequence.draw draws, turn.config passes on and the model obeys, as it does --revive; folded workspaces at turn.fold (which belongs to the workspace then), campaigns at
 // settler.compareRows or speak.
 //
 // BULK_SEQUENCES is how many sequences are done on SQLite; a tenth of them is done on PostgreSQL.
@@ -105,7 +104,7 @@ func newSequence(t *testing.T, rt *rapid.T, store linkStore) *sequence {
 	s.parts = rapid.IntRange(0, 2).Draw(rt, "parts") == 0
 	kinds := append([]*schemeKind{schemeKinds[0], schemeKinds[1], schemeKinds[4], longKinds[0]}, counterKinds...)
 	kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
-	s.world = &world{schemeKind: *kind, revive: "all", next: max(nextNumber(t, store), 1), links: map[place]*worldLink{}}
+	s.world = &world{schemeKind: *kind, next: max(nextNumber(t, store), 1), links: map[place]*worldLink{}}
 	size := rapid.SampledFrom([]int{6, 3, 30}).Draw(rt, "urls")
 	for i := range size {
 		s.urls = append(s.urls, fmt.Sprintf("http://example.com/%d", i))
@@ -178,6 +177,7 @@ func (s *sequence) draw() *turn {
 	}
 	if t.flags != nil {
 		t.onDrift, _ = rules.ParseOnDrift(s.pick("on drift", "keep", "update", "reject"))
+		t.revive, _ = rules.ParseRevivals(s.pick("revive", "ended", "ended", "all", "none"))
 		t.flags.Owner = []byte(s.pick("its owner", "", "", "", "bob"))
 		if rapid.IntRange(0, 4).Draw(s.rt, "expires in") == 0 {
 			t.flags.ExpiresIn = 48 * time.Hour

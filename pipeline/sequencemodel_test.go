@@ -22,10 +22,9 @@ import (
 // schemes, with link rules and without, and what ends links. It has no files, buckets or workers.
 type world struct {
 	schemeKind
-	words  []string // of the blocklist; nil: there is none
-	next   int64    // number of the counter, if the scheme has one
-	revive string   // which dead links a row brings back: "all"
-	links  map[place]*worldLink
+	words []string // of the blocklist; nil: there is none
+	next  int64    // number of the counter, if the scheme has one
+	links map[place]*worldLink
 }
 
 // A place is where a link is.
@@ -52,6 +51,7 @@ type turn struct {
 	fold     bool // codes that differ in case only are one
 	flags    *rules.Flags
 	onDrift  rules.OnDrift
+	revive   rules.Revivals
 	ruled    bool // rows are held against their links: the run has link rules, or a workspace has
 	retries  int
 	source   string
@@ -199,13 +199,23 @@ func (s *settler) add(code string, who identity, alias bool) *worldLink {
 	return l
 }
 
-// barred says why the rows of an identity are rejected whatever they are; "": they are not. This is the
-// place of --revive.
-func (s *settler) barred(identity) string {
-	if s.revive != "all" {
-		panic("the model does not know --revive " + s.revive)
+// barred says why the rows of an identity are rejected whatever they are; "": they are not: all links of
+// its URL are deleted, and the run does not revive them. Its rows claim codes nevertheless.
+func (s *settler) barred(who identity) string {
+	deleted := 0
+	for _, l := range s.inOrder(s.workspace) {
+		switch {
+		case l.run == s.id || l.url != who.url:
+		case !l.Status.Deleted():
+			return ""
+		default:
+			deleted++
+		}
 	}
-	return ""
+	if deleted == 0 || !s.ruled || s.revive == rules.ReviveAll {
+		return ""
+	}
+	return rules.LinkDeleted.String()
 }
 
 // claim settles who has the legacy codes, and which of them are links (testdata/legacy.jsonl).
@@ -232,7 +242,11 @@ func (s *settler) claim() bool {
 		}
 	}
 	for code, b := range best {
-		if s.codes[code] == nil {
+		switch {
+		case s.codes[code] != nil:
+		case s.got[b.number].reason != "":
+			s.codes[code] = &worldLink{place: place{s.workspace, b.turnRow.code}, identity: b.identity, alias: true, run: s.id}
+		default:
 			s.add(b.turnRow.code, b.identity, true)
 		}
 	}
@@ -241,6 +255,7 @@ func (s *settler) claim() bool {
 			continue
 		}
 		switch l := s.codes[s.folded(r.turnRow.code)]; {
+		case l.url == r.identity.url && s.got[r.number].reason != "":
 		case l.url == r.identity.url: // also if the store has it for other parts
 			r.won = l
 			if l.run == s.id && !slices.Contains(s.own[r.identity], l) {
@@ -364,7 +379,7 @@ func (s *settler) judge() {
 // other codes.
 func (s *settler) speak(l *worldLink, rows []*asked, shown bool) {
 	slices.SortFunc(rows, s.compareRows)
-	judge := rules.Judge{Terms: rules.Terms{AsOf: s.asOf.Unix(), OnDrift: s.onDrift}}
+	judge := rules.Judge{Terms: rules.Terms{AsOf: s.asOf.Unix(), OnDrift: s.onDrift, Revive: s.revive}}
 	var stored *rules.Stored
 	if l.run != s.id {
 		stored = &rules.Stored{Link: l.Link}
@@ -561,7 +576,7 @@ func (w *world) show() (lines []string) {
 
 // config returns the configuration of a run on a store.
 func (t *turn) config(w *world) pipeline.Config {
-	cfg := pipeline.Config{Workspace: "demo", Scheme: w.scheme, CodeLength: w.length, MaxRetries: t.retries, Legacy: t.mode, Rules: t.flags, OnDrift: t.onDrift, AsOf: t.asOf}
+	cfg := pipeline.Config{Workspace: "demo", Scheme: w.scheme, CodeLength: w.length, MaxRetries: t.retries, Legacy: t.mode, Rules: t.flags, OnDrift: t.onDrift, Revive: t.revive, AsOf: t.asOf}
 	cfg.Scheme.Words, cfg.Source.WorkspaceColumn = blocklist(w.words), "team"
 	if t.retries == 0 {
 		cfg.MaxRetries = pipeline.NoRetries
