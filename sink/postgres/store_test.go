@@ -72,17 +72,27 @@ func conforming(dsn string, opts Options) *sinktest.Database {
 			}
 			return dump(t, dsn, links)
 		},
-		Insert: func(t *testing.T, r sinktest.Row) {
-			execute(t, dsn, "INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, nullif($9::uuid, '00000000-0000-0000-0000-000000000000'), nullif($10, '')::jsonb,"+
-				" nullif($11, $21::timestamptz), nullif($12, 0::bigint), nullif($13, 0::bigint), NULL, nullif($14, ''), nullif($15, ''), nullif($16, ''), nullif($17, ''), nullif($18, $21), nullif($19, 0), nullif($20, ''))",
-				r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs,
-				r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.Marked, r.ChangedRun, r.Change, time.Time{})
-		},
+		Insert:  func(t *testing.T, rows ...sinktest.Row) { insert(t, dsn, links, rows) },
 		Execute: func(t *testing.T, sql string) { execute(t, dsn, strings.Replace(sql, " links ", " "+links+" ", 1)) },
 		Change: func(t *testing.T, workspace, code string, updated time.Time) {
 			execute(t, dsn, "UPDATE "+links+" SET updated_at = $3 WHERE workspace_id = $1 AND short_code = $2", workspace, code, updated)
 		},
 	}
+}
+
+// insert commits links in one transaction: pgx has one for each batch.
+func insert(t testing.TB, dsn, links string, rows []sinktest.Row) {
+	t.Helper()
+	var batch pgx.Batch
+	for _, r := range rows {
+		batch.Queue("INSERT INTO "+links+" VALUES ($1, $2, $3, $4, $5, $6, $7, $7, CASE WHEN $8::bool THEN 'alias' END, nullif($9::uuid, '00000000-0000-0000-0000-000000000000'), nullif($10, '')::jsonb,"+
+			" nullif($11, $21::timestamptz), nullif($12, 0::bigint), nullif($13, 0::bigint), NULL, nullif($14, ''), nullif($15, ''), nullif($16, ''), nullif($17, ''), nullif($18, $21), nullif($19, 0), nullif($20, ''))",
+			r.Workspace, r.Code, r.Key, r.Canonical, r.Original, r.Run, r.Created, r.Alias, r.Base, r.Attrs,
+			r.Expires, r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, r.Marked, r.ChangedRun, r.Change, time.Time{})
+	}
+	conn := connect(t, dsn)
+	defer conn.Close(context.Background())
+	noError(t, conn.SendBatch(context.Background(), &batch).Close())
 }
 
 // openStore opens a store, which is closed at the end of the test.

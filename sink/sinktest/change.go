@@ -46,9 +46,9 @@ func (db *database) inserted(workspace string, of ...Rules) (out []Row) {
 	for i, r := range of {
 		row := rows([]sink.Link{coded(workspace, fmt.Sprint("https://kept.example/", i), fmt.Sprintf("%06d", i))}, 0)[0]
 		row.Rules, row.Created = r, asOf.Add(-time.Hour)
-		db.Insert(db.t, row)
 		out = append(out, row)
 	}
+	db.Insert(db.t, out...)
 	return out
 }
 

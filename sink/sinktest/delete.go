@@ -84,9 +84,9 @@ func (db *database) deletable() (all []Row) {
 		Rules{Owner: "u1"}.of(coded("v", a, "a")),
 	} {
 		row.Created = asOf.Add(-time.Hour)
-		db.Insert(db.t, row)
 		all = append(all, row)
 	}
+	db.Insert(db.t, all...)
 	return all
 }
 

@@ -252,11 +252,12 @@ func testConflictEachTime(t *testing.T, db *database) {
 		run := start(t, s, "f")
 		left := ls
 		for n := 1; ; n++ {
+			var now []sink.Link
 			for i := 500; i < len(left); i += 1_000 {
-				row := rows([]sink.Link{coded("w", string(left[i].Canonical), "~"+string(left[i].Code))}, 0)[0]
-				db.Insert(t, row)
-				theirs, taken[left[i].Key] = append(theirs, row), true
+				now, taken[left[i].Key] = append(now, coded("w", string(left[i].Canonical), "~"+string(left[i].Code))), true
 			}
+			db.Insert(t, rows(now, 0)...)
+			theirs = append(theirs, rows(now, 0)...)
 			err := s.Load(context.Background(), run, chunks(left, 1000))
 			if err == nil {
 				break

@@ -370,6 +370,7 @@ func testSummary(t *testing.T, db *database) {
 	day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
 	db.with(func(sink.Session) {})
 	var want []sink.Group
+	var list []Row
 	for i, g := range []sink.Group{
 		{Workspace: "v", Links: 2},
 		{Workspace: "w", Links: 1, Expires: day, Status: sink.Active},
@@ -385,9 +386,10 @@ func testSummary(t *testing.T, db *database) {
 			if !g.Expires.IsZero() {
 				row.Expires = g.Expires.Add([]time.Duration{0, 24*time.Hour - time.Microsecond, time.Hour}[n])
 			}
-			db.Insert(t, row)
+			list = append(list, row)
 		}
 	}
+	db.Insert(t, list...)
 	for code, set := range map[string]string{
 		"20": "access_count = 1, avg_redirect_ms = 10", "21": "access_count = 3, avg_redirect_ms = 20", "22": "access_count = 4",
 		"30": "access_count = 5, avg_redirect_ms = -1", "50": "access_count = 0, avg_redirect_ms = 7",

@@ -28,6 +28,7 @@ func (db *database) scan(visit func(*sink.Stored) error) error {
 // Links come in the order of their bytes, with all their columns.
 func testScanAll(t *testing.T, db *database) {
 	db.with(func(sink.Session) {})
+	var list []Row
 	for i, code := range []string{"b", "B", "a", "ä", "aa", "Z"} {
 		row := Row{Workspace: []string{"x", "X"}[i%2], Code: code, Key: sink.Key{byte(i)}, Canonical: "http://example.com/" + code,
 			Run: int32(i), Created: time.UnixMicro(int64(i) * 123456789).UTC()}
@@ -37,8 +38,9 @@ func testScanAll(t *testing.T, db *database) {
 		case 1:
 			row.Original.Valid = true // empty, which is not the same as NULL
 		}
-		db.Insert(t, row)
+		list = append(list, row)
 	}
+	db.Insert(t, list...)
 	var got []Row
 	noError(t, db.scan(func(l *sink.Stored) error {
 		got = append(got, stored(l))

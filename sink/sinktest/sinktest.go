@@ -56,9 +56,9 @@ type Database struct {
 	// Dump returns all links as the database sorts them by workspace_id and
 	// short_code. It returns none if the tables do not exist.
 	Dump func(t *testing.T) []Row
-	// Insert commits a link past all sessions, as an online service would. Its updated_at is
-	// its created_at. The tables exist.
-	Insert func(t *testing.T, row Row)
+	// Insert commits links in one transaction past all sessions, as an online service would.
+	// The updated_at of each is its created_at. The tables exist.
+	Insert func(t *testing.T, rows ...Row)
 	// Change sets the updated_at of a link, as if somebody had changed it.
 	Change func(t *testing.T, workspace, code string, updated time.Time)
 	// Execute executes a statement, in which the table is links.

@@ -100,9 +100,7 @@ func testVectors(t *testing.T, db *database) {
 				continue
 			}
 			db.Execute(t, "DELETE FROM links WHERE true")
-			for _, row := range now {
-				db.Insert(t, row)
-			}
+			db.Insert(t, now...)
 			t.Logf("%s, operation %d: %s", v.Name, i, op.Op)
 			switch op.Op {
 			case "sweep":

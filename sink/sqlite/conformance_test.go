@@ -27,16 +27,8 @@ func TestConformance(t *testing.T) {
 				}
 				return dump(t, path)
 			},
-			Insert: func(t *testing.T, r sinktest.Row) {
-				plain(t, path, func(db *sql.DB) {
-					_, err := db.Exec(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key, attrs,
-							expires_at, max_uses, access_count, link_type, owner_id, ref, status, marked_at, changed_run, change)
-						VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), nullif(?9, zeroblob(16)), nullif(?10, ''),
-							nullif(?11, ?21), nullif(?12, 0), nullif(?13, 0), nullif(?14, ''), nullif(?15, ''), nullif(?16, ''), nullif(?17, ''), nullif(?18, ?21), nullif(?19, 0), nullif(?20, ''))`,
-						r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:], r.Attrs,
-						stamp(r.Expires), r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, stamp(r.Marked), r.ChangedRun, r.Change, stamp(time.Time{}))
-					noError(t, err)
-				})
+			Insert: func(t *testing.T, rows ...sinktest.Row) {
+				plain(t, path, func(db *sql.DB) { insert(t, db, rows) })
 			},
 			Execute: func(t *testing.T, statement string) { execAll(statement)(t, path) },
 			Change: func(t *testing.T, workspace, code string, updated time.Time) {
@@ -47,6 +39,26 @@ func TestConformance(t *testing.T) {
 			},
 		}
 	})
+}
+
+// insert commits links in one transaction.
+func insert(t testing.TB, db *sql.DB, rows []sinktest.Row) {
+	t.Helper()
+	tx, err := db.Begin()
+	noError(t, err)
+	defer tx.Rollback() // an error says only that it is committed
+	stmt, err := tx.Prepare(`INSERT INTO links (workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, updated_at, kind, base_key, attrs,
+			expires_at, max_uses, access_count, link_type, owner_id, ref, status, marked_at, changed_run, change)
+		VALUES (?, ?, ?, ?, ?, ?, ?7, ?7, iif(?8, 'alias', NULL), nullif(?9, zeroblob(16)), nullif(?10, ''),
+			nullif(?11, ?21), nullif(?12, 0), nullif(?13, 0), nullif(?14, ''), nullif(?15, ''), nullif(?16, ''), nullif(?17, ''), nullif(?18, ?21), nullif(?19, 0), nullif(?20, ''))`)
+	noError(t, err)
+	defer stmt.Close()
+	for _, r := range rows {
+		_, err := stmt.Exec(r.Workspace, r.Code, r.Key[:], r.Canonical, r.Original, r.Run, stamp(r.Created), r.Alias, r.Base[:], r.Attrs,
+			stamp(r.Expires), r.MaxUses, r.Uses, r.Type, r.Owner, r.Ref, r.Status, stamp(r.Marked), r.ChangedRun, r.Change, stamp(time.Time{}))
+		noError(t, err)
+	}
+	noError(t, tx.Commit())
 }
 
 func open(t testing.TB, path string) *Store {
