@@ -44,7 +44,8 @@ const (
 
 var kinds = []string{"before", "after", "chunk"}
 
-// killedRun is the process that is killed.
+// killedRun is the process that is killed. At the point "before 0" it is a run like any other, which a
+// test has in its own process.
 func killedRun(point, dsn string) error {
 	when, digits, _ := strings.Cut(point, " ")
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -176,19 +177,36 @@ func (s *committingSession) Finish(ctx context.Context, run sink.Run) error {
 	return errors.Join(s.Session.Finish(ctx, run), s.counts["after"].call("finish"))
 }
 
-// A killableStore can be made, and its links be looked at.
+// A killableStore can be made, as a copy of another one that nobody has open, or, if that is "", empty.
+// And its links can be looked at.
 type killableStore struct {
 	name  string
-	fresh func(t *testing.T) (dsn string)
+	fresh func(t *testing.T, like string) (dsn string)
 	links func(t *testing.T, dsn string) []string
 }
 
 var killableStores = []killableStore{
-	{"sqlite", func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "links.db") },
-		func(t *testing.T, dsn string) []string {
-			return dump(t, filepath.Dir(strings.TrimPrefix(dsn, "sqlite:")))
-		}},
-	{"postgres", func(t *testing.T) string { return server.Database(t) }, dumpPostgres},
+	{"sqlite", freshSQLite, func(t *testing.T, dsn string) []string {
+		return dump(t, filepath.Dir(strings.TrimPrefix(dsn, "sqlite:")))
+	}},
+	{"postgres", freshPostgres, dumpPostgres},
+}
+
+func freshSQLite(t *testing.T, like string) string {
+	dir := t.TempDir()
+	if file, ok := strings.CutPrefix(like, "sqlite:"); ok {
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Dir(file))))
+	}
+	return "sqlite:" + filepath.Join(dir, "links.db")
+}
+
+func freshPostgres(t *testing.T, like string) string {
+	if like == "" {
+		return server.Database(t)
+	}
+	config, err := pgx.ParseConfig(like)
+	must(t, err)
+	return server.Database(t, "TEMPLATE "+config.Database)
 }
 
 // dumpPostgres returns the links, and the ledger, which is empty after a run.
@@ -308,19 +326,20 @@ func soaked(t *testing.T, points int) int {
 // testKill kills runs of n rows that input writes. A filled store has some of these rows.
 func testKill(t *testing.T, store killableStore, filled bool, points int, input func(t *testing.T, n int), n int) {
 	t.Chdir(t.TempDir())
+	must(t, os.Mkdir("tmp", 0o777))
+	before := ""
+	if filled {
+		before = store.fresh(t, "")
+		input(t, n/4)
+		must(t, killedRun("before 0", before))
+	}
+	input(t, n)
 	fill := func() string {
-		dsn := store.fresh(t)
-		for _, rows := range []int{n / 4, n} {
-			must(t, errors.Join(os.RemoveAll("out"), os.MkdirAll("tmp", 0o777)))
-			input(t, rows)
-			if rows < n && filled {
-				execKilled(t, "before 0", dsn)
-			}
-		}
-		return dsn
+		must(t, os.RemoveAll("out"))
+		return store.fresh(t, before)
 	}
 	dsn := fill()
-	execKilled(t, "before 0", dsn)
+	must(t, killedRun("before 0", dsn))
 	want, content, calls := readReports(t), store.content(t, dsn), readCalls(t)
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -331,7 +350,9 @@ func testKill(t *testing.T, store killableStore, filled bool, points int, input 
 		dsn := fill()
 		if execKilled(t, point, dsn) {
 			killed++
-			execKilled(t, "before 0", dsn)
+			if err := killedRun("before 0", dsn); err != nil && !errors.Is(err, outdir.ErrExists) {
+				t.Fatalf("after %s: %v", point, err)
+			}
 		}
 		where := fmt.Sprintf("killed %s (seed %d)", point, seed)
 		for name, text := range readReports(t) {
@@ -366,7 +387,7 @@ func killInput(t *testing.T, n int) {
 // killInput writes a.csv with the first n rows of the case, and n that contest nothing.
 func (c schemeCase) killInput(t *testing.T, n int) {
 	t.Helper()
-	c.rows = c.rows[:min(n, len(c.rows))]
+	c.rows = slices.Clip(c.rows[:min(n, len(c.rows))])
 	for i := range n {
 		c.rows = append(c.rows, schemeRow{"red", identity{url: fmt.Sprintf("http://example.com/quiet/%d", i)}})
 	}
