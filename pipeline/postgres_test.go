@@ -30,10 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// No test needs a disk, and the runs that fail at each call wait three times as long for one.
-	if dir := pgtest.Memory(); dir != "" && os.Getenv("TMPDIR") == "" {
-		os.Setenv("TMPDIR", dir)
-	}
+	pgtest.InMemory()
 	os.Exit(server.Main(m))
 }
 

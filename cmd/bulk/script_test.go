@@ -42,6 +42,7 @@ func (s served) Run() int {
 	for _, flag := range append(knownKeys(rootCommand(newUI(io.Discard, io.Discard))), "config") {
 		os.Unsetenv(variable(flag))
 	}
+	pgtest.InMemory()
 	return server.Main(s.M)
 }
 

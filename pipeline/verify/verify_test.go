@@ -24,16 +24,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
-// TestMain has the files of the tests in memory, where there is such a place: hundreds of runs
-// that wait for the disk take most of the time, and what a disk does is not tested here.
 func TestMain(m *testing.M) {
-	const memory = "/dev/shm"
-	if info, err := os.Stat(memory); err == nil && info.IsDir() && os.Getenv("TMPDIR") == "" {
-		os.Setenv("TMPDIR", memory)
-	}
+	pgtest.InMemory()
 	os.Exit(m.Run())
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/sink"
+	"github.com/linkforge/bulk/sink/postgres/pgtest"
 	"github.com/linkforge/bulk/sink/sinktest"
 )
 
@@ -19,6 +20,7 @@ import (
 const killedAt = "BULK_SQLITE_TEST_LOADS"
 
 func TestMain(m *testing.M) {
+	pgtest.InMemory()
 	if path := os.Getenv(killedAt); path != "" {
 		loadForever(path)
 	}

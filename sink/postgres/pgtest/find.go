@@ -108,6 +108,15 @@ func Memory() string {
 	return memory
 }
 
+// InMemory puts the temporary files of this process, and of those that it starts, in [Memory], unless
+// TMPDIR says where they are to be: tests with hundreds of databases wait for the disk most of the
+// time, and what a disk does is not tested with them.
+func InMemory() {
+	if dir := Memory(); dir != "" && os.Getenv("TMPDIR") == "" {
+		os.Setenv("TMPDIR", dir)
+	}
+}
+
 // suitable reports whether the name of a directory leaves room for the name of a socket,
 // which may have 107 bytes, and needs no quotes, and whether the server's account has
 // access.
