@@ -265,7 +265,7 @@ func TestKill(t *testing.T) {
 				if store.name == "postgres" {
 					server.Need(t)
 				}
-				testKill(t, store, filled, points, killInput, 9000)
+				testKill(t, store, filled, points, killInput, 4000)
 			})
 		}
 	}

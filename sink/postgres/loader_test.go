@@ -14,7 +14,7 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-const loaderRows = 40_000
+const loaderRows = 20_000
 
 // loader is the process that TestKilled kills: it loads its links and goes.
 func loader() int {
