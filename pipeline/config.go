@@ -306,6 +306,13 @@ func (c *Config) identity() rules.Identity {
 	return c.Rules.Identity
 }
 
+// rulesByFlags reports whether link rules do something to rows that have no column of parameters.
+func (c *Config) rulesByFlags() bool {
+	f := c.Rules
+	return f.Expiry.When != rules.Never || f.ExpiresIn > 0 || f.Limit > 0 || f.Type != rules.NoType || len(f.Owner) > 0 ||
+		f.Identity == rules.ByRow || c.OnDrift != rules.Keep
+}
+
 // checkRules checks the flags of link rules.
 func (c *Config) checkRules(complain func(format string, args ...any)) {
 	if c.Rules == nil {

@@ -132,6 +132,13 @@ func describeRules(ruled bool, changes *rules.ChangeCounts) *manifest.Rules {
 	return &manifest.Rules{Changes: changes.ByName()}
 }
 
+// stays counts the links that keep what they have, by the change of the row that would change them.
+func stays(existing *rules.ChangeCounts) map[string]int64 {
+	var n rules.ChangeCounts
+	n[rules.Drifted], n[rules.OtherOwner] = existing[rules.Drifted], existing[rules.OtherOwner]
+	return n.ByName()
+}
+
 // fingerprint tells runs apart that could have different results. The clock is no part of
 // it: a run that resumes an unfinished one takes over its as_of.
 func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {

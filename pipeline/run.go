@@ -50,6 +50,8 @@ type Result struct {
 	Legacy       *manifest.Legacy    // also in the manifest; nil: legacy codes were not looked at
 	LinksCreated int64               // with aliases
 	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
+	Stays        map[string]int64    // links that exist and keep what they have although rows say something else, by the change of these
+	Dates        int64               // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
 	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
 	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
 }
@@ -180,6 +182,9 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	if err := checkMigration(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
 	}
+	if err := checkParams(j.cfg, inputs); err != nil {
+		return nil, errors.Join(err, inputs.Close())
+	}
 	j.cfg.Opened(describeInputs(inputs, j.cfg.identity()))
 	return inputs, nil
 }
@@ -197,6 +202,24 @@ func checkMigration(cfg *Config, inputs *intake.Inputs) error {
 		return &UsageError{errors.New("--keep-created: no column is known to have the creation time; give it with --map created_at=COLUMN")}
 	}
 	return nil
+}
+
+// checkParams refuses link rules that no column and no flag tells, since the links would just have
+// none. Where columns may be missing for another reason it only says so.
+func checkParams(cfg *Config, inputs *intake.Inputs) error {
+	has := func(tells func(*intake.Input) bool) bool { return slices.ContainsFunc(inputs.List, tells) }
+	if cfg.Rules == nil || cfg.rulesByFlags() || has(func(in *intake.Input) bool { return in.HasParams() }) {
+		return nil
+	}
+	in := inputs.List[0]
+	if i := slices.IndexFunc(inputs.List, func(in *intake.Input) bool { return len(in.ParamsLike()) > 0 }); i >= 0 {
+		in = inputs.List[i]
+	}
+	if has(func(in *intake.Input) bool { return in.MayLackParams() }) {
+		cfg.Logger.Warn(in.NoParams(), "input", in.Name)
+		return nil
+	}
+	return in.Usage(in.NoParams())
 }
 
 // warnOfEmpty warns of inputs without a record beside others that have some.
@@ -241,6 +264,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
 	}
+	j.result.Dates = j.rows.Dates
 	j.warnOfEmpty()
 	return nil
 }
@@ -740,6 +764,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	m.Numbers = describeNumbers(settled)
 	j.result.Numbers = m.Numbers
 	m.Rules = describeRules(j.ruled, &written.Changes)
+	j.result.Stays = stays(&written.Existing)
 	j.result.Rules, entry.LinksChanged = m.Rules, m.Rules.Changed()
 	file, err := j.out.dir.Create(manifest.Name)
 	if err != nil {

@@ -53,6 +53,9 @@ more:
   examples    such a row of each: kept, generated, alias, existing, duplicate,
               conflict, without_code, and of each change
   rejected    such a row of each reason
+  links_unchanged     links that keep what they have although rows say something
+                      else, by change
+  dates_without_time  rows whose expiry is a date: it is 00:00 UTC of that day
   store, new_store, workspaces, new_workspaces
   exit_code   of the run; refused says why it would store nothing
   command     of the run
@@ -162,6 +165,18 @@ func (u *ui) opened(inputs []pipeline.Input) {
 	})
 }
 
+// openedParams tells which columns of the inputs are taken for parameters of links though they are not
+// called so, before the rows are read.
+func (u *ui) openedParams(inputs []pipeline.Input) {
+	inputs = slices.DeleteFunc(slices.Clone(inputs), func(in pipeline.Input) bool {
+		return !slices.ContainsFunc(in.Mapped, func(c profile.Column) bool { return profile.ParamOf(c.Name) == c.Role && c.Name != string(c.Role) })
+	})
+	u.noteInputs(len(inputs), func(i int) {
+		in := &inputs[i]
+		u.note(fmt.Sprintf("%s: %s", in.Name, mapping(in)), "input", "name", in.Name, "columns", mapping(in))
+	})
+}
+
 // noteInputs calls note for the first of n inputs, and tells how many more there are.
 func (u *ui) noteInputs(n int, note func(i int)) {
 	for i := range min(n, mostInputs) {
@@ -225,6 +240,8 @@ func (f *forecast) printJSON(w io.Writer) error {
 		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
 		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
 		Rules         *manifest.Rules                 `json:"rules,omitempty"`
+		LinksSame     map[string]int64                `json:"links_unchanged,omitempty"`
+		Dates         int64                           `json:"dates_without_time,omitempty"`
 		Migration     *manifest.Migration             `json:"migration,omitempty"`
 		URLs          int64                           `json:"urls"`
 		Alternatives  []pipeline.Alternative          `json:"alternatives"`
@@ -239,7 +256,7 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Command       string                          `json:"command"`
 	}{
 		inputs, some(f.First), manifest.Counts(f.Counts), f.LinksCreated, links{f.Kept, f.Generated, f.Aliases}, f.Reasons, f.MergedDiffers, f.Legacy,
-		f.Rules, f.allKinds(), f.URLs, some(f.Alternatives),
+		f.Rules, f.Stays, f.Dates, f.allKinds(), f.URLs, some(f.Alternatives),
 		examples, f.Rejected, f.o.StoreName, f.o.newStore, some(f.Workspaces), some(f.Fresh), f.code, refused, f.command,
 	})
 }

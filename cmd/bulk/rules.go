@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -15,12 +17,17 @@ import (
 // rulesHelp is a part of the help of bulk run and bulk preview.
 const rulesHelp = `Link rules: links can expire, have a use limit, a type and an owner. With
 --rules, or with any other flag of link rules, these columns count:
-  expires_at   a time such as 2026-01-31T18:00:00Z, a date, or Unix seconds
+  expires_at   a time such as 2026-01-31T18:00:00Z, a date, or Unix seconds. A
+               link with a date ends at 00:00 UTC of that day
   max_uses     a whole number of 1 or more
   link_type    PERMANENT or TEMPORARY
   owner_id     any text
   ref          any text; only --identity row uses it
-An empty cell is none, and a flag stands in for it. --map gives other columns.
+Names count in any case, with spaces or _. expires, expiry, expiration,
+expiration_date, valid_until and end_date are names of expires_at, too;
+max_visits, max_clicks, click_limit, clicks_limit and usage_limit are names of
+max_uses. --map gives other columns. An empty cell is none, and a flag stands in
+for it.
   --identity   What a link is found by: its URL; its URL, expiry and use limit
                (params); or its URL and ref (row), where the input and the row
                stand in for an empty ref.
@@ -55,9 +62,9 @@ func (t *rulesText) rowFlags(cmd *cobra.Command, f *pflag.FlagSet) {
 	f.StringVar(&t.identity, "identity", "", "what a link is found by: `url|params|row`; see Link rules above (default: url)")
 	f.StringVar(&t.onDrift, "on-drift", "", "what to do if a link exists and the row says something else: `keep|update|reject` (default: keep)")
 	f.StringVar(&t.revive, "revive", "", "which links that no longer work come back if a row has their URL: `ended|all|none` (default: ended)")
-	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire")
-	f.StringVar(&t.expiresIn, "expires-in", "", "how long links of rows without an expiry live, a `TIME` such as 90d or 12h, from --as-of")
-	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "how long TEMPORARY links without an expiry live, a `TIME` such as 90d or 12h (default: 8h)")
+	f.StringVar(&t.expiresAt, "expires-at", "", "`TIME` at which links of rows without an expiry expire; a date is 00:00 UTC of that day")
+	f.StringVar(&t.expiresIn, "expires-in", "", "how long links of rows without an expiry live, a `TIME` such as 2w, 90d or 1h30min, from --as-of")
+	f.StringVar(&t.temporaryTTL, "temporary-ttl", "", "how long TEMPORARY links without an expiry live, a `TIME` such as 2w, 90d or 1h30min (default: 8h)")
 	f.StringVar(&t.maxUses, "max-uses", "", "use limit of rows without one: `N` uses")
 	f.StringVar(&t.linkType, "link-type", "", "type of rows without one: `permanent|temporary`")
 	f.StringVar(&t.owner, "owner", "", "owner of rows without one: an `ID`")
@@ -115,19 +122,87 @@ func wants(ok bool, text, want string) error {
 	return fmt.Errorf("%q is not %s", text, want)
 }
 
-// parseLife reads how long a link lives: a time of at least a second, in whole seconds.
-func parseLife(text string) (time.Duration, error) {
-	d, err := parseAge(text)
-	if err == nil && (d < time.Second || d%time.Second != 0) {
-		err = fmt.Errorf("%q is not a time of at least a second, in whole seconds", text)
+// lifeUnits are the units of how long a link lives.
+var lifeUnits = map[string]time.Duration{"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "min": time.Minute, "s": time.Second}
+
+var lifePart = regexp.MustCompile(`^([0-9]+)([a-z]+)`)
+
+// parseLife reads how long a link lives: whole numbers with w, d, h, min or s, the longer units
+// first, such as 90d or 1h30min; in all a second or more.
+func parseLife(text string) (d time.Duration, err error) {
+	wrong := fmt.Errorf("%q is not a time such as 2w, 90d, 12h, 1h30min or 45s", text)
+	last := time.Duration(math.MaxInt64)
+	for rest := text; rest != ""; {
+		part := lifePart.FindStringSubmatch(rest)
+		if part == nil {
+			return 0, wrong
+		}
+		if part[2] == "m" {
+			return 0, fmt.Errorf("%s: minutes are min, months are not counted: 90d", text)
+		}
+		n, err := strconv.ParseInt(part[1], 10, 64)
+		unit := lifeUnits[part[2]]
+		if err != nil || unit == 0 || unit >= last || n > int64((math.MaxInt64-d)/unit) {
+			return 0, wrong
+		}
+		d, last, rest = d+time.Duration(n)*unit, unit, rest[len(part[0]):]
 	}
-	return d, err
+	if d == 0 {
+		return 0, wrong
+	}
+	return d, nil
 }
 
-// rulesLine says what the run did to links that exist; "": nothing is to be said.
-func rulesLine(m *manifest.Rules) string {
-	if m == nil || len(m.Changes) == 0 {
-		return ""
-	}
-	return "links that exist: " + ways(m.Changes)
+// A reasonToStay says why rows leave links as they are, and what would change them.
+type reasonToStay struct {
+	name    string // of a change or a reason
+	why, do string // why is "" for a reason, which is told with the rejects
+	updated string // in place of do, if the run has --on-drift update; "": do
 }
+
+var reasonsToStay = []reasonToStay{
+	{rules.Drifted.String(), "although rows say something else", "--on-drift update changes them, except links of an owner that the row does not have",
+		"they have ended, or have an owner that the row does not have"},
+	{rules.OtherOwner.String(), "since they belong to another owner", "no flag changes them, only rows of that owner do", ""},
+	{"link_deleted", "", "--revive all brings these links back", ""},
+	{"link_ended", "", "--revive ended brings these links back", ""},
+}
+
+// rulesLines say what the run did to links that exist, and what it left as it is.
+func rulesLines(o *runOptions, r *pipeline.Result) (say []string) {
+	if r.Rules != nil && len(r.Rules.Changes) > 0 {
+		say = append(say, "links that exist: "+ways(r.Rules.Changes))
+	}
+	for _, s := range reasonsToStay {
+		if n := r.Stays[s.name]; n > 0 {
+			say = append(say, s.line(n, o.OnDrift == rules.Update))
+		}
+	}
+	if r.Dates > 0 {
+		say = append(say, count(r.Dates, "row")+" with a date without a time: "+dateEnds)
+	}
+	if o.Config.Rules != nil && rules.IsDate([]byte(o.rules.expiresAt)) {
+		say = append(say, "--expires-at "+o.rules.expiresAt+" has no time: "+dateEnds)
+	}
+	return say
+}
+
+// line says how many links keep what they have, and what would change that.
+func (s *reasonToStay) line(links int64, updated bool) string {
+	verb := "keep what they have"
+	if links == 1 {
+		verb = "keeps what it has"
+	}
+	return fmt.Sprintf("%s %s %s: %s", count(links, "link"), verb, s.why, s.wayOut(updated))
+}
+
+// wayOut says what would change the links; if updated, the run has --on-drift update already.
+func (s *reasonToStay) wayOut(updated bool) string {
+	if updated && s.updated != "" {
+		return s.updated
+	}
+	return s.do
+}
+
+// dateEnds says what a date without a time is.
+const dateEnds = "links end at 00:00 UTC of that day, not at its end"

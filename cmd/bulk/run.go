@@ -289,8 +289,11 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.Legacy != legacy.Off {
+	switch {
+	case o.Legacy != legacy.Off:
 		o.Opened = ui.opened
+	case o.Config.Rules != nil:
+		o.Opened = ui.openedParams
 	}
 	result, err := pipeline.Run(ctx, o.Config)
 	err = errors.Join(err, end())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -23,16 +24,18 @@ const screenWidth = 100
 type screen struct {
 	*forecast
 	bytes.Buffer
-	width  int
+	width  int // of lists
+	most   int // characters of a line: on a terminal width, elsewhere nothing is cut
 	labels int // width of the labels of counts
 	digits int // of the counts
 }
 
 // print writes the preview as a screen.
 func (f *forecast) print(w io.Writer) error {
-	s := &screen{forecast: f, width: screenWidth, labels: 31, digits: len(thousands(max(f.Counts.Read, f.LinksCreated)))}
+	s := &screen{forecast: f, width: screenWidth, most: math.MaxInt, labels: 31, digits: len(thousands(max(f.Counts.Read, f.LinksCreated)))}
 	if to, ok := w.(*shown); ok {
 		s.width = min(s.width, columns(to.Writer))
+		s.most = s.width
 	}
 	s.inputs()
 	s.rows()
@@ -42,9 +45,9 @@ func (f *forecast) print(w io.Writer) error {
 	return err
 }
 
-// line writes a line, cut to the width.
+// line writes a line.
 func (s *screen) line(format string, args ...any) {
-	s.WriteString(strings.TrimRight(shorten(fmt.Sprintf(format, args...), s.width), " ") + "\n")
+	s.WriteString(strings.TrimRight(shorten(fmt.Sprintf(format, args...), s.most), " ") + "\n")
 }
 
 // wrap writes a list on as many lines as it needs.
@@ -147,7 +150,7 @@ func (s *screen) rows() {
 		table = table[1:]
 	}
 	if len(s.First) > 0 {
-		writeTable(s, s.width, table) // into memory
+		writeTable(s, s.most, table) // into memory
 		s.WriteString("\n")
 	}
 }
@@ -187,6 +190,9 @@ func (s *screen) counts() {
 	}
 	if s.Rules != nil {
 		s.changes()
+	}
+	if s.Dates > 0 {
+		s.count("rows with a date without a time", s.Dates, dateEnds)
 	}
 	if keeps {
 		s.count("conflicts over codes", s.Legacy.Conflicts, s.conflict())
@@ -234,6 +240,11 @@ func (s *screen) changes() {
 	} {
 		if n := s.Rules.Changes[c.change.String()]; n > 0 {
 			s.count(c.label, n, s.link(pipeline.ExampleChange+int(c.change)))
+		}
+	}
+	for _, r := range reasonsToStay {
+		if n := s.Stays[r.name]; n > 0 {
+			s.part("links that stay as they are", n, r.wayOut(s.o.OnDrift == rules.Update))
 		}
 	}
 }
@@ -341,7 +352,11 @@ func (s *screen) conflict() string {
 		return ""
 	}
 	owner := row.Detail[strings.LastIndex(row.Detail, " ")+1:] // a canonical URL has no spaces
-	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(redacted(row.LegacyCode), 24), hygiene.Redact(owner))
+	most := 24                                                 // the owner is to be seen, too
+	if s.most > s.width {
+		most = s.most
+	}
+	return fmt.Sprintf("%s%s belongs to %s", s.place(row.Source, row.Row), shorten(redacted(row.LegacyCode), most), hygiene.Redact(owner))
 }
 
 // end says which store it is about and how the run would end.

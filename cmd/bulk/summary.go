@@ -68,9 +68,7 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 		say = append(say, codes(o, r, created, refused)...)
 	}
 	say = append(say, migrationLines(o, r.Migration)...)
-	if line := rulesLine(r.Rules); line != "" {
-		say = append(say, line)
-	}
+	say = append(say, rulesLines(o, r)...)
 	if n := r.Numbers; n != nil && !refused {
 		say = append(say, numbersLine(n, o.DryRun))
 	}
@@ -88,6 +86,12 @@ func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
 	attrs = append(append(attrs, codeAttrs(r)...), migrationAttrs(r.Migration)...)
 	if r.Rules != nil {
 		attrs = append(attrs, "changes", ways(r.Rules.Changes))
+	}
+	if len(r.Stays) > 0 {
+		attrs = append(attrs, "links_unchanged", ways(r.Stays))
+	}
+	if r.Dates > 0 {
+		attrs = append(attrs, "dates_without_time", r.Dates)
 	}
 	if r.Numbers != nil {
 		attrs = append(attrs, "numbers", rangesText(r.Numbers.Ranges), "numbers_skipped", r.Numbers.Skipped)
@@ -184,6 +188,9 @@ func advice(reason string) string {
 		return "--revive ended brings these links back"
 	case outcome.CodeTaken:
 		return "with --on-conflict generate they get generated codes"
+	}
+	if i := slices.IndexFunc(reasonsToStay, func(s reasonToStay) bool { return s.why == "" && s.name == reason }); i >= 0 {
+		return reasonsToStay[i].do
 	}
 	if kind, err := hygiene.ParseKind(reason); err == nil {
 		return fmt.Sprintf("--hygiene %s=warn accepts them", kind)

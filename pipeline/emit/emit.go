@@ -51,6 +51,7 @@ type Written struct {
 	Digest     string             // row digest of the mapping
 	Aliases    int64              // rows of the mapping
 	Changes    rules.ChangeCounts // of the mapping, rows by change
+	Existing   rules.ChangeCounts // of these, rows that are outcome.Existing: links, by the change of the row that decides
 	Merged     *manifest.MergedDiffers
 }
 
@@ -259,6 +260,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 		}
 		w.Aliases += f.aliases
 		w.Changes.Merge(&f.changes)
+		w.Existing.Merge(&f.existing)
 	}
 	w.Merged = merged(formatters)
 	w.Digest = digest.Sum()

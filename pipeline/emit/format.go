@@ -25,13 +25,14 @@ type formatter struct {
 
 	links *extsort.Writer // of links that are not in the order of their codes; nil: they are
 
-	carried [][]byte     // of the link in hand
-	with    record.Rules // of the row in hand
-	digest  report.RowDigest
-	counts  [outcome.Count]int64
-	aliases int64 // rows
-	changes rules.ChangeCounts
-	merged  merging
+	carried  [][]byte     // of the link in hand
+	with     record.Rules // of the row in hand
+	digest   report.RowDigest
+	counts   [outcome.Count]int64
+	aliases  int64 // rows
+	changes  rules.ChangeCounts
+	existing rules.ChangeCounts
+	merged   merging
 }
 
 func newFormatter(e *emitter) *formatter {
@@ -188,6 +189,9 @@ func (f *formatter) add(p *piece, r *record.Record, shown []byte) {
 	p.block.Append(&f.row)
 	f.digest.Add(&f.row)
 	f.counts[f.row.Outcome]++
+	if f.row.Outcome == outcome.Existing {
+		f.existing[f.row.Rules.Change]++
+	}
 	if f.row.Alias {
 		f.aliases++
 	}

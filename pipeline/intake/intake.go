@@ -64,6 +64,7 @@ type Rows struct {
 	Order      record.Order
 	Workspaces *record.Workspaces
 	Reasons    map[string]int64 // rejects by reason
+	Dates      int64            // accepted rows whose expiry is a date without a time
 	Rewritten  int64            // accepted rows whose URL is not as its canonical form
 	Changes    canon.ChangeCounts
 
@@ -114,6 +115,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 			rows.Reasons[reason] += n
 		}
 		rows.Rewritten += w.rewritten
+		rows.Dates += w.dates
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
 		rows.Told.Merge(&w.told)

@@ -75,6 +75,7 @@ type worker struct {
 	hasher      *codegen.Hasher
 	reasons     map[string]int64 // rejects by reason
 	rewritten   int64
+	dates       int64
 	changes     canon.ChangeCounts
 	claims      *extsort.Writer // nil: no codes are kept
 	withoutCode int64           // rows
@@ -264,6 +265,9 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 	if changes != 0 {
 		w.rewritten++
 		w.changes.Add(changes)
+	}
+	if with != nil && in.params[rules.ExpiresAt] >= 0 && rules.IsDate(w.batch.Cell(in.params[rules.ExpiresAt], i)) {
+		w.dates++
 	}
 	h := w.hasher.SumIdentity(record.StartedCanonical(rec), workspace, w.params.Parts, 0)
 	if w.others != nil {

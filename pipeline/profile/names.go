@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -44,4 +45,42 @@ func IsCodeName(name string) bool {
 		return true
 	}
 	return false
+}
+
+// ParamOf returns the parameter of link rules of which a column of this name is known to be; "": of
+// none.
+func ParamOf(name string) Role {
+	switch Fold(name) {
+	case "expiresat", "expires", "expiry", "expiration", "expirationdate", "validuntil", "enddate":
+		return Expires
+	case "maxuses", "maxvisits", "maxclicks", "clicklimit", "clickslimit", "usagelimit":
+		return MaxUses
+	case "linktype":
+		return LinkType
+	case "ownerid":
+		return Owner
+	case "ref":
+		return Ref
+	}
+	return ""
+}
+
+// ParamLike returns the parameter of which a column of this name may be, though nobody knows; "": of
+// none.
+func ParamLike(name string) Role {
+	name = Fold(name)
+	for _, like := range [...]struct {
+		role  Role
+		words string
+	}{
+		{Expires, "expir,validto,validtill,until,enddate,endsat,endson,endtime"},
+		{MaxUses, "limit,max"},
+		{LinkType, "type,temporary,permanent"},
+		{Owner, "owner"},
+	} {
+		if slices.ContainsFunc(split(like.words), func(word string) bool { return strings.Contains(name, word) }) {
+			return like.role
+		}
+	}
+	return ""
 }

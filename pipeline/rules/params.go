@@ -224,6 +224,12 @@ func ParseExpiry(cell []byte) (Expiry, bool) {
 	return Expiry{}, false
 }
 
+// IsDate reports whether an expiry that can be read is a date without a time, so that it is 00:00 UTC
+// of that day.
+func IsDate(cell []byte) bool {
+	return len(bytes.TrimSpace(cell)) == len(time.DateOnly) && bytes.Count(cell, []byte("-")) == 2
+}
+
 // ParseLimit reads a whole number of 1 or more, in decimal, that fits into 63 bits.
 func ParseLimit(cell []byte) (int64, bool) {
 	var n int64

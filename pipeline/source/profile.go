@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/linkforge/bulk/pipeline/profile"
 )
@@ -37,13 +39,13 @@ var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profi
 var paramRoles = []profile.Role{profile.Expires, profile.MaxUses, profile.LinkType, profile.Owner, profile.Ref}
 
 // settleParams finds the columns of the parameters of link rules: those of Options.Map, or else of
-// the profile, or else those that are called like the parameter.
+// the profile, or else those that have a known name.
 func (in *Input) settleParams() error {
 	in.Params = map[profile.Role]int{}
 	for _, role := range paramRoles {
 		i, err := in.settleColumn(role)
 		if i < 0 && err == nil {
-			i = slices.IndexFunc(in.header, func(name string) bool { return profile.Fold(name) == profile.Fold(string(role)) })
+			i, err = in.namedParam(role)
 		}
 		if err != nil {
 			return err
@@ -54,6 +56,88 @@ func (in *Input) settleParams() error {
 	}
 	return nil
 }
+
+// namedParam finds the only column that is called like a parameter, or else the only one that has
+// another known name of it; -1: there is none.
+func (in *Input) namedParam(role profile.Role) (int, error) {
+	var exact, others []int
+	for i, name := range in.header {
+		switch {
+		case in.IsKey(i):
+		case name == string(role):
+			exact = append(exact, i)
+		case profile.ParamOf(name) == role:
+			others = append(others, i)
+		}
+	}
+	found := exact
+	if len(found) == 0 {
+		found = others
+	}
+	switch {
+	case len(found) == 0:
+		return -1, nil
+	case len(found) == 1:
+		return found[0], nil
+	}
+	do := fmt.Sprintf("Give the right one with --map %s=COLUMN, by name or number", role)
+	if in.Format == "rejects" {
+		do = "Make a file of the rows of each source, without the columns that are blank in all of them, or g" + do[1:]
+	}
+	return 0, in.usage(fmt.Sprintf("the columns %q and %q can both be %s. %s", in.Columns[found[0]], in.Columns[found[1]], role, do))
+}
+
+// HasParams reports whether a column has a parameter of link rules other than a reference.
+func (in *Input) HasParams() bool {
+	for role := range in.Params {
+		if role != profile.Ref {
+			return true
+		}
+	}
+	return false
+}
+
+// MayLackParams reports whether the columns of parameters may be missing although they were not
+// forgotten: objects in JSON have only the members that they need, and neither what bulk has
+// exported nor its rejects are written by hand.
+func (in *Input) MayLackParams() bool {
+	known, _ := profile.Detect(in.header)
+	return in.Blank || in.Format == "json" || in.Format == "rejects" || known != nil && known.Name == bulkExport
+}
+
+// bulkExport is the profile of what bulk export writes.
+const bulkExport = "bulk"
+
+// ParamsLike returns the flags that would make parameters of columns that look like them.
+func (in *Input) ParamsLike() (flags []string) {
+	for i, name := range in.header {
+		role := profile.ParamLike(name)
+		if _, has := in.Params[role]; role == "" || has || in.IsKey(i) || in.IsCode(i) {
+			continue
+		}
+		if name = in.Columns[i]; strings.ContainsAny(name, ",'") || in.Column(name) != i {
+			name = strconv.Itoa(i + 1)
+		}
+		flag := string(role) + "=" + name
+		if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }) {
+			flag = "'" + flag + "'" // for a shell
+		}
+		flags = append(flags, "--map "+flag)
+	}
+	return flags
+}
+
+// NoParams says that the input has no column of parameters, and what to do.
+func (in *Input) NoParams() string {
+	text := "link rules are asked for, but no column is known to have expiry, use limit, type or owner of links. "
+	if like := in.ParamsLike(); len(like) > 0 {
+		return text + "Perhaps it is " + strings.Join(like, " or ")
+	}
+	return text + "Give it with --map, such as --map expires_at=COLUMN, or give all rows the same, such as --expires-in 90d"
+}
+
+// Usage makes a usage error that lists the columns.
+func (in *Input) Usage(msg string) error { return in.usage(msg) }
 
 // MapRoles returns the names of the roles that Options.Map may have.
 func MapRoles() (names []string) {
