@@ -344,7 +344,7 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 		return cmp.Or(err, b.Flush())
 	}
 	c := csv.NewWriter(b)
-	c.Write([]string{"kind", "file", "row", "column", "expected", "found"})
+	c.Write([]string{"kind", "file", "row", "column", "expected", "found", "workspace_id", "short_code"})
 	problems := "no problems"
 	if s.Findings > 0 {
 		problems = count(s.Findings, "problem")
@@ -372,13 +372,13 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 	if s.Unexplained > 0 {
 		summary += fmt.Sprintf("; not listed, and no problem: %s", count(s.Unexplained, "line"))
 	}
-	c.Write([]string{s.Kind, manifest.Name, "", "", "", summary})
+	c.Write([]string{s.Kind, manifest.Name, "", "", "", summary, "", ""})
 	for _, f := range list {
 		row := ""
 		if f.Row > 0 {
 			row = strconv.FormatInt(f.Row, 10)
 		}
-		c.Write([]string{string(f.Kind), string(f.File), row, string(f.Column), string(f.Expected), string(f.Found)})
+		c.Write([]string{string(f.Kind), string(f.File), row, string(f.Column), string(f.Expected), string(f.Found), string(f.Workspace), string(f.Code)})
 	}
 	c.Flush()
 	return b.Flush() // b keeps the error of c

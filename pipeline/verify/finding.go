@@ -78,29 +78,50 @@ type Finding struct {
 	Column   manifest.Text `json:"column,omitempty"`
 	Expected manifest.Text `json:"expected"`
 	Found    manifest.Text `json:"found"`
+	// The link that it is about, as the store has it, or else the mapping; "": about none, or a row.
+	Workspace manifest.Text `json:"workspace_id,omitempty"`
+	Code      manifest.Text `json:"short_code,omitempty"`
 }
 
 // compare orders findings by place, then by what they say. It is 0 only if they are equal.
 func (f Finding) compare(o Finding) int {
 	return cmp.Or(cmp.Compare(f.File, o.File), cmp.Compare(f.Row, o.Row), cmp.Compare(f.Column, o.Column),
-		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found))
+		cmp.Compare(f.Kind, o.Kind), cmp.Compare(f.Expected, o.Expected), cmp.Compare(f.Found, o.Found),
+		cmp.Compare(f.Workspace, o.Workspace), cmp.Compare(f.Code, o.Code))
 }
 
 // findings are what was found: faults are problems, doubts are not. It is safe for concurrent
 // use.
-type findings struct{ faults, doubts list }
+type findings struct {
+	faults, doubts list
+	once           list // faults of which the first of each kind is told, once all is found
+}
 
-func newFindings(most int) *findings { return &findings{faults: newList(most), doubts: newList(most)} }
+func newFindings(most int) *findings {
+	return &findings{faults: newList(most), doubts: newList(most), once: list{single: true, kinds: map[Kind]int64{}}}
+}
 
 // A spot is where something is found: a row of a file, or if that is 0 the file.
 type spot struct {
-	to   *list
-	file string
-	row  int64
+	to              *list
+	file            string
+	row             int64
+	workspace, code []byte // of a link; nil: of none
 }
 
-func (f *findings) fault(file string, row int64) spot { return spot{&f.faults, file, row} }
-func (f *findings) doubt(file string, row int64) spot { return spot{&f.doubts, file, row} }
+func (f *findings) fault(file string, row int64) spot {
+	return spot{to: &f.faults, file: file, row: row}
+}
+
+func (f *findings) doubt(file string, row int64) spot {
+	return spot{to: &f.doubts, file: file, row: row}
+}
+
+// of names the link that is found fault with. The spot refers to the texts.
+func (s spot) of(workspace, code []byte) spot {
+	s.workspace, s.code = workspace, code
+	return s
+}
 
 // wrong makes a fault of a field of the manifest.
 func (f *findings) wrong(kind Kind, field string, expected, found any) {
@@ -109,7 +130,8 @@ func (f *findings) wrong(kind Kind, field string, expected, found any) {
 
 // wrong makes a finding.
 func (s spot) wrong(kind Kind, column, expected, found string) {
-	s.to.add(Finding{Kind: kind, File: manifest.Text(s.file), Row: s.row, Column: manifest.Text(column), Expected: cut(expected), Found: cut(found)})
+	s.to.add(Finding{Kind: kind, File: manifest.Text(s.file), Row: s.row, Column: manifest.Text(column), Expected: cut(expected), Found: cut(found),
+		Workspace: cut(string(s.workspace)), Code: cut(string(s.code))})
 }
 
 // mostText is how many bytes of a text a finding keeps. A cell may have megabytes, and
@@ -130,10 +152,11 @@ func cut(text string) manifest.Text {
 
 // A list keeps the first findings in the order of compare, and counts all.
 type list struct {
-	most  int
-	mu    sync.Mutex
-	first []Finding
-	kinds map[Kind]int64
+	most   int
+	single bool // it keeps the first of each kind
+	mu     sync.Mutex
+	first  []Finding
+	kinds  map[Kind]int64
 }
 
 func newList(most int) list { return list{most: most, kinds: map[Kind]int64{}} }
@@ -142,6 +165,16 @@ func (l *list) add(f Finding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kinds[f.Kind]++
+	if l.single {
+		at := slices.IndexFunc(l.first, func(o Finding) bool { return o.Kind == f.Kind })
+		switch {
+		case at < 0:
+			l.first = append(l.first, f)
+		case f.compare(l.first[at]) < 0:
+			l.first[at] = f
+		}
+		return
+	}
 	l.first = append(l.first, f)
 	if len(l.first)/2-32 >= l.most { // not 2*most: it may be math.MaxInt, for no limit
 		l.cut()

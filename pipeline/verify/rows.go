@@ -137,7 +137,7 @@ func (w *checker) hash(canonical, workspace, parts []byte, salt int) codegen.Has
 
 // found makes a finding of a cell of the row in hand.
 func (w *checker) found(kind Kind, column, expected, got string) {
-	w.fault(w.file, w.row.Number).wrong(kind, column, expected, got)
+	w.fault(w.file, w.row.Number).of(w.row.Workspace, w.row.Code).wrong(kind, column, expected, got)
 }
 
 func (w *checker) checkRow() {
@@ -343,16 +343,16 @@ func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 	salt := w.run.maker.SaltOf(r.Canonical, slices.Concat(r.Workspace, r.parts), r.Code, w.run.mostSalt)
 	switch created := r.Outcome == outcome.Created; {
 	case created && (r.Salt < 0 || r.Salt > w.run.retries):
-		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
+		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(BadSalt, saltColumn, "0 to "+strconv.Itoa(w.run.retries), saltText(r.Salt))
 	case created && len(r.Code) != w.run.length, salt < 0 && r.Salt >= 0:
 		like := r.Code
 		if created {
 			like = nil
 		}
 		w.code = w.appendCode(w.code[:0], like, r.Canonical, r.Workspace, r.parts, min(r.Salt, w.run.mostSalt))
-		w.fault(w.file, r.Number).wrong(BadCode, column, string(w.code), string(r.Code))
+		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(BadCode, column, string(w.code), string(r.Code))
 	case salt != r.Salt:
-		w.fault(w.file, r.Number).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
+		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type storeRuns struct {
 	byID     map[int32]sink.Run
 	ours     int32                    // the run that left the manifest; 0: the store has none
+	unknown  bool                     // it has none although the run stored links
 	profiles map[string]canon.Profile // by workspace; see verifier.profiles
 	schemes  map[string]sink.Scheme   // that were set, by workspace
 	ruled    map[string]bool          // workspaces that may have links with link rules: they may be swept
@@ -49,7 +50,8 @@ func (v *verifier) findRun(ctx context.Context) (*storeRuns, error) {
 	case at >= 0:
 		v.wrongRun(StoreRun, runs[at].ID, "manifest_sha256", "not that of a run that stored nothing", v.result.ManifestSHA256)
 	case stored:
-		v.wrong(ManifestSum, "", "the digest of a run of the store", v.result.ManifestSHA256)
+		known.unknown = true
+		v.wrong(ManifestSum, "", "the digest of a run of the store, which does not know this run", v.result.ManifestSHA256)
 	}
 	return known, nil
 }

@@ -237,13 +237,13 @@ func (c *coding) digitsText() string {
 // checkWord checks that a code which the run made has none of the words.
 func (w *checker) checkWord(r *link, column string) {
 	if word := w.run.maker.Word(r.Code); word != "" {
-		w.fault(w.file, r.Number).wrong(Blocked, column, "no word of the blocklist, such as "+word, string(r.Code))
+		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(Blocked, column, "no word of the blocklist, such as "+word, string(r.Code))
 	}
 }
 
 // checkBelieved checks code and salt of a link as far as that can be done without the secret.
 func (w *checker) checkBelieved(r *link, column, saltColumn string) {
-	here, most := w.fault(w.file, r.Number), w.run.mostSalt
+	here, most := w.fault(w.file, r.Number).of(r.Workspace, r.Code), w.run.mostSalt
 	created := r.Outcome == outcome.Created
 	if created {
 		most = w.run.retries

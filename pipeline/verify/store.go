@@ -48,6 +48,9 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if runs.unknown {
+		defer v.tellOnce()
+	}
 	if err := v.stored.Finish(ctx); err != nil {
 		return err
 	}
@@ -114,7 +117,7 @@ func (v *verifier) verifyAliases(ctx context.Context, runs *storeRuns, both *ext
 			link, group, known = key, list.Group(), true
 		} else if (!known || key != link || group != list.Group()) && !runs.ruled[v.groups.name(list.Group())] {
 			number, n := binary.Uvarint(rec[1:])
-			v.fault(storeName, int64(number)).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
+			v.fault(storeName, int64(number)).of([]byte(v.groups.name(list.Group())), rec[1+n:]).wrong(StoreAlias, "short_code", "a link of the alias's URL", string(rec[1+n:]))
 		}
 	}
 	return list.Err()
@@ -292,7 +295,7 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 	case c.isBare(l):
 		c.bare++
 	default:
-		c.fault(storeName, c.number).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
+		c.fault(storeName, c.number).of(l.Workspace, l.Code).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
 	}
 	return c.wanted.Err()
 }
@@ -312,18 +315,18 @@ func (c *storeChecker) rest() error {
 }
 
 func (c *storeChecker) missing() {
-	w := &c.wanted.claim
+	w, workspace := &c.wanted.claim, []byte(c.wanted.group)
 	owner := "an owner of " + string(w.code) + " in the store"
 	switch {
 	case w.what == line:
-		c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", owner, string(w.canonical))
+		c.doubt(manifest.CollisionsName, w.row).of(workspace, w.code).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case (w.what == refused || w.what == full) && !c.run.listed: // it may be blocked
 	case w.what == refused:
-		c.doubt(manifest.RejectsName, w.row).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
+		c.doubt(manifest.RejectsName, w.row).of(workspace, w.code).wrong(Unexplained, "reason", owner, outcome.CodeSpaceExhausted)
 	case w.what == full || w.what == lost || w.what == taken:
-		c.doubt(c.fileOf(w), w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
+		c.doubt(c.fileOf(w), w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case w.what == needs: // of a link that only the store has
-		c.doubt(storeName, w.row).wrong(Unexplained, "short_code", owner, string(w.canonical))
+		c.doubt(storeName, w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case c.run.dryRun && w.flags&bare != 0 && c.bare < c.run.links()-c.run.manifest.Counts.Created: // it would have made this one
 		c.bare++
 	default:
@@ -331,7 +334,27 @@ func (c *storeChecker) missing() {
 			c.since.Gone++
 			return
 		}
-		c.fault(c.run.mapping, w.row).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
+		c.mapped(w).of(workspace, w.code).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
+	}
+}
+
+// mapped returns where a link of the mapping is found fault with. If the store does not know the run,
+// that would be one line for each link: only one of each kind is kept.
+func (c *storeChecker) mapped(w *claim) spot {
+	here := c.fault(c.run.mapping, w.row)
+	if c.runs.unknown {
+		here.to = &c.once
+	}
+	return here
+}
+
+// tellOnce tells of the faults of which one of each kind was kept.
+func (v *verifier) tellOnce() {
+	for _, f := range v.once.first {
+		if more := v.once.kinds[f.Kind] - 1; more > 0 {
+			f.Expected += manifest.Text(fmt.Sprintf(" (%d more faults are of this kind)", more))
+		}
+		v.faults.add(f)
 	}
 }
 
@@ -345,9 +368,9 @@ func (c *storeChecker) fileOf(w *claim) string {
 
 // sameLost compares a row that has lost its legacy code with the link that has it in the store.
 func (c *storeChecker) sameLost(w *claim, l *sink.Stored) {
-	here, name := c.fault(c.fileOf(w), w.row), "legacy_code"
+	here, name := c.fault(c.fileOf(w), w.row).of(l.Workspace, l.Code), "legacy_code"
 	if !c.isBefore(l) {
-		here = c.doubt(c.fileOf(w), w.row)
+		here = c.doubt(c.fileOf(w), w.row).of(l.Workspace, l.Code)
 	}
 	if w.what == taken {
 		name = "detail"
@@ -371,13 +394,13 @@ func (c *storeChecker) sameLost(w *claim, l *sink.Stored) {
 func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	if w.what == line && !bytes.Equal(w.canonical, l.Canonical) {
 		if c.isBefore(l) {
-			c.fault(manifest.CollisionsName, w.row).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
+			c.fault(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(BadOwner, "owner", string(l.Canonical), string(w.canonical))
 		} else { // another URL may have had the code when the run was made
-			c.doubt(manifest.CollisionsName, w.row).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
+			c.doubt(manifest.CollisionsName, w.row).of(l.Workspace, l.Code).wrong(Unexplained, "owner", string(l.Canonical), string(w.canonical))
 		}
 	}
 	if w.what == refused && bytes.Equal(w.canonical, l.Canonical) && codegen.Sum(codegen.AppendIdentity(nil, w.canonical, l.Workspace, w.parts, 0)).Key() == l.Key && c.isBefore(l) {
-		c.fault(manifest.RejectsName, w.row).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
+		c.fault(manifest.RejectsName, w.row).of(l.Workspace, l.Code).wrong(BadReason, "reason", "no link of "+string(w.canonical)+" in the store", outcome.CodeSpaceExhausted)
 	}
 	if w.what == lost || w.what == taken {
 		c.sameLost(w, l)
@@ -396,7 +419,7 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 	if !c.result.Undone {
 		c.checkScheme(c.runs, c.wanted.group)
 	}
-	here := c.fault(c.run.mapping, w.row)
+	here := c.mapped(w).of(l.Workspace, l.Code)
 	if !bytes.Equal(w.canonical, l.Canonical) {
 		here.wrong(StoreDiffers, "canonical_url", string(w.canonical), string(l.Canonical))
 	}
@@ -452,7 +475,7 @@ type linkChecker struct {
 }
 
 func (c *linkChecker) link(l *sink.Stored, number int64) {
-	here := c.fault(storeName, number)
+	here := c.fault(storeName, number).of(l.Workspace, l.Code)
 	h := c.hash(l.Canonical, l.Workspace, nil, 0)
 	key := h.Key()
 	if base := key; (l.Alias || l.Base != sink.Key{}) && l.Base != base {
