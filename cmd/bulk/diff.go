@@ -28,8 +28,10 @@ func diffCommand(ui *ui) *cobra.Command {
 		Use:   "diff A B",
 		Short: "Compare two runs or two mappings",
 		Long: `A and B are output directories of runs, or mapping files, of any format and
-order. Each difference is a line with what A and B have. The last message says
-how many there are, or that there are none:
+order. Each difference is a line with what A and B have. The last message is the
+verdict: how many there are, or that there are none, with the SHA-256 and the
+counts of both. --json ends with an object that says the same, with the verdict
+"same" or "different", also if nothing differs:
 
   added, removed  only B, or only A, has the link
   remapped        the link (workspace and URL) has another code
@@ -103,6 +105,8 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		ui.log.Warn("a run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
 	found := map[diff.Change]int{}
+	v := diffVerdict{Verdict: "same", Differences: found}
+	o.Compared = func(a, b diff.Side) { v.A, v.B = a, b }
 	err = diff.Runs(ctx, o.Config, func(d *diff.Difference) error {
 		found[d.Change]++
 		if d.Change == diff.OutcomeChanged && !o.outcomes {
@@ -110,6 +114,12 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 		}
 		return print(d)
 	})
+	if o.differs(found) {
+		v.Verdict = "different"
+	}
+	if o.json && (err == nil || errors.Is(err, diff.ErrChanged)) {
+		err = errors.Join(err, newJSON(w).Encode(v))
+	}
 	c.Flush() // w keeps its error
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
 		return usage(err)
@@ -121,13 +131,38 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return o.tellVerdict(ui, found)
+	return o.tellVerdict(ui, &v)
 }
 
-// tellVerdict says on stderr how many differences there are, and returns errDiffers if any
-// counts.
-func (o *diffOptions) tellVerdict(ui *ui, found map[diff.Change]int) error {
+// A diffVerdict is the last line of JSON.
+type diffVerdict struct {
+	Verdict     string              `json:"verdict"` // "same" or "different"
+	Differences map[diff.Change]int `json:"differences"`
+	A           diff.Side           `json:"a"`
+	B           diff.Side           `json:"b"`
+}
+
+// differs reports whether differences count: outcomes do only if they are asked for.
+func (o *diffOptions) differs(found map[diff.Change]int) bool {
+	return len(found) > 1 || len(found) == 1 && (found[diff.OutcomeChanged] == 0 || o.outcomes)
+}
+
+// sideText says what a side is.
+func sideText(name string, s *diff.Side) string {
+	text := name + ": " + string(s.Path) + ", mapping sha256 " + s.SHA256
+	if c := s.Counts; c != nil {
+		text = fmt.Sprintf("%s: %s, %s: %s created, %s existing, %s duplicate, %s rejected, manifest sha256 %s", name, s.Path, count(c.Read, "row"),
+			thousands(c.Created), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected), s.SHA256)
+	}
+	return text
+}
+
+// tellVerdict says on stderr how many differences there are, and between what, and returns
+// errDiffers if any counts.
+func (o *diffOptions) tellVerdict(ui *ui, v *diffVerdict) error {
 	var attrs []any
+	found := v.Differences
+	sides := "\n" + sideText("A", &v.A) + "\n" + sideText("B", &v.B)
 	var counts []string
 	for _, c := range []struct {
 		change     diff.Change
@@ -144,15 +179,23 @@ func (o *diffOptions) tellVerdict(ui *ui, found map[diff.Change]int) error {
 			counts = append(counts, count(int64(n), c.noun)+" "+c.what)
 		}
 	}
-	outcomes := found[diff.OutcomeChanged] > 0
+	for _, side := range []struct {
+		name string
+		*diff.Side
+	}{{"a", &v.A}, {"b", &v.B}} {
+		attrs = append(attrs, side.name+"_sha256", side.SHA256)
+		if c := side.Counts; c != nil {
+			attrs = append(attrs, side.name+"_counts", fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
+		}
+	}
 	switch {
-	case len(found) == 0:
-		ui.tell(slog.LevelInfo, "no differences", "there are no differences")
-	case len(found) == 1 && outcomes && !o.outcomes:
-		ui.tell(slog.LevelInfo, "no differences; "+counts[0]+" (--outcomes lists them)", "there are no differences except in outcomes", attrs...)
-	default:
-		ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", "), "there are differences", attrs...)
+	case o.differs(found):
+		ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", ")+sides, "there are differences", attrs...)
 		return errDiffers
+	case len(found) == 0:
+		ui.tell(slog.LevelInfo, "no differences"+sides, "there are no differences", attrs...)
+	default:
+		ui.tell(slog.LevelInfo, "no differences; "+counts[0]+" (--outcomes lists them)"+sides, "there are no differences except in outcomes", attrs...)
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type Config struct {
 	// NoMapping is called with the path of a run that has no mapping, because it had too
 	// many rejects. Its links cannot be compared. May be nil.
 	NoMapping func(path string)
+	// Compared is called with what A and B are, before the first difference. May be nil.
+	Compared func(a, b Side)
 
 	spillAt int64 // of tests: bytes of a sort, whatever Memory says
 }
@@ -36,6 +38,22 @@ type Config struct {
 const LeastMemory = overhead + 96<<20
 
 const overhead = 416 << 20 // what is held beside the sort
+
+// A Side is what was found at a path.
+type Side struct {
+	Path   manifest.Text    `json:"path"`
+	SHA256 string           `json:"sha256"`           // of manifest.json, hexadecimal; of a mapping alone, of that
+	Counts *manifest.Counts `json:"counts,omitempty"` // rows of the run; nil: a mapping alone
+}
+
+// side describes an operand.
+func (s *operand) side(path string) Side {
+	d := Side{Path: manifest.Text(path), SHA256: s.digest}
+	if s.manifest != nil {
+		d.Counts = &s.manifest.Counts
+	}
+	return d
+}
 
 // A Change is a kind of difference.
 type Change string
@@ -135,6 +153,9 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	}
 	if err := d.digests(ctx); err != nil {
 		return err
+	}
+	if cfg.Compared != nil {
+		cfg.Compared(a.side(cfg.A), b.side(cfg.B))
 	}
 	err = d.compare(ctx)
 	damage, cell := errors.As(err, new(*readback.DamageError)), errors.As(err, new(*readback.CellError))

@@ -23,6 +23,7 @@ import (
 // An operand is one of the two that are compared.
 type operand struct {
 	manifest  *manifest.Manifest // nil: a mapping alone
+	digest    string             // SHA-256 of manifest.json; of a mapping alone, of that
 	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
@@ -41,7 +42,7 @@ func openSide(path string) (*operand, error) {
 		return &operand{mapping: manifest.FileSum{Name: path}}, isFile(path, info)
 	}
 	s := &operand{changed: map[string]bool{}}
-	if s.manifest, _, err = manifest.ReadDir(path); err != nil {
+	if s.manifest, s.digest, err = manifest.ReadDir(path); err != nil {
 		return nil, err
 	}
 	s.excelSafe = manifest.Option[bool](s.manifest.Options, "excel_safe")
@@ -102,6 +103,9 @@ func (d *differ) digests(ctx context.Context) error {
 	g.SetLimit(d.cfg.Workers)
 	var mu sync.Mutex
 	for _, side := range d.sides {
+		if side.manifest == nil {
+			g.Go(func() (err error) { side.digest, err = manifest.FileSHA256(gctx, side.mapping.Name); return err })
+		}
 		for _, file := range side.files {
 			g.Go(func() error {
 				sum, err := manifest.FileSHA256(gctx, file.Name)
