@@ -310,7 +310,7 @@ func (c *Config) identity() rules.Identity {
 func (c *Config) rulesByFlags() bool {
 	f := c.Rules
 	return f.Expiry.When != rules.Never || f.ExpiresIn > 0 || f.Limit > 0 || f.Type != rules.NoType || len(f.Owner) > 0 ||
-		f.Identity == rules.ByRow || c.OnDrift != rules.Keep
+		f.Identity == rules.ByRow || c.OnDrift != rules.Keep || c.Revive != rules.ReviveEnded
 }
 
 // checkRules checks the flags of link rules.
