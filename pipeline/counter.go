@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -43,7 +42,7 @@ func (j *job) mayCount(ctx context.Context, session sink.Session, entry sink.Run
 // nextNumber returns the number that the store gives out next.
 func (j *job) nextNumber(ctx context.Context, session sink.Session) (next int64, err error) {
 	if session != nil {
-		if next, err = session.NextNumber(ctx); err != nil && !errors.Is(err, sink.ErrOldTables) {
+		if next, err = session.NextNumber(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -205,7 +205,7 @@ func (d *deletion) profileOfStore(ctx context.Context) (p canon.Profile, err err
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
 	set, err := session.Profiles(ctx, []string{d.Workspace})
-	if err != nil && !errors.Is(err, sink.ErrOldTables) {
+	if err != nil {
 		return p, err
 	}
 	if p, err = canon.ParseProfile(cmp.Or(set[d.Workspace], canon.Profile{}.Name())); err != nil {

@@ -106,7 +106,7 @@ func (o *outputDir) inspect(ctx context.Context, cfg *Config, inputs *intake.Inp
 		var rerr error
 		if o.there, rerr = recognize(ctx, cfg, inputs); errors.Is(rerr, sink.ErrRetryable) {
 			return opts, fmt.Errorf("output directory %s holds a run, and only the store knows whether it is finished: %w", cfg.Out, rerr)
-		} else if rerr != nil {
+		} else if rerr != nil && !(cfg.Overwrite && errors.Is(rerr, sink.ErrOldTables)) { // Lock upgrades these, or refuses them
 			return opts, errors.Join(err, rerr)
 		}
 	}

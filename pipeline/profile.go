@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,11 +16,6 @@ func (j *job) checkProfile(ctx context.Context, session sink.Session) (err error
 	if j.unset = nil; session == nil || len(j.result.Workspaces) == 0 {
 		return nil
 	}
-	if j.rows.HasAttrs() || j.cfg.KeepCreated {
-		if _, err := session.Profiles(ctx, j.result.Workspaces[:1]); errors.Is(err, sink.ErrOldTables) {
-			return &UsageError{fmt.Errorf("the store cannot have what goes along with links: %w, or add --attrs none, without --keep-created", err)}
-		}
-	}
 	j.unset, err = CheckProfile(ctx, session, j.result.Workspaces, j.cfg.Profile)
 	return err
 }
@@ -32,12 +26,7 @@ func (j *job) checkProfile(ctx context.Context, session sink.Session) (err error
 func CheckProfile(ctx context.Context, session sink.Session, workspaces []string, profile canon.Profile) (unset []string, err error) {
 	plain, ours := canon.Profile{}.Name(), profile.Name()
 	set, err := session.Profiles(ctx, workspaces)
-	switch {
-	case errors.Is(err, sink.ErrOldTables) && ours == plain:
-		return nil, nil
-	case errors.Is(err, sink.ErrOldTables):
-		return nil, &UsageError{fmt.Errorf("the store cannot have links of profile %s: %w", ours, err)}
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range workspaces {

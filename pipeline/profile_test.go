@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -149,21 +148,4 @@ func TestProfileOfEmptyWorkspace(t *testing.T) {
 			must(t, err)
 		}
 	})
-}
-
-// oldSession is one of tables of version 1.
-type oldSession struct{ sink.Session }
-
-func (oldSession) Profiles(context.Context, []string) (map[string]string, error) {
-	return nil, sink.ErrOldTables
-}
-
-func TestProfileOfOldTables(t *testing.T) {
-	store := sessions{openStore(t, t.TempDir()), func(s sink.Session) sink.Session { return oldSession{s} }}
-	run(t, pipeline.Config{Workspace: "w", Store: store}, map[string]string{"a.csv": "url\nhttp://a.example/#/1\n"})
-	cfg := pipeline.Config{Workspace: "v", Store: store, Profile: named(t, "linkforge-1+fragment"), Inputs: []string{"a.csv"}, Out: "b"}
-	_, err := pipeline.Run(t.Context(), cfg)
-	if _, ok := errors.AsType[*pipeline.UsageError](err); !ok || !strings.Contains(err.Error(), "bulk init") || !strings.Contains(err.Error(), "linkforge-1+fragment") {
-		t.Error(err)
-	}
 }

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/linkforge/bulk/sink"
@@ -16,9 +14,7 @@ func (j *job) checkRules(ctx context.Context, session sink.Session) error {
 	flagged := map[string]bool{}
 	if session != nil && len(j.result.Workspaces) > 0 {
 		var err error
-		if flagged, err = session.Rules(ctx, j.result.Workspaces); errors.Is(err, sink.ErrOldTables) && j.ruled {
-			return &UsageError{fmt.Errorf("the store cannot have links with expiry, use limit, type or owner: %w", err)}
-		} else if err != nil && !errors.Is(err, sink.ErrOldTables) {
+		if flagged, err = session.Rules(ctx, j.result.Workspaces); err != nil {
 			return err
 		}
 	}

@@ -105,12 +105,7 @@ func (j *job) checkScheme(ctx context.Context, session sink.Session) (err error)
 func CheckScheme(ctx context.Context, session sink.Session, workspaces []string, scheme sink.Scheme) (others []string, err error) {
 	plain := sink.Scheme{Name: codegen.Name}
 	set, err := session.Schemes(ctx, workspaces)
-	switch {
-	case errors.Is(err, sink.ErrOldTables) && scheme == plain:
-		return nil, nil
-	case errors.Is(err, sink.ErrOldTables):
-		return nil, &UsageError{fmt.Errorf("the store cannot have codes of scheme %s: %w", scheme.Name, err)}
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range workspaces {

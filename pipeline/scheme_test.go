@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -412,23 +411,6 @@ func TestSchemeOfEmptyWorkspace(t *testing.T) {
 			must(t, err)
 		}
 	})
-}
-
-// oldSchemes is a session of tables that cannot have schemes.
-type oldSchemes struct{ sink.Session }
-
-func (oldSchemes) Schemes(context.Context, []string) (map[string]sink.Scheme, error) {
-	return nil, sink.ErrOldTables
-}
-
-func TestSchemeOfOldTables(t *testing.T) {
-	store := sessions{openStore(t, t.TempDir()), func(s sink.Session) sink.Session { return oldSchemes{s} }}
-	run(t, pipeline.Config{Workspace: "w", Store: store}, map[string]string{"a.csv": "url\nhttp://a.example/\n"})
-	cfg := pipeline.Config{Workspace: "v", Store: store, Scheme: keyed, Inputs: []string{"a.csv"}, Out: "b"}
-	_, err := pipeline.Run(t.Context(), cfg)
-	if _, ok := errors.AsType[*pipeline.UsageError](err); !ok || !strings.Contains(err.Error(), "bulk init") || !strings.Contains(err.Error(), codegen.NameKeyed) {
-		t.Error(err)
-	}
 }
 
 // What does not go with a scheme is wrong usage, and the defaults are those of the scheme.

@@ -49,8 +49,7 @@ func (r *Run) Extend(n, start, next int64) (numbers []Range, after int64, err er
 // ErrCounterBegun is the class of the error of a counter that shall start anew.
 var ErrCounterBegun = errors.New("the store has given out numbers already")
 
-// A CounterSession is what a Session does for the counter, of which a store has one. An error
-// wraps ErrOldTables if the tables have none.
+// A CounterSession is what a Session does for the counter, of which a store has one.
 type CounterSession interface {
 	// NextNumber returns the number that the store gives out next; 0 if it has given out none.
 	NextNumber(ctx context.Context) (int64, error)

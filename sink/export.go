@@ -3,7 +3,6 @@ package sink
 import (
 	"cmp"
 	"encoding/hex"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,30 +35,23 @@ type Column struct {
 // Columns are columns of an export in its order.
 type Columns []Column
 
-// AllColumns are the columns that tables of a version have. The kind of a link is link.
-func AllColumns(version int) (out Columns) {
-	kind := "coalesce(kind, 'link')"
-	if version < 2 {
-		kind = "'link'"
-	}
+// AllColumns are the columns that the table of links has. The kind of a link is link.
+func AllColumns() (out Columns) {
 	for _, c := range []struct {
 		name     string
 		form     Form
 		nullable bool
-		since    int // version of the tables
 		sql      string
 	}{
-		{"workspace_id", Text, false, 1, ""}, {"short_code", Text, false, 1, ""}, {"kind", Text, false, 1, kind},
-		{"canonical_url", Text, false, 1, ""}, {"original_url", Text, true, 1, ""}, {"url_key", UUID, false, 1, ""},
-		{"base_key", UUID, true, 2, ""}, {"attrs", JSON, true, 2, ""}, {"expires_at", Time, true, 2, ""}, {"max_uses", Integer, true, 2, ""},
-		{"access_count", Integer, true, 2, ""}, {"avg_redirect_ms", Float, true, 2, ""}, {"link_type", Text, true, 2, ""},
-		{"owner_id", Text, true, 2, ""}, {"ref", Text, true, 2, ""}, {"status", Text, true, 2, ""}, {"marked_at", Time, true, 2, ""},
-		{"run_id", Integer, false, 1, ""}, {"created_at", Time, false, 1, ""}, {"updated_at", Time, false, 1, ""},
-		{"changed_run", Integer, true, 2, ""}, {"change", Text, true, 2, ""},
+		{"workspace_id", Text, false, ""}, {"short_code", Text, false, ""}, {"kind", Text, false, "coalesce(kind, 'link')"},
+		{"canonical_url", Text, false, ""}, {"original_url", Text, true, ""}, {"url_key", UUID, false, ""},
+		{"base_key", UUID, true, ""}, {"attrs", JSON, true, ""}, {"expires_at", Time, true, ""}, {"max_uses", Integer, true, ""},
+		{"access_count", Integer, true, ""}, {"avg_redirect_ms", Float, true, ""}, {"link_type", Text, true, ""},
+		{"owner_id", Text, true, ""}, {"ref", Text, true, ""}, {"status", Text, true, ""}, {"marked_at", Time, true, ""},
+		{"run_id", Integer, false, ""}, {"created_at", Time, false, ""}, {"updated_at", Time, false, ""},
+		{"changed_run", Integer, true, ""}, {"change", Text, true, ""},
 	} {
-		if c.since <= version {
-			out = append(out, Column{Name: c.name, Form: c.form, Nullable: c.nullable, sql: cmp.Or(c.sql, c.name)})
-		}
+		out = append(out, Column{Name: c.name, Form: c.form, Nullable: c.nullable, sql: cmp.Or(c.sql, c.name)})
 	}
 	return out
 }
@@ -79,7 +71,7 @@ func (cs Columns) Names() (names []string) {
 
 // ofMember is the name of the column of a member. It is not that of any other column.
 func (c *Column) ofMember(member string) string {
-	name, table := member, AllColumns(math.MaxInt).Names()
+	name, table := member, AllColumns().Names()
 	for slices.Contains(table, name) || name != member && slices.Contains(c.members, name) {
 		name = "attrs_" + name
 	}

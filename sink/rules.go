@@ -114,11 +114,11 @@ func (r *Rules) same(o *Rules) bool {
 // A RulesSession is what a Session does for links with rules.
 type RulesSession interface {
 	// Rules returns which workspaces may have links with rules: of these workspaces, or of all
-	// if the list is nil. The error wraps ErrOldTables if the tables cannot have any.
+	// if the list is nil.
 	Rules(ctx context.Context, workspaces []string) (map[string]bool, error)
 	// Gone reports of URLs, by their url_key alone, which have links and aliases that are all
 	// deleted: their status is another one than Active, Expired or none. Several goroutines may call
-	// it at the same time, also with Lookup. In tables of version 1 no link is deleted.
+	// it at the same time, also with Lookup.
 	Gone(ctx context.Context, bases []Key) ([]bool, error)
 	// SetRules commits that workspaces that the session has locked may have links with rules. A
 	// run calls it before it loads the first one, or changes a link.
@@ -135,8 +135,7 @@ type RulesSession interface {
 	Change(ctx context.Context, run Run, changes iter.Seq2[[]Change, error]) error
 }
 
-// A RulesStore is what a Store does for links with rules. In tables of version 1 no link has any.
-// Delete and Sweep upgrade them, if Lock does, or return ErrOldTables.
+// A RulesStore is what a Store does for links with rules.
 type RulesStore interface {
 	// ScanRules is Scan, with the Rules of the links.
 	ScanRules(ctx context.Context, visit func(*Stored) error) error

@@ -27,8 +27,7 @@ func (s Scheme) CheckSecret(used map[string]string) error {
 // the store.
 var ErrSecretInUse = errors.New("another scheme has this secret")
 
-// A SchemeSession is what a Session does for the schemes of workspaces. An error wraps ErrOldTables
-// if the tables cannot have any.
+// A SchemeSession is what a Session does for the schemes of workspaces.
 type SchemeSession interface {
 	// Schemes returns the schemes that were set, by workspace: of these workspaces, or of all if
 	// the list is nil. Links of any other workspace have the scheme sha256-base58.

@@ -81,7 +81,7 @@ type Found struct {
 	Code      []byte // differs from the probe's code only if Same
 	Canonical []byte // of the link; may be nil if Same
 	Run       int32  // the run that created the link; may be 0 if the probe does not want it
-	Rules     *Rules // of the link, valid as long as the slices; nil if no probe wants them, or in tables of version 1
+	Rules     *Rules // of the link, valid as long as the slices; nil if no probe wants them
 }
 
 // State of a run.
@@ -113,22 +113,22 @@ type Run struct {
 	State          State
 	AsOf           time.Time // updated_at of the run's links, and created_at unless KeepCreated; UTC, whole microseconds
 	Counts         Counts    // zero until Loaded
-	LinksCreated   int64     // links that the run stored, aliases included, where that is not Counts.Created; 0: as Created, or tables of version 1
-	LinksChanged   int64     // links of other runs that the run updated, revived or claimed; 0 with tables of version 1
+	LinksCreated   int64     // links that the run stored, aliases included, where that is not Counts.Created; 0: as Created
+	LinksChanged   int64     // links of other runs that the run updated, revived or claimed
 	ManifestSHA256 string    // of manifest.json, in hexadecimal; "" until Loaded
 	Started        time.Time // by the clock
 	Finished       time.Time // by the clock; zero until Finished
 
-	// For people, to recognise a run. They are empty if the tables are of version 1, or
-	// were when the run began. A list has at most 100 names; if there are more, its last
-	// entry says how many. A store replaces bytes that are not UTF-8 by U+FFFD.
+	// For people, to recognise a run. They are empty if the tables were of version 1 when the
+	// run began. A list has at most 100 names; if there are more, its last entry says how many.
+	// A store replaces bytes that are not UTF-8 by U+FFFD.
 	Inputs     []string // names of the inputs as given, sorted
 	Workspaces []string // in byte order
 	Out        string   // absolute path of the output directory
 
 	// Aliases: Load may bring aliases, and keys in any order. The caller says so to Start,
 	// whose result has it, too, and to Load. It is not stored. Without it, Load fails at an
-	// alias. Tables of version 1 have no aliases: with them, Start and Load fail.
+	// alias.
 	Aliases bool
 	// Attrs: Load may bring links with Attrs. The caller says so as with Aliases.
 	Attrs bool
@@ -199,7 +199,8 @@ func Abandoning(runs []Run, ids []int32) ([]Run, error) {
 
 // A Store is an open database. Lock creates missing tables (and the file of an SQLite
 // database); before that, each other method but Stats and Close returns ErrMissing and creates
-// nothing.
+// nothing. Of tables of version 1, these methods return ErrOldTables, and so does Lock in
+// PostgreSQL; in SQLite, Lock upgrades them.
 //
 // A Store is safe for concurrent use. When a context is over, each call with it fails with
 // its cause (context.Cause); a Session can be used again after such a failure.
@@ -274,8 +275,7 @@ type Store interface {
 
 // Stored is a link as the store has it. Created is always its created_at; zero: the stored value
 // is not a time. Attrs that another program wrote may be any JSON, or in SQLite any text. Rules
-// are nil if they were not asked for, or in tables of version 1; they are valid only during the
-// call of the visitor.
+// are nil if they were not asked for; they are valid only during the call of the visitor.
 type Stored struct {
 	Link
 	Run int32
@@ -314,7 +314,7 @@ type Session interface {
 
 	// Profiles returns the names of the profiles that were set, by workspace: of these
 	// workspaces, or of all if the list is nil. Links of any other workspace have the
-	// profile linkforge-1. The error wraps ErrOldTables if the tables cannot have any.
+	// profile linkforge-1.
 	Profiles(ctx context.Context, workspaces []string) (map[string]string, error)
 	// SetProfile commits the profile of workspaces that the session has locked and that have
 	// no links.
@@ -391,8 +391,8 @@ var (
 	ErrSweeping = errors.New("another sweep is at work")
 	// ErrMissing: there is no database yet, or it has no tables.
 	ErrMissing = errors.New("no run has stored anything there")
-	// ErrOldTables: what was asked for needs tables of a newer version, which bulk init makes.
-	ErrOldTables = errors.New("its tables are of version 1: run bulk init first")
+	// ErrOldTables: an older version of bulk made the tables, and nothing has upgraded them.
+	ErrOldTables = errors.New("its tables are of version 1")
 	// ErrNotOurs: another program, or a newer version of bulk, made the database or a
 	// table in it.
 	ErrNotOurs = errors.New("not a database of this version of bulk")

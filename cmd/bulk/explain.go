@@ -216,7 +216,7 @@ func (o *explainOptions) settleRest() error {
 // run would be refused.
 func (o *explainOptions) askScheme(ctx context.Context) error {
 	set, err := o.session.Schemes(ctx, []string{o.Workspace})
-	if err != nil && !errors.Is(err, sink.ErrOldTables) {
+	if err != nil {
 		return err
 	}
 	stored, known := set[o.Workspace]

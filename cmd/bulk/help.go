@@ -11,8 +11,8 @@ import (
 // exitCodes is the help topic of that name. README has the same table.
 const exitCodes = `  0    done
   1    failed
-  2    wrong usage, or an input or output directory that cannot be used; nothing
-       was done
+  2    wrong usage, an input or output directory that cannot be used, or tables
+       of an older version; nothing was done
   3    done, but some rows were rejected
   4    more rejects than --max-rejects allows, no row was accepted, or rows
        claim the codes of others and --on-conflict is fail; usually no links

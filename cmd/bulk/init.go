@@ -21,7 +21,7 @@ tables, too. init is for a role that may do so once, and for a DBA who wants to
 read the SQL first (--print).
 
 init upgrades tables that an older version of bulk made. It changes no row, and
-runs and other programs can work meanwhile. Runs also work with older tables.
+other programs can work meanwhile. Every other command refuses older tables.
 
 A role needs these rights:
   to look               USAGE on the schema, SELECT on the tables

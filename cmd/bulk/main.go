@@ -348,7 +348,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
 		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs),
-		errors.Is(err, postgres.ErrAddress):
+		errors.Is(err, sink.ErrOldTables), errors.Is(err, postgres.ErrAddress):
 		return exitUsage
 	case errors.Is(err, errRejected):
 		return exitRejected

@@ -260,7 +260,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 		return nil, err
 	}
 	flagged, err := session.Rules(ctx, []string{r.Workspace})
-	if err != nil && (r.Ruled || !errors.Is(err, sink.ErrOldTables)) {
+	if err != nil {
 		return nil, err
 	}
 	ruled := r.Ruled || flagged[r.Workspace]
@@ -287,7 +287,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 		if f.Same {
 			owner = canonical
 			s.Outcome, s.Code, s.RunID, s.Life = outcome.Existing.String(), string(f.Code), &run, r.lifeOf(f.Rules)
-			if ruled && f.Rules != nil {
+			if ruled {
 				r.judge(s, f.Rules)
 			}
 		}

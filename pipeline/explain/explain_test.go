@@ -124,6 +124,9 @@ func (l fakeSession) Lookup(_ context.Context, probes []sink.Probe, visit func(s
 				if p.WantRun {
 					f.Run = 3
 				}
+				if p.WantRules {
+					f.Rules = new(sink.Rules)
+				}
 				if err := visit(f); err != nil {
 					return err
 				}

@@ -26,9 +26,6 @@ type Life struct {
 
 // lifeOf describes what a link has; nil: it has nothing.
 func (r *Rules) lifeOf(l *sink.Rules) *Life {
-	if l == nil {
-		return nil
-	}
 	life := Life{Uses: l.Uses, Type: string(l.Type), Owner: string(l.Owner), Ref: string(l.Ref), Status: l.Status, Change: l.Change, ChangedRun: l.ChangedRun}
 	if at := l.Expires; !at.IsZero() {
 		life.Expires = &at

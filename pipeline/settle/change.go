@@ -17,11 +17,7 @@ import (
 //	code as of extsort.AppendCell | rules as they were, and as they are to be, as of appendRules
 //	| change 1 | original as of extsort.AppendNullable, only of a revival
 func (j *judging) fileChange(group uint32, found *sink.Found, verdict *rules.Verdict, speaker *record.Record) {
-	var was sink.Rules
-	if found.Rules != nil {
-		was = *found.Rules
-	}
-	now := rulesOf(&verdict.Link)
+	was, now := *found.Rules, rulesOf(&verdict.Link)
 	rec := appendRules(extsort.AppendCell(j.buf[:0], found.Code), &was)
 	if verdict.Result.Action() == rules.Revive {
 		now.Status = sink.Active

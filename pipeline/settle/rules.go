@@ -267,12 +267,9 @@ func (j *judging) stored(f *sink.Found) *rules.Stored {
 		return nil
 	}
 	l := &j.link
-	*l = rules.Stored{Made: j.s.isOurs(f)}
-	if r := f.Rules; r != nil {
-		l.Link = linkOf(r)
-		if j.s.run != 0 && r.ChangedRun == j.s.run {
-			l.Changed, _ = rules.ParseChange(r.Change) // what another program wrote is none
-		}
+	*l = rules.Stored{Made: j.s.isOurs(f), Link: linkOf(f.Rules)}
+	if j.s.run != 0 && f.Rules.ChangedRun == j.s.run {
+		l.Changed, _ = rules.ParseChange(f.Rules.Change) // what another program wrote is none
 	}
 	return l
 }

@@ -70,9 +70,6 @@ func (v *verifier) askWorkspaces(ctx context.Context, known *storeRuns) error {
 	if err == nil {
 		known.schemes, err = session.Schemes(ctx, nil)
 	}
-	if errors.Is(err, sink.ErrOldTables) {
-		err = nil
-	}
 	if err := errors.Join(err, session.Close()); err != nil {
 		return err
 	}

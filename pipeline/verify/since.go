@@ -41,7 +41,7 @@ func changedSince(l *sink.Stored, run int32) bool {
 	return run != 0 && l.Rules != nil && l.Rules.ChangedRun > run
 }
 
-// rulesOf returns the rules of a link; in tables of version 1 it has none.
+// rulesOf returns the rules of a link; none if they were not asked for.
 func rulesOf(l *sink.Stored) (r sink.Rules) {
 	if l.Rules != nil {
 		r = *l.Rules

@@ -22,9 +22,6 @@ const (
 // Change implements sink.Session. All its transactions are on the connection that holds the
 // locks.
 func (s *session) Change(ctx context.Context, run sink.Run, changes iter.Seq2[[]sink.Change, error]) error {
-	if err := s.store.since2(); err != nil {
-		return err
-	}
 	if err := s.do(ctx, "look for the run", func(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.relocked(); err != nil {
 			return err

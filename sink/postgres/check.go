@@ -73,9 +73,10 @@ func backend(ctx context.Context, conn *pgx.Conn) (uint32, error) {
 	return uint32(pid), err
 }
 
-// check looks for the tables. The error is sink.ErrMissing if there are none, and
-// sink.ErrNotOurs, with every problem, if they do not fit. Columns are not checked: the
-// version in the comment on the table links, which is kept, stands for them.
+// check looks for the tables. The error is sink.ErrMissing if there are none, sink.ErrNotOurs,
+// with every problem, if they do not fit, and sink.ErrOldTables if Init can upgrade them.
+// Columns are not checked: the version in the comment on the table links, which is kept, stands
+// for them.
 func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	tables := s.names.tables(version)
 	unique := [][]string{{"workspace_id,short_code", "url_key"}, {"run_id"}, {"run_id,session,batch"}, {"workspace_id"}, {}}
@@ -108,7 +109,9 @@ func (s *Store) check(ctx context.Context, conn *pgx.Conn) error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("%w: schema %s: %s", sink.ErrNotOurs, s.names.schema, strings.Join(wrong, "; "))
 	}
-	s.version.Store(made)
+	if made < version {
+		return fmt.Errorf("store %q in schema %q: %w: run bulk init first", s.names.table, s.names.schema, sink.ErrOldTables)
+	}
 	return nil
 }
 

@@ -9,9 +9,6 @@ import (
 
 // NextNumber implements sink.Session.
 func (s *session) NextNumber(ctx context.Context) (next int64, err error) {
-	if err := s.store.since2(); err != nil {
-		return 0, err
-	}
 	err = s.store.with(ctx, "read the counter", func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT coalesce(max(next), 0) FROM "+s.store.names.counter).Scan(&next)
 	})

@@ -14,9 +14,6 @@ func (s *Store) Delete(ctx context.Context, opts sink.DeleteOptions, items iter.
 	if err := s.with(ctx, "look at the tables", s.check); err != nil {
 		return err
 	}
-	if err := s.since2(); err != nil {
-		return err
-	}
 	use := s.with
 	var mark func([]string) ([]string, error)
 	if !opts.DryRun {

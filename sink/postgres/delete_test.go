@@ -19,7 +19,7 @@ func TestPlansBeforeAnalyze(t *testing.T) {
 	}{
 		{100_000, "text, uuid[], text[]", n.candidatesSQL(), "'demo', '{}', '{}'", []string{
 			"Index Cond: (url_key = ANY ($2))", "Index Cond: (base_key = ANY ($2))", "Index Cond: ((workspace_id = $1) AND (short_code = ANY ($3)))"}},
-		{2_000, "text, text[]", n.resolveSQL(""), "'demo', '{}'", []string{"Index Cond: ((workspace_id = $1) AND (short_code = u.c))"}},
+		{2_000, "text, text[]", n.resolveSQL(), "'demo', '{}'", []string{"Index Cond: ((workspace_id = $1) AND (short_code = u.c))"}},
 	} {
 		dsn := server.Database(t)
 		prepare(t, dsn, generated(0, c.links))

@@ -51,7 +51,7 @@ func (s *Store) Export(ctx context.Context, workspace string, begin func(columns
 
 // filled returns the columns that have a value in one of the rows, or cannot be NULL.
 func (s *Store) filled(ctx context.Context, conn *pgx.Conn, where string, params [][]byte) (columns sink.Columns, err error) {
-	all := sink.AllColumns(int(s.version.Load()))
+	all := sink.AllColumns()
 	if err := execAll(ctx, conn, "SET LOCAL enable_seqscan = on"); err != nil {
 		return nil, err
 	}

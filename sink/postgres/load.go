@@ -41,9 +41,6 @@ const (
 // session began, or since the last conflict, Load returns sink.ErrConflict. One other
 // goroutine reads the chunks.
 func (s *session) Load(ctx context.Context, run sink.Run, chunks iter.Seq2[[]sink.Link, error]) error {
-	if err := s.store.takes(run); err != nil {
-		return err
-	}
 	s.near.Store(0)
 	begun, links := time.Now(), 0
 	e, reason, err := s.openFirst(ctx, run)

@@ -42,9 +42,9 @@ const nearby = 8
 // The statements of a lookup. To send a value takes the server longer than to read it, so it
 // sends runs and workspaces only if they are needed, and no key with a link by code: the
 // canonical URL says whose link it is, and the kind, which is last, whether it is that link or
-// an alias. Version 1 has no kind. Only with rules a link of the URL may have parts, so the key
-// says whether it is that of the probe; if neither has parts, there is no key.
-func (n names) codesInRanges(more, rules, parts, kind bool) string {
+// an alias. Only with rules a link of the URL may have parts, so the key says whether it is that of
+// the probe; if neither has parts, there is no key.
+func (n names) codesInRanges(more, rules, parts bool) string {
 	columns, ofRules := "l.short_code, l.canonical_url", nowColumns
 	if more {
 		columns, ofRules = columns+", l.run_id, l.workspace_id", rulesColumns
@@ -56,10 +56,7 @@ func (n names) codesInRanges(more, rules, parts, kind bool) string {
 		}
 		columns += ", " + key + ", " + ofRules
 	}
-	if kind {
-		columns += ", l.kind"
-	}
-	return `SELECT ` + columns + `
+	return `SELECT ` + columns + `, l.kind
 		FROM unnest($1::text[], $2::text[], $3::text[]) r(w, lo, hi)
 		CROSS JOIN LATERAL (SELECT * FROM ` + n.links + ` WHERE workspace_id = r.w
 			AND short_code >= r.lo AND short_code <= r.hi ORDER BY workspace_id, short_code) l`
@@ -106,7 +103,7 @@ func (s *session) Lookup(ctx context.Context, probes []sink.Probe, visit func(si
 	l := &lookup{session: s, probes: probes, visit: visit, same: make([]bool, len(probes))}
 	err := s.looking(ctx, "look up links", func(conn *pgx.Conn) error {
 		l.conn = conn
-		l.rules = s.store.version.Load() > 1 && slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules })
+		l.rules = slices.ContainsFunc(probes, func(p sink.Probe) bool { return p.WantRules })
 		return l.run(ctx)
 	})
 	if l.stop != nil {
@@ -217,12 +214,11 @@ func (l *lookup) byCode(ctx context.Context) error {
 	more := !bytes.Equal(l.probes[0].Workspace, l.probes[len(l.probes)-1].Workspace) ||
 		slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.WantRun })
 	parts := slices.ContainsFunc(l.probes, func(p sink.Probe) bool { return p.Parts })
-	kind := l.session.store.version.Load() > 1
 	ahead, keyAt := 0, 2
 	if more {
 		keyAt = 4
 	}
-	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, l.rules, parts, kind), l.codeRanges(), func(row [][]byte) error {
+	return query(ctx, l.conn, l.session.store.names.codesInRanges(more, l.rules, parts), l.codeRanges(), func(row [][]byte) error {
 		if ahead < at+touchAhead/2 {
 			ahead += l.touch(ahead)
 		}
@@ -233,7 +229,7 @@ func (l *lookup) byCode(ctx context.Context) error {
 			return fmt.Errorf("links come out of order: code %q after probe %d", row[0], at)
 		}
 		for i := at; i < len(l.probes) && compareCode(&l.probes[i], row, more) == 0; i++ {
-			alias := kind && isAlias(row[len(row)-1])
+			alias := isAlias(row[len(row)-1])
 			same := !alias && bytes.Equal(row[1], l.probes[i].Canonical) && (!l.rules || row[keyAt] == nil || bytes.Equal(row[keyAt], l.probes[i].Key[:]))
 			if err := l.found(i, row, keyAt, same, alias); err != nil {
 				return err

@@ -24,11 +24,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 		return err
 	}
 	defer s.release(conn)
-	columns, r := "", sink.Resolved{}
-	if s.version.Load() > 1 {
-		columns = ", " + rulesColumns
-	}
-	sql := s.names.resolveSQL(columns)
+	var r sink.Resolved
+	sql := s.names.resolveSQL()
 	order := slices.DeleteFunc(sink.InOrder(codes), func(i int) bool { return !utf8.ValidString(codes[i]) || strings.Contains(codes[i], "\x00") })
 	for page := range slices.Chunk(order, resolvePage) {
 		var list array
@@ -38,9 +35,7 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 		var stop error
 		err := query(ctx, conn, sql, [][]byte{[]byte(workspace), list.encode(textOID)}, func(row [][]byte) error {
 			r.Index, r.URL = page[binary.BigEndian.Uint64(row[0])-1], row[1]
-			if columns != "" {
-				readRules(&r.Rules, row[2:])
-			}
+			readRules(&r.Rules, row[2:])
 			stop = visit(&r)
 			return stop
 		})
@@ -56,8 +51,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 
 // resolveSQL looks for codes of a workspace, one after another: before the first ANALYZE the planner
 // of a join would compare each code with all links of the workspace.
-func (n names) resolveSQL(columns string) string {
-	return "SELECT n, coalesce(original_url, canonical_url)" + columns + " FROM unnest($2::text[]) WITH ORDINALITY u(c, n)" +
+func (n names) resolveSQL() string {
+	return "SELECT n, coalesce(original_url, canonical_url), " + rulesColumns + " FROM unnest($2::text[]) WITH ORDINALITY u(c, n)" +
 		" CROSS JOIN LATERAL (SELECT * FROM " + n.links + " WHERE workspace_id = $1 AND short_code = c LIMIT 1) l"
 }
 
@@ -69,11 +64,8 @@ func (s *Store) Summary(ctx context.Context, workspace string, visit func(sink.G
 		return err
 	}
 	defer s.release(conn)
-	columns := "NULL::text AS type, NULL::text AS state, NULL::date AS day, NULL::bigint AS uses, NULL::float8 AS ms"
-	if s.version.Load() > 1 {
-		columns = `nullif(link_type, '') COLLATE "C" AS type, nullif(status, '') COLLATE "C" AS state, CASE WHEN isfinite(expires_at) THEN expires_at::date END AS day,
-			nullif(greatest(access_count, 0), 0) AS uses, CASE WHEN avg_redirect_ms >= 0 AND avg_redirect_ms < 1e12 THEN avg_redirect_ms END AS ms`
-	}
+	const columns = `nullif(link_type, '') COLLATE "C" AS type, nullif(status, '') COLLATE "C" AS state, CASE WHEN isfinite(expires_at) THEN expires_at::date END AS day,
+		nullif(greatest(access_count, 0), 0) AS uses, CASE WHEN avg_redirect_ms >= 0 AND avg_redirect_ms < 1e12 THEN avg_redirect_ms END AS ms`
 	where, args := "", []any{}
 	if workspace != "" {
 		where, args = " WHERE workspace_id = $1", append(args, workspace)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,14 +60,6 @@ func dead(at string) string {
 	return "(" + isActive + " AND (expires_at <= " + at + " AND expires_at > '-infinity' OR " + usedUp + "))"
 }
 
-// since2 is the error if the tables have no workspaces with settings, and no rules.
-func (s *Store) since2() error {
-	if s.version.Load() < 2 {
-		return fmt.Errorf("table %s: %w", s.names.table, sink.ErrOldTables)
-	}
-	return nil
-}
-
 // Rules implements sink.Session.
 func (s *session) Rules(ctx context.Context, workspaces []string) (map[string]bool, error) {
 	set, rules := map[string]bool{}, false
@@ -82,7 +73,7 @@ const isDeleted = "coalesce(status, '') NOT IN ('', 'ACTIVE', 'EXPIRED')"
 // Gone implements sink.Session.
 func (s *session) Gone(ctx context.Context, bases []sink.Key) ([]bool, error) {
 	gone := make([]bool, len(bases))
-	if len(bases) == 0 || s.store.version.Load() < 2 {
+	if len(bases) == 0 {
 		return gone, nil
 	}
 	at := map[sink.Key][]int{} // several URLs with parts may be one URL
@@ -110,9 +101,6 @@ func (n names) gone() string {
 
 // SetRules implements sink.Session.
 func (s *session) SetRules(ctx context.Context, workspaces []string) error {
-	if err := s.store.since2(); err != nil {
-		return err
-	}
 	return s.do(ctx, "say that the workspaces have rules", func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "INSERT INTO "+s.store.names.workspaces+` AS w (workspace_id, rules) SELECT unnest($1::text[]), true
 			ON CONFLICT (workspace_id) DO UPDATE SET rules = true WHERE w.rules IS NOT true`, workspaces)

@@ -12,15 +12,14 @@ import (
 	"github.com/linkforge/bulk/sink"
 )
 
-// runsWhere reads the runs that match a condition, by ascending ID. Version 1 of the table does
-// not have the last columns.
+// runsWhere reads the runs that match a condition, by ascending ID.
 func (n names) runsWhere(ctx context.Context, conn *pgx.Conn, condition string, args ...any) ([]sink.Run, error) {
 	rows, _ := conn.Query(ctx, `SELECT run_id, fingerprint, state, as_of, rows_read, rows_created, rows_existing,
 		rows_duplicate, rows_rejected, manifest_sha256, started, finished,
-		to_jsonb(r)->'inputs', to_jsonb(r)->'workspaces', coalesce(to_jsonb(r)->>'out', ''),
-		coalesce((to_jsonb(r)->'numbers'->>'links_created')::bigint, 0), coalesce((to_jsonb(r)->'numbers'->>'links_changed')::bigint, 0),
-		coalesce(to_jsonb(r)->'numbers'->'keep_created' = 'true', false), to_jsonb(r)->'numbers'->'ranges'
-		FROM `+n.runs+" r WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
+		inputs, workspaces, coalesce(out, ''),
+		coalesce((numbers->>'links_created')::bigint, 0), coalesce((numbers->>'links_changed')::bigint, 0),
+		coalesce(numbers->'keep_created' = 'true', false), numbers->'ranges'
+		FROM `+n.runs+" WHERE "+condition+" ORDER BY run_id", args...) // rows have its error
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r sink.Run, err error) {
 		var asOf, started, finished pgtype.Timestamptz
 		err = row.Scan(&r.ID, &r.Fingerprint, &r.State, &asOf, &r.Counts.Read, &r.Counts.Created, &r.Counts.Existing,
@@ -78,9 +77,6 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 		run.Started = time.Now()
 	}
 	run.Started = run.Started.UTC().Truncate(time.Microsecond)
-	if err := s.store.takes(run); err != nil {
-		return out, err
-	}
 	err = s.do(ctx, "start the run", func(ctx context.Context, conn *pgx.Conn) error {
 		id := run.ID
 		if id == 0 {
@@ -95,14 +91,6 @@ func (s *session) Start(ctx context.Context, run sink.Run) (out sink.Run, err er
 	return out, err
 }
 
-// takes is the error of a run with links that the tables cannot have.
-func (s *Store) takes(run sink.Run) error {
-	if made := s.version.Load(); made < 2 && hasOwn(run) {
-		return fmt.Errorf("table %s is of version %d, and aliases, attrs, rules, parts and a created_at of its own for each link need version %d: run bulk init first", s.names.table, made, version)
-	}
-	return nil
-}
-
 // insert adds a run and returns its ID. If an earlier try has added it, insert finds it by
 // its fingerprint and the microsecond of its start. If another process has ended that
 // run since, a new one is added. The IDs of runs that somebody deleted (all runs, or one
@@ -114,18 +102,14 @@ func (s *session) insert(ctx context.Context, conn *pgx.Conn, run sink.Run) (id 
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.store.lockKey("runs", "")); err != nil {
 			return err
 		}
-		columns, values := "", ""
-		args := []any{run.Fingerprint, run.Started, string(sink.Loading), run.AsOf}
-		if s.store.version.Load() > 1 {
-			columns, values = ", inputs, workspaces, out, numbers", ", $5::jsonb, $6::jsonb, $7, CASE WHEN $8 THEN '{\"keep_created\": true}'::jsonb END"
-			args = append(args, list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"), run.KeepCreated)
-		}
 		if _, err := tx.Exec(ctx, `INSERT INTO `+runs+` (run_id, fingerprint, state, as_of, rows_read, rows_created,
-				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started`+columns+`)
+				rows_existing, rows_duplicate, rows_rejected, manifest_sha256, started, inputs, workspaces, out, numbers)
 			SELECT (SELECT 1 + greatest(0, max(run_id), (SELECT max(run_id) FROM `+s.store.names.ledger+`),
 				CASE count(*) WHEN 0 THEN (SELECT max(run_id) FROM `+s.store.names.links+`) END) FROM `+runs+`),
-				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz`+values+`
-			WHERE NOT EXISTS (SELECT`+added+")", args...); err != nil {
+				$1::text, $3, $4, 0, 0, 0, 0, 0, '', $2::timestamptz,
+				$5::jsonb, $6::jsonb, $7, CASE WHEN $8 THEN '{"keep_created": true}'::jsonb END
+			WHERE NOT EXISTS (SELECT`+added+")", run.Fingerprint, run.Started, string(sink.Loading), run.AsOf,
+			list(run.Inputs), list(run.Workspaces), strings.ToValidUTF8(run.Out, "\uFFFD"), run.KeepCreated); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, "SELECT run_id"+added, run.Fingerprint, run.Started).Scan(&id)
@@ -152,14 +136,11 @@ func (s *session) Loaded(ctx context.Context, run sink.Run) error {
 			return err
 		}
 		c := run.Counts
-		set, args := `state = 'loaded', rows_read = $2, rows_created = $3, rows_existing = $4, rows_duplicate = $5, rows_rejected = $6,
-			manifest_sha256 = $7`, []any{c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256}
-		if s.store.version.Load() > 1 {
-			set += `, numbers = nullif(jsonb_strip_nulls(coalesce(numbers, '{}') ||
-				jsonb_build_object('links_created', nullif($8::bigint, 0), 'links_changed', nullif($9::bigint, 0))), '{}')`
-			args = append(args, run.LinksCreated, run.LinksChanged)
-		}
-		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')", set, args...)
+		return s.store.names.update(ctx, conn, run.ID, "state NOT IN ('undone', 'abandoned')",
+			`state = 'loaded', rows_read = $2, rows_created = $3, rows_existing = $4, rows_duplicate = $5, rows_rejected = $6,
+			manifest_sha256 = $7, numbers = nullif(jsonb_strip_nulls(coalesce(numbers, '{}') ||
+				jsonb_build_object('links_created', nullif($8::bigint, 0), 'links_changed', nullif($9::bigint, 0))), '{}')`,
+			c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected, run.ManifestSHA256, run.LinksCreated, run.LinksChanged)
 	})
 }
 

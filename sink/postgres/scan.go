@@ -53,35 +53,26 @@ func (s *Store) scan(ctx context.Context, where string, params [][]byte, rules b
 		return err
 	}
 	defer s.release(conn)
-	since2 := s.version.Load() > 1
-	if where == ofURL && !since2 {
-		where = "WHERE url_key = $1 AND workspace_id = $2"
-	}
 	var link sink.Stored
 	var ofLink sink.Rules
 	var stop error
-	columns := ""
-	if since2 {
-		columns = ", kind, base_key, attrs"
-	}
-	if rules = rules && since2; rules {
+	columns := "kind, base_key, attrs"
+	if rules {
 		columns += ", " + rulesColumns
 	}
 	var attrs []byte
-	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at`+columns+`
+	err = query(ctx, conn, `SELECT workspace_id, short_code, url_key, canonical_url, original_url, run_id, created_at, `+columns+`
 		FROM `+s.names.links+` `+where+` ORDER BY workspace_id, short_code`, params, func(row [][]byte) error {
 		link = sink.Stored{
 			Link: sink.Link{Workspace: row[0], Code: row[1], Key: sink.Key(row[2]), Canonical: row[3], Original: row[4]},
 			Run:  int32(binary.BigEndian.Uint32(row[5])),
 		}
 		link.Created, _ = timestamp(row[6])
-		if since2 {
-			link.Alias = isAlias(row[7])
-			copy(link.Base[:], row[8])
-			if row[9] != nil {
-				attrs = sink.AppendJSON(attrs[:0], row[9][1:])
-				link.Attrs = attrs
-			}
+		link.Alias = isAlias(row[7])
+		copy(link.Base[:], row[8])
+		if row[9] != nil {
+			attrs = sink.AppendJSON(attrs[:0], row[9][1:])
+			link.Attrs = attrs
 		}
 		if rules {
 			readRules(&ofLink, row[10:])

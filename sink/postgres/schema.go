@@ -14,7 +14,7 @@ import (
 // version of the schema. It stands in the comment on the table links, so a dump has it too.
 const (
 	version = 2
-	oldest  = 1 // version that a run takes as it is, and Init upgrades
+	oldest  = 1 // version that Init upgrades
 	marker  = "bulk links, version "
 )
 
@@ -104,8 +104,7 @@ func ownColumns(run sink.Run) (columns []string) {
 	return columns
 }
 
-// hasOwn reports whether a run may have links with more than others have. Tables of version 1 have
-// no such links.
+// hasOwn reports whether a run may have links with more than others have.
 func hasOwn(run sink.Run) bool { return run.KeepCreated || len(ownColumns(run)) > 0 }
 
 // newColumns of links, since version 2, are NULL unless a feature of bulk, or the service that
@@ -252,6 +251,9 @@ func (s *Store) Init(ctx context.Context) (did []string, err error) {
 	}{{"create the tables", s.ensure}, {"upgrade the tables to version 2", s.upgrade}, {"create the index on base_key", s.index}} {
 		err := s.with(ctx, step.op, func(ctx context.Context, conn *pgx.Conn) error {
 			what, err := step.do(ctx, conn)
+			if errors.Is(err, sink.ErrOldTables) { // the next step upgrades them
+				err = nil
+			}
 			if err == nil && what != "" {
 				did = append(did, what)
 			}
@@ -282,7 +284,6 @@ func (s *Store) ensure(ctx context.Context, conn *pgx.Conn) (did string, err err
 			return err
 		}
 		did = "created tables " + strings.Join(s.names.tables(version), ", ")
-		s.version.Store(version)
 		return execAll(ctx, conn, s.names.create()...)
 	})
 	return did, err
@@ -308,7 +309,7 @@ const upgradeTimeout = "200ms"
 func (s *Store) upgrade(ctx context.Context, conn *pgx.Conn) (did string, err error) {
 	n := s.names
 	err = s.alone(ctx, conn, func(tx pgx.Tx) error {
-		if err := s.check(ctx, conn); err != nil || s.version.Load() == version {
+		if err := s.check(ctx, conn); !errors.Is(err, sink.ErrOldTables) {
 			return err
 		}
 		if err := n.owned(ctx, conn); err != nil {

@@ -17,9 +17,6 @@ func (s *session) Schemes(ctx context.Context, workspaces []string) (map[string]
 
 // Fingerprints implements sink.Session.
 func (s *session) Fingerprints(ctx context.Context) (used map[string]string, err error) {
-	if err := s.store.since2(); err != nil {
-		return nil, err
-	}
 	err = s.store.with(ctx, "read the fingerprints of secrets", func(ctx context.Context, conn *pgx.Conn) error {
 		used, err = s.store.names.fingerprints(ctx, conn)
 		return err
@@ -59,9 +56,6 @@ func (s *session) SetScheme(ctx context.Context, workspaces []string, scheme sin
 // alone calls f in a transaction, on the connection that holds the locks, while no other session
 // does the same kind of thing.
 func (s *session) alone(ctx context.Context, kind, op string, f func(context.Context, pgx.Tx) error) error {
-	if err := s.store.since2(); err != nil {
-		return err
-	}
 	return s.do(ctx, op, func(ctx context.Context, conn *pgx.Conn) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.store.lockKey(kind, "")); err != nil {

@@ -198,9 +198,6 @@ func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string
 // settings reads columns of workspaces, or of all if the list is nil, where the first of them is
 // set. It calls visit for each row, perhaps several times.
 func (s *session) settings(ctx context.Context, workspaces []string, values []any, visit func(workspace string), columns ...string) error {
-	if err := s.store.since2(); err != nil {
-		return err
-	}
 	sql, args := "SELECT workspace_id, "+strings.Join(columns, ", ")+" FROM "+s.store.names.workspaces+" WHERE "+columns[0]+" IS NOT NULL", []any{}
 	if workspaces != nil {
 		sql, args = sql+" AND workspace_id = ANY ($1)", append(args, workspaces)
@@ -216,9 +213,6 @@ func (s *session) settings(ctx context.Context, workspaces []string, values []an
 // SetProfile implements sink.Session. If the locks were lost since the session began, another
 // run may have loaded links of its profile: it returns sink.ErrLost.
 func (s *session) SetProfile(ctx context.Context, workspaces []string, profile string) error {
-	if err := s.store.since2(); err != nil {
-		return err
-	}
 	return s.do(ctx, "set the profile of the workspaces", func(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.relocked(); err != nil {
 			return err

@@ -2,8 +2,8 @@
 // the contract of package sink. Nothing else in bulk imports the driver.
 //
 // A store named links has five tables: links, links_runs, links_ledger, links_workspaces and
-// links_counter (see [SQL]). One of version 1, which has the first three with fewer columns,
-// works as well, until Init upgrades it.
+// links_counter (see [SQL]). One of version 1 is refused with sink.ErrOldTables until Init has
+// upgraded it.
 // A [Store] opens few connections. One holds the locks of a session, writes the row of its
 // run and does a first load; two do other loads; each lookup that runs has one.
 //
@@ -73,7 +73,6 @@ type Store struct {
 	lookups    *semaphore.Weighted
 	batchBytes atomic.Int64  // of the next load; smaller after conflicts, and in tests
 	lockTurn   time.Duration // shorter in tests
-	version    atomic.Int32  // of the tables, when they were last checked
 	failing    atomic.Int32  // calls of retry that have not succeeded since they failed
 
 	mu    sync.Mutex // guards all below

@@ -100,9 +100,6 @@ func (s *Store) Sweep(ctx context.Context, opts sink.SweepOptions, visit func(si
 	if err := s.with(ctx, "look at the tables", s.check); err != nil {
 		return sink.Sweeping{}, err
 	}
-	if err := s.since2(); err != nil {
-		return sink.Sweeping{}, err
-	}
 	session, err := s.lock(ctx, []lock{{s.lockKey("sweep", ""), false}}, sink.LockOptions{NoWait: true})
 	if err != nil {
 		return sink.Sweeping{}, s.isSweeping(err)

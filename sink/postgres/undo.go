@@ -92,7 +92,7 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 			}
 			err := tx.QueryRow(ctx, "SELECT count(*) FILTER (WHERE free), count(*) FILTER (WHERE NOT free) FROM (SELECT "+
 				s.untouched()+" AND NOT ("+referred+") AS free FROM "+n.links+" l WHERE run_id = $1) q", run).Scan(&out.Deleted, &out.Kept)
-			if err != nil || s.version.Load() < 2 { // without aliases and changes
+			if err != nil {
 				return err
 			}
 			others := " FROM " + n.links + " WHERE run_id <> $1 AND "
@@ -142,11 +142,7 @@ type place struct{ Workspace, Code string }
 // may have had the same time. The created_at says nothing: a migrated link has that of its earlier
 // life.
 func (s *Store) untouched() string {
-	condition := "run_id = $1 AND updated_at = (SELECT as_of FROM " + s.names.runs + " WHERE run_id = $1)"
-	if s.version.Load() > 1 {
-		condition += " AND coalesce(changed_run, $1) = $1"
-	}
-	return condition
+	return "run_id = $1 AND updated_at = (SELECT as_of FROM " + s.names.runs + " WHERE run_id = $1) AND coalesce(changed_run, $1) = $1"
 }
 
 // deletePages deletes the links, a page at a time. If the locks were lost for a while it
@@ -234,12 +230,8 @@ func (s *session) listKept(ctx context.Context, run int32, kept func(sink.Kept) 
 	if err := s.do(ctx, op, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
 		return 0, 0, err
 	}
-	change, condition := "NULL", ""
-	if s.store.version.Load() > 1 {
-		change, condition = "CASE WHEN run_id <> $1 THEN coalesce(change, '') END", " OR changed_run = $1"
-	}
-	rows, _ := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at, "+change+" FROM "+s.store.names.links+
-		" WHERE run_id = $1"+condition+" ORDER BY workspace_id, short_code", run) // rows have its error
+	rows, _ := s.conn.Query(ctx, "SELECT workspace_id, short_code, updated_at, CASE WHEN run_id <> $1 THEN coalesce(change, '') END FROM "+s.store.names.links+
+		" WHERE run_id = $1 OR changed_run = $1 ORDER BY workspace_id, short_code", run) // rows have its error
 	var k sink.Kept
 	var updated pgtype.Timestamptz
 	var how *string

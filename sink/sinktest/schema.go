@@ -27,23 +27,37 @@ var schemaTests = []test{
 func testCreateNothing(t *testing.T, db *database) {
 	store := db.Open(t)
 	defer closed(t, store)
-	ctx := context.Background()
-	_, err := store.Peek(ctx)
-	wantIs(t, err, sink.ErrMissing)
-	_, err = store.Runs(ctx)
-	wantIs(t, err, sink.ErrMissing)
-	wantIs(t, store.Scan(ctx, func(*sink.Stored) error { return nil }), sink.ErrMissing)
-	_, err = store.Abandon(ctx, []int32{1}, sink.LockOptions{})
-	wantIs(t, err, sink.ErrMissing)
-	_, err = store.PreviewUndo(ctx, 1)
-	wantIs(t, err, sink.ErrMissing)
-	_, err = store.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
-	wantIs(t, err, sink.ErrMissing)
-	wantIs(t, store.ScanRules(ctx, func(*sink.Stored) error { return nil }), sink.ErrMissing)
-	wantIs(t, store.Resolve(ctx, "w", []string{"a"}, func(*sink.Resolved) error { return nil }), sink.ErrMissing)
-	wantIs(t, store.Summary(ctx, "", func(sink.Group) error { return nil }), sink.ErrMissing)
+	Refused(t, store, sink.ErrMissing)
 	if db.Created(t) {
 		t.Error("opening, looking and undoing created the database")
+	}
+}
+
+// Refused tests that each method of a store but Lock returns an error of this class.
+func Refused(t *testing.T, store sink.Store, class error) {
+	t.Helper()
+	ctx := context.Background()
+	_, peek := store.Peek(ctx)
+	_, runs := store.Runs(ctx)
+	_, abandon := store.Abandon(ctx, []int32{1}, sink.LockOptions{})
+	_, preview := store.PreviewUndo(ctx, 1)
+	_, undo := store.Undo(ctx, 1, sink.LockOptions{}, func(sink.Kept) error { return nil })
+	_, sweep := store.Sweep(ctx, sink.SweepOptions{AsOf: asOf}, nil)
+	visit := func(*sink.Stored) error { return nil }
+	remove := func(dry bool) error {
+		return store.Delete(ctx, sink.DeleteOptions{Workspace: "w", AsOf: asOf, DryRun: dry}, pieces([]sink.Deletion{ofCode("a")}, 1, nil), func(sink.Named) error { return nil })
+	}
+	for method, err := range map[string]error{
+		"Peek": peek, "Runs": runs, "Abandon": abandon, "PreviewUndo": preview, "Undo": undo, "Sweep": sweep,
+		"Scan": store.Scan(ctx, visit), "ScanRules": store.ScanRules(ctx, visit), "Find": store.Find(ctx, "w", "a", visit), "OfURL": store.OfURL(ctx, "w", sink.Key{}, visit),
+		"Export":  store.Export(ctx, "", func([]string) error { return nil }, func([][]byte) error { return nil }),
+		"Resolve": store.Resolve(ctx, "w", []string{"a"}, func(*sink.Resolved) error { return nil }),
+		"Summary": store.Summary(ctx, "", func(sink.Group) error { return nil }),
+		"Delete":  remove(false), "Delete, dry": remove(true),
+	} {
+		if !errors.Is(err, class) {
+			t.Errorf("%s: error %v, want %v", method, err, class)
+		}
 	}
 }
 

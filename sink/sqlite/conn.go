@@ -17,12 +17,11 @@ import (
 
 // A conn is a connection to a database. One goroutine at a time may use it.
 type conn struct {
-	tls     *libc.TLS
-	db      uintptr // sqlite3*
-	path    string
-	ctx     context.Context // of the current call, see during
-	version int             // of the schema, see inspect
-	still   fs.FileInfo     // of a file that must not change while it is open; nil: it may change
+	tls   *libc.TLS
+	db    uintptr // sqlite3*
+	path  string
+	ctx   context.Context // of the current call, see during
+	still fs.FileInfo     // of a file that must not change while it is open; nil: it may change
 }
 
 // dial opens a database file with the flags SQLITE_OPEN_….

@@ -14,9 +14,6 @@ func (s *session) NextNumber(ctx context.Context) (next int64, err error) {
 }
 
 func (c *conn) nextNumber() (int64, error) {
-	if c.version < 2 { // Lock will upgrade it
-		return 0, nil
-	}
 	return c.number("read the counter", "SELECT next FROM counter")
 }
 

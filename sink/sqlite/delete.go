@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/linkforge/bulk/sink"
@@ -26,9 +25,6 @@ func (s *Store) Delete(ctx context.Context, opts sink.DeleteOptions, items iter.
 // markDeleted does what Delete does with a connection.
 func (c *conn) markDeleted(ctx context.Context, opts *sink.DeleteOptions, items iter.Seq2[[]sink.Deletion, error], visit func(sink.Named) error) error {
 	const op = "delete links"
-	if c.version < 2 {
-		return fmt.Errorf("%s: %w", c.path, sink.ErrOldTables)
-	}
 	const each = "SELECT short_code, coalesce(base_key, url_key), canonical_url, coalesce(owner_id, ''), coalesce(status, '') FROM links WHERE "
 	q, err := c.prepareAll(op, each+"url_key = ? AND workspace_id = ?", each+"base_key = ? AND workspace_id = ?", each+"short_code = ? AND workspace_id = ?",
 		"UPDATE links SET status = 'DELETED', marked_at = ?4 WHERE short_code = ?1 AND workspace_id = ?2 AND status IS NOT 'DELETED' AND ?3 IN ('', owner_id)")

@@ -20,7 +20,7 @@
 // The first Lock creates the file; Open, Peek and Runs do not. Its application_id is "bulk"
 // in ASCII, and its user_version is that of the schema. A file with other tables, another
 // application_id or a newer user_version is refused with sink.ErrNotOurs. Lock upgrades an
-// older version; what only looks reads it as it is. The file is in WAL
+// older version, and everything else refuses it with sink.ErrOldTables. The file is in WAL
 // mode, so readers never wait for a load, with synchronous=FULL, so a commit survives a loss
 // of power.
 //

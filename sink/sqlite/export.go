@@ -51,7 +51,7 @@ func (c *conn) export(ctx context.Context, workspace string, begin func(columns 
 
 // filled returns the columns that have a value in one of the rows, or cannot be NULL.
 func (c *conn) filled(where string, args []any) (columns sink.Columns, err error) {
-	all := sink.AllColumns(c.version)
+	all := sink.AllColumns()
 	err = c.query("look for columns with values", "SELECT "+all.SelectCounts()+" FROM links"+where, args, func(q *stmt) error {
 		for i, column := range all {
 			if q.int(i) > 0 {

@@ -42,14 +42,14 @@ func (s *session) reader(ctx context.Context) (*reader, error) {
 // lookup returns the statements for probes that want rules, or do not.
 func (r *reader) lookup(rules bool) (*lookup, error) {
 	l, more := &r.plain, ""
-	if rules && r.c.version > 1 {
+	if rules {
 		l, more = &r.rules, ", "+rulesColumns
 		l.rules = new(sink.Rules)
 	}
 	if l.byKey != nil {
 		return l, nil
 	}
-	q, err := r.c.prepareAll("look up", "SELECT url_key, canonical_url, run_id, "+r.c.since2("kind IS 'alias'")+more+" FROM links WHERE workspace_id = ? AND short_code = ?",
+	q, err := r.c.prepareAll("look up", "SELECT url_key, canonical_url, run_id, kind IS 'alias'"+more+" FROM links WHERE workspace_id = ? AND short_code = ?",
 		"SELECT workspace_id, short_code, canonical_url, run_id"+more+" FROM links WHERE url_key = ?")
 	if err != nil {
 		q.finalize()

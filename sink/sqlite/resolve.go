@@ -9,11 +9,8 @@ import (
 // Resolve implements sink.Store. It looks the codes up in their order, in one transaction.
 func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, visit func(*sink.Resolved) error) error {
 	return s.look(ctx, func(c *conn) error {
-		columns, r := "", sink.Resolved{}
-		if c.version > 1 {
-			columns = ", " + rulesColumns
-		}
-		q, err := c.prepare("look up codes", "SELECT coalesce(original_url, canonical_url)"+columns+" FROM links WHERE workspace_id = ? AND short_code = ?")
+		var r sink.Resolved
+		q, err := c.prepare("look up codes", "SELECT coalesce(original_url, canonical_url), "+rulesColumns+" FROM links WHERE workspace_id = ? AND short_code = ?")
 		if err != nil {
 			return err
 		}
@@ -35,9 +32,7 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 				continue
 			}
 			r.Index, r.URL = i, q.bytes(0)
-			if columns != "" {
-				q.rules(&r.Rules, 1)
-			}
+			q.rules(&r.Rules, 1)
 			if err := visit(&r); err != nil {
 				return err
 			}
@@ -50,11 +45,8 @@ func (s *Store) Resolve(ctx context.Context, workspace string, codes []string, v
 // Summary implements sink.Store. A mean that is below 0 ms or not below 10^12 ms does not count.
 func (s *Store) Summary(ctx context.Context, workspace string, visit func(sink.Group) error) error {
 	return s.look(ctx, func(c *conn) error {
-		columns := "NULL AS type, NULL AS state, NULL AS day, NULL AS uses, NULL AS ms"
-		if c.version > 1 {
-			columns = `nullif(link_type, '') AS type, nullif(status, '') AS state, date(expires_at) AS day, nullif(max(access_count, 0), 0) AS uses,
-				iif(avg_redirect_ms >= 0 AND avg_redirect_ms < 1e12, avg_redirect_ms, NULL) AS ms`
-		}
+		const columns = `nullif(link_type, '') AS type, nullif(status, '') AS state, date(expires_at) AS day, nullif(max(access_count, 0), 0) AS uses,
+			iif(avg_redirect_ms >= 0 AND avg_redirect_ms < 1e12, avg_redirect_ms, NULL) AS ms`
 		where, args := "", []any(nil)
 		if workspace != "" {
 			where, args = " WHERE workspace_id = ?", []any{workspace}

@@ -69,9 +69,6 @@ func (s *session) Gone(ctx context.Context, bases []sink.Key) (gone []bool, err 
 	}
 	gone = make([]bool, len(bases))
 	return gone, s.reading(ctx, func(r *reader) error {
-		if r.c.version < 2 {
-			return nil
-		}
 		q, err := r.c.prepareAll("look for deleted links", "SELECT min(deleted) FROM (SELECT "+isDeleted+" AS deleted FROM links WHERE url_key = ?1 UNION ALL SELECT "+isDeleted+
 			" FROM links WHERE base_key = ?1)")
 		defer q.finalize()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,19 +27,11 @@ func anyTime(text string) time.Time {
 	return time.Time{}
 }
 
-// since2 is a list of columns, and of as many NULLs in tables of version 1.
-func (c *conn) since2(columns ...string) string {
-	if c.version < 2 {
-		columns = slices.Repeat([]string{"NULL"}, len(columns))
-	}
-	return strings.Join(columns, ", ")
-}
-
 // runs reads the runs that match a condition, by ascending ID.
 func (c *conn) runs(where string) (runs []sink.Run, err error) {
-	columns := `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
-		manifest_sha256, started_at, coalesce(finished_at, ''), ` + c.since2("inputs", "workspaces", "json_extract(numbers, '$.ranges')", "out",
-		"json_extract(numbers, '$.links_created')", "json_extract(numbers, '$.links_changed')", "json_extract(numbers, '$.keep_created')") + " FROM runs "
+	const columns = `SELECT run_id, fingerprint, state, as_of, read, created, existing, duplicate, rejected,
+		manifest_sha256, started_at, coalesce(finished_at, ''), inputs, workspaces, json_extract(numbers, '$.ranges'), out,
+		json_extract(numbers, '$.links_created'), json_extract(numbers, '$.links_changed'), json_extract(numbers, '$.keep_created') FROM runs `
 	err = c.query("read runs", columns+where+" ORDER BY run_id", nil, func(s *stmt) error {
 		run := sink.Run{
 			ID: int32(s.int(0)), Fingerprint: s.string(1), State: sink.State(s.string(2)), AsOf: anyTime(s.string(3)),

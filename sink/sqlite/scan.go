@@ -32,14 +32,11 @@ const ofURL = "WHERE (url_key = ?1 OR base_key = ?1) AND +workspace_id = ?2"
 
 func (s *Store) scan(ctx context.Context, where string, args []any, rules bool, visit func(*sink.Stored) error) error {
 	return s.look(ctx, func(c *conn) error {
-		if where == ofURL && c.version < 2 {
-			where = "WHERE url_key = ? AND workspace_id = ?"
-		}
 		var l sink.Stored
 		var ofLink sink.Rules
 		var attrs []byte
-		columns := c.since2("kind IS 'alias'", "base_key", "attrs")
-		if rules = rules && c.version > 1; rules {
+		columns := "kind IS 'alias', base_key, attrs"
+		if rules {
 			columns += ", " + rulesColumns
 		}
 		rows, created := 0, "" // the text of l.Created: all links of a run have the same

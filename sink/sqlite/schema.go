@@ -13,7 +13,7 @@ import (
 const (
 	applicationID = 0x62756c6b // "bulk"
 	version       = 2
-	oldest        = 1 // version that is read as it is, and upgraded by Lock
+	oldest        = 1 // version that Lock upgrades
 )
 
 const createIndex = `CREATE UNIQUE INDEX links_url_key ON links (url_key)`
@@ -96,16 +96,16 @@ INSERT INTO runs (run_id, fingerprint, state, as_of, read, created, existing, du
 DROP TABLE temp.old;
 `
 
-// inspect reports whether the database has our schema; false means that it is empty. For
+// inspect returns the version of our schema in the database; 0 means that it is empty. For
 // anything else the error is sink.ErrNotOurs.
-func (c *conn) inspect() (ours bool, err error) {
+func (c *conn) inspect() (made int64, err error) {
 	id, err := c.number("read application_id", "PRAGMA application_id")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	v, err := c.number("read user_version", "PRAGMA user_version")
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	var names []string
 	err = c.query("read schema", "SELECT name FROM sqlite_schema ORDER BY name", nil, func(s *stmt) error {
@@ -114,37 +114,36 @@ func (c *conn) inspect() (ours bool, err error) {
 	})
 	switch {
 	case err != nil:
-		return false, err
+		return 0, err
 	case id == 0 && v == 0 && len(names) == 0:
-		return false, nil
+		return 0, nil
 	case id == 0 && v == 0 && slices.Contains(names, "links_url_key"):
 		v = oldest
 		if slices.Contains(names, "links_base_key") {
 			v = version
 		}
-		return false, fmt.Errorf("%s: application_id is 0: %w; if it was restored from an SQL dump, which loses that number, run"+
+		return 0, fmt.Errorf("%s: application_id is 0: %w; if it was restored from an SQL dump, which loses that number, run"+
 			" PRAGMA application_id = %d; PRAGMA user_version = %d", c.path, sink.ErrNotOurs, applicationID, v)
 	case id != applicationID:
-		return false, fmt.Errorf("%s: application_id is %d: %w", c.path, id, sink.ErrNotOurs)
+		return 0, fmt.Errorf("%s: application_id is %d: %w", c.path, id, sink.ErrNotOurs)
 	case v < oldest || v > version:
-		return false, fmt.Errorf("%s: its schema is version %d, and this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
+		return 0, fmt.Errorf("%s: its schema is version %d, and this program knows version %d: %w", c.path, v, version, sink.ErrNotOurs)
 	}
-	c.version = int(v)
 	for _, name := range []string{"links", "links_url_key", "runs"} {
 		if !slices.Contains(names, name) {
-			return false, fmt.Errorf("%s: %s is missing: %w", c.path, name, sink.ErrNotOurs)
+			return 0, fmt.Errorf("%s: %s is missing: %w", c.path, name, sink.ErrNotOurs)
 		}
 	}
-	return true, nil
+	return v, nil
 }
 
 // glance is inspect in a transaction, since another process may be creating the schema.
-func (c *conn) glance() (ours bool, err error) {
+func (c *conn) glance() (made int64, err error) {
 	if err := c.exec("read schema", "BEGIN"); err != nil {
-		return false, err
+		return 0, err
 	}
-	ours, err = c.inspect()
-	return ours, errors.Join(err, c.rollback())
+	made, err = c.inspect()
+	return made, errors.Join(err, c.rollback())
 }
 
 // create creates our schema in an empty database, and sets its page size and WAL mode. It
@@ -165,15 +164,14 @@ func (c *conn) create() error {
 		return fmt.Errorf("%s: its file system does not support WAL mode (the mode is %q); choose a local directory", c.path, mode)
 	}
 	return c.transact("create schema", func() error {
-		ours, err := c.inspect()
-		if err != nil || ours && c.version == version {
+		made, err := c.inspect()
+		if err != nil || made == version {
 			return err
 		}
 		op, statements := "create schema", createSchema
-		if ours {
+		if made > 0 {
 			op, statements = "upgrade the tables to version 2", upgradeSchema
 		}
-		c.version = version
 		return c.exec(op, fmt.Sprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d", statements, applicationID, version))
 	})
 }

@@ -24,9 +24,6 @@ func (s *session) Fingerprints(ctx context.Context) (used map[string]string, err
 
 func (c *conn) fingerprints() (map[string]string, error) {
 	used := map[string]string{}
-	if c.version < 2 { // Lock will upgrade it
-		return used, nil
-	}
 	return used, c.query("read fingerprints", "SELECT DISTINCT fingerprint, scheme FROM workspaces WHERE fingerprint IS NOT NULL", nil,
 		func(q *stmt) error { used[q.string(0)] = q.string(1); return nil })
 }

@@ -73,9 +73,6 @@ func (s *session) Profiles(ctx context.Context, workspaces []string) (map[string
 // set. Mostly the table is empty.
 func (s *session) settings(ctx context.Context, workspaces []string, visit func(*stmt), columns ...string) error {
 	return s.use(ctx, func(c *conn) error {
-		if c.version < 2 { // Lock will upgrade it
-			return nil
-		}
 		op, all := "read settings of workspaces", "SELECT workspace_id, "+strings.Join(columns, ", ")+" FROM workspaces WHERE "+columns[0]+" IS NOT NULL"
 		each := func(q *stmt) error { visit(q); return nil }
 		if workspaces == nil {

@@ -47,7 +47,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{path: path, busy: busyTimeout, txRows: transactionRows, txTime: transactionTime, stats: map[string]any{}}
-	if err := s.look(ctx, func(*conn) error { return nil }); err != nil && !errors.Is(err, sink.ErrMissing) {
+	if err := s.look(ctx, func(*conn) error { return nil }); err != nil && !errors.Is(err, sink.ErrMissing) && !errors.Is(err, sink.ErrOldTables) {
 		return nil, err
 	}
 	return s, nil
@@ -109,7 +109,7 @@ func (s *Store) Files() []string {
 }
 
 // existing opens a connection that only looks. If there is no database yet, the error is
-// sink.ErrMissing. The caller closes the connection.
+// sink.ErrMissing; if Lock can upgrade it, sink.ErrOldTables. The caller closes the connection.
 func (s *Store) existing(ctx context.Context) (*conn, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -128,12 +128,13 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	err = c.during(ctx, func() error {
-		ours, err := c.glance()
-		if err == nil && !ours {
-			err = fmt.Errorf("%s: the database is empty: %w", c.path, sink.ErrMissing)
-		}
-		if err != nil {
+		switch made, err := c.glance(); {
+		case err != nil:
 			return err
+		case made == 0:
+			return fmt.Errorf("%s: the database is empty: %w", c.path, sink.ErrMissing)
+		case made < version:
+			return fmt.Errorf("%s: %w: the next bulk run without --dry-run upgrades them", c.path, sink.ErrOldTables)
 		}
 		return c.exec("set up", fmt.Sprintf("PRAGMA query_only = 1; PRAGMA cache_size = %d", -readerCache>>10))
 	})
@@ -192,7 +193,7 @@ func (s *Store) Peek(ctx context.Context) (sink.Session, error) {
 	return &session{store: s, c: c}, nil
 }
 
-// Lock implements sink.Store. One lock covers the whole database.
+// Lock implements sink.Store. It upgrades an older schema. One lock covers the whole database.
 func (s *Store) Lock(ctx context.Context, workspaces []string, opts sink.LockOptions) (sink.Session, error) {
 	f, err := lock(ctx, s.path+lockSuffix, opts)
 	if err != nil {

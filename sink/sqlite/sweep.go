@@ -140,9 +140,6 @@ func (w *sweeping) page(ctx context.Context, c *conn, workspace, code string, n 
 
 // busy names the workspaces that have something to do, all of which are locked.
 func (w *sweeping) busy(ctx context.Context, c *conn, holder string) error {
-	if c.version < 2 {
-		return nil
-	}
 	workspace, code := w.opts.Workspace, ""
 	for {
 		page, err := w.page(ctx, c, workspace, code, 1)

@@ -53,16 +53,16 @@ func (s *Store) PreviewUndo(ctx context.Context, run int32) (out sink.Undoing, e
 		if err = c.referred(); err != nil {
 			return err
 		}
-		err = c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+c.untouched()+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
+		err = c.query("count the links", "SELECT count(*), count(*) FILTER (WHERE "+untouched+") FROM links WHERE run_id = ?1", []any{run}, func(q *stmt) error {
 			out.Deleted = q.int(1)
 			out.Kept = q.int(0) - out.Deleted
 			return nil
 		})
-		if err != nil || c.version < 2 { // without aliases and changes
+		if err != nil {
 			return err
 		}
 		return c.query("count the links of other runs", "SELECT count(*) FILTER (WHERE changed_run = ?1), count(*) FILTER (WHERE kind = 'alias' AND base_key IN (SELECT url_key FROM links WHERE "+
-			c.untouched()+")) FROM links WHERE run_id <> ?1", []any{run}, func(q *stmt) error {
+			untouched+")) FROM links WHERE run_id <> ?1", []any{run}, func(q *stmt) error {
 			out.Changed, out.Orphans = q.int(0), q.int(1)
 			return nil
 		})
@@ -93,18 +93,12 @@ func (c *conn) referred() error {
 // compared, too: an earlier run may have had the same ID. So is the run that changed the link: it
 // may have had the same time. The created_at says nothing: a migrated link has that of its earlier
 // life.
-func (c *conn) untouched() string {
-	condition := "run_id = ?1 AND updated_at = (SELECT as_of FROM runs WHERE run_id = ?1)"
-	if c.version > 1 {
-		condition += " AND ifnull(changed_run, ?1) = ?1"
-	}
-	return condition
-}
+const untouched = "run_id = ?1 AND updated_at = (SELECT as_of FROM runs WHERE run_id = ?1) AND ifnull(changed_run, ?1) = ?1"
 
 // deleteLinks deletes the links of a run that nobody changed, a page at a time in the order
 // of the primary key. The first page sets the run to Loading, unless it is Abandoned.
 func (c *conn) deleteLinks(run int32) (deleted int64, err error) {
-	own := " FROM links WHERE " + c.untouched() + " AND (workspace_id, short_code) > (?2, ?3)"
+	own := " FROM links WHERE " + untouched + " AND (workspace_id, short_code) > (?2, ?3)"
 	workspace, code := "", ""
 	for {
 		// The end of a page may be far. Other writers need not wait while it is looked for.
