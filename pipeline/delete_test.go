@@ -161,7 +161,7 @@ func TestDeleteVectors(t *testing.T) {
 				}
 			}
 		}
-		if count != 15 {
+		if count != 54 {
 			t.Errorf("%d deletes", count)
 		}
 	})
