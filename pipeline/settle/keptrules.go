@@ -65,6 +65,7 @@ type keptLink struct {
 	stored bool
 	bare   bool // no row has its code, and those of its URL speak for it
 	rows   []keptRow
+	all    []keptRow // of its URL, if the lower codes of the link are to be told, also where all rows are refused; else nil
 
 	speaker int // of the rows, if it is bare
 }
@@ -154,6 +155,9 @@ func (k *keptJudging) endURL() {
 	case has:
 		k.links[n].rows = append(k.links[n].rows, link.rows...)
 	case len(link.rows) > 0:
+		if d.Stored && d.Salt > 0 && k.s.cfg.Kept.Mode == legacy.Both { // else no row of an alias shows it
+			link.all = slices.Clone(rows)
+		}
 		k.links = append(k.links, link)
 	case k.s.cfg.Kept.Mode == legacy.Both && d.Salt >= 0:
 		link.bare, link.rows = true, slices.Clone(rows)
@@ -180,7 +184,11 @@ func (k *keptJudging) flush(ctx context.Context) error {
 		}
 	}
 	for i := range k.links { // once the rows of aliases are judged, which bear nothing
-		if l := &k.links[i]; l.bare {
+		l := &k.links[i]
+		if l.all != nil && !slices.ContainsFunc(l.rows, func(r keptRow) bool { return k.s.row(r.at).Bears() }) {
+			l.bare, l.rows = true, l.all
+		}
+		if l.bare {
 			k.bear(l)
 		}
 	}
