@@ -32,7 +32,7 @@ type Config struct {
 	Source source.Options
 	Limit  int64 // read only so many records; 0: all
 
-	AllowEmpty bool // inputs without a single record are no error
+	AllowEmpty bool // inputs without a single record are no error, and so are patterns that match no file
 
 	Workspace string // of all rows, or of those whose cell of the workspace column is blank
 

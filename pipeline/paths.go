@@ -18,7 +18,7 @@ import (
 
 // listInputs lists the inputs.
 func listInputs(cfg *Config) ([]string, error) {
-	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin)
+	names, err := source.Expand(cfg.Inputs, cfg.Source.Stdin, cfg.AllowEmpty)
 	if err == nil && len(names) > manifest.MaxInputs {
 		err = &UsageError{errors.New("more than 1,048,576 inputs")}
 	}

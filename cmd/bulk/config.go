@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -167,6 +168,25 @@ func (u *ui) settle(cmd *cobra.Command) error {
 	return errors.Join(problems...)
 }
 
+// unknownVariables warns of variables that look like those of flags and are of none: most likely their
+// names are misspelled.
+func (u *ui) unknownVariables(root *cobra.Command) {
+	known := []string{variable("config"), secretVariable}
+	for _, key := range knownKeys(root) {
+		if key != "inputs" {
+			known = append(known, variable(key))
+		}
+	}
+	environ := os.Environ()
+	slices.Sort(environ)
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value != "" && strings.HasPrefix(name, variable("")) && !slices.Contains(known, name) {
+			u.log.Warn("no flag of any command has this variable: it does nothing", "variable", name, "nearest", strings.Join(alike(name, known, math.MaxInt), " or "))
+		}
+	}
+}
+
 // takesInputs reports whether a command has inputs that a file may name.
 func takesInputs(cmd *cobra.Command) bool { return cmd.Name() == "run" || cmd.Name() == "preview" }
 
@@ -196,14 +216,23 @@ func knownKeys(root *cobra.Command) []string {
 
 // nearest says which keys are spelled like one that is not known.
 func nearest(key string, keys []string) string {
-	like := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra knows how to compare
-	for _, k := range slices.Compact(slices.Sorted(slices.Values(keys))) {
-		like.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
-	}
-	if alike := like.SuggestionsFor(key); len(alike) > 0 {
-		return "did you mean " + strings.Join(alike, " or ") + "?"
+	if found := alike(key, keys, 2); len(found) > 0 {
+		return "did you mean " + strings.Join(found, " or ") + "?"
 	}
 	return "keys are names of flags; see bulk config --help"
+}
+
+// alike returns the names that are spelled most like one, with at most so many changes of letters, of
+// which two are as good as none.
+func alike(name string, names []string, most int) (found []string) {
+	like := &cobra.Command{} // cobra knows how to compare
+	for _, k := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		like.AddCommand(&cobra.Command{Use: k, Run: func(*cobra.Command, []string) {}})
+	}
+	for like.SuggestionsMinimumDistance = 2; len(found) == 0 && like.SuggestionsMinimumDistance <= min(most, len(name)); like.SuggestionsMinimumDistance++ {
+		found = like.SuggestionsFor(name)
+	}
+	return found
 }
 
 var flagName = regexp.MustCompile(`--[a-z][a-z0-9-]*`)
@@ -239,6 +268,9 @@ over variables, variables win over the file:
 The keys are names of flags. Each command takes those that it has, so one file
 can serve them all. inputs is a list of INPUTs of run and preview; arguments
 replace it. Paths start at the working directory.
+
+A variable BULK_… that no flag of any command has does nothing, and is a
+warning.
 
 verify and explain look at a store only if --db is on the command line.
 

@@ -180,6 +180,7 @@ func (u *ui) prepare(cmd *cobra.Command, args []string) error {
 		args = u.settings.inputs
 	}
 	wrong = errors.Join(wrong, noneEmpty(cmd.Flags()), noneMisplaced(cmd, args), u.logAs(u.format))
+	u.unknownVariables(cmd.Root())
 	if wrong == nil && slices.Contains([]string{"run", "preview", "verify"}, cmd.Name()) {
 		return nil // these call inRange themselves, to report all problems at once
 	}

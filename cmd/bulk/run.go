@@ -148,7 +148,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.BoolVar(&o.rejectsOK, "rejects-ok", false, "exit with 0 instead of 3 if rows are rejected, but not more than --max-rejects allows")
 	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
 	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
-	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all")
+	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all, and patterns that match no file")
 	writing.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
 	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
@@ -370,7 +370,9 @@ func (o *runOptions) resolve() (err error) {
 	o.Memory, err = parseMemory(o.memory, o.LeastMemory())
 	problems = append(problems, err)
 	if o.Out == "" {
-		o.Out, err = defaultOut(o.Inputs[0])
+		if o.Out, err = defaultOut(o.Inputs[0]); err != nil && o.AllowEmpty {
+			err = fmt.Errorf("%w: the output directory is named after the first input; give one with --out", err)
+		}
 		problems = append(problems, err)
 	}
 	problems = append(problems, o.store.resolve()) // which sets the store for the next check
@@ -437,7 +439,7 @@ func defaultOut(input string) (string, error) {
 	if input == "-" {
 		return "stdin.bulk", nil
 	}
-	names, err := source.Expand([]string{input}, nil)
+	names, err := source.Expand([]string{input}, nil, false)
 	if err != nil {
 		return "", err
 	}

@@ -12,9 +12,9 @@ import (
 // Expand turns the arguments of a command into the names of inputs, sorted by their bytes. A
 // pattern as in a shell (*, ?, [a-z]) is replaced with the files that it matches, unless a file
 // has the very name of the pattern. As in a shell, a name that starts with a dot needs a dot in
-// the pattern. "-" is stdin, which may be nil. A pattern without a match is a *[UsageError], and
-// so is a file that is given twice, also by different paths or as standard input.
-func Expand(patterns []string, stdin io.Reader) ([]string, error) {
+// the pattern. "-" is stdin, which may be nil. A pattern without a match is a *[UsageError], unless
+// none is allowed, and so is a file that is given twice, also by different paths or as standard input.
+func Expand(patterns []string, stdin io.Reader, none bool) ([]string, error) {
 	var names []string
 	for _, pattern := range patterns {
 		if _, err := os.Lstat(pattern); pattern == "-" || err == nil || !strings.ContainsAny(pattern, `*?[`) {
@@ -26,7 +26,7 @@ func Expand(patterns []string, stdin io.Reader) ([]string, error) {
 			return nil, &UsageError{pattern, "not a valid pattern"}
 		}
 		found = slices.DeleteFunc(found, func(name string) bool { return hidden(pattern, name) })
-		if len(found) == 0 {
+		if len(found) == 0 && !none {
 			return nil, &UsageError{pattern, "no file matches"}
 		}
 		names = append(names, found...)

@@ -26,7 +26,7 @@ const peekBytes = 64 << 10
 // it. A regular file is closed again until Read, so that thousands of inputs need one
 // descriptor. Of a stream, Open waits for the first Options.Block bytes, and keeps them.
 //
-// If an input cannot be read as the options ask the error is a *[UsageError].
+// If there is no such file, or an input cannot be read as the options ask, the error is a *[UsageError].
 func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	opts, err := opts.settled()
 	if err != nil {
@@ -87,10 +87,12 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	}
 	info, err := in.opts.FS.Stat(in.Name)
 	switch {
+	case in.info == nil && errors.Is(err, fs.ErrNotExist):
+		return nil, &UsageError{in.Name, fsys.Cause(err).Error()}
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
-		return nil, fmt.Errorf("open %s: is a directory; give its files: '%s'", in.Name, filepath.Join(in.Name, "*.csv"))
+		return nil, &UsageError{in.Name, fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}
 	}
 	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {

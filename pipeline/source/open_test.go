@@ -50,7 +50,7 @@ func TestExpand(t *testing.T) {
 		{"a.csv link.txt", "!link.txt: is the same file as a.csv"},
 		{"sub/*.csv -", "!sub/d.csv: is the same file as -"},
 	} {
-		got, err := Expand(strings.Fields(tt.in), stdin)
+		got, err := Expand(strings.Fields(tt.in), stdin, false)
 		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
 			var usage *UsageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), msg) {
@@ -59,6 +59,9 @@ func TestExpand(t *testing.T) {
 		} else if err != nil || strings.Join(got, " ") != tt.want {
 			t.Errorf("%s: %q, %v", tt.in, got, err)
 		}
+	}
+	if got, err := Expand([]string{"z*", "a.csv"}, nil, true); err != nil || strings.Join(got, " ") != "a.csv" {
+		t.Errorf("none is allowed: %q, %v", got, err)
 	}
 }
 
@@ -163,8 +166,8 @@ func TestOpenErrors(t *testing.T) {
 		"long.csv":          "NAME: cannot tell the columns: no record in the first",
 		"empty.parquet":     "open NAME: is empty: a .parquet file has bytes even without rows",
 		"empty.csv.gz":      "open NAME: is empty: a .gz file has bytes even without rows",
-		".":                 "open NAME: is a directory; give its files: '",
-		"missing":           "open NAME: no such file or directory",
+		".":                 "NAME: is a directory; give its files: '",
+		"missing":           "NAME: no such file or directory",
 		"unreadable":        "open NAME: permission denied",
 	} {
 		if name == "unreadable" && os.Getuid() == 0 {

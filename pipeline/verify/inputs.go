@@ -143,7 +143,7 @@ func (v *verifier) findInputs() error {
 	if len(v.cfg.Inputs) == 0 {
 		return nil
 	}
-	given, err := source.Expand(v.cfg.Inputs, v.cfg.Source.Stdin)
+	given, err := source.Expand(v.cfg.Inputs, v.cfg.Source.Stdin, len(v.run.manifest.Inputs) == 0)
 	if err != nil {
 		return err
 	}
