@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -180,6 +181,16 @@ func (m *metrics) print(w io.Writer, code int, now time.Time) {
 // printResult writes what only the result of a run tells. The outcomes of one without
 // success are left out: it did not store what it counted.
 func (m *metrics) printResult(r *pipeline.Result, succeeded bool, one func(name, help string, value float64), gauge func(name, help, label string, values map[string]float64)) {
+	repeated := 0.0
+	if r.Repeated { // its counts are those of the run that did the work
+		repeated = 1
+		none := &pipeline.Result{Timings: r.Timings}
+		if r.Legacy != nil {
+			none.Legacy = new(manifest.Legacy)
+		}
+		r = none
+	}
+	one("bulk_run_repeated", "1 if the last run had nothing to do, because the same run was finished before; otherwise 0.", repeated)
 	if succeeded {
 		c := r.Counts
 		gauge("bulk_run_rows", "Rows of the last run, which succeeded, by outcome.", "outcome", map[string]float64{
