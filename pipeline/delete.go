@@ -29,7 +29,7 @@ import (
 // means its default.
 type DeleteConfig struct {
 	Inputs       []string            // as of Config
-	Source       source.Options      // of these; with CodeColumn or URLColumn, or neither
+	Source       source.Options      // of these; as of Options.ByCode
 	Workspace    string              // of all rows
 	Owner        string              // if it is not blank, only links of this owner are deleted
 	AssumeScheme canon.AssumedScheme // of URLs without one; the store tells all else about them
@@ -53,15 +53,16 @@ type DeleteConfig struct {
 	sortMemory int64 // for tests; 0: the usual
 }
 
-// A DeleteInput is an input whose rows name links by URLs or codes.
+// A DeleteInput is an input whose rows name links by URLs or codes. The names are those of columns.
 type DeleteInput struct {
-	Name, Column string
-	Codes        bool
+	Name        string
+	Codes, URLs string // blank: it has none
 }
 
 // A DeleteResult says how a delete went.
 type DeleteResult struct {
-	Links          int64 // that were deleted; of a dry run: that would be
+	Links          int64     // that were deleted; of a dry run: that would be
+	AsOf           time.Time // of their marks: a sweep deletes the links when its grace has passed since
 	Counts         manifest.DeletionCounts
 	Reasons        map[string]int64 // rejects by reason
 	Declined       bool             // Confirm said no, and nothing was done
@@ -151,8 +152,8 @@ func (d *deletion) check() error {
 		check("workspace", err)
 	}
 	check("owner", (&rules.Flags{Owner: []byte(d.Owner)}).Check())
-	if d.Source.URLColumn != "" && d.Source.CodeColumn != "" {
-		problems = append(problems, errors.New("give either --url-column or --code-column: a row names its links by one of them"))
+	if d.Source.URLColumn == source.NoColumn && d.Source.CodeColumn == source.NoColumn {
+		problems = append(problems, errors.New("--url-column none and --code-column none: a row names its links by one of them"))
 	}
 	if profile.ParseColumn(d.Source.CodeColumn).List {
 		problems = append(problems, errors.New("--code-column: a row names one code, and list(…) may have several"))
@@ -188,9 +189,12 @@ func (d *deletion) claim() (err error) {
 // opened describes the inputs.
 func (d *deletion) opened() (list []DeleteInput) {
 	for _, in := range d.inputs.List {
-		o := DeleteInput{Name: in.Name, Codes: in.Code >= 0}
-		if len(in.URLs) > 0 {
-			o.Column = in.Columns[in.URLs[0]]
+		o, urls := DeleteInput{Name: in.Name}, in.URLs
+		if in.Code >= 0 {
+			o.Codes, urls = in.Columns[in.Code], in.Beside
+		}
+		if len(urls) > 0 {
+			o.URLs = in.Columns[urls[0]]
 		}
 		list = append(list, o)
 	}
@@ -221,7 +225,7 @@ func (d *deletion) do(ctx context.Context) (err error) {
 	status.TotalBytes.Store(d.inputs.Size)
 	status.enter(StageRead)
 	d.rows, err = remove.Read(ctx, d.inputs, remove.Config{
-		Profile: d.profile, Workspace: d.Workspace, Sorter: extsort.Config{Memory: d.sortMemory, Loads: 2},
+		Profile: d.profile, Workspace: d.Workspace, Store: d.Store, Sorter: extsort.Config{Memory: d.sortMemory, Loads: 2},
 		Bytes: &status.Bytes, Read: &status.Read, Rejected: &status.Rejected, Seen: &status.Written,
 	})
 	defer func() { err = errors.Join(err, d.rows.Close()) }()
@@ -256,7 +260,7 @@ func (d *deletion) do(ctx context.Context) (err error) {
 
 // books returns what became of the rows.
 func (d *deletion) books(m *remove.Marked) DeleteResult {
-	return DeleteResult{Links: m.Links, Reasons: m.Reasons, Counts: manifest.DeletionCounts{
+	return DeleteResult{Links: m.Links, AsOf: d.asOf, Reasons: m.Reasons, Counts: manifest.DeletionCounts{
 		Read: d.rows.RecordsRead(), Existing: m.Rows[outcome.Existing], Duplicate: m.Rows[outcome.Duplicate], Rejected: m.Rejected(),
 	}}
 }
@@ -320,6 +324,9 @@ func (d *deletion) describe(marked *remove.Marked) *manifest.Deletion {
 		inputs[i].SHA256 = hex.EncodeToString(sum[:])
 		if in.Code >= 0 {
 			inputs[i].URLColumns = nil
+			for _, c := range in.Beside {
+				inputs[i].URLColumns = append(inputs[i].URLColumns, inputs[i].Columns[c])
+			}
 		}
 	}
 	options := manifest.Options{"workspace": d.Workspace, "dry_run": d.DryRun, "max_field": int64(d.Source.MaxField)}

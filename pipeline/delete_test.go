@@ -112,7 +112,7 @@ func linkOf(workspace, canonical, parts, code string, alias bool) sink.Link {
 	return l
 }
 
-// remove deletes what lists of URLs and of codes name, one a line, with the file names urls.csv and
+// remove deletes what lists of URLs and of codes name, one a line (CODE or CODE,URL), with the file names urls.csv and
 // codes.csv, and returns what became of each row by its place. There may be no output in the
 // working directory.
 func (s linkStore) remove(cfg pipeline.DeleteConfig, urls, codes []string) (map[string]string, *pipeline.DeleteResult, error) {
@@ -120,7 +120,11 @@ func (s linkStore) remove(cfg pipeline.DeleteConfig, urls, codes []string) (map[
 	s.t.Chdir(s.t.TempDir())
 	for name, list := range map[string][]string{"url": urls, "code": codes} {
 		if list != nil {
-			write(s.t, name+"s.csv", name+",note\n"+strings.Join(list, ",x\n")+",x\n")
+			header := name
+			if strings.Contains(list[0], ",") {
+				header += ",url"
+			}
+			write(s.t, name+"s.csv", header+",note\n"+strings.Join(list, ",x\n")+",x\n")
 			cfg.Inputs = append(cfg.Inputs, name+"s.csv")
 		}
 	}
@@ -276,7 +280,7 @@ func wanted(links []sink.Link, deleted []string, owner string, urls, codes []str
 		gone[code] = true
 	}
 	marked := int64(0)
-	decide := func(place string, of func(l *sink.Link) bool) {
+	decide := func(place, url string, of func(l *sink.Link) bool) {
 		var found, marks []string
 		others, fresh := false, false
 		for i := range links {
@@ -284,6 +288,9 @@ func wanted(links []sink.Link, deleted []string, owner string, urls, codes []str
 			switch {
 			case !of(l):
 				continue
+			case url != "" && string(l.Canonical) != url:
+				rows[place] = "other_url"
+				return
 			case owner != "" && string(l.Rules.Owner) != owner:
 				others = true
 				continue
@@ -309,16 +316,21 @@ func wanted(links []sink.Link, deleted []string, owner string, urls, codes []str
 			rows[place] = "existing " + strings.Join(found, " ")
 		}
 	}
-	for _, by := range []struct {
-		name string
-		list []string
-		text func(l *sink.Link) string
-	}{
-		{"urls", urls, func(l *sink.Link) string { return string(l.Canonical) }},
-		{"codes", codes, func(l *sink.Link) string { return string(l.Code) }},
-	} {
-		for i, text := range by.list {
-			decide(fmt.Sprintf("%s.csv:%d", by.name, i+1), func(l *sink.Link) bool { return by.text(l) == text })
+	canonical := strings.NewReplacer("HTTPS:", "https:", ":443", "", "#top", "")
+	byURL := func(file string, i int, url string) {
+		decide(fmt.Sprintf("%s.csv:%d", file, i+1), "", func(l *sink.Link) bool { return string(l.Canonical) == url })
+	}
+	for i, row := range codes {
+		if code, url, _ := strings.Cut(row, ","); code == "" {
+			byURL("codes", i, url)
+		}
+	}
+	for i, url := range urls {
+		byURL("urls", i, url)
+	}
+	for i, row := range codes {
+		if code, url, _ := strings.Cut(row, ","); code != "" {
+			decide(fmt.Sprintf("codes.csv:%d", i+1), canonical.Replace(url), func(l *sink.Link) bool { return string(l.Code) == code })
 		}
 	}
 	return rows, marked
@@ -334,7 +346,15 @@ func TestDeleteLikeOneAtATime(t *testing.T) {
 			var urls, codes []string
 			for range 2_500 {
 				urls = append(urls, fmt.Sprintf("https://example.com/%d", min(rnd.IntN(450), 40+rnd.IntN(1_000))))
-				codes = append(codes, fmt.Sprintf("%c%d", 'a'+rnd.IntN(3), rnd.IntN(450)))
+				n := rnd.IntN(450)
+				code := fmt.Sprintf("%c%d", 'a'+rnd.IntN(3), n)
+				if seed > 0 {
+					code += []string{",", fmt.Sprintf(",https://example.com/%d", n), fmt.Sprintf(",HTTPS://example.com:443/%d#top", n), ",https://example.com/3"}[rnd.IntN(4)]
+					if rnd.IntN(9) == 0 {
+						code = fmt.Sprintf(",https://example.com/%d", n)
+					}
+				}
+				codes = append(codes, code)
 			}
 			urls = append(urls, slices.Repeat([]string{"https://example.com/7"}, 2_100)...)
 			if seed == 3 {
@@ -460,7 +480,8 @@ func TestDeleteRefused(t *testing.T) {
 		"no workspace":                         func(c *pipeline.DeleteConfig) { c.Workspace = "" },
 		"--workspace: ":                        func(c *pipeline.DeleteConfig) { c.Workspace = "a|b" },
 		"--owner: owner_id: ":                  func(c *pipeline.DeleteConfig) { c.Owner = "a\x00" },
-		"either --url-column or --code-column": func(c *pipeline.DeleteConfig) { c.Source.URLColumn, c.Source.CodeColumn = "a", "b" },
+		"a row names its links by one of them": func(c *pipeline.DeleteConfig) { c.Source.URLColumn, c.Source.CodeColumn = "none", "none" },
+		`"url" has the codes`:                  func(c *pipeline.DeleteConfig) { c.Source.URLColumn, c.Source.CodeColumn = "url", "url" },
 		"list(…) may have several":             func(c *pipeline.DeleteConfig) { c.Source.CodeColumn = "list(url)" },
 		"out of range":                         func(c *pipeline.DeleteConfig) { c.AsOf = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"has the reports of a run":             func(c *pipeline.DeleteConfig) { c.Out, c.Overwrite = "run", true },

@@ -56,6 +56,11 @@ func (p *deletion) named(item *Deletion) []string {
 	return p.ofURL[item.Base]
 }
 
+// elsewhere reports whether a link that has the code of the item is not that of its URL.
+func (d *Deletion) elsewhere(l *Candidate) bool {
+	return d.Code != "" && d.Canonical != "" && d.Canonical != l.Canonical
+}
+
 func (p *deletion) others(l *Candidate) bool { return p.Owner != "" && l.Owner != p.Owner }
 
 // do marks the links that the items name.
@@ -77,7 +82,7 @@ func (p *deletion) do(items []Deletion, found []Candidate, mark func([]string) (
 			case items[i].Code == "" && l.Canonical != items[i].Canonical:
 				return fmt.Errorf("the store is damaged: the link %q in workspace %q has the url_key or base_key of %q, but its canonical URL is %q",
 					code, p.Workspace, items[i].Canonical, l.Canonical)
-			case !p.others(l) && l.Status != Deleted:
+			case !p.others(l) && !items[i].elsewhere(l) && l.Status != Deleted:
 				codes = append(codes, code)
 			}
 		}
@@ -105,10 +110,13 @@ func (p *deletion) visit(items []Deletion, first int, visit func(Named) error) e
 			if l == nil {
 				continue
 			}
-			if err := visit(Named{Item: first + i, Candidate: *l, Others: p.others(l), Marked: p.marked[code]}); err != nil {
+			elsewhere := items[i].elsewhere(l)
+			if err := visit(Named{Item: first + i, Candidate: *l, Others: p.others(l), OtherURL: elsewhere, Marked: p.marked[code] && !elsewhere}); err != nil {
 				return err
 			}
-			delete(p.marked, code)
+			if !elsewhere {
+				delete(p.marked, code)
+			}
 		}
 	}
 	return nil

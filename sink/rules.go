@@ -218,8 +218,8 @@ type DeleteOptions struct {
 // A Deletion names links to delete: the one that has a code, or all links of a URL.
 type Deletion struct {
 	Code      string
-	Base      Key    // url_key of the URL alone; counts only if Code is blank, as Canonical does
-	Canonical string // of the URL
+	Base      Key    // url_key of the URL alone; counts only if Code is blank
+	Canonical string // of the URL; with a Code, a link of another URL is not meant ("": of any)
 }
 
 // A Candidate is a link that Delete may mark.
@@ -234,8 +234,9 @@ type Candidate struct {
 type Named struct {
 	Item int // index of the item among those of all chunks
 	Candidate
-	Others bool // it has no owner, or another one than DeleteOptions.Owner, and stays as it is
-	Marked bool // by this call and for this item; otherwise it was Deleted before, or it is one of Others
+	Others   bool // it has no owner, or another one than DeleteOptions.Owner, and stays as it is
+	OtherURL bool // it has the code of the item, but not its Canonical, and stays as it is
+	Marked   bool // by this call and for this item; otherwise it was Deleted before, or it is one of Others or OtherURL
 }
 
 // SweepOptions say what Sweep does.

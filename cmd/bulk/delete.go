@@ -38,11 +38,18 @@ func deleteCommand(ui *ui) *cobra.Command {
 		Long: `An INPUT is a file as bulk run takes it, with a column of URLs or of codes. A
 URL names all links of the workspace that have it, in any spelling, and their
 aliases. A code names the one link or alias that has it. If a list has both
-columns, the codes are used. A message says which column is used.
+columns, a row names the link of its code, and its URL must be that of the link;
+if the code is blank, the URL counts. With --url-column none only codes count,
+with --code-column none only URLs. A message says which columns are used.
+
+White space around a code does not count, and in a list of short URLs
+(path(COLUMN)) a slash at the end does not, unless a link has just this code.
 
 Deleted links stay in the store with the status DELETED, so that a redirect
 service answers 404. Their codes stay taken until bulk sweep removes the links.
 Until then a run that has such a URL makes its link live again.
+A sweep removes the links and forgets the deletion when its --grace has passed,
+by default 24 hours; a message says when that is (holds_until).
 
 The output directory gets mapping.csv, rejects.csv and manifest.json. Each row
 is in mapping.csv or in rejects.csv:
@@ -53,6 +60,7 @@ is in mapping.csv or in rejects.csv:
              code counts, and a row with a URL before one with a code.
   rejected   not_found: no link has the URL or code.
              other_owner: no link of the row has the --owner.
+             other_url: the link of the code has another URL than the row.
              missing_code: the row has no code.
              bad_workspace: the row has a column workspace_id with another
              workspace.
@@ -60,10 +68,10 @@ is in mapping.csv or in rejects.csv:
 rejects.csv can be an INPUT again.
 
 On a terminal, delete says how many links it would delete, and asks first.
-Elsewhere it does not ask. If delete is interrupted, run it again: it deletes
-the rest.`,
+Where standard input or standard error is no terminal it needs --yes. If delete
+is interrupted, run it again: it deletes the rest.`,
 		Example: `  bulk delete gone.csv --workspace demo --dry-run
-  bulk delete gone.csv --workspace demo --owner anna --db sqlite:links.db
+  bulk delete gone.csv --workspace demo --owner anna --db sqlite:links.db --yes
   bulk delete short.txt -w demo --code-column 'path(1)'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Inputs, o.Source.Stdin = args, cmd.InOrStdin()
@@ -75,8 +83,8 @@ the rest.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Workspace, "workspace", "w", "", "workspace `ID` of all rows (required)")
-	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URLs, by name or number (default: found by its usual names)")
-	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the codes, by name or number; path(COLUMN) takes codes from short URLs (default: found by its usual names)")
+	f.StringVar(&o.Source.URLColumn, "url-column", "", "`COLUMN` that has the URLs, by name or number; none: only codes count (default: found by its usual names)")
+	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the codes, by name or number; path(COLUMN) takes codes from short URLs; none: only URLs count (default: found by its usual names)")
 	f.StringVar(&o.Owner, "owner", "", "delete only links that have this `OWNER`")
 	f.StringVarP(&o.Out, "out", "o", "", "`DIR` for the output (default: named after the first input: links.csv gives ./links.deleted)")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the output of an earlier delete in the output directory")
@@ -122,10 +130,13 @@ func deleteLinks(ctx context.Context, ui *ui, o *deleteOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := knows(ctx, store, o.Workspace); err != nil {
+		return err
+	}
 	o.Store, o.Version, o.Logger, o.Opened, o.Status = store, toolVersion(), ui.log, ui.openedLists, new(pipeline.Status)
 	stop := ui.watch(o.Status)
 	defer func() { stop() }()
-	if stdin := o.Source.Stdin; !o.yes && isTerminal(stdin) && isTerminal(ui.stderr) {
+	if stdin := o.Source.Stdin; !o.yes {
 		o.Confirm = func(would *pipeline.DeleteResult) (bool, error) {
 			stop()
 			defer func() { stop, began = ui.watch(o.Status), time.Now() }()
@@ -152,11 +163,16 @@ func deleteLinks(ctx context.Context, ui *ui, o *deleteOptions) (err error) {
 // openedLists tells what the inputs of a delete are, before it reads them.
 func (u *ui) openedLists(inputs []pipeline.DeleteInput) {
 	u.noteInputs(len(inputs), func(i int) {
-		in, what := inputs[i], "URLs"
-		if in.Codes {
-			what = "codes"
+		in := inputs[i]
+		switch {
+		case in.Codes == "":
+			u.note(fmt.Sprintf("%s: URLs in the column %s", in.Name, in.URLs), "input", "name", in.Name, "has", "URLs", "column", in.URLs)
+		case in.URLs == "":
+			u.note(fmt.Sprintf("%s: codes in the column %s", in.Name, in.Codes), "input", "name", in.Name, "has", "codes", "column", in.Codes)
+		default:
+			u.note(fmt.Sprintf("%s: codes in the column %s, their URLs in the column %s", in.Name, in.Codes, in.URLs),
+				"input", "name", in.Name, "has", "codes with URLs", "column", in.Codes, "url_column", in.URLs)
 		}
-		u.note(fmt.Sprintf("%s: %s in the column %s", in.Name, what, in.Column), "input", "name", in.Name, "has", what, "column", in.Column)
 	})
 }
 
@@ -166,11 +182,15 @@ func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOption
 	if len(would.Reasons) > 0 {
 		say += fmt.Sprintf("; %s to reject (%s)", count(would.Counts.Rejected, "row"), ways(would.Reasons))
 	}
+	question := fmt.Sprintf("Delete %s?", count(would.Links, "link"))
+	if !u.asks(stdin) {
+		return false, needsYes("delete would delete links: " + say)
+	}
 	u.print("bulk: " + say)
 	if would.Links == 0 {
 		return true, nil
 	}
-	return u.ask(ctx, stdin, fmt.Sprintf("Delete %s?", count(would.Links, "link")))
+	return u.ask(ctx, stdin, question)
 }
 
 // deleted reports how a delete went.
@@ -188,13 +208,18 @@ func (u *ui) deleted(o *deleteOptions, r *pipeline.DeleteResult, lasted time.Dur
 		fmt.Sprintf("%s of %s %s, in %s", count(r.Links, "link"), whose, done, took(lasted)),
 		fmt.Sprintf("%s: %s existing, %s duplicate, %s rejected", count(c.Read, "row"), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected)),
 	}
-	if o.DryRun {
+	until := r.AsOf.Add(defaultGrace)
+	switch {
+	case o.DryRun:
 		say = append(say, "this was a dry run: no links were deleted")
+	case r.Links > 0:
+		say = append(say, fmt.Sprintf("the deletion holds until bulk sweep removes the links: with its default --grace (24h) not before %s UTC",
+			until.UTC().Format("2006-01-02 15:04")))
 	}
 	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "delete finished", "out", r.Out, "dry_run", o.DryRun, "links", r.Links,
 		"read", c.Read, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected, "manifest_sha256", r.ManifestSHA256,
-		"store", o.store.name(), "workspace", o.Workspace, "owner", o.Owner)
+		"store", o.store.name(), "workspace", o.Workspace, "owner", o.Owner, "holds_until", stamp(until))
 	file := filepath.Join(r.Out, manifest.RejectsName)
 	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 		n := r.Reasons[reason]

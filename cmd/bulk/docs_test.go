@@ -195,6 +195,8 @@ func TestWorkedDelete(t *testing.T) {
 	if len(commands) != 3 {
 		t.Fatalf("%d commands", len(commands))
 	}
+	// The page answers the question.
+	commands[0].command = strings.TrimSpace(commands[0].command) + " --yes\n"
 	commands[0].want = regexp.MustCompile(`(?m)^(bulk: |Delete ).*\n`).ReplaceAllString(commands[0].want, "") // for stderr
 	dir := t.TempDir()
 	for name, text := range map[string]string{"links.csv": shop, "gone.csv": page} {

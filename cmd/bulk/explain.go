@@ -365,6 +365,9 @@ func (o *explainOptions) explain(ctx context.Context, text []byte, argument bool
 	if argument && o.ask && mayBeCode(string(text)) {
 		link, err := explain.Code(ctx, &o.Rules, o.opened, o.session, string(text))
 		if err != nil || link.Found || o.isCode(string(text)) || !strings.ContainsAny(string(text), ".:/") { // no URL without a scheme either
+			if err == nil && !link.Found {
+				err = checkWorkspace(ctx, o.opened, o.session, o.Workspace)
+			}
 			return link, err
 		}
 	}

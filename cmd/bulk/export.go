@@ -24,6 +24,7 @@ type exportOptions struct {
 	workspace string
 	format    string
 	file      string // "-": stdout
+	overwrite bool   // the file
 }
 
 func exportCommand(ui *ui) *cobra.Command {
@@ -46,9 +47,10 @@ Times are in UTC. In CSV, an empty cell is also what has no value; in Parquet
 all columns are text.
 
 All rows are from one moment, even if a run is at work. A file is complete or
-not there: it gets its name at the end, and replaces a file of that name.`,
+not there: it gets its name at the end. A file of that name is replaced only
+with --overwrite.`,
 		Example: `  bulk export --db sqlite:links.db -o links.csv
-  bulk export --workspace demo --format parquet -o demo.parquet`,
+  bulk export --workspace demo --format parquet -o demo.parquet --overwrite`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              usageArgs(cobra.NoArgs, "export takes flags only"),
 		RunE:              func(cmd *cobra.Command, _ []string) error { return export(cmd.Context(), ui, &o) },
@@ -57,6 +59,7 @@ not there: it gets its name at the end, and replaces a file of that name.`,
 	f.StringVarP(&o.workspace, "workspace", "w", "", "only the links of the workspace `ID` (default: all)")
 	f.StringVar(&o.format, "format", "csv", "`FORMAT` to write: csv or parquet")
 	f.StringVarP(&o.file, "output", "o", "-", "`FILE` to write; - is standard output")
+	f.BoolVar(&o.overwrite, "overwrite", false, "replace the file of --output if it is there")
 	o.store.flags(cmd)
 	group(f, "Store flags")
 	offer(cmd, "format", "csv", "parquet")
@@ -77,12 +80,15 @@ func export(ctx context.Context, ui *ui, o *exportOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := knows(ctx, store, o.workspace); err != nil {
+		return err
+	}
 	links := int64(0)
 	write := func(w io.Writer) (err error) {
 		links, err = exportLinks(ctx, store, o.workspace, func(columns []string) report.Export { return create(w, columns) })
 		return err
 	}
-	if err := ui.writeTo(store, "output", o.file, write); err != nil {
+	if err := ui.writeTo(store, "output", o.file, o.overwrite, write); err != nil {
 		return err
 	}
 	say := count(links, "link") + " exported"
@@ -109,15 +115,18 @@ func exportLinks(ctx context.Context, store sink.Store, workspace string, create
 	return links, err
 }
 
-// writeTo writes the file that a flag names, which replaces one of that name at the end; -:
-// standard output.
-func (u *ui) writeTo(store sink.Store, flag, file string, write func(io.Writer) error) error {
+// writeTo writes the file that a flag names, which gets its name at the end. One that is there is
+// replaced or, without overwrite, refused. -: standard output.
+func (u *ui) writeTo(store sink.Store, flag, file string, overwrite bool, write func(io.Writer) error) error {
 	if file == "-" {
 		signal.Ignore(syscall.SIGPIPE) // a reader that ends early, such as head, shall be a write error
 		return write(u.stdout)
 	}
 	if err := checkFile(store, file); err != nil {
 		return usage(fmt.Errorf("--%s %s: %w", flag, file, err))
+	}
+	if _, err := os.Lstat(file); err == nil && !overwrite {
+		return usage(fmt.Errorf("--%s %s: the file is there; replace it with --overwrite", flag, file))
 	}
 	return replaceFile(file, write)
 }

@@ -82,6 +82,9 @@ func resolve(ctx context.Context, ui *ui, o *resolveOptions, args []string) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := knows(ctx, store, o.workspace); err != nil {
+		return err
+	}
 	w := bufio.NewWriter(ui.stdout)
 	var codes []string
 	page := func() error {

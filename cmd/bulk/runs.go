@@ -263,14 +263,18 @@ func abandonCommand(ui *ui) *cobra.Command {
 	var o storeOptions
 	var lock sink.LockOptions
 	var olderThan string
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "abandon RUN_ID… | --older-than TIME",
 		Short: "Give up unfinished runs",
 		Long: `A run that was killed stays unfinished until its command runs again. abandon
 gives it up: its links stay, no run warns of it, and its command starts anew.
-To delete its links, use bulk undo.`,
+To delete its links, use bulk undo.
+
+With --older-than, abandon lists the runs and asks first. Where standard input or
+standard error is no terminal it needs --yes.`,
 		Example: `  bulk runs abandon 3 --db sqlite:links.db
-  bulk runs abandon --older-than 7d --db sqlite:links.db`,
+  bulk runs abandon --older-than 7d --db sqlite:links.db --yes`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old := cmd.Flags().Changed("older-than")
@@ -285,17 +289,18 @@ To delete its links, use bulk undo.`,
 				}
 				ids = append(ids, id)
 			}
-			var age time.Duration
+			a := abandoning{ids: ids, yes: yes, stdin: cmd.InOrStdin()}
 			if old {
 				var err error
-				if age, err = parseAge(olderThan); err != nil {
+				if a.age, err = parseAge(olderThan); err != nil {
 					return usage(fmt.Errorf("--older-than: %w", err))
 				}
 			}
-			return abandon(cmd.Context(), ui, &o, lock, ids, age)
+			return abandon(cmd.Context(), ui, &o, lock, &a)
 		},
 	}
 	cmd.Flags().StringVar(&olderThan, "older-than", "", "give up unfinished runs that started this `TIME` ago or before, such as 7d or 12h")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "with --older-than: do not ask")
 	o.flags(cmd)
 	cmd.Flags().BoolVar(&lock.NoWait, "no-wait", false, "fail, instead of waiting, if another run is at work")
 	group(cmd.Flags(), "Store flags")
@@ -325,27 +330,25 @@ func runID(arg string) (int32, error) {
 	return int32(id), nil
 }
 
-// abandon abandons the runs with these IDs; if there are none, the unfinished runs that are
-// older than age.
-func abandon(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, ids []int32, age time.Duration) (err error) {
+// An abandoning says which runs to abandon: those with these IDs; if there are none, the unfinished
+// runs that are older than age.
+type abandoning struct {
+	ids   []int32
+	age   time.Duration
+	yes   bool
+	stdin io.Reader
+}
+
+func abandon(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions, a *abandoning) (err error) {
 	store, err := o.open(ctx, ui.log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	ids := a.ids
 	if ids == nil {
-		runs, err := store.Runs(ctx)
-		if err != nil {
+		if ids, err = a.old(ctx, ui, store); err != nil || ids == nil {
 			return err
-		}
-		for _, r := range runs {
-			if r.State.Unfinished() && !r.Started.IsZero() && time.Since(r.Started) >= age {
-				ids = append(ids, r.ID)
-			}
-		}
-		if ids == nil {
-			ui.tell(slog.LevelInfo, "no unfinished run is that old", "no unfinished run is that old", "older_than", age)
-			return nil
 		}
 	}
 	lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
@@ -354,4 +357,34 @@ func abandon(ctx context.Context, ui *ui, o *storeOptions, lock sink.LockOptions
 		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d abandoned: its links stay, its command starts anew", r.ID), "run abandoned", "run", r.ID)
 	}
 	return err
+}
+
+// old returns the runs that are old enough, if they shall be abandoned.
+func (a *abandoning) old(ctx context.Context, ui *ui, store sink.Store) (ids []int32, err error) {
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, r := range runs {
+		if r.State.Unfinished() && !r.Started.IsZero() && time.Since(r.Started) >= a.age {
+			ids = append(ids, r.ID)
+			names = append(names, fmt.Sprintf("%d (started %s)", r.ID, minute(r.Started)))
+		}
+	}
+	would := fmt.Sprintf("abandon would give up %s: %s", count(int64(len(ids)), "run"), strings.Join(names, ", "))
+	switch {
+	case !a.yes && !ui.asks(a.stdin):
+		return nil, needsYes(strings.TrimSuffix(would, ": "))
+	case ids == nil:
+		ui.tell(slog.LevelInfo, "no unfinished run is that old", "no unfinished run is that old", "older_than", a.age)
+	case !a.yes:
+		ui.print("bulk: " + would)
+		yes, err := ui.ask(ctx, a.stdin, fmt.Sprintf("Give up %s?", count(int64(len(ids)), "run")))
+		if err != nil || !yes {
+			ui.tell(slog.LevelInfo, "no run was given up", "no run was given up")
+			return nil, err
+		}
+	}
+	return ids, nil
 }

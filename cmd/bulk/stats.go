@@ -61,6 +61,9 @@ func stats(ctx context.Context, ui *ui, o *statsOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := knows(ctx, store, o.workspace); err != nil {
+		return err
+	}
 	w := bufio.NewWriter(ui.stdout)
 	if o.json {
 		err = store.Summary(ctx, o.workspace, func(g sink.Group) error { return printGroup(w, &g) })

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,4 +96,76 @@ func (o *storeOptions) open(ctx context.Context, log *slog.Logger) (sink.Store, 
 		return postgres.Open(ctx, o.db, o.postgres)
 	}
 	return sqlite.Open(ctx, strings.TrimPrefix(o.db, "sqlite:"))
+}
+
+// knows returns an error if the store has no such workspace: no link, run or setting. "" is all.
+func knows(ctx context.Context, store sink.Store, workspace string) error {
+	if workspace == "" {
+		return nil
+	}
+	session, err := store.Peek(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkWorkspace(ctx, store, session, workspace), session.Close())
+}
+
+// checkWorkspace is knows for a session of the store.
+func checkWorkspace(ctx context.Context, store sink.Store, session sink.Session, workspace string) error {
+	has, err := session.Populated(ctx, []string{workspace})
+	if err != nil || has[0] {
+		return err
+	}
+	there, err := settledWorkspaces(ctx, session)
+	if err != nil || there[workspace] {
+		return err
+	}
+	runs, err := store.Runs(ctx)
+	for _, r := range runs {
+		for _, w := range r.Workspaces {
+			if _, err := fmt.Sscanf(w, "and %d more", new(int64)); err != nil { // see sink.Run
+				there[w] = true
+			}
+		}
+	}
+	if err != nil || there[workspace] {
+		return err
+	}
+	// This reads all links. It is what one waits for who has misspelled a name.
+	err = store.Summary(ctx, "", func(g sink.Group) error {
+		there[g.Workspace] = true
+		return nil
+	})
+	return cmp.Or(err, noSuchWorkspace(workspace, slices.Sorted(maps.Keys(there))))
+}
+
+// settledWorkspaces are those that have a setting.
+func settledWorkspaces(ctx context.Context, session sink.Session) (map[string]bool, error) {
+	profiles, err := session.Profiles(ctx, nil)
+	schemes, err2 := session.Schemes(ctx, nil)
+	rules, err3 := session.Rules(ctx, nil)
+	if err = cmp.Or(err, err2, err3); errors.Is(err, sink.ErrOldTables) {
+		err = nil
+	}
+	there := map[string]bool{}
+	for _, set := range []iter.Seq[string]{maps.Keys(profiles), maps.Keys(schemes), maps.Keys(rules)} {
+		for w := range set {
+			there[w] = true
+		}
+	}
+	return there, err
+}
+
+// noSuchWorkspace names a few of those that are there.
+func noSuchWorkspace(workspace string, there []string) error {
+	const most = 5
+	list := make([]string, 0, most)
+	for _, w := range there[:min(most, len(there))] {
+		list = append(list, printable(w))
+	}
+	text := cmp.Or(strings.Join(list, ", "), "none")
+	if more := len(there) - most; more > 0 {
+		text += fmt.Sprintf(" and %s more", thousands(int64(more)))
+	}
+	return usage(fmt.Errorf("no such workspace: %s; there are: %s", printable(workspace), text))
 }

@@ -8,12 +8,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
+
+// defaultGrace is the --grace of sweep.
+const defaultGrace = 24 * time.Hour
 
 // sweepOptions are the flags of sweep.
 type sweepOptions struct {
@@ -67,7 +72,7 @@ sweep is at work, no file is written.`,
 	f.StringVar(&o.grace, "grace", "24h", "delete links that were marked this `TIME` ago or before, such as 30d or 12h")
 	f.StringVar(&o.atLeast, "at-least", "", "let no other sweep begin before this `TIME`, such as 10m, has passed since the beginning of this one")
 	f.StringVar(&o.asOf, "as-of", "", "sweep as if it were this `TIME`: RFC 3339 or a date (default: now)")
-	f.StringVar(&o.report, "report", "", "list the links in this `FILE`; - is standard output")
+	f.StringVar(&o.report, "report", "", "list the links in this `FILE`, which is replaced if it is there; - is standard output")
 	f.BoolVar(&o.json, "json", false, "print the counts as one JSON object")
 	o.store.flags(cmd)
 	group(f, "Store flags")
@@ -102,7 +107,11 @@ func sweep(ctx context.Context, ui *ui, o *sweepOptions) (err error) {
 		const message = "workspace skipped, because a run is at work there"
 		ui.tell(slog.LevelWarn, fmt.Sprintf("warning: %s: %s (%s)", message, workspace, holder), message, "workspace", workspace, "holder", holder)
 	}
+	_, fresh := os.Lstat(o.report)
 	swept, err := o.sweep(ctx, ui, store)
+	if err == nil && fresh == nil {
+		ui.note("an earlier "+o.report+" was replaced", "an earlier report was replaced", "report", o.report)
+	}
 	done := swept.Marked+swept.Deleted > 0
 	other := ""
 	if errors.Is(err, sink.ErrSweeping) {
@@ -148,7 +157,7 @@ func (o *sweepOptions) sweep(ctx context.Context, ui *ui, store sink.Store) (swe
 	if o.report == "" {
 		return store.Sweep(ctx, o.SweepOptions, nil)
 	}
-	unwritten := ui.writeTo(store, "report", o.report, func(w io.Writer) error {
+	unwritten := ui.writeTo(store, "report", o.report, true, func(w io.Writer) error {
 		c := csv.NewWriter(w)
 		c.Write([]string{"workspace_id", "short_code", "canonical_url", "status", "action"})
 		swept, err = store.Sweep(ctx, o.SweepOptions, func(s sink.Swept) error {

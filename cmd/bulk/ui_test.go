@@ -64,7 +64,7 @@ func TestOutputFails(t *testing.T) {
 	for _, args := range []string{
 		"verify a", "verify a --json", "diff a b", "diff a b --json", "explain http://a.example/ --workspace w", "explain http://a.example/ --workspace w --json",
 		"estimate --links 1000", "estimate --links 1000 --json", "runs --db sqlite:links.db", "stats --db sqlite:links.db", "stats --db sqlite:links.db --json",
-		"resolve abc -w w --db sqlite:links.db", "resolve abc -w w --db sqlite:links.db --json", "sweep --db sqlite:links.db --json", "sweep --db sqlite:links.db --report -", "undo 1 --db sqlite:links.db",
+		"resolve abc -w w --db sqlite:links.db", "resolve abc -w w --db sqlite:links.db --json", "sweep --db sqlite:links.db --json", "sweep --db sqlite:links.db --report -", "undo 1 --yes --db sqlite:links.db",
 		"completion bash",
 	} {
 		var stderr strings.Builder

@@ -51,8 +51,9 @@ Later runs may have used links of this run, and their mappings then list links
 that no longer exist. A warning says which runs these may be. Run their inputs
 again to recreate the links.
 
-On a terminal, undo shows the run and asks first. Elsewhere it does not ask.
-If undo is interrupted, run it again.`,
+On a terminal, undo shows the run and asks first. Where standard input or
+standard error is no terminal it needs --yes. If undo is interrupted, run it
+again.`,
 		Example: `  bulk runs --db sqlite:links.db
   bulk undo 3 --db sqlite:links.db`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -80,10 +81,13 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if asks := !o.yes && isTerminal(stdin) && isTerminal(ui.stderr); asks || o.dryRun {
+	if !o.yes || o.dryRun {
 		preview, err := previewUndo(ctx, ui, store, id)
 		if err != nil || o.dryRun {
 			return err
+		}
+		if !ui.asks(stdin) {
+			return needsYes(fmt.Sprintf("undo would delete %s of run %d", count(preview.Deleted, "link"), id))
 		}
 		if preview.Was != sink.Undone || preview.Deleted > 0 {
 			yes, err := ui.ask(ctx, stdin, fmt.Sprintf("Delete %s of run %d?", count(preview.Deleted, "link"), id))
@@ -166,6 +170,14 @@ func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.
 		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing, "orphaned_aliases", preview.Orphans,
 		"changed", preview.Changed)
 	return preview, nil
+}
+
+// asks reports whether a question can be asked: both sides of it are a terminal.
+func (u *ui) asks(stdin io.Reader) bool { return isTerminal(stdin) && isTerminal(u.stderr) }
+
+// needsYes is the error of a command that cannot ask, and so does nothing of what it would do.
+func needsYes(would string) error {
+	return usage(errors.New(would + ". Nothing was done: where standard input or standard error is no terminal, give --yes"))
 }
 
 // ask asks a question on the terminal. Only y and yes are a yes.

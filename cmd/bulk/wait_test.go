@@ -136,7 +136,7 @@ func TestNoWait(t *testing.T) {
 	held, err := store.Lock(t.Context(), []string{"w"}, sink.LockOptions{})
 	must(t, err)
 	command(t, exitStore, "run", "links.csv", "--workspace", "w", "--db", "sqlite:links.db", "--no-wait")
-	command(t, exitStore, "undo", "1", "--db", "sqlite:links.db", "--no-wait")
+	command(t, exitStore, "undo", "1", "--yes", "--db", "sqlite:links.db", "--no-wait")
 	must(t, held.Close())
 	writing, err := outdir.Claim("links.bulk", outdir.ClaimOptions{})
 	must(t, err)

@@ -82,15 +82,23 @@ func CodeReservedDetail(code []byte) string {
 	return fmt.Sprintf("the code %.64q is on the list of --reserved", code)
 }
 
+// OtherURLDetail is the detail of a row of a delete whose code is that of another URL, which is
+// given.
+func OtherURLDetail(url []byte) string { return "the code is that of " + beginning(url) }
+
 // CodeTakenDetail is the detail of CodeTaken, with the canonical URL that has the code. Of a
 // long URL it has the beginning.
 func CodeTakenDetail(code, owner []byte) string {
+	return fmt.Sprintf("the code %.64q belongs to %s", code, beginning(owner))
+}
+
+// beginning is a URL as details have it.
+func beginning(url []byte) string {
 	const most = 300
-	end := ""
-	if len(owner) > most {
-		owner, end = owner[:most], "…"
+	if len(url) > most {
+		return string(url[:most]) + "…"
 	}
-	return fmt.Sprintf("the code %.64q belongs to %s%s", code, owner, end)
+	return string(url)
 }
 
 // A Reject is a row that has no link. The slices belong to the caller.

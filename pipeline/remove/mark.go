@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
@@ -67,16 +68,18 @@ type marker struct {
 	asked int     // items of earlier chunks
 	last  *item   // of the row before
 
-	urls namedCodes
+	urls  namedCodes
+	named string // the last code that a row with a code has named
 }
 
-// An item is what rows with an equal URL or code name.
+// An item is what neighbouring rows name that have an equal URL, or code with URL. Rows of one code may
+// be several items.
 type item struct {
 	group         uint32
-	text          []byte
+	text, url     []byte
 	first, later  rules.Deletion // of its first row, and of each other
-	canonical     []byte
-	marked, found []byte // codes of links of the owner
+	canonical     []byte         // of the link
+	marked, found []byte         // codes of links of the owner
 }
 
 type chunkRow struct {
@@ -121,10 +124,10 @@ func (m *marker) fill() bool {
 		rec := bytes.Clone(m.at.Record())
 		size += len(rec)
 		r, group := decode(rec), m.at.Group()
-		first := m.last == nil || m.last.group != group || !bytes.Equal(m.last.text, r.text)
+		first := m.last == nil || m.last.group != group || !bytes.Equal(m.last.text, r.text) || !bytes.Equal(m.last.url, r.url)
 		if first {
 			d := rules.Deletion{Owner: m.owner}
-			m.last = &item{group: group, text: r.text, first: d, later: d}
+			m.last = &item{group: group, text: r.text, url: r.url, first: d, later: d}
 			if group == byURL {
 				m.last.canonical = r.text
 			}
@@ -139,7 +142,7 @@ func (m *marker) fill() bool {
 func (m *marker) deletions() []sink.Deletion {
 	list := make([]sink.Deletion, len(m.items))
 	for i, it := range m.items {
-		if list[i].Code = string(it.text); it.group == byURL {
+		if list[i] = (sink.Deletion{Code: string(it.text), Canonical: string(it.url)}); it.group == byURL {
 			list[i] = sink.Deletion{Base: urlKey(it.text, m.rows.cfg.Workspace), Canonical: string(it.text)}
 		}
 	}
@@ -153,13 +156,19 @@ func (m *marker) visit(n sink.Named) error {
 	if n.Marked {
 		link.Status = rules.StatusActive
 	}
-	before := false // an earlier row has named the link by its URL
+	before := false // an earlier row has named the link
 	if it.group == byCode {
 		var err error
 		if before, err = m.urls.has(n.Code); err != nil {
 			return err
 		}
+		before = before || n.Code == m.named
 		it.canonical = []byte(n.Canonical)
+	}
+	if n.OtherURL {
+		it.first.Elsewhere()
+		it.later.Elsewhere()
+		return nil
 	}
 	it.later.Link(&link, true)
 	if it.first.Link(&link, before) {
@@ -170,7 +179,10 @@ func (m *marker) visit(n sink.Named) error {
 		return nil
 	}
 	it.found = appendCode(it.found, n.Code)
-	if it.group == byURL && m.rows.codes {
+	switch {
+	case it.group == byCode:
+		m.named = n.Code
+	case m.rows.codes:
 		m.urls.add(n.Code)
 	}
 	return nil
@@ -196,11 +208,11 @@ func (m *marker) file() error {
 			result = r.of.first.Result()
 		}
 		if result.Reason != rules.Accepted {
-			m.reject(&r.row, result)
+			m.reject(r, result)
 			continue
 		}
 		m.Rows[result.Outcome]++
-		a := accepted{outcome: result.Outcome, change: result.Change, input: r.input, canonical: r.of.canonical, carried: r.carried}
+		a := accepted{outcome: result.Outcome, change: result.Change, input: m.input(r), canonical: r.of.canonical, carried: r.carried}
 		switch {
 		case result.Change == rules.Deleted:
 			m.Deleted++
@@ -220,10 +232,29 @@ func (m *marker) file() error {
 	return cmp.Or(m.good.Err(), m.bad.to.Err())
 }
 
-func (m *marker) reject(r *row, result rules.Result) {
+// input is the cell that names the links of a row: if its code is blank, that of its URL.
+func (m *marker) input(r *chunkRow) []byte {
+	in := m.rows.List[r.at.Source]
+	if r.of.group == byCode || in.Code < 0 {
+		return r.input
+	}
+	m.cells = appendCarried(m.cells[:0], r.carried, len(m.rows.Carried))
+	for _, c := range in.Beside {
+		if cell := m.cells[slices.Index(in.Layout.Carried, c)]; len(cell) > 0 {
+			return cell
+		}
+	}
+	return nil
+}
+
+func (m *marker) reject(r *chunkRow, result rules.Result) {
+	detail := result.Detail()
+	if result.Reason == rules.ForURL {
+		detail = outcome.OtherURLDetail(r.of.canonical)
+	}
 	m.cells = appendCarried(m.cells[:0], r.carried, len(m.rows.Carried))
 	cells := m.rows.List[r.at.Source].Layout.Append(nil, r.input, nil, func(n int) []byte { return m.cells[n] })
-	m.bad.file(r.at, &outcome.Reject{Reason: result.Reason.String(), Detail: result.Detail(), Cells: cells})
+	m.bad.file(r.at, &outcome.Reject{Reason: result.Reason.String(), Detail: detail, Cells: cells})
 }
 
 // namedCodes are codes of links that rows have named by their URLs. All are added before one is

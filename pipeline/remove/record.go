@@ -14,14 +14,15 @@ import (
 // A row is a record of the sort. Its slices refer to the bytes of the sort:
 //
 //	canonical URL or code | 0 | key of its place, big-endian | byte offset + 1 uvarint
+//	| canonical URL beside the code as of extsort.AppendCell
 //	| the cell as of extsort.AppendNullable | each carried cell likewise
 //
 // Neither a canonical URL nor a code has a zero byte. So the order of the bytes is that of the URLs
 // or codes and, of equal ones, that of the places. The group is byURL or byCode. The key is the
 // beginning of the url_key, which stores have an index of, or the extsort.TextKey of the code.
 type row struct {
-	text, input, carried []byte
-	at                   record.Place
+	text, url, input, carried []byte // no url: any
+	at                        record.Place
 }
 
 const (
@@ -35,18 +36,19 @@ func newTextSorter(cfg extsort.Config) *extsort.Sorter {
 }
 
 // appendRecord appends a record without its carried cells.
-func appendRecord(dst, text []byte, at record.Place, input []byte) []byte {
+func appendRecord(dst, text []byte, at record.Place, url, input []byte) []byte {
 	dst = append(append(dst, text...), 0)
 	dst = binary.BigEndian.AppendUint64(dst, at.Key())
 	dst = binary.AppendUvarint(dst, uint64(at.Offset+1))
-	return extsort.AppendNullable(dst, input)
+	return extsort.AppendNullable(extsort.AppendCell(dst, url), input)
 }
 
 func decode(rec []byte) (r row) {
 	r.text, rec, _ = bytes.Cut(rec, []byte{0})
 	offset, n := binary.Uvarint(rec[8:])
 	r.at = record.PlaceOf(binary.BigEndian.Uint64(rec), int64(offset)-1)
-	r.input, r.carried = extsort.CutNullable(rec[8+n:])
+	r.url, rec = extsort.CutCell(rec[8+n:])
+	r.input, r.carried = extsort.CutNullable(rec)
 	return r
 }
 

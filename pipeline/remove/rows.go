@@ -1,5 +1,6 @@
 // Package remove finds the links that the rows of a list name, has the store mark them as deleted,
 // and says what became of each row. A row names all links of its URL, or the link that has its code.
+// If it has both, it names the link of the code, which must be one of the URL.
 //
 // [Read] makes a record of each row that has a URL or a code, and sorts these: URLs before codes, and
 // equal ones together. [Rows.Mark] hands them to the store in this order, and files what became of
@@ -11,6 +12,7 @@
 package remove
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -28,6 +30,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/sink"
 )
 
 // Config says how rows are read.
@@ -35,6 +38,7 @@ type Config struct {
 	Profile   canon.Profile  // of the workspace
 	Workspace string         // of all rows
 	Sorter    extsort.Config // of each sort, of which there are four; all but the order
+	Store     sink.RulesStore
 
 	// Progress, for another goroutine: bytes of the inputs as they lie, records, rejects among
 	// them; records that Count or Mark has seen.
@@ -59,7 +63,7 @@ func Read(ctx context.Context, in *intake.Inputs, cfg Config) (*Rows, error) {
 		Inputs: in, cfg: cfg, reasons: map[string]int64{}, records: newTextSorter(cfg.Sorter),
 		rejects: record.NewPlaceSorter(cfg.Sorter), accepted: record.NewPlaceSorter(cfg.Sorter),
 	}
-	w := &reader{Rows: r, out: r.records.NewWriter(), bad: rejecter{r.reasons, r.rejects.NewWriter(), nil}}
+	w := &reader{Rows: r, exact: map[string]bool{}, out: r.records.NewWriter(), bad: rejecter{r.reasons, r.rejects.NewWriter(), nil}}
 	for i, in := range in.List {
 		before := cfg.Bytes.Load()
 		w.in, w.number, w.workspace = in, i, slices.IndexFunc(in.Header(), isWorkspace)
@@ -67,6 +71,9 @@ func Read(ctx context.Context, in *intake.Inputs, cfg Config) (*Rows, error) {
 			now, _ := in.Progress()
 			cfg.Bytes.Store(before + now)
 			cfg.Read.Add(b.Record.NumRows() + int64(len(b.Errors)))
+			if err := w.look(ctx, b); err != nil {
+				return err
+			}
 			w.file(b)
 			return cmp.Or(w.out.Err(), w.bad.to.Err())
 		}); err != nil {
@@ -93,15 +100,57 @@ type reader struct {
 	out       *extsort.Writer
 	bad       rejecter
 
+	cells source.Cells    // of the batch in hand
+	exact map[string]bool // codes of the batch that have a link as they are, of those that may be meant without what is around them
+
 	// Of the row in hand.
-	cells source.Cells
-	found []source.Code
-	text  []byte
-	rec   []byte
+	found     []source.Code
+	group     uint32
+	text, url []byte
+	rec       []byte
+}
+
+// look finds out which codes have a link just as they are, of those with white space around them or,
+// in a list of short URLs, a slash at the end.
+func (r *reader) look(ctx context.Context, b *source.Batch) error {
+	r.cells.Of(b)
+	clear(r.exact)
+	if r.in.Code < 0 {
+		return nil
+	}
+	var codes []string
+	for i := range b.Rows {
+		if code := r.codeOf(i); legacy.Possible(code) && len(r.bare(code)) < len(code) {
+			codes = append(codes, string(code))
+		}
+	}
+	if codes == nil {
+		return nil
+	}
+	return r.cfg.Store.Resolve(ctx, r.cfg.Workspace, codes, func(l *sink.Resolved) error {
+		r.exact[codes[l.Index]] = true
+		return nil
+	})
+}
+
+// codeOf returns the code of row i; empty: it has none.
+func (r *reader) codeOf(i int) []byte {
+	if r.found = r.in.Codes(r.found[:0], r.cells, i); len(r.found) == 0 {
+		return nil
+	}
+	return r.found[0].Text
+}
+
+// bare is a code without what may be around it.
+func (r *reader) bare(code []byte) []byte {
+	code = bytes.TrimSpace(code)
+	if r.in.CutsPaths() {
+		code = bytes.TrimSuffix(code, []byte("/"))
+	}
+	return code
 }
 
 func (r *reader) file(b *source.Batch) {
-	r.cells.Of(b)
 	for i := range b.Rows {
 		at := record.Place{Source: r.number, Row: b.Rows[i], Offset: b.Offsets[i]}
 		carried := func(n int) []byte { return r.cells.Cell(r.in.Layout.Carried[n], i) }
@@ -110,17 +159,17 @@ func (r *reader) file(b *source.Batch) {
 			r.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: r.in.Layout.Append(nil, input, nil, carried)})
 			continue
 		}
-		group, key := byCode, extsort.TextKey(r.text)
-		if r.in.Code < 0 {
+		key := extsort.TextKey(r.text)
+		if r.group == byURL {
 			whole := urlKey(r.text, r.cfg.Workspace)
-			group, key = byURL, binary.BigEndian.Uint64(whole[:])
+			key = binary.BigEndian.Uint64(whole[:])
 		}
-		r.codes = r.codes || group == byCode
-		r.rec = appendRecord(r.rec[:0], r.text, at, input)
+		r.codes = r.codes || r.group == byCode
+		r.rec = appendRecord(r.rec[:0], r.text, at, r.url, input)
 		for n := range r.Carried {
 			r.rec = extsort.AppendNullable(r.rec, carried(n))
 		}
-		copy(r.out.Reserve(group, key, len(r.rec)), r.rec)
+		copy(r.out.Reserve(r.group, key, len(r.rec)), r.rec)
 	}
 	for i := range b.Errors {
 		e := &b.Errors[i]
@@ -133,31 +182,56 @@ func (r *reader) reject(at record.Place, reject *outcome.Reject) {
 	r.bad.file(at, reject)
 }
 
-// settle sets text to the canonical URL or the code of row i, or says why the row is rejected.
+// settle sets text to the canonical URL or the code of row i, with its group, and url to the canonical
+// URL beside the code, or says why the row is rejected.
 func (r *reader) settle(i int, input []byte) (reason, detail string) {
 	// In this workspace the URL or code may be that of another link.
 	if w := r.cells.Cell(r.workspace, i); len(w) > 0 && string(w) != r.cfg.Workspace {
 		return outcome.BadWorkspace, fmt.Sprintf("the row is of another workspace: %.64q", w)
 	}
-	if r.in.Code >= 0 {
-		r.found = r.in.Codes(r.found[:0], r.cells, i)
-		if len(r.found) == 0 {
-			return outcome.MissingCode, outcome.MissingCodeDetail
-		}
-		if r.text = append(r.text[:0], r.found[0].Text...); !legacy.Possible(r.text) {
-			return outcome.BadCode, outcome.BadCodeDetail(r.text, "")
-		}
-		return "", ""
+	r.group, r.url = byURL, r.url[:0]
+	if r.in.Code < 0 {
+		r.text, reason, detail = r.canonical(r.text[:0], input)
+		return reason, detail
 	}
-	if len(input) == 0 {
-		return outcome.MissingURL, outcome.MissingURLDetail
+	url := bytes.TrimSpace(r.cells.URL(r.in.Beside, i))
+	switch {
+	case len(bytes.TrimSpace(input)) > 0:
+	case len(r.in.Beside) == 0:
+		return outcome.MissingCode, outcome.MissingCodeDetail
+	case len(url) == 0:
+		return outcome.MissingCode, "there is neither a code nor a URL"
+	default:
+		r.text, reason, detail = r.canonical(r.text[:0], url)
+		return reason, detail
 	}
-	var err error
-	if r.text, err = r.cfg.Profile.Append(r.text[:0], input); err != nil {
+	code := r.codeOf(i)
+	if !r.exact[string(code)] {
+		code = r.bare(code)
+	}
+	if r.group = byCode; len(code) == 0 {
+		return outcome.MissingCode, outcome.MissingCodeDetail
+	}
+	if r.text = append(r.text[:0], code...); !legacy.Possible(r.text) {
+		return outcome.BadCode, outcome.BadCodeDetail(r.text, "")
+	}
+	if len(url) > 0 {
+		r.url, reason, detail = r.canonical(r.url, url)
+	}
+	return reason, detail
+}
+
+// canonical appends the canonical form of a URL, or says why the row is rejected.
+func (r *reader) canonical(dst, url []byte) (_ []byte, reason, detail string) {
+	if len(url) == 0 {
+		return dst, outcome.MissingURL, outcome.MissingURLDetail
+	}
+	dst, err := r.cfg.Profile.Append(dst, url)
+	if err != nil {
 		reason := err.(canon.Reason)
-		return string(reason), canon.Detail(input, reason)
+		return dst, string(reason), canon.Detail(url, reason)
 	}
-	return "", ""
+	return dst, "", ""
 }
 
 // urlKey is the url_key of a URL alone.

@@ -12,6 +12,7 @@ type Deletion struct {
 	Owner []byte // only links of this owner are deleted; empty: of any
 
 	found, owned bool // a link; of the owner
+	elsewhere    bool // the link of its code is that of another URL
 	left, marked bool // a link of the owner that no earlier row named; that this row marks
 }
 
@@ -32,9 +33,15 @@ func (d *Deletion) Link(s *Stored, named bool) (marks bool) {
 	return marks
 }
 
+// Elsewhere takes the link of the code of the row, if it is not that of its URL. The row names no
+// link then.
+func (d *Deletion) Elsewhere() { d.elsewhere = true }
+
 // Result returns what becomes of the row, after all of its links.
 func (d *Deletion) Result() Result {
 	switch {
+	case d.elsewhere:
+		return Result{Reason: ForURL}
 	case !d.found:
 		return Result{Reason: NotFound}
 	case !d.owned:

@@ -192,12 +192,13 @@ const (
 	ForDrift           // the row differs from the link, and the run has --on-drift reject
 	ForOwner           // the link is dead or to be deleted, and has another owner
 	NotFound           // a row of a delete: there is no link
+	ForURL             // a row of a delete: its code is that of another URL
 	LinkDeleted        // the link, or each link of the URL, is deleted, and the run does not revive it
 	LinkEnded          // the link is dead, and the run revives none
 	ReasonCount = iota
 )
 
-var reasons = [...]string{"", "drifted", "other_owner", "not_found", "link_deleted", "link_ended"}
+var reasons = [...]string{"", "drifted", "other_owner", "not_found", "other_url", "link_deleted", "link_ended"}
 
 // String returns the reason as the rejects have it; "" for Accepted.
 func (r Reason) String() string { return reasons[r] }
@@ -208,7 +209,7 @@ func ParseReason(name string) (Reason, error) { return parse[Reason](name, reaso
 // IsRefusal reports whether a run rejects rows for this reason because of what their links are.
 func IsRefusal(name string) bool {
 	r, err := ParseReason(name)
-	return err == nil && r != Accepted && r != NotFound
+	return err == nil && r != Accepted && r != NotFound && r != ForURL
 }
 
 // BadParameter is the reason of a row that has a parameter which cannot be read.

@@ -17,21 +17,25 @@ func TestByCode(t *testing.T) {
 	}{
 		{"code\nabc\n", Options{}, "code code: abc"},
 		{"Short-Code;note\nabc;x\n", Options{}, "code Short-Code: abc"},
-		{"url,code\nhttp://a/,abc\n", Options{}, "code code: abc"},
-		{"url,code\nhttp://a/,abc\n", Options{URLColumn: "url"}, "url url: http://a/"},
-		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{CodeColumn: "path(short)"}, "code short: abc"},
+		{"url,code\nhttp://a/,abc\n", Options{}, "code code: abc beside url"},
+		{"url,code\nhttp://a/,abc\n", Options{CodeColumn: "none"}, "url url: http://a/"},
+		{"page,code\nhttp://a/,abc\n", Options{URLColumn: "page"}, "code code: abc beside page"},
+		{"url,code\nhttp://a/,abc\n", Options{URLColumn: "none"}, "code code: abc"},
+		{"url,link,code\nhttp://a/,,abc\n", Options{}, "!more than one column has a known URL name. Give the right one with --url-column, by name or number; with --url-column none only the codes count"},
+		{"url\nhttp://a/\n", Options{URLColumn: "none"}, "!no column has a known name for codes"},
+		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{CodeColumn: "path(short)"}, "code short: abc beside url"},
 		{"old name\nabc\n", Options{CodeColumn: "old name"}, "code old name: abc"},
 		{"abc,x\n", Options{CodeColumn: "1"}, "code column_1: abc"},
 		{"abc\n", Options{}, "url column_1: abc"},
 		{"url\nhttp://a/\n", Options{}, "url url: http://a/"},
 		{`{"code":"abc","n":1}`, Options{}, "code code: abc"},
 		{`[{"n":1,"link":{"url":"http://a/"}}]`, Options{}, "url link.url: http://a/"},
-		{rejects + ",abc,,\n", Options{}, "code slug code: abc"},
-		{rejects + "abc,,,\n", Options{}, "code slug code: abc"},
-		{rejects + ",,http://a/,\n", Options{}, "code slug code: "},
-		{rejects + ",,http://a/,\n", Options{URLColumn: "url"}, "url url: http://a/"},
+		{rejects + ",abc,,\n", Options{}, "code slug code: abc beside url"},
+		{rejects + "abc,,,\n", Options{}, "code slug code: abc beside url"},
+		{rejects + ",,http://a/,\n", Options{}, "code slug code:  beside url"},
+		{rejects + ",,http://a/,\n", Options{CodeColumn: "none"}, "url url: http://a/"},
 		{rejects + "abc,abd,,\n", Options{}, `!record 1: both "slug" and "code" may be the code: empty one of the two cells, or use --code-column NAME`},
-		{rejects + "abc,abd,,\n", Options{CodeColumn: "slug"}, "code slug: abc"},
+		{rejects + "abc,abd,,\n", Options{CodeColumn: "slug"}, "code slug: abc beside url"},
 		{"slug,code\nabc,abd\n", Options{}, "!more than one column has a known name for codes. Give it with --code-column"},
 		{"a,b\nabc,abd\n", Options{}, "!no column has a known name for URLs or codes. Give it with --url-column or --code-column"},
 		{"a,b\nabc,abd\n", Options{CodeColumn: "c"}, `!there is no column "c" for --code-column`},
@@ -86,6 +90,9 @@ func known(t *testing.T, in *Input) (text string) {
 			code = codes[0].Text
 		}
 		text = fmt.Sprintf("code %s: %s", strings.Join(names, " "), code)
+		for _, c := range in.Beside {
+			text += " beside " + in.Columns[c]
+		}
 		return nil
 	})
 	if err != nil {

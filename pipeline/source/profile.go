@@ -192,6 +192,9 @@ func (o *Options) asked(role profile.Role) (want, option string) {
 	case profile.Code:
 		want = o.CodeColumn
 	}
+	if o.ByCode && want == NoColumn {
+		return "", ""
+	}
 	if want != "" {
 		return want, "--" + string(role) + "-column"
 	}
@@ -311,10 +314,10 @@ func (in *Input) settleColumn(role profile.Role) (int, error) {
 	return -1, nil
 }
 
-// settleByCode finds the columns of codes by which rows are known, unless the options give a column
-// of URLs. Of several in a rejects file, a row has a code in one at most.
+// settleByCode finds the columns of codes by which rows are known, and those of URLs beside them. Of
+// several in a rejects file, a row has a code in one at most.
 func (in *Input) settleByCode() (found bool, err error) {
-	if url, _ := in.opts.asked(profile.URL); !in.opts.ByCode || url != "" {
+	if !in.opts.ByCode || in.opts.CodeColumn == NoColumn {
 		return false, nil
 	}
 	given, err := in.settleGivenCodes()
@@ -334,11 +337,38 @@ func (in *Input) settleByCode() (found bool, err error) {
 		for _, c := range in.codes {
 			in.URLs = append(in.URLs, c.column)
 		}
-		return true, nil
-	case len(in.Columns) > 1 && len(namedColumns(in.header, profile.IsURLName)) == 0:
+		return true, in.settleBeside()
+	case in.opts.URLColumn == NoColumn:
+		return false, in.usage(noCodes)
+	case in.opts.key() == "" && len(in.Columns) > 1 && len(namedColumns(in.header, profile.IsURLName)) == 0:
 		return false, in.usage("no column has a known name for URLs or codes. Give it with --url-column or --code-column, by name (by number, if the file has no header)")
 	}
 	return false, nil
+}
+
+// settleBeside finds the columns of URLs beside those of codes.
+func (in *Input) settleBeside() error {
+	if in.opts.URLColumn == NoColumn {
+		return nil
+	}
+	if want, option := in.opts.asked(profile.URL); want != "" {
+		i, err := in.column(want, option)
+		if err == nil && in.IsCode(i) {
+			err = in.usage(fmt.Sprintf("%s %q has the codes", option, want))
+		}
+		in.Beside = []int{i}
+		return err
+	}
+	in.Beside = slices.DeleteFunc(namedColumns(in.header, profile.IsURLName), in.IsCode)
+	if len(in.Beside) > 1 && in.Format != "rejects" {
+		return in.usage("more than one column has a known URL name. Give the right one with --url-column, by name or number; with --url-column none only the codes count")
+	}
+	return nil
+}
+
+// CutsPaths reports whether codes are cut out of URLs.
+func (in *Input) CutsPaths() bool {
+	return slices.ContainsFunc(in.codes, func(c codeColumn) bool { return c.Cut == profile.Path })
 }
 
 // settleGivenCodes takes the column of codes that the options give, if they do.
@@ -540,6 +570,9 @@ func (in *Input) Mapped() (list []profile.Column) {
 // addCode appends the code in a cell of a column, unless it is empty or in dst[first:]. Without a
 // column of domains, the domain is the host of the cell.
 func (in *Input) addCode(dst []Code, first int, c *codeColumn, cell, domain []byte) []Code {
+	if in.opts.ByCode && c.Cut == profile.Path {
+		cell = bytes.TrimSpace(cell) // as around any URL; a run keeps what it is given
+	}
 	code := Code{c.Cut.Of(cell), domain}
 	if domain == nil && in.Roles != nil && c.Cut == profile.Path {
 		code.Domain = profile.HostOf(cell)

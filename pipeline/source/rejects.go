@@ -97,16 +97,20 @@ func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 // is known. In rejects of several inputs with different URL columns that is so. In rejects of an input
 // for which --url-column chose one of two columns it may not be so: then --url-column is needed again.
 func (in *Input) oneURL(record int64, cells [][]byte) error {
+	if in.Code >= 0 && in.opts.ByCode {
+		return cmp.Or(in.oneOf(in.URLs, record, cells, "code", "--code-column"), in.oneOf(in.Beside, record, cells, "URL", "--url-column"))
+	}
+	return in.oneOf(in.URLs, record, cells, "URL", "--url-column")
+}
+
+// oneOf checks that at most one cell of these columns is filled.
+func (in *Input) oneOf(columns []int, record int64, cells [][]byte, what, option string) error {
 	found := -1
-	for _, i := range in.URLs {
+	for _, i := range columns {
 		if len(cells[i]) == 0 {
 			continue
 		}
 		if found >= 0 && !in.opts.FirstURL {
-			what, option := "URL", "--url-column"
-			if in.opts.ByCode && in.Code >= 0 {
-				what, option = "code", "--code-column"
-			}
 			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may be the %s: empty one of the two cells, "+
 				"or use %s NAME, or its number", record, in.Columns[found], in.Columns[i], what, option)}
 		}

@@ -146,7 +146,7 @@ type Options struct {
 	WorkspaceColumn string            // name, or 1-based number; "": that of the profile
 	CodeColumn      string            // name, or 1-based number, which may stand in path(…) and so on (see profile.ParseColumn); "": of the profile, or by the usual names
 	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
-	ByCode          bool              // rows are known by their codes, if there is a column of codes: Code is set, and URLs are the columns of codes. Not with Legacy
+	ByCode          bool              // rows are known by their codes, if there is a column of codes: Code is set, URLs are the columns of codes, and Beside those of URLs. NoColumn in URLColumn or CodeColumn: such columns do not count. Not with Legacy
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
 	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
 	Rules           bool              // columns of parameters are wanted: Input.Params
@@ -165,6 +165,9 @@ type Options struct {
 
 	report bool // see OpenReport
 }
+
+// NoColumn is the URLColumn or CodeColumn of Options.ByCode that says that there is none.
+const NoColumn = "none"
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
 const DefaultMaxField = 1 << 20
@@ -243,6 +246,7 @@ type Input struct {
 	Skipped     []string               // names of columns that are left out because they may have several values a row
 	Blank       bool                   // a CSV or JSON without a record; its one column is made up
 	URLs        []int                  // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row. See also Options.ByCode
+	Beside      []int                  // with Options.ByCode, indexes of the columns of URLs beside those of codes; of several the first cell that is not empty counts
 	Workspace   int                    // index of the workspace column in Columns; -1: none
 	Profile     string                 // name of the profile in force; "": none
 	Code        int                    // index of the first column of codes in Columns; -1: none. See Codes

@@ -14,6 +14,7 @@ import (
 var deleteTests = []test{
 	{"delete/owner", testDeleteOwner},
 	{"delete/marks", testDeleteMarks},
+	{"delete/other_url", testDeleteOtherURL},
 	{"delete/many", testDeleteMany},
 	{"delete/dry_run", testDeleteDry},
 	{"delete/locked", testDeleteLocked},
@@ -28,7 +29,7 @@ func ofURL(workspace, url string) sink.Deletion {
 func ofCode(code string) sink.Deletion { return sink.Deletion{Code: code} }
 
 // delete deletes with a store of its own. For each item there is a text, of the codes of its
-// links: + if the link was marked, - if it is another owner's.
+// links: + if the link was marked, ! if it has another URL, - if it is another owner's.
 func (db *database) delete(opts sink.DeleteOptions, items ...sink.Deletion) []string {
 	db.t.Helper()
 	store := db.Open(db.t)
@@ -55,6 +56,8 @@ func (db *database) delete(opts sink.DeleteOptions, items ...sink.Deletion) []st
 		switch {
 		case n.Marked:
 			out[n.Item] += "+"
+		case n.OtherURL:
+			out[n.Item] += "!"
 		case n.Others:
 			out[n.Item] += "-"
 		}
@@ -130,6 +133,18 @@ func testDeleteMarks(t *testing.T, db *database) {
 			t.Errorf("link %s is updated at %s", cells[1], cells[at])
 		}
 	}
+}
+
+// A code that is given with a URL names no link of another one, whichever item comes first.
+func testDeleteOtherURL(t *testing.T, db *database) {
+	all := db.deletable()
+	with := func(code, url string) sink.Deletion { return sink.Deletion{Code: code, Canonical: url} }
+	equal(t, db.delete(sink.DeleteOptions{}, with("c", "https://b.example/"), with("a", "https://a.example/"), with("c", "https://c.example/"), with("c", "https://a.example/"), ofCode("c"), with("b", "https://c.example/")),
+		"!c ", "+a ", "+c ", "!c ", "c ", "!b ")
+	for _, i := range []int{0, 4} {
+		all[i].Status, all[i].Marked = sink.Deleted, asOf
+	}
+	db.expect(all)
 }
 
 // There are more items than a page has, and a URL with more links than a transaction marks.
