@@ -50,7 +50,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it hangs
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, self, args...)
-	cmd.Args[0] = "bulk" // which testscript.Main goes by
+	cmd.Args[0] = "bulk"                                                                                                 // which testscript.Main goes by
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "BULK_TEST_") }) // the command would warn of them
 	cmd.SysProcAttr = mortal()
 	return cmd

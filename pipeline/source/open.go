@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -88,11 +89,11 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	info, err := in.opts.FS.Stat(in.Name)
 	switch {
 	case in.info == nil && errors.Is(err, fs.ErrNotExist):
-		return nil, &UsageError{in.Name, fsys.Cause(err).Error()}
+		return nil, &NoFileError{&UsageError{in.Name, fsys.Cause(err).Error()}, err}
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
-		return nil, &UsageError{in.Name, fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}
+		return nil, &NoFileError{&UsageError{in.Name, fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}, syscall.EISDIR}
 	}
 	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {
@@ -112,6 +113,15 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	in.file = f
 	return f, nil
 }
+
+// A NoFileError is a UsageError: there is no such file, or it is a directory. It wraps the cause, too.
+type NoFileError struct {
+	*UsageError
+	cause error
+}
+
+// Unwrap returns the UsageError and the cause.
+func (e *NoFileError) Unwrap() []error { return []error{e.UsageError, e.cause} }
 
 // openFile opens a file. Opening a FIFO waits for a writer: if ctx ends meanwhile, a
 // goroutine is left waiting.

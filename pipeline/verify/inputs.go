@@ -232,7 +232,8 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 	}
 	m := &v.run.manifest.Inputs[i]
 	s, err := source.Open(ctx, path, v.inputOptions(m))
-	if usage, ok := errors.AsType[*source.UsageError](err); ok && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
+	_, none := errors.AsType[*source.NoFileError](err)
+	if usage, ok := errors.AsType[*source.UsageError](err); ok && !none && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
 		v.fault(string(m.Name), 0).wrong(BadColumns, "", "an input that can be read as the run read it", usage.Msg)
 		return nil, nil
