@@ -208,13 +208,14 @@ func (u *ui) deleted(o *deleteOptions, r *pipeline.DeleteResult, lasted time.Dur
 		fmt.Sprintf("%s of %s %s, in %s", count(r.Links, "link"), whose, done, took(lasted)),
 		fmt.Sprintf("%s: %s existing, %s duplicate, %s rejected", count(c.Read, "row"), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected)),
 	}
-	until := r.AsOf.Add(defaultGrace)
+	grace, _ := parseAge(defaultGrace) // a constant
+	until := r.AsOf.Add(grace)
 	switch {
 	case o.DryRun:
 		say = append(say, "this was a dry run: no links were deleted")
 	case r.Links > 0:
-		say = append(say, fmt.Sprintf("the deletion holds until bulk sweep removes the links: with its default --grace (24h) not before %s UTC",
-			until.UTC().Format("2006-01-02 15:04")))
+		say = append(say, fmt.Sprintf("the deletion holds until bulk sweep removes the links: with its default --grace (%s) not before %s UTC",
+			defaultGrace, until.UTC().Format("2006-01-02 15:04")))
 	}
 	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
 	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "delete finished", "out", r.Out, "dry_run", o.DryRun, "links", r.Links,

@@ -11,14 +11,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
 
 // defaultGrace is the --grace of sweep.
-const defaultGrace = 24 * time.Hour
+const defaultGrace = "24h"
 
 // sweepOptions are the flags of sweep.
 type sweepOptions struct {
@@ -69,7 +68,7 @@ sweep is at work, no file is written.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Workspace, "workspace", "w", "", "only the links of the workspace `ID` (default: all)")
-	f.StringVar(&o.grace, "grace", "24h", "delete links that were marked this `TIME` ago or before, such as 30d or 12h")
+	f.StringVar(&o.grace, "grace", defaultGrace, "delete links that were marked this `TIME` ago or before, such as 30d or 12h")
 	f.StringVar(&o.atLeast, "at-least", "", "let no other sweep begin before this `TIME`, such as 10m, has passed since the beginning of this one")
 	f.StringVar(&o.asOf, "as-of", "", "sweep as if it were this `TIME`: RFC 3339 or a date (default: now)")
 	f.StringVar(&o.report, "report", "", "list the links in this `FILE`, which is replaced if it is there; - is standard output")
