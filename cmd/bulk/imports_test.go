@@ -65,7 +65,7 @@ var layers = map[string][]string{
 // pure packages know no files, no stores and no goroutines: they import nothing else.
 var pure = map[string]string{
 	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
-	"codegen":          "bytes crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
+	"codegen":          "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
