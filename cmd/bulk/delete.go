@@ -49,7 +49,8 @@ Deleted links stay in the store with the status DELETED, so that a redirect
 service answers 404. Their codes stay taken until bulk sweep removes the links.
 Until then a run rejects rows of such a URL (link_deleted), unless it has
 --revive all. A sweep removes the links and forgets the deletion when its
---grace has passed, by default 24 hours; a message says when that is (holds_until).
+--grace has passed, by default 24 hours; a message says when that is
+(holds_until).
 
 The output directory gets mapping.csv, rejects.csv and manifest.json. Each row
 is in mapping.csv or in rejects.csv:

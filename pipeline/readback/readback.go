@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"slices"
 	"syscall"
@@ -144,6 +145,9 @@ var errClosed = errors.New("the report was closed")
 // damage makes a *DamageError of an error of source, unless the system or the context is
 // to blame.
 func damage(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) { // of a report, that is no wrong usage
+		return fmt.Errorf("%s: %w", name, syscall.ENOENT)
+	}
 	if usage, ok := errors.AsType[*source.UsageError](err); ok {
 		return &DamageError{File: name, Err: errors.New(usage.Msg)}
 	}
