@@ -8,10 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A MappingRow is a row of a mapping. Null is nil, but CSV has no null: there it is empty,
@@ -38,6 +36,7 @@ func OpenMapping(ctx context.Context, path string, opts Options) (*Mapping, erro
 	if err != nil {
 		return nil, err
 	}
+	f.added = opts.Added()
 	if opts.LinksOnly {
 		kind := slices.Index(own, "kind")
 		f.in.Unread = make([]bool, len(f.columns))
@@ -115,29 +114,16 @@ func (b *Block) Row(i int, r *MappingRow) (faults []*CellError) {
 		}
 	}
 	r.Salt = b.salt(i, saltColumn, fault)
-	carried := saltColumn + 1
-	if b.file.opts.Numbers {
-		r.Row.Number = b.counted(i, carried, fault)
-		carried++
-	}
-	if b.file.opts.Legacy != legacy.Off {
-		carried = b.legacy(i, carried, r, fault)
-	}
-	if b.file.opts.Rules {
-		carried = b.rules(i, carried, &r.Rules, fault)
+	added := b.file.added
+	for c := range added {
+		b.setAdded(i, saltColumn+1+c, added[c], &r.Row, fault)
 	}
 	r.Carried = r.Carried[:0]
-	for c := carried; c < len(b.columns); c++ {
+	for c := saltColumn + 1 + len(added); c < len(b.columns); c++ {
 		r.Carried = append(r.Carried, b.cell(i, c))
 	}
 	if b.file.opts.ExcelSafe {
-		r.Source = string(report.Undefuse([]byte(r.Source)))
-		for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Parts, &r.Rules.Cells[rules.OwnerID], &r.Rules.Cells[rules.Ref]} {
-			*to = report.Undefuse(*to)
-		}
-		for c, cell := range r.Carried {
-			r.Carried[c] = report.Undefuse(cell)
-		}
+		r.undefuse(added)
 	}
 	return faults
 }
@@ -169,43 +155,33 @@ func (b *Block) filled(i, c int) []byte {
 	return nil
 }
 
-// rules fills in what link rules add to row i from a column on, and returns the column after that.
-func (b *Block) rules(i, c int, r *report.Rules, fault func(c int)) (next int) {
-	if r.Parts = nil; b.file.opts.Parts {
-		r.Parts = b.filled(i, c)
-		c++
+// setAdded fills in the cell of a column, of this number, that not all mappings have.
+func (b *Block) setAdded(i, number int, c *report.Column, r *report.Row, fault func(c int)) {
+	switch {
+	case c.Text != nil:
+		*c.Text(r) = b.filled(i, number)
+	case c.Number != nil:
+		*c.Number(r) = b.counted(i, number, fault)
+	case c.Salt != nil:
+		*c.Salt(r) = b.salt(i, number, fault)
+	case !c.SetWord(r, b.cell(i, number)):
+		fault(number)
 	}
-	cells := r.Cells[:]
-	if !b.file.opts.Ref {
-		cells = cells[:rules.Ref]
-	}
-	for n := range cells {
-		cells[n] = b.filled(i, c)
-		c++
-	}
-	var err error
-	if r.Change, err = rules.ParseChange(string(b.cell(i, c))); err != nil {
-		fault(c)
-	}
-	return c + 1
 }
 
-// legacy fills in what the mode adds to row i from a column on, and returns the column after that.
-func (b *Block) legacy(i, c int, r *MappingRow, fault func(c int)) (next int) {
-	mode := b.file.opts.Legacy
-	if mode.Keeps() {
-		kind := b.cell(i, c)
-		r.Alias = string(kind) == legacy.KindAlias
-		if string(kind) != r.Kind() {
-			fault(c)
+// undefuse undoes report.Defuse in the cells that may be anything.
+func (r *MappingRow) undefuse(added []*report.Column) {
+	r.Source = string(report.Undefuse([]byte(r.Source)))
+	for _, to := range []*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
+		*to = report.Undefuse(*to)
+	}
+	for _, c := range added {
+		if c.Free {
+			to := c.Text(&r.Row)
+			*to = report.Undefuse(*to)
 		}
-		c++
 	}
-	r.Legacy = b.filled(i, c)
-	c++
-	if mode == legacy.Both {
-		r.LinkCode, r.LinkSalt = b.filled(i, c), b.salt(i, c+1, fault)
-		c += 2
+	for c, cell := range r.Carried {
+		r.Carried[c] = report.Undefuse(cell)
 	}
-	return c
 }

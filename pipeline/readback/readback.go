@@ -89,6 +89,7 @@ type file struct {
 	in      *source.Input
 	columns []string // all names, without what ExcelSafe undoes
 	opts    Options
+	added   []*report.Column // of a mapping, beside the plain ones
 	pull    func() (*source.Batch, error, bool)
 	stop    func()
 	rows    int64 // of all batches so far

@@ -7,7 +7,7 @@ import "io"
 func CollisionColumns(parts bool) []string {
 	columns := []string{"workspace_id", "canonical_url", "salt", "code", "owner"}
 	if parts {
-		columns = append(columns, partsColumn.name())
+		columns = append(columns, partsName)
 	}
 	return columns
 }

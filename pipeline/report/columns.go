@@ -5,11 +5,14 @@ import (
 	"slices"
 )
 
-// cells is a column of byte strings.
+// cells is a column of byte strings, or of numbers.
 type cells struct {
 	data  []byte
 	ends  []int32 // cell i is data[ends[i]:ends[i+1]]
 	valid []byte  // 0 for a null, else 1; empty if the column has no nulls by its type
+
+	numbers []int64 // 0 is null in a column that may have nulls
+	salts   []int32 // -1: null
 }
 
 func (c *cells) add(cell []byte) {
@@ -42,23 +45,19 @@ func (c *cells) appendFrom(o *cells, from, to int) {
 }
 
 func (c *cells) reset() {
-	c.data, c.valid = c.data[:0], c.valid[:0]
+	c.data, c.valid, c.numbers, c.salts = c.data[:0], c.valid[:0], c.numbers[:0], c.salts[:0]
 	c.ends = append(c.ends[:0], 0)
 }
 
 // A table holds rows of the mapping, column by column.
 type table struct {
-	columns  []column
-	cells    []cells // by number of the column; those of row, outcome, salts and numbers stay empty
-	row      []int64
-	outcome  []byte
-	salt     []int32 // -1: null
-	linkSalt []int32
-	number   []int64 // 0: null
-	bytes    []int64 // of all cells of the rows before row i; one more than there are rows
+	columns []*Column
+	cells   []cells // by number of the column; those of outcome stay empty
+	outcome []byte
+	bytes   []int64 // of all texts of the rows before row i; one more than there are rows
 }
 
-func newTable(columns []column) table {
+func newTable(columns []*Column) table {
 	t := table{columns: columns, cells: make([]cells, len(columns))}
 	t.reset()
 	return t
@@ -75,30 +74,20 @@ func validNumber(number int64) byte {
 	return 1
 }
 
-func (t *table) len() int { return len(t.row) }
-
-// salts returns what a column of salts holds.
-func (t *table) salts(c column) *[]int32 {
-	if c == linkSaltColumn {
-		return &t.linkSalt
-	}
-	return &t.salt
-}
+func (t *table) len() int { return len(t.outcome) }
 
 // appendColumn appends a column, by its number, of the rows [from, to) of another table.
 func (t *table) appendColumn(number int, o *table, from, to int) {
-	switch c := t.columns[number]; c {
-	case rowColumn:
-		t.row = append(t.row, o.row[from:to]...)
-	case outcomeColumn:
+	c, other := &t.cells[number], &o.cells[number]
+	switch t.columns[number].cellType {
+	case numberCells:
+		c.numbers = append(c.numbers, other.numbers[from:to]...)
+	case outcomeCells:
 		t.outcome = append(t.outcome, o.outcome[from:to]...)
-	case saltColumn, linkSaltColumn:
-		salts := t.salts(c)
-		*salts = append(*salts, (*o.salts(c))[from:to]...)
-	case numberColumn:
-		t.number = append(t.number, o.number[from:to]...)
+	case saltCells:
+		c.salts = append(c.salts, other.salts[from:to]...)
 	default:
-		t.cells[number].appendFrom(&o.cells[number], from, to)
+		c.appendFrom(other, from, to)
 	}
 }
 
@@ -106,8 +95,7 @@ func (t *table) reset() {
 	for i := range t.cells {
 		t.cells[i].reset()
 	}
-	t.row, t.outcome, t.salt, t.linkSalt, t.number = t.row[:0], t.outcome[:0], t.salt[:0], t.linkSalt[:0], t.number[:0]
-	t.bytes = append(t.bytes[:0], 0)
+	t.outcome, t.bytes = t.outcome[:0], append(t.bytes[:0], 0)
 }
 
 // A columnBlock gathers the rows of one goroutine.
@@ -136,14 +124,14 @@ func (b *columnBlock) Append(r *Row) {
 		short.addNullable(r.Code)
 	}
 	for i, added := range b.columns[plainColumns:b.own] {
-		b.addOwn(&c[int(plainColumns)+i], added, r)
+		c[plainColumns+i].addOwn(added, r)
 	}
 	for i := range c[b.own:] {
 		c[b.own+i].addNullable(r.Carried[i])
 	}
-	b.row = append(b.row, r.Row)
+	c[rowColumn].numbers = append(c[rowColumn].numbers, r.Row)
 	b.outcome = append(b.outcome, byte(r.Outcome))
-	b.salt = append(b.salt, int32(r.Salt))
+	c[saltColumn].salts = append(c[saltColumn].salts, int32(r.Salt))
 	size := 0
 	for i := range c {
 		size += len(c[i].data)
@@ -152,20 +140,16 @@ func (b *columnBlock) Append(r *Row) {
 }
 
 // addOwn adds the cell of a column that not all mappings have.
-func (b *columnBlock) addOwn(to *cells, c column, r *Row) {
-	switch c {
-	case numberColumn:
-		b.number = append(b.number, r.Number)
-	case kindColumn:
-		to.add(bytesOf(r.Kind()))
-	case legacyColumn:
-		to.addNullable(r.Legacy)
-	case linkCodeColumn:
-		to.addNullable(r.LinkCode)
-	case linkSaltColumn:
-		b.linkSalt = append(b.linkSalt, int32(r.LinkSalt))
+func (c *cells) addOwn(column *Column, r *Row) {
+	switch {
+	case column.Number != nil:
+		c.numbers = append(c.numbers, *column.Number(r))
+	case column.Salt != nil:
+		c.salts = append(c.salts, int32(*column.Salt(r)))
+	case column.nullable:
+		c.addNullable(column.text(r))
 	default:
-		to.addNullable(r.Rules.cell(c))
+		c.add(column.text(r))
 	}
 }
 

@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
-
-	"github.com/linkforge/bulk/pipeline/legacy"
-	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // A Format is that of the mapping, and the extension of its file.
@@ -60,15 +56,6 @@ type MappingOptions struct {
 	Columns
 }
 
-// Columns say which columns of its own a mapping has beside those that all have.
-type Columns struct {
-	Numbers bool        // of the numbers that codes were made from
-	Legacy  legacy.Mode // of legacy codes; Off: none
-	Rules   bool        // of link rules
-	Parts   bool        // of what is hashed of identities beside workspace and URL; only with Rules
-	Ref     bool        // of the references of identities; only with Rules
-}
-
 // A Base is what stands before the code in short_url.
 type Base struct {
 	before, after []byte
@@ -105,104 +92,6 @@ func (b *Base) Append(dst, workspace []byte) []byte {
 	return append(dst, b.after...)
 }
 
-// Names returns the mapping's own columns; the carried ones follow. After salt comes number, if the
-// scheme has a counter. Then a mode of legacy codes has legacy_code, before it kind if it keeps codes,
-// and Both then link_code and link_salt. Link rules have perhaps parts, then expires_at, max_uses, link_type, owner_id, perhaps ref, and change.
-func (o Columns) Names() []string {
-	var names []string
-	for _, c := range o.own() {
-		names = append(names, c.name())
-	}
-	return names
-}
-
-// A column is what a column of the mapping holds. Up to saltColumn it is also its number.
-type column int
-
-const (
-	sourceColumn column = iota
-	rowColumn
-	workspaceColumn
-	originalColumn
-	canonicalColumn
-	codeColumn
-	shortURLColumn
-	outcomeColumn
-	saltColumn
-	plainColumns // how many these are, and the number of the first that follows
-)
-
-const (
-	numberColumn column = plainColumns + iota
-	kindColumn
-	legacyColumn
-	linkCodeColumn
-	linkSaltColumn
-	partsColumn
-	expiresColumn // this and the next four as in package rules
-	maxUsesColumn
-	typeColumn
-	ownerColumn
-	refColumn
-	changeColumn
-	carriedColumn
-)
-
-func (c column) name() string {
-	return [...]string{sourceColumn: "source", rowColumn: "row", workspaceColumn: "workspace_id",
-		originalColumn: "original_url", canonicalColumn: "canonical_url", codeColumn: "short_code",
-		shortURLColumn: "short_url", outcomeColumn: "outcome", saltColumn: "salt",
-		numberColumn: "number", kindColumn: "kind", legacyColumn: "legacy_code", linkCodeColumn: "link_code", linkSaltColumn: "link_salt", partsColumn: "parts",
-		expiresColumn: "expires_at", maxUsesColumn: "max_uses", typeColumn: "link_type", ownerColumn: "owner_id", refColumn: "ref", changeColumn: "change"}[c]
-}
-
-// cell returns the cell of a column of link rules; nil: null.
-func (r *Rules) cell(c column) []byte {
-	switch {
-	case c == partsColumn:
-		return r.Parts
-	case c < changeColumn:
-		return r.Cells[c-expiresColumn]
-	case r.Change == rules.NoChange:
-		return nil
-	}
-	return bytesOf(r.Change.String())
-}
-
-// own returns the mapping's own columns by number.
-func (o Columns) own() (columns []column) {
-	for c := range plainColumns {
-		columns = append(columns, c)
-	}
-	if o.Numbers {
-		columns = append(columns, numberColumn)
-	}
-	switch o.Legacy {
-	case legacy.Map:
-		columns = append(columns, legacyColumn)
-	case legacy.Keep:
-		columns = append(columns, kindColumn, legacyColumn)
-	case legacy.Both:
-		columns = append(columns, kindColumn, legacyColumn, linkCodeColumn, linkSaltColumn)
-	}
-	if o.Rules {
-		if o.Parts {
-			columns = append(columns, partsColumn)
-		}
-		columns = append(columns, expiresColumn, maxUsesColumn, typeColumn, ownerColumn)
-		if o.Ref {
-			columns = append(columns, refColumn)
-		}
-		columns = append(columns, changeColumn)
-	}
-	return columns
-}
-
-// columns returns all columns by number.
-func (o *MappingOptions) columns() []column {
-	return append(o.own(), slices.Repeat([]column{carriedColumn}, len(o.Carried))...)
-}
-
 // CarriedNames makes the input's column names unique beside those that are
 // taken: a name that is taken, or that an earlier column has, gets the prefix
 // in_ until it is free.
@@ -220,20 +109,6 @@ func CarriedNames(taken, columns []string) []string {
 	}
 	return names
 }
-
-// nullable reports whether a column may have nulls.
-func (c column) nullable() bool {
-	return c == originalColumn || c == shortURLColumn || c == saltColumn || c == numberColumn || c > kindColumn
-}
-
-// isText reports whether a column is text in UTF-8. The others are numbers, or bytes of the
-// input.
-func (c column) isText() bool {
-	return c != rowColumn && c != originalColumn && c != numberColumn && !c.isSalt() && c != carriedColumn
-}
-
-// isSalt reports whether a column holds salts.
-func (c column) isSalt() bool { return c == saltColumn || c == linkSaltColumn }
 
 // NewMapping returns a writer for a mapping. Nothing is written before the
 // first Write, or Close, which writes a file of no rows too.

@@ -36,17 +36,17 @@ func newArrowMapping(w io.Writer, opts MappingOptions) (Mapping, error) {
 	return newColumnMapping(e, arrowRows, opts), err
 }
 
-func arrowSchema(names []string, columns []column) *arrow.Schema {
+func arrowSchema(names []string, columns []*Column) *arrow.Schema {
 	fields := make([]arrow.Field, len(names))
 	for i, name := range names {
 		c := columns[i]
-		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: c.nullable()}
+		fields[i] = arrow.Field{Name: name, Type: arrow.BinaryTypes.Binary, Nullable: c.nullable}
 		switch {
-		case c == rowColumn, c == numberColumn:
+		case c.cellType == numberCells:
 			fields[i].Type = arrow.PrimitiveTypes.Int64
-		case c == outcomeColumn:
+		case c.cellType == outcomeCells:
 			fields[i].Type = outcomeType()
-		case c.isSalt():
+		case c.cellType == saltCells:
 			fields[i].Type = arrow.PrimitiveTypes.Int32
 		case c.isText():
 			fields[i].Type = arrow.BinaryTypes.String
@@ -86,26 +86,17 @@ func (e *arrowEncoder) column(i int) arrow.Array {
 	t := &e.batch
 	var valid, ends, values []byte
 	var dictionary *array.Data
-	switch column := t.columns[i]; column {
-	case rowColumn:
-		values = arrow.Int64Traits.CastToBytes(t.row)
-	case outcomeColumn:
+	switch c := &t.cells[i]; t.columns[i].cellType {
+	case numberCells:
+		if t.columns[i].nullable {
+			valid = validOf(c.numbers, validNumber)
+		}
+		values = arrow.Int64Traits.CastToBytes(c.numbers)
+	case outcomeCells:
 		values, dictionary = t.outcome, e.outcomes.Data().(*array.Data)
-	case saltColumn, linkSaltColumn:
-		salts := *t.salts(column)
-		valid = make([]byte, len(salts))
-		for i, salt := range salts {
-			valid[i] = validSalt(salt)
-		}
-		values = arrow.Int32Traits.CastToBytes(salts)
-	case numberColumn:
-		valid = make([]byte, len(t.number))
-		for i, number := range t.number {
-			valid[i] = validNumber(number)
-		}
-		values = arrow.Int64Traits.CastToBytes(t.number)
+	case saltCells:
+		valid, values = validOf(c.salts, validSalt), arrow.Int32Traits.CastToBytes(c.salts)
 	default:
-		c := &t.cells[i]
 		valid, ends, values = c.valid, arrow.Int32Traits.CastToBytes(c.ends), c.data
 	}
 	bitmap, nulls := bitmapOf(valid)
@@ -115,6 +106,15 @@ func (e *arrowEncoder) column(i int) arrow.Array {
 	}
 	buffers = append(buffers, memory.NewBufferBytes(values))
 	return array.MakeFromData(array.NewDataWithDictionary(e.schema.Field(i).Type, t.len(), buffers, nulls, 0, dictionary))
+}
+
+// validOf returns 0 for each cell that is null, else 1.
+func validOf[T any](cells []T, isValid func(T) byte) []byte {
+	valid := make([]byte, len(cells))
+	for i, cell := range cells {
+		valid[i] = isValid(cell)
+	}
+	return valid
 }
 
 // bitmapOf packs one byte a cell into one bit a cell.

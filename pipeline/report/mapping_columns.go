@@ -95,12 +95,16 @@ func (t *table) blockSize() *blockSize {
 // grow makes room for s.
 func (t *table) grow(s *blockSize) {
 	for i := range t.cells {
-		if c := &t.cells[i]; s.cells[i] > 0 {
+		switch c, of := &t.cells[i], t.columns[i].cellType; {
+		case of == numberCells:
+			c.numbers = slices.Grow(c.numbers, s.rows)
+		case of == saltCells:
+			c.salts = slices.Grow(c.salts, s.rows)
+		case s.cells[i] > 0:
 			c.data, c.ends = slices.Grow(c.data, s.cells[i]), slices.Grow(c.ends, s.rows)
 		}
 	}
-	t.row, t.outcome = slices.Grow(t.row, s.rows), slices.Grow(t.outcome, s.rows)
-	t.salt, t.bytes = slices.Grow(t.salt, s.rows), slices.Grow(t.bytes, s.rows)
+	t.outcome, t.bytes = slices.Grow(t.outcome, s.rows), slices.Grow(t.bytes, s.rows)
 }
 
 // A groupEncoder writes groups of rows in a columnar format.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
-
-	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // csvMapping formats rows in its blocks, by any number of goroutines, and hands
@@ -17,14 +15,13 @@ type csvMapping struct {
 	w        io.Writer
 	base     *Base
 	bareBase bool
-	columns  Columns
-	legacy   []column // those of legacy codes
-	header   []byte   // until it is written
+	added    []*Column // beside the plain ones
+	header   []byte    // until it is written
 	blocks   sync.Pool
 }
 
 func newCSVMapping(w io.Writer, opts MappingOptions) *csvMapping {
-	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), columns: opts.Columns, legacy: Columns{Legacy: opts.Legacy}.own()[plainColumns:]}
+	m := &csvMapping{csvCells: csvCells{opts.ExcelSafe}, w: w, base: NewBase(opts.BaseURL), added: opts.Added()}
 	m.bareBase = m.base != nil && !m.base.workspace && m.bare(m.base.before)
 	m.header = m.appendHeader(nil, append(opts.Names(), opts.Carried...))
 	m.blocks.New = func() any { return &csvBlock{m: m} }
@@ -84,16 +81,8 @@ func (b *csvBlock) Append(r *Row) {
 	if r.Salt >= 0 {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
-	if m.columns.Numbers {
-		if buf = append(buf, ','); r.Number > 0 {
-			buf = strconv.AppendInt(buf, r.Number, 10)
-		}
-	}
-	for _, c := range m.legacy {
-		buf = m.appendLegacy(append(buf, ','), c, r)
-	}
-	if m.columns.Rules {
-		buf = m.appendRules(buf, &r.Rules)
+	for _, c := range m.added {
+		buf = m.appendOwn(append(buf, ','), c, r)
 	}
 	for _, cell := range r.Carried {
 		buf = m.append(append(buf, ','), cell)
@@ -101,36 +90,25 @@ func (b *csvBlock) Append(r *Row) {
 	b.buf = append(buf, '\n')
 }
 
-// appendRules appends the cells of link rules, with a comma before each. Only parts, owner and
-// reference may need quotes.
-func (m *csvMapping) appendRules(dst []byte, r *Rules) []byte {
-	if m.columns.Parts {
-		dst = m.append(append(dst, ','), r.Parts)
+// appendOwn appends the cell of a column that not all mappings have.
+func (m *csvMapping) appendOwn(dst []byte, c *Column, r *Row) []byte {
+	number := int64(-1)
+	switch {
+	case c.Number != nil:
+		if number = *c.Number(r); number == 0 {
+			return dst
+		}
+	case c.Salt != nil:
+		number = int64(*c.Salt(r))
+	case c.Free:
+		return m.append(dst, c.text(r))
+	default:
+		return append(dst, c.text(r)...)
 	}
-	dst = append(append(dst, ','), r.Cells[rules.ExpiresAt]...)
-	dst = append(append(dst, ','), r.Cells[rules.MaxUses]...)
-	dst = append(append(dst, ','), r.Cells[rules.LinkType]...)
-	dst = m.append(append(dst, ','), r.Cells[rules.OwnerID])
-	if m.columns.Ref {
-		dst = m.append(append(dst, ','), r.Cells[rules.Ref])
+	if number < 0 {
+		return dst
 	}
-	return append(append(dst, ','), r.Change.String()...)
-}
-
-// appendLegacy appends the cell of a column of legacy codes.
-func (m *csvMapping) appendLegacy(dst []byte, c column, r *Row) []byte {
-	switch c {
-	case kindColumn:
-		return append(dst, r.Kind()...)
-	case legacyColumn:
-		return m.append(dst, r.Legacy)
-	case linkCodeColumn:
-		return m.append(dst, r.LinkCode)
-	}
-	if r.LinkSalt >= 0 {
-		dst = strconv.AppendInt(dst, int64(r.LinkSalt), 10)
-	}
-	return dst
+	return strconv.AppendInt(dst, number, 10)
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {

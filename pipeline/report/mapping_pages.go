@@ -115,7 +115,7 @@ func (b *pageBuffer) lengths(c *cells, from, to int) {
 func (b *pageBuffer) text(g *group, column, from, to int) error {
 	g.each(from, to, func(t *table, from, to int) {
 		b.lengths(&t.cells[column], from, to)
-		for i := from; column == int(codeColumn) && i < to; i++ {
+		for i := from; column == codeColumn && i < to; i++ {
 			b.bound(t.cells[column].cell(i))
 		}
 	})
@@ -187,17 +187,10 @@ func (b *pageBuffer) outcomes(g *group) error {
 	return b.pack(new(rle.DictionaryEncoding).EncodeInt32(b.packed, b.int32s))
 }
 
-// rowNumbers makes a page of the column row.
-func (b *pageBuffer) rowNumbers(g *group) error {
-	g.each(0, g.rows, func(t *table, from, to int) { b.int64s = append(b.int64s, t.row[from:to]...) })
-	b.boundNumbers()
-	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, b.int64s))
-}
-
 // salts makes a page of a column of salts.
-func (b *pageBuffer) salts(g *group, c column) error {
+func (b *pageBuffer) salts(g *group, column int) error {
 	g.each(0, g.rows, func(t *table, from, to int) {
-		for _, salt := range (*t.salts(c))[from:to] {
+		for _, salt := range t.cells[column].salts[from:to] {
 			valid := validSalt(salt)
 			b.valid = append(b.valid, valid)
 			if valid > 0 {
@@ -211,10 +204,15 @@ func (b *pageBuffer) salts(g *group, c column) error {
 	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt32(b.packed, b.int32s))
 }
 
-// numbers makes a page of the column number.
-func (b *pageBuffer) numbers(g *group) error {
+// numbers makes a page of a column of numbers.
+func (b *pageBuffer) numbers(g *group, column int, nullable bool) error {
 	g.each(0, g.rows, func(t *table, from, to int) {
-		for _, number := range t.number[from:to] {
+		numbers := t.cells[column].numbers[from:to]
+		if !nullable {
+			b.int64s = append(b.int64s, numbers...)
+			return
+		}
+		for _, number := range numbers {
 			valid := validNumber(number)
 			b.valid = append(b.valid, valid)
 			if valid > 0 {
@@ -225,8 +223,10 @@ func (b *pageBuffer) numbers(g *group) error {
 	if len(b.int64s) > 0 {
 		b.boundNumbers()
 	}
-	if err := b.levels(); err != nil {
-		return err
+	if nullable {
+		if err := b.levels(); err != nil {
+			return err
+		}
 	}
 	return b.pack(new(delta.BinaryPackedEncoding).EncodeInt64(b.packed, b.int64s))
 }

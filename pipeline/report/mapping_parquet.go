@@ -61,7 +61,7 @@ func newParquetMapping(w io.Writer, opts MappingOptions) Mapping {
 }
 
 // columnEncoders returns those of all columns.
-func columnEncoders(columns []column) []columnEncoder {
+func columnEncoders(columns []*Column) []columnEncoder {
 	text := func(column int) columnEncoder {
 		return columnEncoder{
 			encodings: []format.Encoding{format.RLE, format.DeltaLengthByteArray},
@@ -81,17 +81,15 @@ func columnEncoders(columns []column) []columnEncoder {
 	}
 	encoders := make([]columnEncoder, len(columns))
 	for i, c := range columns {
-		switch {
-		case c == rowColumn:
-			encoders[i] = whole((*pageBuffer).rowNumbers, format.DeltaBinaryPacked)
-		case c == outcomeColumn:
+		switch c.cellType {
+		case numberCells:
+			encoders[i] = whole(func(b *pageBuffer, g *group) error { return b.numbers(g, i, c.nullable) }, format.DeltaBinaryPacked)
+		case outcomeCells:
 			encoders[i] = repeating((*pageBuffer).outcomes)
-		case c == sourceColumn, c == workspaceColumn, c == kindColumn:
+		case fewTexts:
 			encoders[i] = repeating(func(b *pageBuffer, g *group) error { return b.repeating(g, i) })
-		case c == numberColumn:
-			encoders[i] = whole((*pageBuffer).numbers, format.DeltaBinaryPacked)
-		case c.isSalt():
-			encoders[i] = whole(func(b *pageBuffer, g *group) error { return b.salts(g, c) }, format.DeltaBinaryPacked)
+		case saltCells:
+			encoders[i] = whole(func(b *pageBuffer, g *group) error { return b.salts(g, i) }, format.DeltaBinaryPacked)
 		default:
 			encoders[i] = text(i)
 		}
@@ -100,19 +98,19 @@ func columnEncoders(columns []column) []columnEncoder {
 }
 
 // parquetSchema returns the schema, which is flat, as the footer has it.
-func parquetSchema(names []string, columns []column) []format.SchemaElement {
+func parquetSchema(names []string, columns []*Column) []format.SchemaElement {
 	elements := []format.SchemaElement{{Name: "mapping", NumChildren: thrift.New(int32(len(names)))}}
 	for i, name := range names {
 		e := format.SchemaElement{Name: name, Type: thrift.New(format.ByteArray), RepetitionType: thrift.New(format.Required)}
 		c := columns[i]
-		if c.nullable() {
+		if c.nullable {
 			e.RepetitionType.V = format.Optional
 		}
 		switch {
-		case c == rowColumn, c == numberColumn:
+		case c.cellType == numberCells:
 			e.Type.V, e.ConvertedType = format.Int64, thrift.New(deprecated.Int64)
 			e.LogicalType.Value = &format.IntType{BitWidth: 64, IsSigned: true}
-		case c.isSalt():
+		case c.cellType == saltCells:
 			e.Type.V, e.ConvertedType = format.Int32, thrift.New(deprecated.Int32)
 			e.LogicalType.Value = &format.IntType{BitWidth: 32, IsSigned: true}
 		case c.isText():

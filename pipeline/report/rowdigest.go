@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/pipeline/legacy"
-	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/zeebo/xxh3"
 )
 
@@ -38,6 +36,8 @@ import (
 type RowDigest struct {
 	Columns // of the mapping; set before the first row
 
+	begun  bool      // there was a row
+	added  []*Column // of Columns, once it has begun
 	sum    xxh3.Uint128
 	source string // of the row before
 	text   string // the same as UTF-8
@@ -46,6 +46,9 @@ type RowDigest struct {
 
 // Add counts a row in.
 func (d *RowDigest) Add(r *Row) {
+	if !d.begun {
+		d.begun, d.added = true, d.Added()
+	}
 	if r.Source != d.source {
 		d.source = strings.Clone(r.Source) // the string may lie in a buffer
 		d.text = validUTF8(d.source)
@@ -58,47 +61,14 @@ func (d *RowDigest) Add(r *Row) {
 	b = appendDigested(b, r.Code)
 	b = append(b, byte(r.Outcome))
 	b = binary.AppendUvarint(b, uint64(r.Salt+1))
-	if d.Numbers {
-		b = binary.AppendUvarint(b, uint64(r.Number))
-	}
-	if d.Legacy != legacy.Off {
-		b = d.appendLegacy(b, r)
-	}
-	if d.Rules {
-		if d.Parts {
-			b = appendDigested(b, r.Rules.Parts)
-		}
-		cells := r.Rules.Cells[:]
-		if !d.Ref {
-			cells = cells[:rules.Ref]
-		}
-		for _, cell := range cells {
-			b = appendDigested(b, cell)
-		}
-		b = appendDigested(b, bytesOf(r.Rules.Change.String()))
+	for _, c := range d.added {
+		b = c.Append(b, r)
 	}
 	for _, cell := range r.Carried {
 		b = appendDigested(b, cell)
 	}
 	d.buf = b
 	d.add(xxh3.Hash128(b))
-}
-
-// appendLegacy appends what the mode adds to a row.
-func (d *RowDigest) appendLegacy(b []byte, r *Row) []byte {
-	if d.Legacy.Keeps() {
-		var kind byte
-		if r.Alias {
-			kind = 1
-		}
-		b = append(b, kind)
-	}
-	b = appendDigested(b, r.Legacy)
-	if d.Legacy == legacy.Both {
-		b = appendDigested(b, r.LinkCode)
-		b = binary.AppendUvarint(b, uint64(r.LinkSalt+1))
-	}
-	return b
 }
 
 func appendDigested(dst, cell []byte) []byte {
