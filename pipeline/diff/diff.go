@@ -14,6 +14,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
+	"github.com/linkforge/bulk/pipeline/report"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -142,8 +143,7 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	a, b := d.sides[0], d.sides[1]
 	d.sameInputs = sameInputs(a.manifest, b.manifest)
 	d.legacy = a.mode() != legacy.Off && b.mode() != legacy.Off
-	d.kinds = a.mode().Keeps() && b.mode().Keeps()
-	d.links = a.mode() == legacy.Both && b.mode() == legacy.Both
+	d.fields = comparedFields(a.columns(), b.columns())
 	d.parts = a.manifest != nil && b.manifest != nil && (a.manifest.HasParts() || b.manifest.HasParts())
 	d.rules = a.columns().Rules && b.columns().Rules
 	for i, side := range d.sides {
@@ -195,10 +195,9 @@ type differ struct {
 	sides      [2]*operand
 	sameInputs bool
 	legacy     bool // both mappings have legacy codes
-	kinds      bool // and kinds
-	links      bool // and codes of links
 	parts      bool // links are compared by identity
 	rules      bool // both mappings have link rules
+	fields     []*report.Column
 	emit       func(*Difference) error
 }
 

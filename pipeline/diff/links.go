@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -161,44 +162,33 @@ func (d *differ) change(r *report.Row) byte {
 	return byte(r.Rules.Change)
 }
 
-// A field is a column of mappings that is compared.
-type field struct {
-	name   string
-	change Change // if it differs
+// compared are the columns that are compared, by their names, beside code, outcome and change, and
+// what tells of a difference.
+var compared = map[string]Change{
+	"kind": KindChanged, "link_code": KindChanged, "link_salt": KindChanged,
+	"expires_at": ParamChanged, "max_uses": ParamChanged, "link_type": ParamChanged, "owner_id": ParamChanged,
 }
 
-// fields are those that both mappings have, in the order of appendFields.
-func (d *differ) fields() (list []field) {
-	if d.legacy {
-		list = append(list, field{"kind", KindChanged}, field{"link_code", KindChanged}, field{"link_salt", KindChanged})
-	}
-	if d.rules {
-		for c := range rules.Ref { // which is a part of the identity
-			list = append(list, field{c.String(), ParamChanged})
+// comparedFields are those that both mappings have.
+func comparedFields(a, b report.Columns) (fields []*report.Column) {
+	others := b.Added()
+	for _, c := range a.Added() {
+		if compared[c.Name] != "" && slices.Contains(others, c) {
+			fields = append(fields, c)
 		}
 	}
-	return list
+	return fields
 }
 
 // appendFields appends the cells of fields, expiries as of operand.expiry.
 func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
-	if d.legacy {
-		var kind, salt string
-		var code []byte
-		if d.kinds {
-			kind = r.Kind()
+	for _, c := range d.fields {
+		if c.Name == rules.ExpiresAt.String() {
+			dst = extsort.AppendCell(dst, d.sides[side].expiry(r))
+			continue
 		}
-		if d.links {
-			code = r.LinkCode
-		}
-		if d.links && r.LinkSalt >= 0 {
-			salt = strconv.Itoa(r.LinkSalt)
-		}
-		dst = extsort.AppendCell(extsort.AppendCell(extsort.AppendCell(dst, kind), code), salt)
-	}
-	if d.rules {
-		dst = extsort.AppendCell(extsort.AppendCell(dst, d.sides[side].expiry(r)), r.Rules.Cells[rules.MaxUses])
-		dst = extsort.AppendCell(extsort.AppendCell(dst, r.Rules.Cells[rules.LinkType]), r.Rules.Cells[rules.OwnerID])
+		var memory [64]byte
+		dst = extsort.AppendCell(dst, c.AppendText(memory[:0], r))
 	}
 	return dst
 }
@@ -349,17 +339,17 @@ func (l *linkDiff) fieldsChanged(link, a, b, code []byte) error {
 	if bytes.Equal(a, b) {
 		return nil
 	}
-	for _, f := range l.fields() {
+	for _, f := range l.fields {
 		var was, is []byte
 		was, a = extsort.CutCell(a)
 		is, b = extsort.CutCell(b)
-		if f.name == rules.ExpiresAt.String() {
+		if f.Name == rules.ExpiresAt.String() {
 			was, is = l.sides[0].reckon(was), l.sides[1].reckon(is)
 		}
 		if bytes.Equal(was, is) {
 			continue
 		}
-		d := difference(link, f.change, f.name, string(was), string(is))
+		d := difference(link, compared[f.Name], f.Name, string(was), string(is))
 		d.Code = manifest.Text(code)
 		if err := l.emit(d); err != nil {
 			return err

@@ -82,33 +82,16 @@ func (b *csvBlock) Append(r *Row) {
 		buf = strconv.AppendInt(buf, int64(r.Salt), 10)
 	}
 	for _, c := range m.added {
-		buf = m.appendOwn(append(buf, ','), c, r)
+		if buf = append(buf, ','); c.Free {
+			buf = m.append(buf, c.text(r))
+		} else {
+			buf = c.AppendText(buf, r)
+		}
 	}
 	for _, cell := range r.Carried {
 		buf = m.append(append(buf, ','), cell)
 	}
 	b.buf = append(buf, '\n')
-}
-
-// appendOwn appends the cell of a column that not all mappings have.
-func (m *csvMapping) appendOwn(dst []byte, c *Column, r *Row) []byte {
-	number := int64(-1)
-	switch {
-	case c.Number != nil:
-		if number = *c.Number(r); number == 0 {
-			return dst
-		}
-	case c.Salt != nil:
-		number = int64(*c.Salt(r))
-	case c.Free:
-		return m.append(dst, c.text(r))
-	default:
-		return append(dst, c.text(r)...)
-	}
-	if number < 0 {
-		return dst
-	}
-	return strconv.AppendInt(dst, number, 10)
 }
 
 func (m *csvMapping) appendShortURL(dst []byte, r *Row) []byte {

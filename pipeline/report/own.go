@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/binary"
+	"strconv"
 
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -156,6 +157,25 @@ func (c *Column) text(r *Row) []byte {
 		return nil
 	}
 	return bytesOf(c.Change(r).String())
+}
+
+// AppendText appends the cell of a row as CSV has it, before it is quoted.
+func (c *Column) AppendText(dst []byte, r *Row) []byte {
+	number := int64(-1)
+	switch {
+	case c.Number != nil:
+		if number = *c.Number(r); number == 0 {
+			return dst
+		}
+	case c.Salt != nil:
+		number = int64(*c.Salt(r))
+	default:
+		return append(dst, c.text(r)...)
+	}
+	if number < 0 {
+		return dst
+	}
+	return strconv.AppendInt(dst, number, 10)
 }
 
 func (c *Column) word(flag bool) string {

@@ -21,7 +21,8 @@ import (
 // codes is what the manifest says of legacy codes.
 type codes struct {
 	mode     legacy.Mode
-	own      report.Columns // of the mapping
+	own      report.Columns   // of the mapping
+	added    []*report.Column // beside the plain ones
 	conflict legacy.Conflict
 	rules    legacy.Rules
 	pattern  string
@@ -43,6 +44,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
 	r.own = report.Columns{Numbers: r.spec.Counts, Legacy: c.mode, Rules: m.Rules != nil, Parts: m.HasParts(), Ref: m.ByRow()}
+	r.added = r.own.Added()
 	r.readMigration(bad)
 	if c.mode == legacy.Off && r.terms == nil && r.flags == nil {
 		return

@@ -158,8 +158,14 @@ func (v *verifier) readRows(rows rowReader, s *stretch, send func(*stretch) (*st
 // keep copies the cells of a row, which lie in a block.
 func keep(r *readback.MappingRow) {
 	r.Source = strings.Clone(r.Source)
-	for _, cell := range textsOf(r) {
+	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL} {
 		*cell = bytes.Clone(*cell)
+	}
+	for _, c := range report.All() {
+		if c.Text != nil {
+			cell := c.Text(&r.Row)
+			*cell = bytes.Clone(*cell)
+		}
 	}
 	r.Carried = slices.Clone(r.Carried)
 	for i := range r.Carried {

@@ -122,13 +122,6 @@ func (w *checker) inputOf(name string) int {
 	return -1
 }
 
-// textsOf returns the columns of a row that are text of its own.
-func textsOf(r *readback.MappingRow) [13]*[]byte {
-	p := &r.Rules.Cells
-	return [...]*[]byte{&r.Workspace, &r.Original, &r.Canonical, &r.Code, &r.ShortURL, &r.Legacy, &r.LinkCode, &r.Rules.Parts,
-		&p[rules.ExpiresAt], &p[rules.MaxUses], &p[rules.LinkType], &p[rules.OwnerID], &p[rules.Ref]}
-}
-
 // hash hashes an identity, which has these parts, at a salt.
 func (w *checker) hash(canonical, workspace, parts []byte, salt int) codegen.Hash {
 	w.input = codegen.AppendIdentity(w.input[:0], canonical, workspace, parts, salt)

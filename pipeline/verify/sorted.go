@@ -10,11 +10,9 @@ import (
 	"unsafe"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // Layout of a row of a mapping that is not in the order of the sort, on its way
@@ -24,10 +22,9 @@ import (
 //
 //	text code at salt 0 | text canonical | text of what else the identity is made of, and of the parameters
 //	| outcome, 1 byte | number in the mapping
-//	| salt + 1 | row | text source | with a counter: number
+//	| salt + 1 | row | text source
 //	| nullable workspace, original, code, short URL, each carried cell
-//	| with a mode of legacy codes: nullable legacy code, code of the link, its salt + 1, 1 byte: alias
-//	| with link rules: 1 byte: change; nullable parts, expiry, limit, type, owner, reference
+//	| the columns that not all mappings have, as of report.Column.Append
 //	| for each fault: text column, text found
 //
 // The third text is, if legacy codes are kept, 0, legacy code, 0, or 1 if there is none; if there are
@@ -43,24 +40,14 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
 	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
 	dst = extsort.AppendCell(dst, l.Source)
-	if w.run.own.Numbers {
-		dst = binary.AppendUvarint(dst, uint64(l.Row.Number))
-	}
 	for _, cell := range [...][]byte{l.Workspace, l.Original, l.Code, l.ShortURL} {
 		dst = extsort.AppendNullable(dst, cell)
 	}
 	for _, cell := range l.Carried {
 		dst = extsort.AppendNullable(dst, cell)
 	}
-	if w.run.mode != legacy.Off {
-		dst = extsort.AppendNullable(extsort.AppendNullable(dst, l.Legacy), l.LinkCode)
-		dst = append(binary.AppendUvarint(dst, uint64(l.LinkSalt+1)), byte(btoi(l.Alias)))
-	}
-	if w.run.ruled {
-		dst = extsort.AppendNullable(append(dst, byte(l.Rules.Change)), l.Rules.Parts)
-		for _, cell := range l.Rules.Cells {
-			dst = extsort.AppendNullable(dst, cell)
-		}
+	for _, c := range w.run.added {
+		dst = c.Append(dst, &l.Row)
 	}
 	for _, f := range faults {
 		dst = extsort.AppendCell(extsort.AppendCell(dst, f.Column), f.Found)
@@ -141,7 +128,7 @@ func sortKey(l *link) uint64 {
 // sortedRows are rows as appendRow wrote them, one after the other.
 type sortedRows struct {
 	file    string
-	own     report.Columns
+	added   []*report.Column
 	carried int
 	data    []byte
 	ends    []int // of each row in data
@@ -176,7 +163,7 @@ type sortedReader struct {
 }
 
 func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *sortedReader {
-	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, own: v.run.own, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
+	return &sortedReader{w: v.newChecker(m), layout: sortedRows{file: v.run.mapping, added: v.run.added, carried: len(m.Carried)}, rows: v.sorted.Cursor(ctx, 0)}
 }
 
 // read is a rowReader. It also checks that of rows that the sort tells apart by nothing but their
@@ -184,7 +171,7 @@ func (v *verifier) newSortedReader(ctx context.Context, m *readback.Mapping) *so
 func (s *sortedReader) read(to *stretch) error {
 	rows := &to.sorted
 	to.rows = rows
-	*rows = sortedRows{s.layout.file, s.layout.own, s.layout.carried, rows.data[:0], rows.ends[:0]}
+	*rows = sortedRows{s.layout.file, s.layout.added, s.layout.carried, rows.data[:0], rows.ends[:0]}
 	for rows.Len() < mostRows && len(rows.data) < mostBytes {
 		rec, err := s.load()
 		if err != nil {
@@ -245,9 +232,6 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	r.Row.Row = int64(number())
 	source, rec = extsort.CutCell(rec)
 	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
-	if s.own.Numbers {
-		r.Row.Number = int64(number())
-	}
 	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
 		*cell, rec = extsort.CutNullable(rec)
 	}
@@ -257,18 +241,8 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 		cell, rec = extsort.CutNullable(rec)
 		r.Carried = append(r.Carried, cell)
 	}
-	if s.own.Legacy != legacy.Off {
-		r.Legacy, rec = extsort.CutNullable(rec)
-		r.LinkCode, rec = extsort.CutNullable(rec)
-		r.LinkSalt = number() - 1
-		r.Alias, rec = rec[0] == 1, rec[1:]
-	}
-	if s.own.Rules {
-		r.Rules.Change = rules.Change(rec[0])
-		r.Rules.Parts, rec = extsort.CutNullable(rec[1:])
-		for c := range r.Rules.Cells {
-			r.Rules.Cells[c], rec = extsort.CutNullable(rec)
-		}
+	for _, c := range s.added {
+		rec = c.Cut(rec, &r.Row)
 	}
 	for len(rec) > 0 {
 		var column, found []byte
