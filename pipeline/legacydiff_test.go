@@ -45,8 +45,9 @@ func TestLegacyDiff(t *testing.T) {
 		{"keep", "again", nil},
 		{"keep", "off", []string{"manifest attrs profile -> ", "manifest hygiene " + hygiene.Defaults().String() + " -> ", "manifest legacy keep -> ", "outcome outcome created -> duplicate", "remapped short_code aa -> " + code("a", 2), "remapped short_code bb -> " + code("b", 2)}},
 		{"keep", "profile", []string{"manifest input_profile  -> none"}},
-		{"keep", "both", []string{"kind kind link -> alias", "kind kind link -> alias", "manifest legacy keep -> both"}},
-		{"keep", "marked", []string{"added short_code  -> bx", "kind kind alias -> link", "kind kind link -> alias", "removed short_code bb -> "}},
+		{"keep", "both", []string{"kind kind link -> alias", "kind kind link -> alias", "kind link_code aa -> " + code("a", 2), "kind link_code aa -> " + code("a", 2), "kind link_code bb -> " + code("b", 2),
+			"kind link_salt  -> 0", "kind link_salt  -> 0", "kind link_salt  -> 0", "manifest legacy keep -> both"}},
+		{"keep", "marked", []string{"added short_code  -> bx", "kind kind alias -> link", "kind kind link -> alias", "kind link_code aa -> ab", "kind link_code aa -> ab", "removed short_code bb -> "}},
 		{"keep", "generate", []string{"added short_code  -> " + code("d", 2), "manifest on_conflict reject -> generate"}},
 		{"both", "longer", []string{"kind link_code " + longer("b"), "kind link_code " + longer("a"), "kind link_code " + longer("a"), "manifest code_length 2 -> 3", "remapped short_code " + longer("c")}},
 	} {

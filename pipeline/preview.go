@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -227,7 +228,7 @@ func (p *preview) attempt(ctx context.Context) (err error) {
 
 // count counts what would be written and takes examples of it.
 func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
-	all := &sample{keeps: p.rows.Claims != nil, fold: p.cfg.Codes.Fold}
+	all := &sample{keeps: p.rows.Claims != nil, both: p.cfg.Legacy == legacy.Both, fold: p.cfg.Codes.Fold}
 	written, err := emit.Sorted(ctx, p.rows, settled, all, report.NewCollisions(io.Discard, false, false), nil,
 		emit.Config{Workers: p.cfg.Workers, NoCarry: true, Written: &p.cfg.Status.Written, Columns: p.columns(), Profile: p.cfg.Profile, AsOf: p.result.AsOf.Unix()})
 	if err != nil {

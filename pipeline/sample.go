@@ -16,6 +16,7 @@ import (
 // is also a block of one.
 type sample struct {
 	keeps    bool         // legacy codes are kept
+	both     bool         // and each link has a generated code
 	fold     bool         // and those that differ only in case are one
 	first    []PreviewRow // the first rows in the order of the input, in this order, at most FirstRows
 	examples [ExampleCount]*PreviewRow
@@ -23,7 +24,7 @@ type sample struct {
 	kept, generated, aliases int64 // as of PreviewResult
 }
 
-func (s *sample) Block() report.Block { return &sample{keeps: s.keeps, fold: s.fold} }
+func (s *sample) Block() report.Block { return &sample{keeps: s.keeps, both: s.both, fold: s.fold} }
 
 func (s *sample) Write(block report.Block) error {
 	b := block.(*sample)
@@ -93,7 +94,10 @@ func (s *sample) row(r *report.Row) *PreviewRow {
 		LegacyCode: manifest.Text(r.Legacy), Code: manifest.Text(r.Code), Outcome: r.Outcome.String(), Change: r.Rules.Change.String(), canonical: string(r.Canonical),
 	}
 	if s.keeps {
-		row.LinkCode, row.Kind = manifest.Text(r.LinkCode), r.Kind()
+		row.Kind = r.Kind()
+	}
+	if s.both {
+		row.LinkCode = manifest.Text(r.LinkCode)
 	}
 	return row
 }

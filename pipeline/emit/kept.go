@@ -12,7 +12,6 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -26,9 +25,7 @@ func (f *formatter) keptURL(p *piece, first, from, to int) {
 	f.row.Workspace = f.e.rows.Workspaces.Name(b.Group(from))
 	d, link := f.e.link(b, first, &p.chunk.codes)
 	f.row.Number = b.numberOf(first)
-	if f.e.cfg.Columns.Legacy == legacy.Both {
-		f.row.LinkCode, f.row.LinkSalt = link, d.Salt
-	}
+	f.row.LinkCode, f.row.LinkSalt = link, d.Salt
 	var known map[string]origin // of duplicates, by code
 	for i := from; i < to; i++ {
 		row := s.Row(b.number, i)

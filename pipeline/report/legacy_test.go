@@ -35,7 +35,7 @@ func TestLegacyColumns(t *testing.T) {
 	for mode, want := range map[legacy.Mode]string{
 		legacy.Off:  "",
 		legacy.Map:  ",legacy_code",
-		legacy.Keep: ",kind,legacy_code",
+		legacy.Keep: ",kind,legacy_code,link_code,link_salt",
 		legacy.Both: ",kind,legacy_code,link_code,link_salt",
 	} {
 		columns := Columns{Legacy: mode}.Names()
@@ -67,7 +67,7 @@ func TestLegacyColumnar(t *testing.T) {
 		{"link", "NULL", "7Yq2pQx1Ab", "12"},
 	}
 	for _, f := range []Format{Parquet, Arrow} {
-		for mode, from := range map[legacy.Mode][2]int{legacy.Map: {1, 2}, legacy.Keep: {0, 2}, legacy.Both: {0, 4}} {
+		for mode, from := range map[legacy.Mode][2]int{legacy.Map: {1, 2}, legacy.Keep: {0, 4}, legacy.Both: {0, 4}} {
 			opts := MappingOptions{Carried: CarriedNames(Columns{Legacy: mode}.Names(), []string{"kind", "note"}), Columns: Columns{Legacy: mode}}
 			columns, rows := readMapping(t, f, mapping(t, f, opts, legacyRows(), 2))
 			if want := append(Columns{Legacy: mode}.Names(), opts.Carried...); !slices.Equal(columns, want) {
@@ -154,7 +154,7 @@ func TestLegacyDigestValue(t *testing.T) {
 	for mode, want := range map[legacy.Mode]string{
 		legacy.Off:  "7948ac85c0d109e5bf07e31063f83d56",
 		legacy.Map:  "6888d0bf0e9f879e6ad340292c5673ef",
-		legacy.Keep: "14c0ae5c65aeae697eecd74ba32a1bab",
+		legacy.Keep: "56d35c149813c5a44732ee64327605e2",
 		legacy.Both: "56d35c149813c5a44732ee64327605e2",
 	} {
 		if got := legacyDigest(mode, legacyRows()); got != want {
@@ -165,15 +165,15 @@ func TestLegacyDigestValue(t *testing.T) {
 
 // A field counts if, and only if, the mode has a column for it; null is empty.
 func TestLegacyDigest(t *testing.T) {
-	kept, both := []legacy.Mode{legacy.Keep, legacy.Both}, []legacy.Mode{legacy.Both}
+	kept := []legacy.Mode{legacy.Keep, legacy.Both}
 	for name, test := range map[string]struct {
 		change func(r *Row)
 		counts []legacy.Mode
 	}{
 		"alias":     {func(r *Row) { r.Alias = !r.Alias }, kept},
 		"legacy":    {func(r *Row) { r.Legacy = []byte("x") }, modes()},
-		"link code": {func(r *Row) { r.LinkCode = []byte("x") }, both},
-		"link salt": {func(r *Row) { r.LinkSalt++ }, both},
+		"link code": {func(r *Row) { r.LinkCode = []byte("x") }, kept},
+		"link salt": {func(r *Row) { r.LinkSalt++ }, kept},
 		"null":      {func(r *Row) { r.Legacy = append([]byte{}, r.Legacy...) }, nil},
 	} {
 		for _, mode := range append(modes(), legacy.Off) {

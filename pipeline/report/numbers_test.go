@@ -18,7 +18,7 @@ func numberedRows() []Row {
 	rows := legacyRowsWithout()
 	rows = append(rows, rows[2])
 	for i, number := range []int64{7, 0, 62 * 62 * 62 * 62 * 62, 62 * 62 * 62 * 62 * 62} {
-		rows[i].Number, rows[i].Salt, rows[i].Row = number, -1, int64(i+1)
+		rows[i].Number, rows[i].Salt, rows[i].LinkSalt, rows[i].Row = number, -1, -1, int64(i+1)
 	}
 	rows[2].Outcome = outcome.Created
 	return rows

@@ -84,8 +84,8 @@ var ownColumns = [...]Column{
 
 	{Name: "kind", has: keeps, cellType: fewTexts, Flag: func(r *Row) *bool { return &r.Alias }, words: [2]string{legacy.KindLink, legacy.KindAlias}},
 	{Name: "legacy_code", has: func(o Columns) bool { return o.Legacy != legacy.Off }, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.Legacy }},
-	{Name: "link_code", has: generates, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.LinkCode }},
-	{Name: "link_salt", has: generates, cellType: saltCells, nullable: true, Salt: func(r *Row) *int { return &r.LinkSalt }},
+	{Name: "link_code", has: keeps, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.LinkCode }},
+	{Name: "link_salt", has: keeps, cellType: saltCells, nullable: true, Salt: func(r *Row) *int { return &r.LinkSalt }},
 
 	{Name: partsName, has: func(o Columns) bool { return o.Rules && o.Parts }, nullable: true, Free: true, Text: func(r *Row) *[]byte { return &r.Rules.Parts }},
 	{Name: "expires_at", has: ruled, nullable: true, Text: ruleCell(rules.ExpiresAt)},
@@ -96,9 +96,8 @@ var ownColumns = [...]Column{
 	{Name: "change", has: ruled, nullable: true, Change: func(r *Row) *rules.Change { return &r.Rules.Change }},
 }
 
-func keeps(o Columns) bool     { return o.Legacy.Keeps() }
-func generates(o Columns) bool { return o.Legacy == legacy.Both }
-func ruled(o Columns) bool     { return o.Rules }
+func keeps(o Columns) bool { return o.Legacy.Keeps() }
+func ruled(o Columns) bool { return o.Rules }
 
 func ruleCell(c rules.Column) func(*Row) *[]byte {
 	return func(r *Row) *[]byte { return &r.Rules.Cells[c] }
