@@ -52,7 +52,7 @@ const (
 	line                       // a line of collisions.csv
 	ownerOnly                  // the owner that such a line names, if codes cannot be made again; the line has a stand-in then
 	needs                      // a link that could not have the code: there must be such a line
-	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused
+	elsewhere                  // a link that has another code than this, its own of salt 0; filed only beside refused; or one whose code may be that of no row
 	refused                    // a reject for which every code was taken
 	full                       // a link with a code of its own, since every code that can be generated was taken
 	lost                       // a row whose legacy code is another URL's

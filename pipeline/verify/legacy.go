@@ -214,6 +214,9 @@ func (r *run) links() int64 {
 	return r.manifest.Counts.Created
 }
 
+// bareCreated returns how many links the run created that no row has, by its manifest.
+func (r *run) bareCreated() int64 { return r.links() - r.manifest.Counts.Created }
+
 // verifyLinks checks how many links the run created: one for each row that says so, and one for
 // each URL whose link no row shows, unless the store had that before.
 func (v *verifier) verifyLinks() {

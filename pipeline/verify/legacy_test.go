@@ -125,6 +125,10 @@ func TestVerifyLegacyTampered(t *testing.T) {
 		{mappingFile, map[string]string{"short_code": "tWo"}, "short_code", "ccc", verify.CodeShared},
 		{mappingFile, map[string]string{"canonical_url": x + "d"}, "short_code", "zzz", verify.BadCode},
 		{mappingFile, map[string]string{"short_code": "ccc"}, "in_kind", "link", verify.BadKind},
+		{mappingFile, map[string]string{"short_code": "abc"}, "link_code", "zzz", verify.BadDuplicate},
+		{mappingFile, map[string]string{"short_code": "abc"}, "link_salt", "19", verify.BadDuplicate},
+		{mappingFile, map[string]string{"short_code": "tWo"}, "link_code", "zzz", verify.BadKind},
+		{mappingFile, map[string]string{"short_code": "tWo"}, "link_salt", "0", verify.BadSalt},
 		{mappingFile, map[string]string{"short_code": "2.19E+26"}, "legacy_code", "2.19E-26", verify.BadCount},
 		{rejectsFile, map[string]string{"url": x + "b"}, "detail", `the code "aaa" belongs to https://x.example/c`, verify.BadDetail},
 		{rejectsFile, map[string]string{"url": x + "b"}, "url", x + "0", verify.BadPrecedence},
@@ -158,6 +162,41 @@ func TestVerifyLegacyTampered(t *testing.T) {
 				areFound(t, string(mode), list)
 			})
 		}
+	}
+}
+
+// The mapping also tells the link of a URL whose rows are all aliases of it, which the store had.
+func TestVerifyLinkOfAliases(t *testing.T) {
+	for _, order := range []report.Order{report.SortOrder, report.InputOrder} {
+		dir := t.TempDir()
+		cfg := pipeline.Config{Workspace: "demo", CodeLength: 1, MaxRetries: 20, Version: "test", Legacy: legacy.Keep, Store: openStore(t, dir), ReportOrder: order}
+		first, second := "url,code\nftp://x,\n", "url,code\nftp://x,\n"
+		for _, c := range "abcdefghijklmno" {
+			url := x + string(c)
+			first, second = first+url+",\n", second+url+",old"+string(c)+"\n"
+		}
+		job(t, cfg, map[string]string{"a.csv": first})
+		job(t, cfg, map[string]string{"a.csv": second})
+		stored := verify.Config{Store: cfg.Store, Inputs: []string{"a.csv"}}
+		clean(t, stored)
+		for change, want := range map[string]verify.Kind{
+			"DELETE FROM links WHERE length(short_code) = 1 AND canonical_url = '" + x + "a'":           verify.StoreMissing,
+			"UPDATE links SET run_id = 2 WHERE length(short_code) = 1 AND canonical_url = '" + x + "a'": verify.StoreDiffers,
+		} {
+			restore := alter(t, dir, change)
+			if v := verified(t, stored); v.Kinds[want] == 0 {
+				t.Errorf("%s: %s: found %v", order, change, v.Findings)
+			}
+			restore()
+		}
+		of := map[string]string{"short_code": "olda", "kind": "alias"}
+		areFound(t, string(order), []tampering{
+			{mappingFile, of, "link_code", "zzz", verify.BadCode},
+			{mappingFile, of, "link_salt", "", verify.BadSalt},
+			{mappingFile, of, "kind", "link", verify.BadKind},
+			{"collisions.csv", nil, "canonical_url", x + "z", verify.BadCollision},
+			{"collisions.csv", nil, "salt", "19", verify.Uncollided},
+		})
 	}
 }
 

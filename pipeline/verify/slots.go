@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"slices"
 	"strconv"
 
@@ -30,8 +29,7 @@ type slotChecker struct {
 
 	// If legacy codes are kept. All links have claims then, and there is no cursor over them.
 	twins  legacy.Twins
-	others []claim         // further holders of codes that differ from that in hand only in case
-	idle   *extsort.Writer // with Keep, of lines that no link has asked for
+	others []claim // further holders of codes that differ from that in hand only in case
 }
 
 // verifyKept checks all claims of a run that keeps legacy codes.
@@ -39,7 +37,7 @@ func (v *verifier) verifyKept(ctx context.Context) error {
 	if v.broken.Load() {
 		return nil
 	}
-	s := &slotChecker{verifier: v, idle: v.shown.NewWriter()}
+	s := &slotChecker{verifier: v}
 	if v.stored != nil {
 		s.wanted = v.stored.NewWriter()
 	}
@@ -47,34 +45,7 @@ func (v *verifier) verifyKept(ctx context.Context) error {
 		return err
 	}
 	v.verifyTwins(&s.twins)
-	return v.verifyShown(ctx)
-}
-
-// verifyShown checks that lines of collisions.csv which no link has asked for belong to URLs of
-// which no row has the code of the link. Layout of both in the sort, where the key is the
-// beginning of the URL:
-//
-//	canonical length, canonical | 0, of such a URL; 1 | row | salt, of a line
-func (v *verifier) verifyShown(ctx context.Context) error {
-	if err := v.shown.Finish(ctx); err != nil {
-		return err
-	}
-	var url []byte
-	group := uint32(0)
-	list := v.shown.Cursor(ctx, 0)
-	defer list.Close()
-	for list.Next() {
-		canonical, rec := extsort.CutCell(list.Record())
-		if rec[0] == 0 {
-			url, group = append(url[:0], canonical...), list.Group()
-			continue
-		}
-		row, n := binary.Uvarint(rec[1:])
-		if salt, _ := binary.Uvarint(rec[1+n:]); list.Group() != group || !bytes.Equal(canonical, url) {
-			v.notAsked(int64(row), int(salt), canonical)
-		}
-	}
-	return list.Err()
+	return nil
 }
 
 // claim checks the next claim.
@@ -122,7 +93,7 @@ func (s *slotChecker) first() (*claim, error) {
 
 // check checks a claim on the code in hand.
 func (s *slotChecker) check(c *claim) {
-	if c.flags&bare != 0 && s.run.links() == s.run.manifest.Counts.Created+s.bare {
+	if c.flags&bare != 0 && s.run.bareCreated() == s.bare {
 		c.created = true // as all of them
 	}
 	if !s.run.rules.Fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
@@ -245,22 +216,11 @@ func (s *slotChecker) findLine(c *claim) {
 
 // closeLine makes a finding of the last line if no link has asked for it.
 func (s *slotChecker) closeLine() {
-	switch {
-	case s.line.row == 0:
-	case s.run.mode == legacy.Keep: // perhaps of a link that no row has
-		rec := append(extsort.AppendCell(nil, s.line.canonical), 1)
-		rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(s.line.row)), uint64(s.line.salt))
-		copy(s.idle.Reserve(s.group, extsort.TextKey(s.line.canonical), len(rec)), rec)
-	default:
-		s.notAsked(s.line.row, s.line.salt, s.line.canonical)
+	if s.line.row > 0 {
+		s.fault(manifest.CollisionsName, s.line.row).wrong(BadCollision, "canonical_url",
+			"a link of the mapping with a salt above "+saltText(s.line.salt), string(s.line.canonical))
 	}
 	s.line.row = 0
-}
-
-// notAsked makes a finding of a line of collisions.csv for which no link has asked.
-func (v *verifier) notAsked(row int64, salt int, canonical []byte) {
-	v.fault(manifest.CollisionsName, row).wrong(BadCollision, "canonical_url",
-		"a link of the mapping with a salt above "+saltText(salt), string(canonical))
 }
 
 // checkRefused checks a reject that found the code taken. Its URL must have no link, as far

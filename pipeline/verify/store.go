@@ -31,7 +31,8 @@ type storeChecker struct {
 	number int64        // of the link in the store's order, from 1
 	all    bool         // the wanted links are all links of the run: any other link with its ID is too many
 	bare   int64        // links of the run that no row of the mapping has, so far
-	sum    uint64       // of these
+	gone   int64        // further links that no row has, which the store does not have any more
+	sum    uint64       // of bare
 	first  bool         // it meets them
 	since  Since
 }
@@ -66,6 +67,9 @@ func (v *verifier) verifyStore(ctx context.Context) (err error) {
 	}
 	v.result.Since.add(&c.since)
 	v.created.Add(c.sum)
+	if want := v.run.bareCreated(); runs.ours != 0 && !v.result.Undone && !v.broken.Load() && (c.bare > want || c.bare+c.gone < want) {
+		v.wrong(BadCount, "links_created", v.run.manifest.Counts.Created+c.bare, v.run.links())
+	}
 	if v.result.Undone && created == v.created.Load() && v.run.manifest.Counts.Created > 0 {
 		v.doubt(storeName, int64(runs.ours)).wrong(Unexplained, "state",
 			"finished: all its links are there, unless others changed them or refer to them", string(sink.Undone))
@@ -219,6 +223,9 @@ func (v *verifier) compareCreated(ctx context.Context, runs *storeRuns) (err err
 		if l.Outcome == outcome.Created {
 			w.want(l)
 		}
+		if l.Alias && v.run.bareCreated() > 0 { // no row may have it, and it was looked at before
+			file(w.wanted, w.group(l.Workspace), &claim{what: elsewhere, row: l.Number, code: l.LinkCode, canonical: l.Canonical})
+		}
 	}); err != nil {
 		return err
 	}
@@ -234,11 +241,6 @@ func (v *verifier) listAgain(ctx context.Context, runs *storeRuns, wanted *extso
 	defer c.wanted.Close()
 	if err := v.scan(ctx, runs, c.meet); err != nil {
 		return err
-	}
-	want := v.run.links() - v.run.manifest.Counts.Created
-	swept := c.bare < want && slices.Contains(slices.Collect(maps.Values(runs.ruled)), true) // perhaps
-	if all && runs.ours != 0 && c.bare != want && !swept && !v.result.Undone {
-		v.wrong(BadCount, "links_created", fmt.Sprint(v.run.manifest.Counts.Created+c.bare), v.run.links())
 	}
 	err := c.rest()
 	v.result.Since.add(&c.since)
@@ -290,20 +292,10 @@ func (c *storeChecker) meet(l *sink.Stored) error {
 		found = true
 		c.same(&c.wanted.claim, l)
 	}
-	switch {
-	case !c.all || found || l.Run != c.runs.ours || c.runs.ours == 0:
-	case c.isBare(l):
-		c.bare++
-	default:
+	if c.all && !found && l.Run == c.runs.ours && c.runs.ours != 0 {
 		c.fault(storeName, c.number).of(l.Workspace, l.Code).wrong(StoreExtra, "run_id", fmt.Sprint("only links of run ", c.runs.ours, " that its mapping has as created"), string(l.Code))
 	}
 	return c.wanted.Err()
-}
-
-// isBare reports whether a link of the run may be one of those that no row of the mapping has.
-func (c *storeChecker) isBare(l *sink.Stored) bool {
-	return !l.Alias && c.bare < c.run.links()-c.run.manifest.Counts.Created &&
-		(c.run.hashes() && c.run.maker.SaltOf(l.Canonical, l.Workspace, l.Code, c.run.retries) >= 0 || !c.run.hashes() && c.run.isDigits(l.Code))
 }
 
 // rest are the wanted links after the last of the store.
@@ -318,6 +310,7 @@ func (c *storeChecker) missing() {
 	w, workspace := &c.wanted.claim, []byte(c.wanted.group)
 	owner := "an owner of " + string(w.code) + " in the store"
 	switch {
+	case w.what == elsewhere:
 	case w.what == line:
 		c.doubt(manifest.CollisionsName, w.row).of(workspace, w.code).wrong(Unexplained, "owner", owner, string(w.canonical))
 	case (w.what == refused || w.what == full) && !c.run.listed: // it may be blocked
@@ -327,11 +320,11 @@ func (c *storeChecker) missing() {
 		c.doubt(c.fileOf(w), w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case w.what == needs: // of a link that only the store has
 		c.doubt(storeName, w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
-	case c.run.dryRun && w.flags&bare != 0 && c.bare < c.run.links()-c.run.manifest.Counts.Created: // it would have made this one
+	case c.run.dryRun && w.flags&bare != 0 && c.bare < c.run.bareCreated(): // it would have made this one
 		c.bare++
 	default:
 		if c.maySweep() {
-			c.since.Gone++
+			c.countGone(w)
 			return
 		}
 		c.mapped(w).of(workspace, w.code).wrong(StoreMissing, "short_code", "a link of the store", string(w.code))
@@ -410,10 +403,18 @@ func (c *storeChecker) same(w *claim, l *sink.Stored) {
 	}
 }
 
+// countGone counts a link of the mapping that the store does not have any more.
+func (c *storeChecker) countGone(w *claim) {
+	c.since.Gone++
+	if w.flags&bare != 0 {
+		c.gone++
+	}
+}
+
 // sameLink compares a link of the mapping with the one that has its code in the store.
 func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 	if c.isAnother(w, l) {
-		c.since.Gone++
+		c.countGone(w)
 		return
 	}
 	if !c.result.Undone {
@@ -426,7 +427,7 @@ func (c *storeChecker) sameLink(w *claim, l *sink.Stored) {
 	if alias := w.flags&isAlias != 0; alias != l.Alias {
 		here.wrong(StoreDiffers, "kind", legacy.KindOf(alias), legacy.KindOf(l.Alias))
 	}
-	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 {
+	if w.flags&bare != 0 && l.Run == c.runs.ours && c.runs.ours != 0 && c.run.bareCreated() > 0 {
 		if c.run.ruled { // which row speaks for it, the mapping does not tell
 			w.owner = c.run.hasAs(nil, l)
 		}

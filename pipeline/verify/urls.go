@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
@@ -19,14 +18,13 @@ import (
 type urlChecker struct {
 	*checker
 	at   urlState
-	bare *extsort.Writer // with Keep: URLs of which no row has the code of the link
-	urls int64           // of which no row is the link
+	urls int64 // of which no row is the link
 }
 
 // A urlState is the URL in hand. Its texts are copies. With fold it holds its codes, too.
 type urlState struct {
 	known                        bool
-	workspace, canonical, beyond []byte // beyond: with Both, run.storedAs of its first row
+	workspace, canonical, beyond []byte // beyond: run.storedAs of its first row
 	row                          int64  // its first
 	link                         []byte // code of the rows whose kind is link; nil: there is none
 	linkRow                      int64  // the first of them that has the code as its own; 0: none
@@ -34,7 +32,7 @@ type urlState struct {
 	plainRow                     int64 // the first without a code of its own; 0: none
 	plainAs                      outcome.Outcome
 	plainSalt                    int
-	linkCode                     []byte // with Both
+	linkCode                     []byte
 	linkSalt                     int
 	number                       int64
 	code                         []byte // the last own code
@@ -48,7 +46,7 @@ type owned struct{ created, alias bool }
 
 // newURLChecker returns a checker with all its writers.
 func (v *verifier) newURLChecker(m *readback.Mapping) *urlChecker {
-	u := &urlChecker{checker: v.newChecker(m), bare: v.shown.NewWriter()}
+	u := &urlChecker{checker: v.newChecker(m)}
 	u.claims = v.claims.NewWriter()
 	if v.stored != nil {
 		u.wanted = v.stored.NewWriter()
@@ -78,21 +76,19 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 		if u.run.rules.Fold {
 			at.seen = map[string]owned{}
 		}
-		if u.run.mode == legacy.Both && u.wanted != nil {
+		if u.wanted != nil {
 			at.beyond = u.run.storedAs(at.beyond, &link{MappingRow: *r, source: u.inputOf(r.Source)})
 		}
 	}
 	here := u.fault(r.Number)
-	if u.run.mode == legacy.Both {
-		if !bytes.Equal(r.LinkCode, at.linkCode) {
-			here.wrong(BadDuplicate, "link_code", string(at.linkCode), string(r.LinkCode))
-		}
-		if r.LinkSalt != at.linkSalt {
-			here.wrong(BadDuplicate, "link_salt", saltText(at.linkSalt), saltText(r.LinkSalt))
-		}
-		if alias := !bytes.Equal(r.Code, r.LinkCode); alias != r.Alias {
-			here.wrong(BadKind, "kind", legacy.KindOf(alias), legacy.KindOf(r.Alias))
-		}
+	if !bytes.Equal(r.LinkCode, at.linkCode) {
+		here.wrong(BadDuplicate, "link_code", string(at.linkCode), string(r.LinkCode))
+	}
+	if r.LinkSalt != at.linkSalt {
+		here.wrong(BadDuplicate, "link_salt", saltText(at.linkSalt), saltText(r.LinkSalt))
+	}
+	if alias := !bytes.Equal(r.Code, r.LinkCode); alias != r.Alias {
+		here.wrong(BadKind, "kind", legacy.KindOf(alias), legacy.KindOf(r.Alias))
 	}
 	own := u.run.owns(r)
 	switch {
@@ -195,14 +191,13 @@ func (u *urlChecker) end() {
 		u.fault(at.row).wrong(BadNumber, "number", "", numberText(at.number))
 	}
 	if u.run.mode == legacy.Keep {
-		u.endKeep()
-	} else {
-		u.endBoth()
+		u.checkSmallest()
 	}
+	u.checkLink()
 }
 
-// endKeep checks that a new link has the smallest of the URL's new codes.
-func (u *urlChecker) endKeep() {
+// checkSmallest checks that a new link of a run with Keep has the smallest of the URL's new codes.
+func (u *urlChecker) checkSmallest() {
 	at := &u.at
 	want := at.least
 	if at.marked != nil {
@@ -210,11 +205,7 @@ func (u *urlChecker) endKeep() {
 	}
 	sure := u.run.carry || !u.run.hasKinds()
 	switch {
-	case at.link == nil: // the store had it, or it is one that was generated; its code is not known
-		u.urls++
-		rec := append(extsort.AppendCell(nil, at.canonical), 0)
-		copy(u.bare.Reserve(u.group(at.workspace), extsort.TextKey(at.canonical), len(rec)), rec)
-	case want == nil, u.run.ruled: // a row that speaks for a new link need not be the one that has its code
+	case at.link == nil, want == nil, u.run.ruled: // a row that speaks for a new link need not be the one that has its code
 	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
 		u.fault(at.linkRow).wrong(BadKind, "kind", string(want)+" as the link", string(at.link))
 	case at.linkRow == 0 && at.plainAs == outcome.Created:
@@ -222,9 +213,9 @@ func (u *urlChecker) endKeep() {
 	}
 }
 
-// endBoth checks the code that was generated for the URL. It has a code of its own only if all
-// codes were taken.
-func (u *urlChecker) endBoth() {
+// checkLink checks the code and the salt of the URL's link. With Both a row has that code as its own
+// only if all codes were taken.
+func (u *urlChecker) checkLink() {
 	at := &u.at
 	here := u.fault(at.row)
 	switch {
@@ -232,22 +223,26 @@ func (u *urlChecker) endBoth() {
 		if at.linkSalt >= 0 {
 			here.wrong(BadSalt, "link_salt", "", saltText(at.linkSalt))
 		}
-		if at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
+		if u.run.mode == legacy.Keep || at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
 			return
 		}
 		if !bytes.Equal(at.link, at.least) {
 			u.fault(at.linkRow).wrong(BadKind, "kind", string(at.least)+" as the link", string(at.link))
 		}
 		u.exhaustedBy(at.linkRow, at.canonical, at.workspace, nil, full)
-		return
 	case at.plainRow > 0: // filed with that row
 		if at.plainSalt != at.linkSalt {
 			u.fault(at.plainRow).wrong(BadDuplicate, "salt", saltText(at.linkSalt), saltText(at.plainSalt))
 		}
-		return
+	default:
+		u.fileBare()
 	}
+}
+
+// fileBare files the claim of a link whose code no row has.
+func (u *urlChecker) fileBare() {
+	at, l := &u.at, u.row
 	u.urls++
-	l := u.row
 	l.MappingRow = readback.MappingRow{Number: at.row}
 	l.Workspace, l.Canonical, l.Code = at.workspace, at.canonical, at.linkCode
 	l.Row.Number = at.number

@@ -96,7 +96,6 @@ type verifier struct {
 	sorted     *extsort.Sorter // rows of a mapping that is in the order of the input; nil: it is in the order of the sort
 	stored     *extsort.Sorter // links and owners that the store must have; nil: the store is not compared
 	created    atomic.Uint64   // sum of all links that the run created
-	shown      *extsort.Sorter // see verifyShown; nil: no legacy codes are kept
 	held       *extsort.Sorter // see heldRow; nil: rows were not held against links
 	numbered   *extsort.Sorter // of rows, as of fileNumber; nil: the scheme has no counter
 	telling    sync.Mutex      // guards told
@@ -172,7 +171,7 @@ func newVerifier(cfg Config) *verifier {
 // close deletes what the sorts have on disk.
 func (v *verifier) close() error {
 	var errs []error
-	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.shown, v.held, v.numbered} {
+	for _, s := range []*extsort.Sorter{v.claims, v.stored, v.sorted, v.held, v.numbered} {
 		if s != nil {
 			errs = append(errs, s.Close())
 		}
@@ -189,7 +188,7 @@ func (v *verifier) all(ctx context.Context, run *run) (err error) {
 		if err := v.claims.Close(); err != nil {
 			return err
 		}
-		v.claims, v.shown = v.newSorter(run.foldedClaims), v.newSorter(bytes.Compare)
+		v.claims = v.newSorter(run.foldedClaims)
 	}
 	if run.spec.Counts && run.mapping != "" {
 		v.numbered = v.newSorter(compareNumbered)
