@@ -87,12 +87,13 @@
 //
 // # Changing the mapping
 //
-// A new column of the mapping touches, in this order: report (Row, Columns, and the
-// writer of each format; RowDigest if it is proved), emit/format.go, which fills it in, and
-// readback, which reads it. If it comes from the input, intake/worker.go puts it into the
-// record and package record decodes it. If it is decided when codes are settled, it is a field
-// of settle.Decision, and of record.Placed for a mapping in the order of the input. Then
-// verify checks it (rows.go, sorted.go, and replay.go if the input tells it).
+// The columns of the mapping are a table (report/own.go), over which all writers, RowDigest,
+// readback, verify and diff walk. A new column touches, in this order: report/report.go (Row),
+// report/own.go, and emit/format.go, which fills it in. If it comes from the input, intake/worker.go
+// puts it into the record and package record decodes it. If it is decided when codes are settled, it
+// is a field of settle.Decision, and of record.Placed for a mapping in the order of the input. Then
+// verify/rows.go checks it (and replay.go if the input tells it), diff/links.go says whether it is
+// compared, and README.md what it is.
 //
 // # Files of this package
 //

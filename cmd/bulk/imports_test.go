@@ -36,7 +36,7 @@ var layers = map[string][]string{
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
-	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/legacy", "pipeline/outcome", "pipeline/report", "pipeline/rules", "pipeline/source"},
+	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
 
 	"sink":                 {},
