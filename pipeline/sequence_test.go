@@ -364,7 +364,7 @@ func (s *sequence) runs(w *world, t *turn, cfg pipeline.Config, preview *pipelin
 		if !t.mode.Keeps() {
 			want[i].kind = got[i].kind // a cell of the input, if there is one
 		}
-		if t.mode != legacy.Both {
+		if !t.mode.Keeps() {
 			want[i].linkCode = ""
 		}
 		if want[i] != got[i] {

@@ -357,9 +357,7 @@ func (s *settler) judge() {
 			if got.reason != "" {
 				continue
 			}
-			if !(s.ruled && s.mode == legacy.Keep && r.won != nil) { // such rows say nothing of the link
-				s.seen[r.identity] = true
-			}
+			s.seen[r.identity] = true
 			got.code, got.kind = l.place.code, "link"
 			link := s.linked[r.identity]
 			if link != nil {

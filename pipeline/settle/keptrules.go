@@ -63,7 +63,8 @@ type keptLink struct {
 	group  uint32
 	code   []byte
 	stored bool
-	bare   bool // no row has its code, and those of its URL speak for it
+	bare   bool // no row has its code, and those of its URL speak for it, unless it is silent
+	silent bool
 	rows   []keptRow
 	all    []keptRow // of its URL, if the lower codes of the link are to be told, also where all rows are refused; else nil
 
@@ -155,12 +156,15 @@ func (k *keptJudging) endURL() {
 	case has:
 		k.links[n].rows = append(k.links[n].rows, link.rows...)
 	case len(link.rows) > 0:
-		if d.Stored && d.Salt > 0 && k.s.cfg.Kept.Mode == legacy.Both { // else no row of an alias shows it
+		if d.Stored && d.Salt > 0 {
 			link.all = slices.Clone(rows)
 		}
 		k.links = append(k.links, link)
 	case k.s.cfg.Kept.Mode == legacy.Both && d.Salt >= 0:
 		link.bare, link.rows = true, slices.Clone(rows)
+		k.links = append(k.links, link)
+	case d.Stored && d.Salt > 0: // nobody speaks for it, but a row bears it
+		link.bare, link.silent, link.rows = true, true, slices.Clone(rows)
 		k.links = append(k.links, link)
 	}
 }
@@ -172,6 +176,9 @@ func (k *keptJudging) flush(ctx context.Context) error {
 	for i := range k.links {
 		l := &k.links[i]
 		slices.SortFunc(l.rows, func(a, b keptRow) int { return k.s.cfg.Order.CompareRows(a.rec, b.rec) })
+		if l.silent {
+			continue
+		}
 		if l.stored {
 			stored = append(stored, l)
 		} else {
