@@ -184,14 +184,13 @@ func (s *sequence) draw() *turn {
 		}
 	}
 	for range rapid.SampledFrom([]int{8, 3, 1, 40}).Draw(s.rt, "rows") {
-		t.rows = append(t.rows, s.drawRow(t.mode))
+		t.rows = append(t.rows, s.drawRow())
 	}
 	return t
 }
 
-// drawRow draws a row of a run of a mode. Its cells may be looked at or not. With Both, no code is one that a
-// salt makes: if link rules reject the row that has it, verify takes the blank salt of the link for wrong.
-func (s *sequence) drawRow(mode legacy.Mode) (r turnRow) {
+// drawRow draws a row. Its cells may be looked at or not.
+func (s *sequence) drawRow() (r turnRow) {
 	day := func(n int) string { return s.at.AddDate(0, 0, n).Format(time.RFC3339) }
 	url := rapid.SampledFrom(s.urls).Draw(s.rt, "url")
 	r.url = strings.Replace(url, "http:", s.pick("written", "http:", "HTTP:"), 1) + s.pick("fragment", "", "", "#x")
@@ -201,7 +200,7 @@ func (s *sequence) drawRow(mode legacy.Mode) (r turnRow) {
 	r.workspace = s.pick("workspace", "demo", "demo", "demo", "demo", "red")
 	if rapid.Bool().Draw(s.rt, "has code") {
 		r.code, r.kind = s.pick("code", "a", "b", "c", "old-1", "old-2", "old-3"), s.pick("kind", "", "", "link", "alias")
-		if m, counter, _ := s.world.scheme.Make(s.world.length); counter == nil && mode != legacy.Both && rapid.IntRange(0, 3).Draw(s.rt, "generated") == 0 {
+		if m, counter, _ := s.world.scheme.Make(s.world.length); counter == nil && rapid.IntRange(0, 3).Draw(s.rt, "generated") == 0 {
 			r.code = identity{url: rapid.SampledFrom(s.urls).Draw(s.rt, "of")}.code(m, r.workspace, rapid.IntRange(0, 1).Draw(s.rt, "salt"))
 		} else if counter != nil && rapid.IntRange(0, 3).Draw(s.rt, "generated") == 0 {
 			r.code = string(counter.AppendCode(nil, uint64(s.world.next)+rapid.Uint64Range(0, 3).Draw(s.rt, "number")))

@@ -347,8 +347,17 @@ func (s *settler) judge() {
 	for who, rows := range all {
 		l := s.linked[who]
 		generated := l != nil && (s.salts[who] >= 0 || s.scheme.Name == codegen.NameCounter || s.scheme.Name == codegen.NamePermuted)
-		if l != nil && groups[l] == nil && (l.run == s.id || s.mode == legacy.Both && generated) {
+		if l == nil || groups[l] != nil || l.run != s.id && !(s.mode == legacy.Both && generated) {
+			continue
+		}
+		if l.run == s.id { // rows that are rejected say nothing of a link that no row has
+			rows = slices.DeleteFunc(slices.Clone(rows), func(r *asked) bool { return s.got[r.number].reason != "" })
+		}
+		if len(rows) > 0 {
 			s.speak(l, rows, false)
+		} else {
+			delete(s.links, l.place)
+			s.linked[who] = nil
 		}
 	}
 	for _, rows := range all {

@@ -36,6 +36,7 @@ func (s *settling) judgeKept(ctx context.Context) error {
 	for k := range pool {
 		s.made.Existing -= k.mute
 		s.made.failed += k.mute
+		s.made.bare -= k.unborn
 		s.refused.add(k.refused)
 	}
 	return nil
@@ -49,6 +50,7 @@ type keptJudging struct {
 	group   uint32    // of its workspace
 	links   []keptLink
 	mute    int64 // links that the store had and whose rows are all refused
+	unborn  int64 // new links that no row has and whose rows are all refused
 	refused refusals
 }
 
@@ -160,7 +162,7 @@ func (k *keptJudging) endURL() {
 			link.all = slices.Clone(rows)
 		}
 		k.links = append(k.links, link)
-	case k.s.cfg.Kept.Mode == legacy.Both && d.Salt >= 0:
+	case (k.s.cfg.Kept.Mode == legacy.Both || !d.Stored) && d.Salt >= 0:
 		link.bare, link.rows = true, slices.Clone(rows)
 		k.links = append(k.links, link)
 	case d.Stored && d.Salt > 0: // nobody speaks for it, but a row bears it
@@ -176,12 +178,11 @@ func (k *keptJudging) flush(ctx context.Context) error {
 	for i := range k.links {
 		l := &k.links[i]
 		slices.SortFunc(l.rows, func(a, b keptRow) int { return k.s.cfg.Order.CompareRows(a.rec, b.rec) })
-		if l.silent {
-			continue
-		}
-		if l.stored {
+		switch {
+		case l.silent:
+		case l.stored:
 			stored = append(stored, l)
-		} else {
+		case !l.bare:
 			k.judge(l, nil)
 		}
 	}
@@ -194,6 +195,9 @@ func (k *keptJudging) flush(ctx context.Context) error {
 		l := &k.links[i]
 		if l.all != nil && !slices.ContainsFunc(l.rows, func(r keptRow) bool { return k.s.row(r.at).Bears() }) {
 			l.bare, l.rows = true, l.all
+		}
+		if l.bare && !l.stored {
+			k.judgeBare(l)
 		}
 		if l.bare {
 			k.bear(l)
@@ -250,6 +254,20 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 			k.show(r.at, &verdict.Link, params)
 		}
 		k.note(r.at, result, found)
+	}
+}
+
+// judgeBare judges the rows of a new link that no row has. Those that are rejected say nothing of it, and
+// if all are, it is not made.
+func (k *keptJudging) judgeBare(l *keptLink) {
+	l.rows = slices.DeleteFunc(l.rows, func(r keptRow) bool {
+		result, _ := k.s.made.Result(r.at.bucket, r.at.first)
+		return result.Reason != rules.Accepted
+	})
+	if l.bare = len(l.rows) > 0; l.bare {
+		k.judge(l, nil)
+	} else {
+		k.unborn++
 	}
 }
 

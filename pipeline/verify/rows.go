@@ -344,6 +344,7 @@ func (w *checker) checkCodeOf(r *link, column, saltColumn string) {
 		}
 		w.code = w.appendCode(w.code[:0], like, r.Canonical, r.Workspace, r.parts, min(r.Salt, w.run.mostSalt))
 		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(BadCode, column, string(w.code), string(r.Code))
+	case saltColumn == "link_salt" && r.Salt < 0 && w.run.ruled: // a row that has the code may be rejected
 	case salt != r.Salt:
 		w.fault(w.file, r.Number).of(r.Workspace, r.Code).wrong(BadSalt, saltColumn, saltText(salt), saltText(r.Salt))
 	}
