@@ -696,7 +696,7 @@ func (j *job) writeInInputOrder(ctx context.Context, settled *settle.Settlement,
 			return written, err
 		}
 	}
-	placed := record.NewPlaceSorter(j.sorter(j.budget.placed, j.budget.loads))
+	placed := extsort.NewByKey(j.sorter(j.budget.placed, j.budget.loads))
 	defer func() { err = errors.Join(err, j.meter.close(placed)) }()
 	j.cfg.Status.enter(StageOrder)
 	var ordered emit.Written
@@ -791,7 +791,7 @@ func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum
 
 // rejects visits all rejects, and returns how many they are, and the first.
 func (j *job) rejects(ctx context.Context, settled *settle.Settlement, visit func(*outcome.Reject) error) (n int64, first outcome.Reject, err error) {
-	late := record.NewPlaceSorter(j.sorter(j.budget.rejects, 2))
+	late := extsort.NewByKey(j.sorter(j.budget.rejects, 2))
 	defer func() { err = errors.Join(err, j.meter.close(late)) }()
 	return emit.Rejects(ctx, j.rows, settled, late, visit)
 }

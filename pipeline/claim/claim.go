@@ -16,6 +16,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
@@ -23,7 +24,7 @@ import (
 // A Claim is a code that a row brings along for its URL. In the sort its group is that of the
 // workspace and its key record.CodeKey; its content is
 //
-//	url_key 16 | code as of extsort.AppendCell | canonical
+//	url_key 16 | code as of packed.AppendCell | canonical
 type Claim struct {
 	Key       sink.Key // of the URL
 	Code      []byte
@@ -33,14 +34,14 @@ type Claim struct {
 // File adds a claim to a sorter.
 func File(w *extsort.Writer, group uint32, c Claim) {
 	var buf [256]byte // longer ones are allocated
-	rec := append(extsort.AppendCell(append(buf[:0], c.Key[:]...), c.Code), c.Canonical...)
+	rec := append(packed.AppendCell(append(buf[:0], c.Key[:]...), c.Code), c.Canonical...)
 	copy(w.Reserve(group, record.CodeKey(c.Code), len(rec)), rec)
 }
 
 // decode reads what File wrote. The result refers to rec.
 func decode(rec []byte) (c Claim) {
 	c.Key = sink.Key(rec)
-	c.Code, c.Canonical = extsort.CutCell(rec[len(c.Key):])
+	c.Code, c.Canonical = packed.CutCell(rec[len(c.Key):])
 	return c
 }
 

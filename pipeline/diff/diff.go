@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"golang.org/x/sync/errgroup"
@@ -246,7 +247,7 @@ func (d *differ) inGroups(ctx context.Context, s *extsort.Sorter, cells int, vis
 	for records.Next() {
 		rest := records.Record()
 		for range cells {
-			_, rest = extsort.CutCell(rest)
+			_, rest = packed.CutCell(rest)
 		}
 		if head := records.Record()[:len(records.Record())-len(rest)]; !bytes.Equal(head, group) {
 			if len(group) > 0 {

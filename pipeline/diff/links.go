@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
@@ -125,19 +126,19 @@ func (d *differ) appendCompared(dst []byte, side int, source uint32, r *report.R
 	if d.sameInputs {
 		dst = appendPlace(dst, source, r.Row)
 	}
-	dst = extsort.AppendCell(append(dst, byte(r.Outcome), d.change(r)), r.Code)
+	dst = packed.AppendCell(append(dst, byte(r.Outcome), d.change(r)), r.Code)
 	return d.appendFields(dst, side, r)
 }
 
 // appendLink appends the cells that begin a row, which say what link it is. With legacy codes there
 // is one for each code of a URL.
 func (d *differ) appendLink(dst []byte, r *report.Row) []byte {
-	dst = extsort.AppendCell(extsort.AppendCell(dst, r.Canonical), r.Workspace)
+	dst = packed.AppendCell(packed.AppendCell(dst, r.Canonical), r.Workspace)
 	if d.legacy {
-		dst = extsort.AppendCell(dst, r.Legacy)
+		dst = packed.AppendCell(dst, r.Legacy)
 	}
 	if d.parts {
-		dst = extsort.AppendCell(dst, r.Rules.Parts)
+		dst = packed.AppendCell(dst, r.Rules.Parts)
 	}
 	return dst
 }
@@ -184,11 +185,11 @@ func comparedFields(a, b report.Columns) (fields []*report.Column) {
 func (d *differ) appendFields(dst []byte, side int, r *report.Row) []byte {
 	for _, c := range d.fields {
 		if c.Name == rules.ExpiresAt.String() {
-			dst = extsort.AppendCell(dst, d.sides[side].expiry(r))
+			dst = packed.AppendCell(dst, d.sides[side].expiry(r))
 			continue
 		}
 		var memory [64]byte
-		dst = extsort.AppendCell(dst, c.AppendText(memory[:0], r))
+		dst = packed.AppendCell(dst, c.AppendText(memory[:0], r))
 	}
 	return dst
 }
@@ -213,7 +214,7 @@ func (d *differ) readMapping(ctx context.Context, side int, visit func(key uint6
 func (d *differ) fileRow(w *extsort.Writer, side int, key uint64, source uint32, r *report.Row) {
 	rec := d.appendLink(make([]byte, 0, 256), r) // on the stack
 	rec = append(appendPlace(rec, source, r.Row), byte(side), byte(r.Outcome), d.change(r))
-	rec = d.appendFields(extsort.AppendCell(rec, r.Code), side, r)
+	rec = d.appendFields(packed.AppendCell(rec, r.Code), side, r)
 	copy(w.Reserve(0, key, len(rec)), rec)
 }
 
@@ -244,7 +245,7 @@ type became struct {
 // row takes the next row of a link, as records begin with it.
 func (l *linkDiff) row(link, rest []byte) error {
 	side, is := rest[placeSize], became{outcome.Outcome(rest[placeSize+1]), rules.Change(rest[placeSize+2])}
-	code, fields := extsort.CutCell(rest[tailSize:])
+	code, fields := packed.CutCell(rest[tailSize:])
 	h := &l.held[side]
 	if h.rows == 0 || is.outcome < h.outcome {
 		h.became, h.code = is, append(h.code[:0], code...)
@@ -341,8 +342,8 @@ func (l *linkDiff) fieldsChanged(link, a, b, code []byte) error {
 	}
 	for _, f := range l.fields {
 		var was, is []byte
-		was, a = extsort.CutCell(a)
-		is, b = extsort.CutCell(b)
+		was, a = packed.CutCell(a)
+		is, b = packed.CutCell(b)
 		if f.Name == rules.ExpiresAt.String() {
 			was, is = l.sides[0].reckon(was), l.sides[1].reckon(is)
 		}
@@ -360,8 +361,8 @@ func (l *linkDiff) fieldsChanged(link, a, b, code []byte) error {
 
 // difference describes one of a link.
 func difference(link []byte, change Change, field, a, b string) *Difference {
-	canonical, rest := extsort.CutCell(link)
-	workspace, _ := extsort.CutCell(rest)
+	canonical, rest := packed.CutCell(link)
+	workspace, _ := packed.CutCell(rest)
 	return &Difference{Change: change, Workspace: manifest.Text(workspace), Canonical: manifest.Text(canonical),
 		Field: field, A: manifest.Text(a), B: manifest.Text(b)}
 }
@@ -371,9 +372,9 @@ func difference(link []byte, change Change, field, a, b string) *Difference {
 //	code length uvarint, code | workspace length uvarint, workspace | side, 1 byte
 //	| cells of the link, as they begin a row
 func fileCode(w *extsort.Writer, side int, link, code []byte) {
-	_, rest := extsort.CutCell(link)
-	workspace, _ := extsort.CutCell(rest)
-	rec := extsort.AppendCell(extsort.AppendCell(nil, code), workspace)
+	_, rest := packed.CutCell(link)
+	workspace, _ := packed.CutCell(rest)
+	rec := packed.AppendCell(packed.AppendCell(nil, code), workspace)
 	key := xxh3.Hash(rec)
 	rec = append(append(rec, byte(side)), link...)
 	copy(w.Reserve(0, key, len(rec)), rec)
@@ -415,7 +416,7 @@ func (m *moves) finish(slot []byte) error {
 		return nil
 	}
 	d := difference(a, Moved, field, from, to)
-	code, _ := extsort.CutCell(slot)
+	code, _ := packed.CutCell(slot)
 	d.Canonical, d.Code = "", manifest.Text(code)
 	return m.emit(d)
 }
@@ -425,8 +426,8 @@ func (m *moves) finish(slot []byte) error {
 func (d *differ) another(a, b []byte) (field, was, is string) {
 	for _, name := range d.linkCells() {
 		var x, y []byte
-		x, a = extsort.CutCell(a)
-		y, b = extsort.CutCell(b)
+		x, a = packed.CutCell(a)
+		y, b = packed.CutCell(b)
 		if !bytes.Equal(x, y) {
 			return name, strings.TrimPrefix(string(x), "|"), strings.TrimPrefix(string(y), "|")
 		}
@@ -438,7 +439,7 @@ func (d *differ) another(a, b []byte) (field, was, is string) {
 //
 //	place length uvarint, place | side, 1 byte | cells of the link, as they begin a row
 func filePlace(w *extsort.Writer, side int, place [placeSize]byte, link []byte) {
-	rec := append(append(extsort.AppendCell(nil, place[:]), byte(side)), link...)
+	rec := append(append(packed.AppendCell(nil, place[:]), byte(side)), link...)
 	source, row := cutPlace(place[:])
 	copy(w.Reserve(0, record.Place{Source: int(source), Row: row}.Key(), len(rec)), rec)
 }
@@ -459,7 +460,7 @@ func (r *remaps) finish(row []byte) error {
 	}
 	field, was, is := r.another(a, b)
 	d := difference(b, RowRemapped, field, was, is)
-	place, _ := extsort.CutCell(row)
+	place, _ := packed.CutCell(row)
 	source, number := cutPlace(place)
 	d.Source, d.Row = manifest.Text(r.sources.names[source]), number
 	return r.emit(d)

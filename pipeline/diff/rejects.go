@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/zeebo/xxh3"
@@ -63,7 +64,7 @@ func (d *differ) readRejects(ctx context.Context, side int, w *extsort.Writer) (
 			identity = appendContent(identity[:0], r.Columns, columns, rej)
 			key = xxh3.Hash(identity)
 		}
-		rec = append(extsort.AppendCell(rec[:0], identity), place...)
+		rec = append(packed.AppendCell(rec[:0], identity), place...)
 		rec = append(append(rec, byte(side)), rej.Reason...)
 		copy(w.Reserve(0, key, len(rec)), rec)
 	}
@@ -83,7 +84,7 @@ func cutPlace(b []byte) (source uint32, row int64) {
 func appendContent(dst []byte, names []string, columns []int, rej *outcome.Reject) []byte {
 	for _, i := range columns {
 		if cell := rej.Cells[i]; len(cell) > 0 {
-			dst = extsort.AppendCell(extsort.AppendCell(dst, names[i]), cell)
+			dst = packed.AppendCell(packed.AppendCell(dst, names[i]), cell)
 		}
 	}
 	return append(append(dst, 0), rej.Raw...)

@@ -143,7 +143,7 @@ func (b *sharedBucket) numberOf(first int) int64 {
 
 // last returns a copy of the first record of the last URL.
 func (b *sharedBucket) last() *record.Record {
-	first := record.FirstOf(b.Bucket, b.Len()-1)
+	first := b.Bucket.FirstOf(b.Len()-1, record.KeySize)
 	if first == 0 && b.origin != nil {
 		return b.origin
 	}
@@ -210,7 +210,7 @@ func (e *emitter) run(ctx context.Context, from *extsort.Sorter, format func(*fo
 				}
 				if codes != nil && b.Len() > 0 {
 					var err error
-					if shared.codes, err = codes.Next(b, i, record.FirstOf(b, b.Len()-1)); err != nil {
+					if shared.codes, err = codes.Next(b, i, b.FirstOf(b.Len()-1, record.KeySize)); err != nil {
 						return err
 					}
 				}

@@ -80,9 +80,9 @@ func (f *formatter) format(p *piece) {
 	if f.e.cfg.Rules {
 		p.chunk.rules = slices.Grow(p.chunk.rules[:0], p.end-p.start)
 	}
-	first := record.FirstOf(b, p.start)
+	first := b.FirstOf(p.start, record.KeySize)
 	walk(p, func(i int) (next int) {
-		end := record.EndOf(b, i, p.end)
+		end := b.EndOf(i, p.end, record.KeySize)
 		if f.e.settled.Claims() != nil {
 			f.keptURL(p, first, i, end)
 		} else {

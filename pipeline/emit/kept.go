@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
@@ -149,7 +150,7 @@ type origins struct {
 
 // origins returns those of the last URL of a bucket, which continues in the next.
 func (e *emitter) origins(b *sharedBucket) (o origins) {
-	first := record.FirstOf(b.Bucket, b.Len()-1)
+	first := b.Bucket.FirstOf(b.Len()-1, record.KeySize)
 	_, link := e.link(b, first, new([]byte))
 	o.rows = map[string]*record.Record{}
 	if first == 0 {
@@ -173,10 +174,10 @@ func (e *emitter) origins(b *sharedBucket) (o origins) {
 // file puts the link of the row in hand into the sort of links: the group is that of the
 // workspace, the key the first bytes of the code in the order of the bytes, and the content
 //
-//	code as of extsort.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
-//	| original and attributes as of extsort.AppendNullable
+//	code as of packed.AppendCell | url_key 16, of the URL alone | 1 for an alias, else 0
+//	| original and attributes as of packed.AppendNullable
 //	| creation time in microseconds of Unix time, 8 bytes; the least there is: the as_of of the run
-//	| parts of the identity as of extsort.AppendCell, parameters as of rules.Params.Append, only with Config.Rules
+//	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append, only with Config.Rules
 //	| canonical
 func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias bool) {
 	l := f.link(r, key)
@@ -184,8 +185,8 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	if isAlias {
 		alias = 1
 	}
-	rec := append(append(extsort.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
-	rec = extsort.AppendNullable(extsort.AppendNullable(rec, l.Original), l.Attrs)
+	rec := append(append(packed.AppendCell(f.buf[:0], l.Code), key[:]...), alias)
+	rec = packed.AppendNullable(packed.AppendNullable(rec, l.Original), l.Attrs)
 	created := int64(math.MinInt64)
 	if !l.Created.IsZero() {
 		created = l.Created.UnixMicro()
@@ -193,10 +194,10 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 	rec = binary.BigEndian.AppendUint64(rec, uint64(created))
 	if f.e.cfg.Rules {
 		r.Rules(&f.with)
-		rec = f.with.Params.Append(extsort.AppendCell(rec, f.with.Parts))
+		rec = f.with.Params.Append(packed.AppendCell(rec, f.with.Parts))
 	}
 	rec = append(rec, l.Canonical...)
-	copy(f.links.Reserve(group, extsort.TextKey(l.Code), len(rec)), rec)
+	copy(f.links.Reserve(group, packed.TextKey(l.Code), len(rec)), rec)
 	f.buf = rec
 }
 
@@ -204,7 +205,7 @@ func (f *formatter) file(group uint32, r *record.Record, key sink.Key, isAlias b
 // code, which is not the order of the records. The order of the configuration is filled in. The
 // sorter is to be closed, also with an error.
 func SortLinks(ctx context.Context, rows *intake.Rows, s *settle.Settlement, sorter extsort.Config, cfg Config) (*extsort.Sorter, error) {
-	sorter.CompareGroups, sorter.Compare = rows.Workspaces.Compare, extsort.CompareFirst
+	sorter.CompareGroups, sorter.Compare = rows.Workspaces.Compare, packed.CompareFirst
 	e := newEmitter(rows, cfg)
 	e.settled, e.links = s, extsort.New(sorter)
 	if _, err := e.run(ctx, rows.Records, (*formatter).format); err != nil {
@@ -223,17 +224,17 @@ func sorted(ctx context.Context, links *extsort.Sorter, names *record.Workspaces
 	return extsort.Chunks(ctx, links, pieceRows, func(at *extsort.Cursor, n int) sink.Link {
 		l := sink.Link{Workspace: names.Name(at.Group())}
 		var rec []byte
-		l.Code, rec = extsort.CutCell(at.Record())
+		l.Code, rec = packed.CutCell(at.Record())
 		l.Key, l.Alias, rec = sink.Key(rec), rec[len(l.Key)] == 1, rec[len(l.Key)+1:]
-		l.Original, rec = extsort.CutNullable(rec)
-		l.Attrs, rec = extsort.CutNullable(rec)
+		l.Original, rec = packed.CutNullable(rec)
+		l.Attrs, rec = packed.CutNullable(rec)
 		if created := int64(binary.BigEndian.Uint64(rec)); created != math.MinInt64 {
 			l.Created = time.UnixMicro(created).UTC()
 		}
 		hasParts := false
 		if rec = rec[8:]; cfg.Rules {
 			var with record.Rules
-			with.Parts, rec = extsort.CutCell(rec)
+			with.Parts, rec = packed.CutCell(rec)
 			rec = with.Params.Cut(rec)
 			if cfg.Columns.Ref {
 				with.Params.Ref = rules.RefOf(with.Parts)

@@ -76,7 +76,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		if err != nil {
 			return err
 		}
-		for first, end := range record.URLs(b) {
+		for first, end := range b.Runs(record.KeySize) {
 			d := s.Decide(i, first, b.Group(first), b.Record(first))
 			for j := first; j < end; j++ {
 				d := d

@@ -18,6 +18,7 @@
 package extsort
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -85,6 +86,14 @@ type Sorter struct {
 	count     int64        // the number of these
 	buckets   []Bucket
 	bounds    []bound // bounds[i] is the lowest position that belongs to buckets[i+1]
+}
+
+// NewByKey returns a sorter by key, all in group 0. Records of one key are ordered by their content.
+// The order of the configuration is filled in.
+func NewByKey(cfg Config) *Sorter {
+	cfg.CompareGroups = func(_, _ uint32) int { return 0 }
+	cfg.Compare = bytes.Compare
+	return New(cfg)
 }
 
 // New returns an empty sorter.

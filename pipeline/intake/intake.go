@@ -99,7 +99,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 	}
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
 	rows.Records = extsort.New(cfg.Records)
-	rows.Rejects = record.NewPlaceSorter(cfg.Rejects)
+	rows.Rejects = extsort.NewByKey(cfg.Rejects)
 	if cfg.Others != nil {
 		rows.others, rows.profiles = cfg.Others.newSorter(), len(cfg.Others.Profiles)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -283,7 +284,7 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 		rec = record.FinishWith(rec, h, original, flags, first, old, with)
 	}
 	for _, c := range in.Layout.Carried {
-		rec = extsort.AppendNullable(rec, w.batch.Cell(c, i))
+		rec = packed.AppendNullable(rec, w.batch.Cell(c, i))
 	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)

@@ -5,8 +5,8 @@ import (
 	"cmp"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/packed"
 )
 
 // An Order is the order of the records of a workspace: by the first code that the URL may have, which is that of salt 0 unless it is blocked, canonical
@@ -75,7 +75,7 @@ func (o Order) Slot(code []byte) []byte {
 // eight bytes in lower case.
 func CodeKey(code []byte) uint64 {
 	var key [8]byte
-	return extsort.TextKey(legacy.Fold(key[:0], code[:min(len(code), len(key))]))
+	return packed.TextKey(legacy.Fold(key[:0], code[:min(len(code), len(key))]))
 }
 
 // AppendFirst appends the first code that the URL of a record may have.
@@ -141,8 +141,8 @@ func (o Order) compareRows(x, y *Record) int {
 	var same int // of cells of parameters
 	for i := range o.Carried {
 		var cx, cy []byte
-		cx, x.rest = extsort.CutNullable(x.rest)
-		cy, y.rest = extsort.CutNullable(y.rest)
+		cx, x.rest = packed.CutNullable(x.rest)
+		cy, y.rest = packed.CutNullable(y.rest)
 		switch c := compareCells(cx, cy); {
 		case c == 0:
 		case o.Params == nil || !o.Params[i]:

@@ -1,30 +1,20 @@
 package record
 
 import (
-	"bytes"
 	"encoding/binary"
 
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
-
-// NewPlaceSorter returns a sorter of rows by the key of their place, all in group 0. Variants of
-// one row have one key: they are ordered by their content. The order of the configuration is
-// filled in.
-func NewPlaceSorter(cfg extsort.Config) *extsort.Sorter {
-	cfg.CompareGroups = func(_, _ uint32) int { return 0 }
-	cfg.Compare = bytes.Compare
-	return extsort.New(cfg)
-}
 
 // A Placed is a row of a mapping in the order of the input:
 //
 //	workspace uvarint | 1 byte: outcome, change, placedNumber, placedAlias, placedLink
-//	| 2 (salt + 1), and 1 if something is shown, uvarint | code as of extsort.AppendNullable
-//	| with that: what is shown, as of extsort.AppendCell
+//	| 2 (salt + 1), and 1 if something is shown, uvarint | code as of packed.AppendNullable
+//	| with that: what is shown, as of packed.AppendCell
 //	| with placedNumber: number uvarint
-//	| with placedLink: link salt + 1 uvarint | link code as of extsort.AppendNullable
+//	| with placedLink: link salt + 1 uvarint | link code as of packed.AppendNullable
 //	| its record
 type Placed struct {
 	Workspace uint32
@@ -50,9 +40,14 @@ const (
 	placedLink    = 1 << 7
 )
 
-// File adds the row to a sorter, under the key of the place. It returns buf, which it
-// uses and may have grown.
-func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
+// A sortWriter takes records of n bytes, which the caller fills in.
+type sortWriter interface {
+	Reserve(group uint32, key uint64, n int) []byte
+}
+
+// File adds the row to a sorter (extsort.NewByKey), under the key of the place. It returns buf, which
+// it uses and may have grown.
+func (p *Placed) File(w sortWriter, place Place, buf []byte) []byte {
 	head := binary.AppendUvarint(buf[:0], uint64(p.Workspace))
 	as := byte(p.Outcome) | byte(p.Change)<<changeShift
 	if p.Number > 0 {
@@ -68,16 +63,16 @@ func (p *Placed) File(w *extsort.Writer, place Place, buf []byte) []byte {
 	if p.Shown != nil {
 		salt |= 1
 	}
-	head = extsort.AppendNullable(binary.AppendUvarint(append(head, as), salt), p.Code)
+	head = packed.AppendNullable(binary.AppendUvarint(append(head, as), salt), p.Code)
 	if p.Shown != nil {
-		head = extsort.AppendCell(head, p.Shown)
+		head = packed.AppendCell(head, p.Shown)
 	}
 	if p.Number > 0 {
 		head = binary.AppendUvarint(head, uint64(p.Number))
 	}
 	if p.LinkCode != nil {
 		head = binary.AppendUvarint(head, uint64(p.LinkSalt+1))
-		head = extsort.AppendNullable(head, p.LinkCode)
+		head = packed.AppendNullable(head, p.LinkCode)
 	}
 	to := w.Reserve(0, place.Key(), len(head)+len(p.Record))
 	copy(to[copy(to, head):], p.Record)
@@ -92,9 +87,9 @@ func DecodePlaced(rec []byte) (p Placed) {
 	p.Change = rules.Change(as & placedChange >> changeShift)
 	salt, n := binary.Uvarint(rec)
 	p.Salt, p.LinkSalt = int(salt>>1)-1, -1
-	p.Code, p.Record = extsort.CutNullable(rec[n:])
+	p.Code, p.Record = packed.CutNullable(rec[n:])
 	if salt&1 != 0 {
-		p.Shown, p.Record = extsort.CutCell(p.Record)
+		p.Shown, p.Record = packed.CutCell(p.Record)
 	}
 	if as&placedNumber != 0 {
 		number, n := binary.Uvarint(p.Record)
@@ -103,23 +98,23 @@ func DecodePlaced(rec []byte) (p Placed) {
 	if as&placedLink != 0 {
 		salt, n = binary.Uvarint(p.Record)
 		p.LinkSalt = int(salt) - 1
-		p.LinkCode, p.Record = extsort.CutNullable(p.Record[n:])
+		p.LinkCode, p.Record = packed.CutNullable(p.Record[n:])
 	}
 	return p
 }
 
 // AppendReject encodes what the key of a reject does not tell:
 //
-//	byte offset + 1 uvarint | reason, detail, raw and each cell as of extsort.AppendNullable
+//	byte offset + 1 uvarint | reason, detail, raw and each cell as of packed.AppendNullable
 //
 // Source, Row and Offset of the reject do not count: place tells them.
 func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 	dst = binary.AppendUvarint(dst, uint64(place.Offset+1))
-	dst = extsort.AppendNullable(dst, []byte(rej.Reason))
-	dst = extsort.AppendNullable(dst, []byte(rej.Detail))
-	dst = extsort.AppendNullable(dst, rej.Raw)
+	dst = packed.AppendNullable(dst, []byte(rej.Reason))
+	dst = packed.AppendNullable(dst, []byte(rej.Detail))
+	dst = packed.AppendNullable(dst, rej.Raw)
 	for _, cell := range rej.Cells {
-		dst = extsort.AppendNullable(dst, cell)
+		dst = packed.AppendNullable(dst, cell)
 	}
 	return dst
 }
@@ -129,13 +124,13 @@ func AppendReject(dst []byte, place Place, rej *outcome.Reject) []byte {
 func DecodeReject(key uint64, rec []byte) (Place, *outcome.Reject) {
 	offset, n := binary.Uvarint(rec)
 	place := PlaceOf(key, int64(offset)-1)
-	reason, rest := extsort.CutNullable(rec[n:])
-	detail, rest := extsort.CutNullable(rest)
-	raw, rest := extsort.CutNullable(rest)
+	reason, rest := packed.CutNullable(rec[n:])
+	detail, rest := packed.CutNullable(rest)
+	raw, rest := packed.CutNullable(rest)
 	rej := &outcome.Reject{Row: place.Row, Offset: place.Offset, Reason: string(reason), Detail: string(detail), Raw: raw}
 	for len(rest) > 0 {
 		var cell []byte
-		cell, rest = extsort.CutNullable(rest)
+		cell, rest = packed.CutNullable(rest)
 		rej.Cells = append(rej.Cells, cell)
 	}
 	return place, rej

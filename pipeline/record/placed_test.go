@@ -22,7 +22,7 @@ func TestPlaced(t *testing.T) {
 		{func(p *Placed) { p.Alias, p.LinkCode, p.LinkSalt = true, []byte("link"), -1 }, 2 + 1 + 1 + 4 + 6 + 1 + 5},
 		{func(p *Placed) { p.LinkCode, p.Record = []byte{}, []byte{} }, 2 + 1 + 1 + 4 + 1 + 1},
 	}
-	sorter := NewPlaceSorter(extsort.Config{})
+	sorter := extsort.NewByKey(extsort.Config{})
 	defer sorter.Close()
 	w := sorter.NewWriter()
 	var want []Placed

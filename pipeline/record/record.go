@@ -1,13 +1,13 @@
 // Package record is what the sort holds of a row, and how the stages read it.
 //
 // An accepted row is a record: everything that the mapping, a reject and the store need of
-// it. [Start], [Finish], extsort.AppendNullable and [AppendPlace] make one, in this order; [Decode]
+// it. [Start], [Finish], packed.AppendNullable and [AppendPlace] make one, in this order; [Decode]
 // reads it. Its group in the sort is the number of its workspace ([Workspaces]), its key
-// and its order are those of [Order]. Equal URLs come together there: [URLs] walks over
-// them.
+// and its order are those of [Order]. Equal URLs come together there:
+// extsort.Bucket.Runs, with KeySize, walks over them.
 //
 // A reject ([AppendReject]) and a row of a mapping in the order of the input ([Placed]) are
-// sorted by place ([NewPlaceSorter]).
+// sorted by place (extsort.NewByKey).
 package record
 
 import (
@@ -16,8 +16,8 @@ import (
 	"math/bits"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
 
@@ -26,9 +26,9 @@ import (
 //	url_key 16 | canonical length uint16 | canonical
 //	| flags | original length uvarint, original (unless flagSame)
 //	| hash of the first code 16, salt of that + 1 uvarint (only if flagFirst)
-//	| parts of the identity as of extsort.AppendCell, parameters as of rules.Params.Append (only if flagRules)
-//	| legacy code as of extsort.AppendCell, variant uvarint (only if flagLegacy)
-//	| each carried cell as of extsort.AppendNullable
+//	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append (only if flagRules)
+//	| legacy code as of packed.AppendCell, variant uvarint (only if flagLegacy)
+//	| each carried cell as of packed.AppendNullable
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
 // The last two numbers are little-endian and without the zero bytes at their end; their
@@ -87,7 +87,7 @@ type First struct {
 
 // Finish fills in the head of a record that ends with the canonical URL, and appends the
 // original. The hash is that of the URL at salt 0, whose bytes are the url_key. The caller
-// appends the carried cells (extsort.AppendNullable), and then the place.
+// appends the carried cells (packed.AppendNullable), and then the place.
 func Finish(rec []byte, h codegen.Hash, original []byte, flags Flags) []byte {
 	canonical := rec[headSize:]
 	binary.BigEndian.PutUint64(rec, h.Hi)
@@ -121,10 +121,10 @@ func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, first 
 		rec = binary.AppendUvarint(append(rec, key[:]...), uint64(first.Salt+1))
 	}
 	if with != nil {
-		rec = with.Params.Append(extsort.AppendCell(rec, with.Parts))
+		rec = with.Params.Append(packed.AppendCell(rec, with.Parts))
 	}
 	if flags&flagLegacy != 0 {
-		rec = binary.AppendUvarint(extsort.AppendCell(rec, old.Code), uint64(old.Variant))
+		rec = binary.AppendUvarint(packed.AppendCell(rec, old.Code), uint64(old.Variant))
 	}
 	return rec
 }
@@ -148,7 +148,7 @@ func (r *Record) Rules(with *Rules) {
 		return
 	}
 	var rest []byte
-	with.Parts, rest = extsort.CutCell(r.rest)
+	with.Parts, rest = packed.CutCell(r.rest)
 	with.Params.Cut(rest)
 }
 
@@ -157,7 +157,7 @@ func (r *Record) cutRules() (parts, params, rest []byte) {
 	if r.flags&flagRules == 0 {
 		return nil, nil, r.rest
 	}
-	parts, rest = extsort.CutCell(r.rest)
+	parts, rest = packed.CutCell(r.rest)
 	params, rest = rules.Split(rest)
 	return parts, params, rest
 }
@@ -236,7 +236,7 @@ func HasParams(rec, params []byte) bool {
 	if r.flags&flagRules == 0 {
 		return false
 	}
-	_, rest := extsort.CutCell(r.rest)
+	_, rest := packed.CutCell(r.rest)
 	return bytes.HasPrefix(rest, params)
 }
 
@@ -287,7 +287,7 @@ func (r *Record) cutLegacy() (old Legacy, rest []byte) {
 	if r.flags&flagLegacy == 0 {
 		return old, rest
 	}
-	old.Code, rest = extsort.CutCell(rest)
+	old.Code, rest = packed.CutCell(rest)
 	variant, size := binary.Uvarint(rest)
 	old.Variant = int(variant)
 	return old, rest[size:]
@@ -301,7 +301,7 @@ func (r *Record) Carried(cells [][]byte, n int) [][]byte {
 	_, rest := r.cutLegacy()
 	for range n {
 		var cell []byte
-		cell, rest = extsort.CutNullable(rest)
+		cell, rest = packed.CutNullable(rest)
 		cells = append(cells, cell)
 	}
 	return cells

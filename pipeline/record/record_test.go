@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
 
@@ -34,7 +34,7 @@ func FuzzRecord(f *testing.F) {
 			first = First{codegen.Hash{Hi: ^hash, Lo: hash}, int(row%3) - 2}
 		}
 		rec := FinishWith(append(Start(nil), canonical...), h, original, NoWorkspace, first, &old, with)
-		rec = AppendPlace(extsort.AppendNullable(extsort.AppendNullable(rec, a), b), at)
+		rec = AppendPlace(packed.AppendNullable(packed.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
 		cells, legacy := got.Carried(nil, 2), got.Legacy()
 		if codegen.FromKey(Key(rec)) != h || !bytes.Equal(got.Canonical, canonical) || !bytes.Equal(got.Original, original) || got.flags&NoWorkspace == 0 ||

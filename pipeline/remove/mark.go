@@ -11,6 +11,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
@@ -268,7 +269,7 @@ type namedCodes struct {
 }
 
 func (n *namedCodes) add(code string) {
-	copy(n.to.Reserve(0, extsort.TextKey([]byte(code)), len(code)), code)
+	copy(n.to.Reserve(0, packed.TextKey([]byte(code)), len(code)), code)
 }
 
 // has reports whether a code was added. It is called with ascending codes.

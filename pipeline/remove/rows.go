@@ -27,6 +27,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -61,7 +62,7 @@ type Rows struct {
 func Read(ctx context.Context, in *intake.Inputs, cfg Config) (*Rows, error) {
 	r := &Rows{
 		Inputs: in, cfg: cfg, reasons: map[string]int64{}, records: newTextSorter(cfg.Sorter),
-		rejects: record.NewPlaceSorter(cfg.Sorter), accepted: record.NewPlaceSorter(cfg.Sorter),
+		rejects: extsort.NewByKey(cfg.Sorter), accepted: extsort.NewByKey(cfg.Sorter),
 	}
 	w := &reader{Rows: r, exact: map[string]bool{}, out: r.records.NewWriter(), bad: rejecter{r.reasons, r.rejects.NewWriter(), nil}}
 	for i, in := range in.List {
@@ -159,7 +160,7 @@ func (r *reader) file(b *source.Batch) {
 			r.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: r.in.Layout.Append(nil, input, nil, carried)})
 			continue
 		}
-		key := extsort.TextKey(r.text)
+		key := packed.TextKey(r.text)
 		if r.group == byURL {
 			whole := urlKey(r.text, r.cfg.Workspace)
 			key = binary.BigEndian.Uint64(whole[:])
@@ -167,7 +168,7 @@ func (r *reader) file(b *source.Batch) {
 		r.codes = r.codes || r.group == byCode
 		r.rec = appendRecord(r.rec[:0], r.text, at, r.url, input)
 		for n := range r.Carried {
-			r.rec = extsort.AppendNullable(r.rec, carried(n))
+			r.rec = packed.AppendNullable(r.rec, carried(n))
 		}
 		copy(r.out.Reserve(r.group, key, len(r.rec)), r.rec)
 	}

@@ -245,7 +245,7 @@ func (s *settling) count(r *rival, i, j int, rec []byte) {
 
 // isNew reports whether record j of bucket i is the first of a new URL.
 func (s *settling) isNew(b *extsort.Bucket, i, j int) bool {
-	if j == 0 && s.made.Continues(i) || j > 0 && record.SameURL(b, j-1, j) {
+	if j == 0 && s.made.Continues(i) || j > 0 && b.Alike(j-1, j, record.KeySize) {
 		return false
 	}
 	return s.made.fate(i, j) == isNew

@@ -84,7 +84,7 @@ func (k *keptJudging) do(ctx context.Context, from, to int) error {
 		if err != nil {
 			return err
 		}
-		for first, end := range record.URLs(b) {
+		for first, end := range b.Runs(record.KeySize) {
 			if first > 0 || !k.s.made.Continues(n) {
 				k.endURL()
 				k.first, k.group = origin{true, n, first}, b.Group(first)

@@ -12,6 +12,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 	"golang.org/x/sync/errgroup"
@@ -51,10 +52,10 @@ func (s *settling) newCounting() (*counting, error) {
 	}
 	c := &counting{settling: s, keying: newKeying(sample)}
 	cfg := s.cfg.Counter.URLs
-	cfg.CompareGroups, cfg.Compare = s.names.Compare, extsort.CompareFirst
+	cfg.CompareGroups, cfg.Compare = s.names.Compare, packed.CompareFirst
 	c.urls = extsort.New(cfg)
 	cfg = s.cfg.Counter.Sorts
-	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, extsort.CompareFirst
+	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, packed.CompareFirst
 	c.codes = extsort.New(cfg)
 	c.used = make([]uint64, (total(s.cfg.Counter.Have)+63)/64)
 	return c, nil
@@ -109,7 +110,7 @@ func (k *keying) key(text []byte) (key uint64, rest []byte) {
 		return -1
 	})
 	rest = text[k.alike[i]:]
-	return uint64(i)<<48 | extsort.TextKey(rest)>>16, rest
+	return uint64(i)<<48 | packed.TextKey(rest)>>16, rest
 }
 
 // sampleURLs takes a sample of the URLs: their order is that of a hash, so those of the first buckets
@@ -140,7 +141,7 @@ func (v *visit) count(at origin, group uint32, rec []byte) {
 // countURL files a new URL, with the parts of its identity. It has its first record there.
 func (v *visit) countURL(at origin, group uint32, url []byte) {
 	key, rest := v.s.made.counting.key(url)
-	v.buf = extsort.AppendCell(v.buf[:0], rest)
+	v.buf = packed.AppendCell(v.buf[:0], rest)
 	v.buf = binary.AppendUvarint(binary.AppendUvarint(v.buf, uint64(at.bucket)), uint64(at.first))
 	copy(v.urls.Reserve(group, key, len(v.buf)), v.buf)
 }
@@ -300,7 +301,7 @@ func (n *numbering) read(ctx context.Context, visit func(*batch) error) error {
 			b = n.free.Get().(*batch)
 			b.urls = b.urls[:0]
 		}
-		_, rest := extsort.CutCell(urls.Record())
+		_, rest := packed.CutCell(urls.Record())
 		bucket, size := binary.Uvarint(rest)
 		first, _ := binary.Uvarint(rest[size:])
 		b.workspace, b.urls = urls.Group(), append(b.urls, origin{true, int(bucket), int(first)})

@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
@@ -63,7 +64,7 @@ var agreed = &passed{verdict: rules.Verdict{Result: rules.Result{Outcome: outcom
 // store has none. The result is valid until the next call.
 func (v *visit) judge(ctx context.Context, first int, found *sink.Found) (_ *passed, err error) {
 	j, stored := &v.judging, v.judging.stored(found)
-	end, wants := record.EndOf(v.records, first, v.records.Len()), true
+	end, wants := v.records.EndOf(first, v.records.Len(), record.KeySize), true
 	if !(v.more && end == v.records.Len()) && v.agree(first, end, stored) {
 		return agreed, j.err()
 	}
@@ -203,7 +204,7 @@ func (v *visit) askGone(ctx context.Context) error {
 	var firsts []int
 	var bases []sink.Key
 	var input []byte
-	for first := range record.URLs(v.records) {
+	for first := range v.records.Runs(record.KeySize) {
 		if first == 0 && v.bucket().origin.known || !v.s.populated[v.records.Group(first)] || !v.mayBeGone(first) {
 			continue
 		}
@@ -249,7 +250,7 @@ func (v *visit) goneURL(first int) {
 	v.s.mark(v.number, first, isGone)
 	b := v.bucket()
 	b.mute++
-	b.refused[rules.LinkDeleted] += int64(record.EndOf(v.records, first, v.records.Len()) - first)
+	b.refused[rules.LinkDeleted] += int64(v.records.EndOf(first, v.records.Len(), record.KeySize) - first)
 }
 
 // refuse counts the rows that are rejected because of link rules.
@@ -331,7 +332,7 @@ func (s *Settlement) ToChange() int64 {
 
 // newChanges returns a sorter of changes by workspace and code.
 func newChanges(cfg extsort.Config, names *record.Workspaces) *extsort.Sorter {
-	cfg.CompareGroups, cfg.Compare = names.Compare, extsort.CompareFirst
+	cfg.CompareGroups, cfg.Compare = names.Compare, packed.CompareFirst
 	return extsort.New(cfg)
 }
 

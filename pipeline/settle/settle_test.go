@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/assign"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys/fsystest"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/sink"
 )
@@ -41,7 +42,7 @@ func onDisk(t *testing.T, length int) (s *settling, add func(h codegen.Hash, url
 	w := s.records.NewWriter()
 	add = func(h codegen.Hash, url string, row int, cell []byte) {
 		rec := append(record.Start(nil), url...)
-		rec = record.AppendPlace(extsort.AppendNullable(record.Finish(rec, h, []byte(url), 0), cell), record.Place{Row: int64(row)})
+		rec = record.AppendPlace(packed.AppendNullable(record.Finish(rec, h, []byte(url), 0), cell), record.Place{Row: int64(row)})
 		copy(w.Reserve(0, s.cfg.Order.Key(h), len(rec)), rec)
 	}
 	return s, add, func() {

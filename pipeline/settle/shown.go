@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
 
 // newShown returns a sorter of what the mapping shows of links, where that is not what the row says:
 // by the bucket and the number of the record. The content is the cells up to the reference, each as
-// of extsort.AppendCell.
+// of packed.AppendCell.
 func newShown(cfg extsort.Config) *extsort.Sorter {
-	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, extsort.CompareFirst
+	cfg.CompareGroups, cfg.Compare = func(_, _ uint32) int { return 0 }, packed.CompareFirst
 	return extsort.New(cfg)
 }
 
@@ -24,7 +25,7 @@ func (j *judging) show(at origin, l *rules.Link, p *rules.Params) {
 	cells, buf := l.Cells(j.buf)
 	start := len(buf)
 	for _, cell := range cells[:rules.Ref] {
-		buf = extsort.AppendCell(buf, cell)
+		buf = packed.AppendCell(buf, cell)
 	}
 	copy(j.shown.Reserve(0, at.place(), len(buf)-start), buf[start:])
 	j.buf = buf
@@ -34,7 +35,7 @@ func (j *judging) show(at origin, l *rules.Link, p *rules.Params) {
 func CutShown(entry []byte) (cells rules.Cells) {
 	for c := range cells[:rules.Ref] {
 		var cell []byte
-		if cell, entry = extsort.CutCell(entry); len(cell) > 0 {
+		if cell, entry = packed.CutCell(entry); len(cell) > 0 {
 			cells[c] = cell
 		}
 	}

@@ -128,7 +128,7 @@ func (v *visit) alone(bucket int) (bool, error) {
 	}
 	defer b.Release()
 	n := int64(0)
-	for first, end := range record.URLs(b) {
+	for first, end := range b.Runs(record.KeySize) {
 		if end < b.Len() && b.Group(end) == b.Group(first) && b.Key(end) == b.Key(first) || end > first+1 && v.rules() {
 			return false, nil
 		}
@@ -152,7 +152,7 @@ func (v *visit) bucket() *bucket { return &v.s.made.buckets[v.number] }
 
 // askStore finds what the store has of the URLs of the bucket.
 func (v *visit) askStore(ctx context.Context) error {
-	for first, end := range record.URLs(v.records) {
+	for first, end := range v.records.Runs(record.KeySize) {
 		if first == 0 && v.lastFirst.known && v.spotOf(0) == v.last {
 			v.bucket().origin = v.lastFirst
 			if v.s.made.fate(v.number, 0) == isGone {
@@ -301,7 +301,7 @@ func (v *visit) findContests(ctx context.Context) error {
 	if v.kept.open && !v.bucket().origin.known { // it ended with the bucket before
 		v.endKept()
 	}
-	for first, end := range record.URLs(v.records) {
+	for first, end := range v.records.Runs(record.KeySize) {
 		r := rival{origin: origin{true, v.number, first}, rows: int64(end - first)}
 		if v.verdicts == nil && first == 0 && v.bucket().origin.known {
 			v.addRows(v.bucket().origin, r.rows, v.refused)

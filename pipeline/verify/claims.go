@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -81,19 +82,19 @@ func (k claimKind) subject() byte {
 //
 //	code length, code | subject | canonical length, canonical | salt | parts length, parts | kind | created, flags | row | owner
 func (c *claim) append(dst []byte) []byte {
-	dst = append(extsort.AppendCell(dst, c.code), c.what.subject())
-	dst = binary.AppendUvarint(extsort.AppendCell(dst, c.canonical), uint64(c.salt))
-	dst = extsort.AppendCell(dst, c.parts)
+	dst = append(packed.AppendCell(dst, c.code), c.what.subject())
+	dst = binary.AppendUvarint(packed.AppendCell(dst, c.canonical), uint64(c.salt))
+	dst = packed.AppendCell(dst, c.parts)
 	dst = append(dst, byte(c.what), byte(btoi(c.created))|byte(c.flags))
 	return append(binary.AppendUvarint(dst, uint64(c.row)), c.owner...)
 }
 
 // decodeClaim splits the content of a claim, to which the result refers.
 func decodeClaim(rec []byte) (c claim) {
-	c.code, rec = extsort.CutCell(rec)
-	c.canonical, rec = extsort.CutCell(rec[1:])
+	c.code, rec = packed.CutCell(rec)
+	c.canonical, rec = packed.CutCell(rec[1:])
 	salt, n := binary.Uvarint(rec)
-	c.parts, rec = extsort.CutCell(rec[n:])
+	c.parts, rec = packed.CutCell(rec[n:])
 	c.salt, c.what, c.created, c.flags = int(salt), claimKind(rec[0]), rec[1]&1 == 1, claimFlags(rec[1]&^1)
 	row, m := binary.Uvarint(rec[2:])
 	c.row, c.owner = int64(row), rec[2+m:]
@@ -106,22 +107,22 @@ func (c *claim) compareIdentities(o *claim) int {
 }
 
 func compareClaims(a, b []byte) int {
-	codeA, restA := extsort.CutCell(a)
-	codeB, restB := extsort.CutCell(b)
+	codeA, restA := packed.CutCell(a)
+	codeB, restB := packed.CutCell(b)
 	return cmp.Or(bytes.Compare(codeA, codeB), bytes.Compare(restA, restB))
 }
 
 // file files a claim on a code of a workspace.
 func file(w *extsort.Writer, group uint32, c *claim) {
 	rec := c.append(make([]byte, 0, 256)) // on the stack
-	copy(w.Reserve(group, extsort.TextKey(c.code), len(rec)), rec)
+	copy(w.Reserve(group, packed.TextKey(c.code), len(rec)), rec)
 }
 
 // foldedClaims orders claims for a run that keeps legacy codes: codes that differ only in case
 // come together and, with fold, are as one.
 func (c *codes) foldedClaims(a, b []byte) int {
-	codeA, restA := extsort.CutCell(a)
-	codeB, restB := extsort.CutCell(b)
+	codeA, restA := packed.CutCell(a)
+	codeB, restB := packed.CutCell(b)
 	code, rest := bytes.Compare(codeA, codeB), bytes.Compare(restA, restB)
 	if c.rules.Fold {
 		return cmp.Or(legacy.CompareFolded(codeA, codeB), rest, code)

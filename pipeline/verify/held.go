@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
@@ -26,7 +27,7 @@ import (
 //
 //	url_key 16 | parameters as of rules.Params.Append | 1 byte: turn | number 8, big-endian
 //	| 1 byte: heldReject, heldUnsaid | 1 byte: result as of rules.Result.Pack
-//	| of the mapping: each cell of the link up to the reference, as of extsort.AppendCell
+//	| of the mapping: each cell of the link up to the reference, as of packed.AppendCell
 //
 // So the rows of an identity come in their order (package rules, rule 2). Those that differ only in
 // cells and places come as in the mapping or, if that has another order, with their link first. If
@@ -77,7 +78,7 @@ func (w *checker) heldKey(r *link) sink.Key {
 func heldOf(r *link) *heldRow {
 	h := &heldRow{number: r.Number, unsaid: !r.said, result: rules.Result{Outcome: r.Outcome, Change: r.Rules.Change}}
 	for _, cell := range r.Rules.Cells[:rules.Ref] {
-		h.shown = extsort.AppendCell(h.shown, cell)
+		h.shown = packed.AppendCell(h.shown, cell)
 	}
 	return h
 }
@@ -119,7 +120,7 @@ func decodeHeld(rec []byte) (h heldRow) {
 func (h *heldRow) cells() (cells rules.Cells) {
 	rest := h.shown
 	for c := range cells[:rules.Ref] {
-		cells[c], rest = extsort.CutCell(rest)
+		cells[c], rest = packed.CutCell(rest)
 	}
 	return cells
 }

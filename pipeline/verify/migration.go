@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/along"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -241,14 +241,14 @@ func (r *run) tellsAlong() bool { return r.terms != nil && r.carry }
 // appendBeyond appends what the store has of a link beside URL and code:
 //
 //	creation time in microseconds of Unix time, 8 bytes
-//	| original and attributes, each as of extsort.AppendNullable
+//	| original and attributes, each as of packed.AppendNullable
 //	| what appendParams appends, if the run tells it
 func appendBeyond(dst, original, attributes []byte, created time.Time) []byte {
 	if len(attributes) == 0 {
 		attributes = nil
 	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(created.UnixMicro()))
-	return extsort.AppendNullable(extsort.AppendNullable(dst, original), attributes)
+	return packed.AppendNullable(packed.AppendNullable(dst, original), attributes)
 }
 
 // beyondColumns are the columns of appendBeyond and appendParams after the first.
@@ -262,8 +262,8 @@ func compareBeyond(here spot, want, got []byte, counts func(column string, want 
 	want, got = want[8:], got[8:]
 	for i := 0; len(want) > 0; i++ {
 		var a, b []byte
-		a, want = extsort.CutNullable(want)
-		b, got = extsort.CutNullable(got)
+		a, want = packed.CutNullable(want)
+		b, got = packed.CutNullable(got)
 		if column := beyondColumns[i]; counts(column, a) && !bytes.Equal(a, b) {
 			if column == "url_key" {
 				a, b = hex.AppendEncode(nil, a), hex.AppendEncode(nil, b)

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
 
@@ -80,7 +80,7 @@ func (w *checker) checkNumbered(r *link, column, saltColumn string) {
 
 // fileNumber files the number of a row.
 func (w *checker) fileNumber(l *link) {
-	rec := extsort.AppendCell(w.input[:0], rules.AppendKey(nil, l.Canonical, l.parts))
+	rec := packed.AppendCell(w.input[:0], rules.AppendKey(nil, l.Canonical, l.parts))
 	rec = binary.AppendUvarint(binary.AppendUvarint(rec, uint64(l.Number)), uint64(l.Row.Number))
 	copy(w.numbers.Reserve(w.group(l.Workspace), urlSortKey(l.Canonical), len(rec)), rec)
 	w.input = rec
@@ -88,8 +88,8 @@ func (w *checker) fileNumber(l *link) {
 
 // compareNumbered orders numbers as they are given out: by identity; then by row.
 func compareNumbered(a, b []byte) int {
-	x, a := extsort.CutCell(a)
-	y, b := extsort.CutCell(b)
+	x, a := packed.CutCell(a)
+	y, b := packed.CutCell(b)
 	rowA, _ := binary.Uvarint(a)
 	rowB, _ := binary.Uvarint(b)
 	return cmp.Or(bytes.Compare(x, y), cmp.Compare(rowA, rowB))
@@ -104,7 +104,7 @@ func (v *verifier) verifyNumbers(ctx context.Context) error {
 	rows := v.numbered.Cursor(ctx, 1)
 	defer rows.Close()
 	for rows.Next() {
-		identity, rest := extsort.CutCell(rows.Record())
+		identity, rest := packed.CutCell(rows.Record())
 		row, size := binary.Uvarint(rest)
 		number, _ := binary.Uvarint(rest[size:])
 		n.add(rows.Group(), identity, int64(row), int64(number))

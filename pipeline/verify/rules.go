@@ -6,8 +6,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -213,14 +213,14 @@ func (v *verifier) verifyChanges(rows *rules.ChangeCounts) {
 }
 
 // appendParams appends what the store has of a link whose run was held against links: its url_key,
-// and the cells of its parameters, each as of extsort.AppendNullable.
+// and the cells of its parameters, each as of packed.AppendNullable.
 func appendParams(dst []byte, key sink.Key, cells *rules.Cells) []byte {
-	dst = extsort.AppendNullable(dst, key[:])
+	dst = packed.AppendNullable(dst, key[:])
 	for _, cell := range cells {
 		if len(cell) == 0 {
 			cell = nil
 		}
-		dst = extsort.AppendNullable(dst, cell)
+		dst = packed.AppendNullable(dst, cell)
 	}
 	return dst
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -259,10 +259,10 @@ func (w *checker) checkBelieved(r *link, column, saltColumn string) {
 // urlSortKey is a key of a sort by canonical URL: the beginning of what follows its scheme.
 func urlSortKey(canonical []byte) uint64 {
 	if rest, ok := bytes.CutPrefix(canonical, []byte("https://")); ok {
-		return 1<<63 | extsort.TextKey(rest)>>1
+		return 1<<63 | packed.TextKey(rest)>>1
 	}
 	rest, _ := bytes.CutPrefix(canonical, []byte("http://"))
-	return extsort.TextKey(rest) >> 1
+	return packed.TextKey(rest) >> 1
 }
 
 // checkBlocked checks the owner of a code that contains a word of the blocklist, or that is said to

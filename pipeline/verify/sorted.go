@@ -11,6 +11,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 )
@@ -32,25 +33,25 @@ import (
 // sort tells apart by nothing but their cells and places come together, those that are not
 // duplicates before duplicates.
 func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) []byte {
-	dst = extsort.AppendCell(dst, l.code0)
-	dst = extsort.AppendCell(dst, l.Canonical)
-	dst = extsort.AppendCell(dst, w.appendRest(w.code[:0], l))
+	dst = packed.AppendCell(dst, l.code0)
+	dst = packed.AppendCell(dst, l.Canonical)
+	dst = packed.AppendCell(dst, w.appendRest(w.code[:0], l))
 	dst = append(dst, byte(l.Outcome))
 	dst = binary.AppendUvarint(dst, uint64(l.Number))
 	dst = binary.AppendUvarint(dst, uint64(l.Salt+1))
 	dst = binary.AppendUvarint(dst, uint64(l.Row.Row))
-	dst = extsort.AppendCell(dst, l.Source)
+	dst = packed.AppendCell(dst, l.Source)
 	for _, cell := range [...][]byte{l.Workspace, l.Original, l.Code, l.ShortURL} {
-		dst = extsort.AppendNullable(dst, cell)
+		dst = packed.AppendNullable(dst, cell)
 	}
 	for _, cell := range l.Carried {
-		dst = extsort.AppendNullable(dst, cell)
+		dst = packed.AppendNullable(dst, cell)
 	}
 	for _, c := range w.run.added {
 		dst = c.Append(dst, &l.Row)
 	}
 	for _, f := range faults {
-		dst = extsort.AppendCell(extsort.AppendCell(dst, f.Column), f.Found)
+		dst = packed.AppendCell(packed.AppendCell(dst, f.Column), f.Found)
 	}
 	return dst
 }
@@ -74,8 +75,8 @@ func (w *checker) appendRest(dst []byte, l *link) []byte {
 func compareRows(a, b []byte) int {
 	for range 3 {
 		var textA, textB []byte
-		textA, a = extsort.CutCell(a)
-		textB, b = extsort.CutCell(b)
+		textA, a = packed.CutCell(a)
+		textB, b = packed.CutCell(b)
 		if c := bytes.Compare(textA, textB); c != 0 {
 			return c
 		}
@@ -120,7 +121,7 @@ func (w *checker) sort(s *stretch) {
 // sortKey is the key of a row in the sort.
 func sortKey(l *link) uint64 {
 	if len(l.code0) > 0 {
-		return extsort.TextKey(l.code0)
+		return packed.TextKey(l.code0)
 	}
 	return urlSortKey(l.Canonical)
 }
@@ -223,22 +224,22 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 		return int(n)
 	}
 	var source []byte
-	_, rec = extsort.CutCell(rec)
-	r.Canonical, rec = extsort.CutCell(rec)
-	_, rec = extsort.CutCell(rec)
+	_, rec = packed.CutCell(rec)
+	r.Canonical, rec = packed.CutCell(rec)
+	_, rec = packed.CutCell(rec)
 	r.Outcome, rec = outcome.Outcome(rec[0]), rec[1:]
 	r.Number = int64(number())
 	r.Salt = number() - 1
 	r.Row.Row = int64(number())
-	source, rec = extsort.CutCell(rec)
+	source, rec = packed.CutCell(rec)
 	r.Source = unsafe.String(unsafe.SliceData(source), len(source))
 	for _, cell := range [...]*[]byte{&r.Workspace, &r.Original, &r.Code, &r.ShortURL} {
-		*cell, rec = extsort.CutNullable(rec)
+		*cell, rec = packed.CutNullable(rec)
 	}
 	r.Carried = r.Carried[:0]
 	for range s.carried {
 		var cell []byte
-		cell, rec = extsort.CutNullable(rec)
+		cell, rec = packed.CutNullable(rec)
 		r.Carried = append(r.Carried, cell)
 	}
 	for _, c := range s.added {
@@ -246,8 +247,8 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 	}
 	for len(rec) > 0 {
 		var column, found []byte
-		column, rec = extsort.CutCell(rec)
-		found, rec = extsort.CutCell(rec)
+		column, rec = packed.CutCell(rec)
+		found, rec = packed.CutCell(rec)
 		faults = append(faults, &readback.CellError{File: s.file, Row: r.Number, Column: string(column), Found: string(found)})
 	}
 	return faults
@@ -257,7 +258,7 @@ func (s *sortedRows) decode(rec []byte, r *readback.MappingRow) (faults []*readb
 func (s *sortedReader) check(group uint32, rec []byte) {
 	w, rest := s.w, rec
 	for range 3 {
-		_, rest = extsort.CutCell(rest)
+		_, rest = packed.CutCell(rest)
 	}
 	class := rec[:len(rec)-len(rest)]
 	if !w.old.known || group != s.group || !bytes.Equal(class, s.class) {

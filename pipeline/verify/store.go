@@ -15,6 +15,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -275,7 +276,7 @@ func (w *checker) sumCreated(workspace, code, canonical, beyond []byte, alias bo
 		w.input = append(w.input, 0)
 	}
 	for _, cell := range [...][]byte{workspace, code, canonical, beyond} {
-		w.input = extsort.AppendCell(w.input, cell)
+		w.input = packed.AppendCell(w.input, cell)
 	}
 	return maphash.Bytes(w.seed, w.input)
 }

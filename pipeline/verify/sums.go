@@ -10,6 +10,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
+	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -51,7 +52,7 @@ func (v *verifier) newRowHasher() *rowHasher {
 func (s *rowHasher) sum(cells ...[]byte) uint64 {
 	s.buf = s.buf[:0]
 	for _, cell := range cells {
-		s.buf = extsort.AppendNullable(s.buf, cell)
+		s.buf = packed.AppendNullable(s.buf, cell)
 	}
 	return maphash.Bytes(s.v.seed, s.buf)
 }
@@ -79,7 +80,7 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 	blank := true
 	for _, cell := range cells {
 		blank = blank && len(cell) == 0
-		s.buf = extsort.AppendCell(s.buf, cell)
+		s.buf = packed.AppendCell(s.buf, cell)
 	}
 	if blank {
 		s.buf = s.buf[:0]

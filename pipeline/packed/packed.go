@@ -1,11 +1,12 @@
-package extsort
+// Package packed writes the contents of records: texts one after the other, as bytes that can be split again.
+package packed
 
 import (
 	"bytes"
 	"encoding/binary"
 )
 
-// TextKey returns the key of a text, where keys are to be in the order of the texts as far as their
+// TextKey returns the key of a text in a sort, where keys are to be in the order of the texts as far as their
 // first eight bytes tell.
 func TextKey(text []byte) uint64 {
 	var key [8]byte
