@@ -31,8 +31,8 @@ test: postgres ## run all tests
 race: postgres ## run the tests, the long ones in part, under the race detector
 	GORACE='halt_on_error=1 atexit_sleep_ms=0' $(GO) test -short -race -gcflags='modernc.org/sqlite/lib=-race=false' -timeout 40m ./...
 
-soak: postgres ## kill runs at many moments, and cut their connections
-	BULK_SOAK=200 $(GO) test ./cmd/bulk ./pipeline ./sink/postgres -run 'TestKill|CutAt' -timeout 2h -v
+soak: postgres ## kill runs at many moments, cut their connections, do long sequences of runs
+	BULK_SOAK=200 BULK_SEQUENCES=2000 $(GO) test ./cmd/bulk ./pipeline ./sink/postgres -run 'TestKill|CutAt|TestSequences' -timeout 2h -v
 
 FUZZTIME ?= 60
 fuzz: ## fuzz each decoder for FUZZTIME seconds (60)
