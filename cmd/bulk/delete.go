@@ -183,7 +183,6 @@ func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOption
 	if len(would.Reasons) > 0 {
 		say += fmt.Sprintf("; %s to reject (%s)", count(would.Counts.Rejected, "row"), ways(would.Reasons))
 	}
-	question := fmt.Sprintf("Delete %s?", count(would.Links, "link"))
 	if !u.asks(stdin) {
 		return false, needsYes("delete would delete links: " + say)
 	}
@@ -191,7 +190,7 @@ func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOption
 	if would.Links == 0 {
 		return true, nil
 	}
-	return u.ask(ctx, stdin, question)
+	return u.ask(ctx, stdin, fmt.Sprintf("Delete %s?", count(would.Links, "link")))
 }
 
 // deleted reports how a delete went.

@@ -155,8 +155,8 @@ func parseLife(text string) (d time.Duration, err error) {
 
 // A reasonToStay says why rows leave links as they are, and what would change them.
 type reasonToStay struct {
-	name    string // of a change or a reason
-	why, do string // why is "" for a reason, which is told with the rejects
+	name    string // of a change; reasons of rejects are told with these (advice)
+	why, do string
 	updated string // in place of do, if the run has --on-drift update; "": do
 }
 
@@ -164,8 +164,6 @@ var reasonsToStay = []reasonToStay{
 	{rules.Drifted.String(), "although rows say something else", "--on-drift update changes them, except links of an owner that the row does not have",
 		"they have ended, or have an owner that the row does not have"},
 	{rules.OtherOwner.String(), "since they belong to another owner", "no flag changes them, only rows of that owner do", ""},
-	{"link_deleted", "", "--revive all brings these links back", ""},
-	{"link_ended", "", "--revive ended brings these links back", ""},
 }
 
 // rulesLines say what the run did to links that exist, and what it left as it is.

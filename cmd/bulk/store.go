@@ -144,16 +144,13 @@ func settledWorkspaces(ctx context.Context, session sink.Session) (map[string]bo
 	profiles, err := session.Profiles(ctx, nil)
 	schemes, err2 := session.Schemes(ctx, nil)
 	rules, err3 := session.Rules(ctx, nil)
-	if err = cmp.Or(err, err2, err3); errors.Is(err, sink.ErrOldTables) {
-		err = nil
-	}
 	there := map[string]bool{}
 	for _, set := range []iter.Seq[string]{maps.Keys(profiles), maps.Keys(schemes), maps.Keys(rules)} {
 		for w := range set {
 			there[w] = true
 		}
 	}
-	return there, err
+	return there, cmp.Or(err, err2, err3)
 }
 
 // noSuchWorkspace names a few of those that are there.

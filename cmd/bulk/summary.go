@@ -189,9 +189,6 @@ func advice(reason string) string {
 	case outcome.CodeTaken:
 		return "with --on-conflict generate they get generated codes"
 	}
-	if i := slices.IndexFunc(reasonsToStay, func(s reasonToStay) bool { return s.why == "" && s.name == reason }); i >= 0 {
-		return reasonsToStay[i].do
-	}
 	if kind, err := hygiene.ParseKind(reason); err == nil {
 		return fmt.Sprintf("--hygiene %s=warn accepts them", kind)
 	}

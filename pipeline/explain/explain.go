@@ -300,8 +300,7 @@ func Ask(ctx context.Context, r *Rules, session sink.Session, canonical string) 
 		return nil, err
 	}
 	if ruled && s.Outcome == "" && r.Terms.Revive != rules.ReviveAll {
-		base := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
-		gone, err := session.Gone(ctx, []sink.Key{base})
+		gone, err := session.Gone(ctx, []sink.Key{r.urlKey(canonical)})
 		if err != nil {
 			return nil, err
 		}
@@ -358,12 +357,16 @@ func (r *Rules) candidates(ctx context.Context, s *Standing, session sink.Sessio
 	return held, nil
 }
 
+// urlKey returns the url_key of a URL alone.
+func (r *Rules) urlKey(canonical string) sink.Key {
+	return codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
+}
+
 // Others looks up the links of a canonical URL whose identity is another one than that of the rules,
 // and the aliases of the URL, in the order of their codes. The error is that of the store.
 func Others(ctx context.Context, r *Rules, store sink.Store, canonical string) (links, aliases []Link, err error) {
-	url := codegen.Sum(codegen.AppendInput(nil, []byte(canonical), []byte(r.Workspace), 0)).Key()
 	own := codegen.Sum(r.input([]byte(canonical), 0)).Key()
-	err = store.OfURL(ctx, r.Workspace, url, func(l *sink.Stored) error {
+	err = store.OfURL(ctx, r.Workspace, r.urlKey(canonical), func(l *sink.Stored) error {
 		switch link := r.linkOf(l); {
 		case l.Alias:
 			aliases = append(aliases, *link)

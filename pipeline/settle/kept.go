@@ -218,7 +218,9 @@ func (v *visit) keepRow(i int, url sink.Key, old *record.Legacy, verdict *claim.
 	}
 	if u.gone {
 		*row = lost
-		v.refuse(i, rules.Result{Reason: rules.LinkDeleted})
+		gone := rules.Result{Reason: rules.LinkDeleted}
+		b.note(i, len(b.rows), gone)
+		b.refused.count(gone)
 		return
 	}
 	if !u.accepted.known {

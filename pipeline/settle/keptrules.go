@@ -65,12 +65,9 @@ type keptLink struct {
 	group  uint32
 	code   []byte
 	stored bool
-	bare   bool // no row has its code, and those of its URL speak for it, unless it is silent
-	silent bool
-	rows   []keptRow
-	all    []keptRow // of its URL, if the lower codes of the link are to be told, also where all rows are refused; else nil
-
-	speaker int // of the rows, if it is bare
+	bare   bool      // no row has its code
+	rows   []keptRow // that speak for it; none: nobody does
+	all    []keptRow // of its URL, if one is to bear the link though none of rows may; else nil
 }
 
 const chunkLinks = 1 << 12 // that are held while the store is asked about them
@@ -162,11 +159,11 @@ func (k *keptJudging) endURL() {
 			link.all = slices.Clone(rows)
 		}
 		k.links = append(k.links, link)
-	case (k.s.cfg.Kept.Mode == legacy.Both || !d.Stored) && d.Salt >= 0:
-		link.bare, link.rows = true, slices.Clone(rows)
-		k.links = append(k.links, link)
-	case d.Stored && d.Salt > 0: // nobody speaks for it, but a row bears it
-		link.bare, link.silent, link.rows = true, true, slices.Clone(rows)
+	case d.Salt >= 0:
+		link.bare, link.all = true, slices.Clone(rows)
+		if k.s.cfg.Kept.Mode == legacy.Both || !d.Stored {
+			link.rows = slices.Clone(rows)
+		}
 		k.links = append(k.links, link)
 	}
 }
@@ -179,10 +176,9 @@ func (k *keptJudging) flush(ctx context.Context) error {
 		l := &k.links[i]
 		slices.SortFunc(l.rows, func(a, b keptRow) int { return k.s.cfg.Order.CompareRows(a.rec, b.rec) })
 		switch {
-		case l.silent:
-		case l.stored:
+		case l.stored && len(l.rows) > 0:
 			stored = append(stored, l)
-		case !l.bare:
+		case !l.stored && !l.bare:
 			k.judge(l, nil)
 		}
 	}
@@ -192,15 +188,13 @@ func (k *keptJudging) flush(ctx context.Context) error {
 		}
 	}
 	for i := range k.links { // once the rows of aliases are judged, which bear nothing
-		l := &k.links[i]
-		if l.all != nil && !slices.ContainsFunc(l.rows, func(r keptRow) bool { return k.s.row(r.at).Bears() }) {
-			l.bare, l.rows = true, l.all
-		}
-		if l.bare && !l.stored {
+		switch l := &k.links[i]; {
+		case l.bare && !l.stored:
 			k.judgeBare(l)
-		}
-		if l.bare {
-			k.bear(l)
+		case l.all != nil && !slices.ContainsFunc(l.rows, func(r keptRow) bool { return k.s.row(r.at).Bears() }):
+			if i := slices.IndexFunc(l.all, k.accepted); i >= 0 {
+				k.set(l.all[i].at, bears, true)
+			}
 		}
 	}
 	return nil
@@ -229,8 +223,9 @@ func (k *keptJudging) judgeStored(ctx context.Context, stored []*keptLink) error
 	return err
 }
 
-// judge judges the rows of a link, which come in order; found is what the store has of it.
-func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
+// judge judges the rows of a link, which come in order, and returns the one that speaks for it; found is
+// what the store has of it.
+func (k *keptJudging) judge(l *keptLink, found *sink.Found) (speaker int) {
 	k.Begin(k.stored(found))
 	for i := 0; i < len(l.rows) && k.See(k.paramsOf(l.rows[i].rec)); i++ {
 	}
@@ -239,9 +234,8 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		r := record.Decode(l.rows[verdict.Speaker].rec)
 		k.fileChange(l.group, found, &verdict, &r)
 	}
-	if l.bare {
-		l.speaker = verdict.Speaker
-		return
+	if l.bare { // its rows have other codes
+		return verdict.Speaker
 	}
 	if found != nil && !verdict.Accepts() {
 		k.mute++
@@ -255,35 +249,24 @@ func (k *keptJudging) judge(l *keptLink, found *sink.Found) {
 		}
 		k.note(r.at, result, found)
 	}
+	return verdict.Speaker
 }
 
-// judgeBare judges the rows of a new link that no row has. Those that are rejected say nothing of it, and
-// if all are, it is not made.
+// judgeBare judges the rows of a new link that no row has; the one that speaks for it bears it. Those that
+// are rejected say nothing of it, and if all are, it is not made.
 func (k *keptJudging) judgeBare(l *keptLink) {
-	l.rows = slices.DeleteFunc(l.rows, func(r keptRow) bool {
-		result, _ := k.s.made.Result(r.at.bucket, r.at.first)
-		return result.Reason != rules.Accepted
-	})
-	if l.bare = len(l.rows) > 0; l.bare {
-		k.judge(l, nil)
-	} else {
+	l.rows = slices.DeleteFunc(l.rows, func(r keptRow) bool { return !k.accepted(r) })
+	if len(l.rows) == 0 {
 		k.unborn++
+		return
 	}
+	k.set(l.rows[k.judge(l, nil)].at, bears, true)
 }
 
-// bear lets a row bear a link whose code no row has: the one that speaks for a new link, or the first
-// that is not rejected if the link exists.
-func (k *keptJudging) bear(l *keptLink) {
-	known := false
-	for i, r := range l.rows {
-		is := i == l.speaker
-		if l.stored {
-			result, _ := k.s.made.Result(r.at.bucket, r.at.first)
-			is = !known && result.Reason == rules.Accepted
-		}
-		k.set(r.at, bears, is)
-		known = known || is
-	}
+// accepted reports whether a row that was judged is not rejected.
+func (k *keptJudging) accepted(r keptRow) bool {
+	result, _ := k.s.made.Result(r.at.bucket, r.at.first)
+	return result.Reason == rules.Accepted
 }
 
 // set sets a bit of a row, or clears it.
@@ -307,8 +290,5 @@ func (k *keptJudging) note(at origin, result rules.Result, found *sink.Found) {
 	} else if result.Change == rules.NoChange {
 		return
 	}
-	if b.results == nil {
-		b.results = make([]byte, len(b.rows))
-	}
-	b.results[at.first] = result.Pack()
+	b.note(at.first, len(b.rows), result)
 }

@@ -173,25 +173,18 @@ func (v *visit) judgeRows(from, to int, p *passed) (refused refusals) {
 		if p.row++; r.Outcome == expected.Outcome && r.Change == rules.NoChange && r.Reason == rules.Accepted {
 			continue
 		}
-		v.note(i, r)
+		v.bucket().note(i, v.records.Len(), r)
 	}
 	v.bucket().refused.add(refused)
 	return refused
 }
 
-// note notes what becomes of record i of the bucket in hand.
-func (v *visit) note(i int, r rules.Result) {
-	b := v.bucket()
+// note notes what becomes of a record of the bucket, which has so many.
+func (b *bucket) note(i, records int, r rules.Result) {
 	if b.results == nil {
-		b.results = make([]byte, v.records.Len())
+		b.results = make([]byte, records)
 	}
 	b.results[i] = r.Pack()
-}
-
-// refuse rejects record i of the bucket in hand.
-func (v *visit) refuse(i int, r rules.Result) {
-	v.note(i, r)
-	v.bucket().refused.count(r)
 }
 
 // askGone finds the URLs of the bucket that get no link and no alias, since all that the store has of

@@ -2,10 +2,7 @@ package verify
 
 import (
 	"context"
-	"slices"
 
-	"github.com/linkforge/bulk/codegen"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/sink"
 )
@@ -22,14 +19,12 @@ type deadURL struct {
 const deadURLs = 1 << 12
 
 // refuseDead files a reject whose link was dead, unless there is no store to ask.
-func (w *rejectChecker) refuseDead(r *outcome.Reject, workspace, parts []byte, reason rules.Reason) {
+func (w *rejectChecker) refuseDead(workspace, parts []byte, reason rules.Reason) {
 	if w.cfg.Store == nil || w.claims == nil {
 		return
 	}
-	w.text = codegen.AppendInput(w.text[:0], w.canon, workspace, 0)
-	d := deadURL{workspace: string(workspace), base: codegen.Sum(w.text).Key(), reason: reason}
-	d.key = w.hash(w.canon, workspace, parts, 0).Key()
-	w.dead = append(w.dead, d)
+	base, key := w.hash(w.canon, workspace, nil, 0).Key(), w.hash(w.canon, workspace, parts, 0).Key()
+	w.dead = append(w.dead, deadURL{string(workspace), base, key, reason})
 }
 
 // askDead asks the store about rejects whose links were dead, and counts those whose links are not,
@@ -58,6 +53,6 @@ func (w *rejectChecker) askDead(ctx context.Context) error {
 			w.result.Since.Lives++
 		}
 	}
-	w.dead = slices.Delete(w.dead, 0, len(w.dead))
+	w.dead = w.dead[:0]
 	return nil
 }

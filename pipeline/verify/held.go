@@ -133,7 +133,7 @@ func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Par
 	}
 	detail = h.result.Detail()
 	if h.result.RefusesAll() {
-		w.refuseDead(r, workspace, w.row.parts, h.result.Reason)
+		w.refuseDead(workspace, w.row.parts, h.result.Reason)
 	}
 	if w.held != nil && !w.run.mode.Keeps() {
 		hash := w.hash(w.canon, workspace, w.row.parts, 0)
