@@ -72,8 +72,7 @@ func (s *rowHasher) reject(reason, detail string, offset int64, raw []byte, cell
 	if !unsplit(reason) || s.v.cfg.Version != s.v.run.manifest.Version {
 		detail = ""
 	}
-	switch reason { // what the input does not tell is checked by rejectChecker
-	case outcome.CodeTaken, outcome.CodeReserved, rules.ForDrift.String(), rules.ForOwner.String(), rules.LinkDeleted.String(), rules.LinkEnded.String():
+	if reason == outcome.CodeTaken || reason == outcome.CodeReserved || rules.IsRefusal(reason) { // rejectChecker checks what the input does not tell
 		reason = outcome.CodeSpaceExhausted
 	}
 	s.buf = s.buf[:0]
