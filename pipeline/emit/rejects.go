@@ -55,7 +55,7 @@ func fileLate(ctx context.Context, rows *intake.Rows, s *settle.Settlement, late
 		old := r.Legacy()
 		carried := r.Carried(nil, len(rows.Carried))
 		buf = record.AppendReject(buf[:0], r.Place, &outcome.Reject{Reason: d.Reason, Detail: d.Detail,
-			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(&old, func(c int) []byte { return carried[c] })),
+			Cells: in.Layout.Append(nil, r.Original, r.WorkspaceCell(workspace), in.Variant(r.Place, &old, func(c int) []byte { return carried[c] })),
 		})
 		copy(w.Reserve(0, r.Place.Key(), len(buf)), buf)
 	}

@@ -131,7 +131,7 @@ func (w *worker) file(number int, b *source.Batch) {
 		}
 		for n, code := range w.codes {
 			if old.Code = code.Text; len(w.codes) > 1 {
-				old.Variant = n + 1
+				at.Variant = n + 1
 			}
 			w.fileRow(in, i, at, &old, code.Domain)
 		}
@@ -160,17 +160,17 @@ func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy, 
 		return
 	}
 	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) }
-	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(old, cell))
+	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(at, old, cell))
 	w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 }
 
 // Variant returns the carried cells of a row, of which cell returns those that it has in the
 // input: one of several variants has its own code alone.
-func (i *Input) Variant(old *record.Legacy, cell func(n int) []byte) func(n int) []byte {
-	if old == nil || old.Variant == 0 {
+func (i *Input) Variant(at record.Place, old *record.Legacy, cell func(n int) []byte) func(n int) []byte {
+	if at.Variant == 0 {
 		return cell
 	}
-	only := i.VariantCells(i.variant(old, cell))
+	only := i.VariantCells(i.variant(at, old.Code, cell))
 	return func(n int) []byte {
 		if c, ok := only[i.Layout.Carried[n]]; ok {
 			return c
@@ -180,7 +180,7 @@ func (i *Input) Variant(old *record.Legacy, cell func(n int) []byte) func(n int)
 }
 
 // variant returns the code of a variant, with its domain if the cells of the row tell it.
-func (i *Input) variant(old *record.Legacy, cell func(n int) []byte) source.Code {
+func (i *Input) variant(at record.Place, text []byte, cell func(n int) []byte) source.Code {
 	if i.Roles != nil {
 		codes := i.CodesOf(nil, func(c int) []byte {
 			if n := slices.Index(i.Layout.Carried, c); n >= 0 {
@@ -188,11 +188,11 @@ func (i *Input) variant(old *record.Legacy, cell func(n int) []byte) source.Code
 			}
 			return nil
 		})
-		if n := old.Variant - 1; n < len(codes) && bytes.Equal(codes[n].Text, old.Code) {
+		if n := at.Variant - 1; n < len(codes) && bytes.Equal(codes[n].Text, text) {
 			return codes[n]
 		}
 	}
-	return source.Code{Text: old.Code}
+	return source.Code{Text: text}
 }
 
 // code says why a legacy code is not accepted.
@@ -273,6 +273,9 @@ func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, doma
 	h := w.hasher.SumIdentity(record.StartedCanonical(rec), workspace, w.params.Parts, 0)
 	if w.others != nil {
 		w.fileOthers(original, workspace, h)
+	}
+	if at.Variant != 0 {
+		flags |= record.Variant
 	}
 	first := w.rows.Order.First(h, record.StartedCanonical(rec), workspace, w.params.Parts)
 	if old == nil && with == nil && first == (record.First{Hash: h}) {

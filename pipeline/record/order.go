@@ -127,13 +127,11 @@ func (o Order) CompareRows(a, b []byte) int {
 
 // compareRows orders the rows of an identity. It uses the records up.
 func (o Order) compareRows(x, y *Record) int {
-	var variants, params int
+	var params int
 	if (x.flags|y.flags)&(flagLegacy|flagRules) != 0 {
 		params = compareParams(x, y)
-		var a, b Legacy
-		a, x.rest = x.cutLegacy()
-		b, y.rest = y.cutLegacy()
-		variants = cmp.Compare(a.Variant, b.Variant)
+		_, x.rest = x.cutLegacy()
+		_, y.rest = y.cutLegacy()
 	}
 	if c := cmp.Or(params, bytes.Compare(x.Original, y.Original)); c != 0 {
 		return c
@@ -151,7 +149,7 @@ func (o Order) compareRows(x, y *Record) int {
 			same = c
 		}
 	}
-	return cmp.Or(same, cmp.Compare(x.Place.Key(), y.Place.Key()), variants)
+	return cmp.Or(same, cmp.Compare(x.Place.Key(), y.Place.Key()), cmp.Compare(x.Place.Variant, y.Place.Variant))
 }
 
 func compareParams(x, y *Record) int {

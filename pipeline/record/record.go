@@ -27,12 +27,13 @@ import (
 //	| flags | original length uvarint, original (unless flagSame)
 //	| hash of the first code 16, salt of that + 1 uvarint (only if flagFirst)
 //	| parts of the identity as of packed.AppendCell, parameters as of rules.Params.Append (only if flagRules)
-//	| legacy code as of packed.AppendCell, variant uvarint (only if flagLegacy)
+//	| legacy code as of packed.AppendCell (only if flagLegacy)
 //	| each carried cell as of packed.AppendNullable
+//	| number of its variant 4 (only if Variant)
 //	| key of its place, byte offset + 1 | 1 byte: the lengths of these two
 //
-// The last two numbers are little-endian and without the zero bytes at their end; their
-// lengths have four bits each, that of the key the lower ones.
+// The numbers of its place are little-endian. Key and offset are without the zero bytes at their
+// end; their lengths have four bits each, that of the key the lower ones.
 type Record struct {
 	Canonical []byte
 	Original  []byte // the cell of the input, not trimmed
@@ -56,6 +57,7 @@ type Flags byte
 const (
 	NullWorkspace Flags = 1 << (iota + 1) // the workspace was null, and a default stood in
 	NoWorkspace                           // the workspace was empty, and a default stood in
+	Variant       Flags = 1 << 7          // the place has a variant
 
 	flagSame   Flags = 1      // original is byte for byte the canonical URL
 	flagLegacy Flags = 1 << 3 // there is a legacy code
@@ -66,9 +68,8 @@ const (
 
 // A Legacy is what a row says of the code that its URL had elsewhere.
 type Legacy struct {
-	Code    []byte // nil: none
-	Variant int    // number among the rows that one row of the input became, from 1; 0: it became one
-	Link    bool   // the row says that the code is that of the link, not of an alias
+	Code []byte // nil: none
+	Link bool   // the row says that the code is that of the link, not of an alias
 }
 
 // Start returns an emptied buffer to which the caller appends the canonical URL.
@@ -124,7 +125,7 @@ func FinishWith(rec []byte, h codegen.Hash, original []byte, flags Flags, first 
 		rec = with.Params.Append(packed.AppendCell(rec, with.Parts))
 	}
 	if flags&flagLegacy != 0 {
-		rec = binary.AppendUvarint(packed.AppendCell(rec, old.Code), uint64(old.Variant))
+		rec = packed.AppendCell(rec, old.Code)
 	}
 	return rec
 }
@@ -162,8 +163,12 @@ func (r *Record) cutRules() (parts, params, rest []byte) {
 	return parts, params, rest
 }
 
-// AppendPlace appends where the row comes from, which ends the record.
+// AppendPlace appends where the row comes from, which ends the record. If it has a variant, so have
+// the flags of the record.
 func AppendPlace(rec []byte, p Place) []byte {
+	if p.Variant != 0 {
+		rec = binary.LittleEndian.AppendUint32(rec, uint32(p.Variant))
+	}
 	rec, key := appendShort(rec, p.Key())
 	rec, offset := appendShort(rec, uint64(p.Offset+1))
 	return append(rec, byte(key|offset<<4))
@@ -177,13 +182,18 @@ func appendShort(rec []byte, v uint64) ([]byte, int) {
 
 // placeOf returns where the row of a record comes from. Eight bytes can be read for either
 // number, however short it is: there are always more of the record before it.
-func placeOf(rec []byte) Place {
+func placeOf(rec []byte, flags Flags) (p Place) {
 	end := len(rec) - 1
 	lengths := uint(rec[end])
 	offset := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths>>4))
 	end -= int(lengths >> 4)
 	key := binary.LittleEndian.Uint64(rec[end-8:]) >> (64 - 8*(lengths&15))
-	return PlaceOf(key, int64(offset)-1)
+	p = PlaceOf(key, int64(offset)-1)
+	if flags&Variant != 0 {
+		end -= int(lengths & 15)
+		p.Variant = int(binary.LittleEndian.Uint32(rec[end-4:]))
+	}
+	return p
 }
 
 // A Place is the provenance of a row.
@@ -191,6 +201,9 @@ type Place struct {
 	Source int   // index of the input in the order of names, below 2^20
 	Row    int64 // its record, from 1, below MaxRow
 	Offset int64 // byte offset of the record; -1: the format has none
+	// Variant is the number among the rows that one row of the input became, from 1, below 2^32; 0: it
+	// became one. It is no part of the key.
+	Variant int
 }
 
 const (
@@ -204,7 +217,7 @@ func (p Place) Key() uint64 { return uint64(p.Source)<<rowBits | uint64(p.Row) }
 
 // PlaceOf returns the place that has this key.
 func PlaceOf(key uint64, offset int64) Place {
-	return Place{int(key >> rowBits), int64(key & (MaxRow - 1)), offset}
+	return Place{Source: int(key >> rowBits), Row: int64(key & (MaxRow - 1)), Offset: offset}
 }
 
 // Key returns the url_key of a record's URL.
@@ -219,7 +232,7 @@ func Canonical(rec []byte) []byte {
 // Decode splits a record. The result refers to rec.
 func Decode(rec []byte) (r Record) {
 	r = decode(rec)
-	r.Place = placeOf(rec)
+	r.Place = placeOf(rec, r.flags)
 	return r
 }
 
@@ -288,9 +301,7 @@ func (r *Record) cutLegacy() (old Legacy, rest []byte) {
 		return old, rest
 	}
 	old.Code, rest = packed.CutCell(rest)
-	variant, size := binary.Uvarint(rest)
-	old.Variant = int(variant)
-	return old, rest[size:]
+	return old, rest
 }
 
 // IsCanonical reports whether the original is byte for byte the canonical URL.

@@ -23,8 +23,11 @@ func FuzzRecord(f *testing.F) {
 		if len(b) == 0 && row%2 == 0 {
 			b = nil
 		}
-		old := Legacy{Code: b, Variant: int(row % 3), Link: row%2 == 1}
-		h, at := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset}
+		old := Legacy{Code: b, Link: row%2 == 1}
+		h, at, flags := codegen.Hash{Hi: hash, Lo: ^hash}, Place{int(source), row, offset, int(row%3) << 10}, NoWorkspace
+		if at.Variant != 0 {
+			flags |= Variant
+		}
 		var with *Rules
 		if row%5 < 2 {
 			with = &Rules{Parts: bytes.ReplaceAll(a, []byte("|"), nil), Params: rules.Params{Limit: row, Expiry: rules.Expiry{When: rules.Reckoned, Seconds: int64(source)}}}
@@ -33,12 +36,12 @@ func FuzzRecord(f *testing.F) {
 		if row%3 > 0 {
 			first = First{codegen.Hash{Hi: ^hash, Lo: hash}, int(row%3) - 2}
 		}
-		rec := FinishWith(append(Start(nil), canonical...), h, original, NoWorkspace, first, &old, with)
+		rec := FinishWith(append(Start(nil), canonical...), h, original, flags, first, &old, with)
 		rec = AppendPlace(packed.AppendNullable(packed.AppendNullable(rec, a), b), at)
 		got := Decode(rec)
 		cells, legacy := got.Carried(nil, 2), got.Legacy()
 		if codegen.FromKey(Key(rec)) != h || !bytes.Equal(got.Canonical, canonical) || !bytes.Equal(got.Original, original) || got.flags&NoWorkspace == 0 ||
-			!bytes.Equal(legacy.Code, b) || (legacy.Code == nil) != (b == nil) || b != nil && legacy.Variant != old.Variant || legacy.Link != old.Link ||
+			!bytes.Equal(legacy.Code, b) || (legacy.Code == nil) != (b == nil) || legacy.Link != old.Link ||
 			!bytes.Equal(cells[0], a) || !bytes.Equal(cells[1], b) || (cells[1] == nil) != (b == nil) || got.Place != at {
 			t.Errorf("%+v, cells %q", got, cells)
 		}
