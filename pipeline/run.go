@@ -16,6 +16,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -245,9 +246,9 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	j.cfg.Status.enter(StageRead)
 	err = j.meter.time("read", func(s *manifest.Stage) (err error) {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
-			Profile: j.cfg.Profile, Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
-			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2),
-			Legacy: j.legacy(), Rules: j.cfg.Rules, Terms: j.terms(), Others: j.others,
+			Judge: j.judge(), Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
+			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2), Claims: j.sorter(j.budget.claims, 3),
+			Terms: j.terms(), Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -269,12 +270,16 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	return nil
 }
 
-// legacy says what is accepted as a legacy code; nil: such codes are not looked at.
-func (j *job) legacy() *intake.Legacy {
-	if j.cfg.Legacy == legacy.Off {
-		return nil
+// judge says which rows are rejected.
+func (j *job) judge() *judge.Judge {
+	rows := &judge.Judge{Profile: j.cfg.Profile, Rules: j.cfg.Rules}
+	if j.cfg.Legacy != legacy.Off {
+		rows.Codes = &judge.Codes{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern}
 	}
-	return &intake.Legacy{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern, Claims: j.sorter(j.budget.claims, 3)}
+	if t := j.terms(); t != nil {
+		rows.Hygiene, rows.ByDomain = &t.Hygiene, t.ByDomain()
+	}
+	return rows
 }
 
 // terms says what is looked at beyond code and URL; nil: nothing is.

@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
 	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/source"},
+	"pipeline/judge":         {"canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
@@ -46,15 +47,15 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
+	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/packed", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
 	"pipeline/remove": {"canon", "codegen", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
-	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
+	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
 	"pipeline/diff":     {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
@@ -70,7 +71,9 @@ var pure = map[string]string{
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
+	"pipeline/judge":   "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",
+	"pipeline/outcome": "fmt unicode/utf8 " + module + "pipeline/legacy",
 	"pipeline/packed":  "bytes encoding/binary",
 	"pipeline/profile": "bytes cmp encoding/json slices strconv strings time unicode",
 	"pipeline/record":  "bytes cmp encoding/binary math/bits slices sync sync/atomic " + module + "codegen " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/packed " + module + "pipeline/rules",

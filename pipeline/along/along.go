@@ -157,10 +157,8 @@ func firstOf(in *source.Input, numbers []int, cell func(n int) []byte) []byte {
 // Columns returns the columns of each attribute.
 func (a *Along) Columns() map[string][]int { return a.columns }
 
-// JudgeCells does what hygiene.Rules.JudgeCells does, for a row of the input.
-func (a *Along) JudgeCells(rules *hygiene.Rules, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
-	return rules.JudgeCells(&a.hygiene, cell)
-}
+// Hygiene returns the columns that package hygiene looks at.
+func (a *Along) Hygiene() *hygiene.Columns { return &a.hygiene }
 
 // Seen returns the kinds that the columns of the input, or the rules, tell.
 func (a *Along) Seen(rules *hygiene.Rules) hygiene.Set { return rules.Seen(&a.hygiene) }

@@ -5,7 +5,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // Terms say what a run looks at beyond code and URL.
@@ -17,14 +16,6 @@ type Terms struct {
 
 // ByDomain reports whether each domain has links of its own. Without terms it has not.
 func (t *Terms) ByDomain() bool { return t != nil && t.Domains == legacy.DomainsKeep }
-
-// JudgeURL does what hygiene.Rules.JudgeURL does, for a row with this code; a nil text: it has none.
-func (t *Terms) JudgeURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
-	if !t.ByDomain() {
-		code.Domain = nil // the code is that of any domain
-	}
-	return t.Hygiene.JudgeURL(found, original, canonical, code.Text, code.Domain)
-}
 
 // Told is what rows say beyond code and URL: those that are not rejected before their codes are
 // settled.

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -29,8 +30,8 @@ type Input struct {
 	*source.Input
 	Layout source.Layout
 	Along  along.Along
-	params [rules.ColumnCount]int // columns of the parameters; -1: none
-	begun  bool                   // Read was called
+	judged judge.Columns
+	begun  bool // Read was called
 
 	counting sync.Mutex
 	counted  int64 // bytes that are in Config.Bytes
@@ -63,7 +64,7 @@ func Open(ctx context.Context, names []string, opts source.Options, attrs string
 	}
 	in.unite()
 	for _, i := range in.List {
-		i.findParams()
+		i.judged = judge.Columns{Input: i.Name, Names: i.Columns, Params: i.findParams()}
 	}
 	if opts.Roles {
 		if err := in.findAlong(&opts, attrs); err != nil {
@@ -111,14 +112,15 @@ var paramRoles = [rules.ColumnCount]profile.Role{
 }
 
 // findParams finds the columns of the parameters.
-func (i *Input) findParams() {
+func (i *Input) findParams() (columns [rules.ColumnCount]int) {
 	for n, role := range paramRoles {
 		column, ok := i.Params[role]
 		if !ok {
 			column = -1
 		}
-		i.params[n] = column
+		columns[n] = column
 	}
+	return columns
 }
 
 // carriedParams says which of the carried columns have parameters, other than references.
@@ -126,7 +128,7 @@ func (in *Inputs) carriedParams() []bool {
 	are := make([]bool, len(in.Carried))
 	for _, i := range in.List {
 		for n, c := range i.Layout.Carried {
-			are[n] = are[n] || c >= 0 && slices.Contains(i.params[:rules.Ref], c)
+			are[n] = are[n] || c >= 0 && slices.Contains(i.judged.Params[:rules.Ref], c)
 		}
 	}
 	return are
@@ -143,6 +145,7 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 		if i.Along, err = along.Find(i.Input, i.Layout.Carried, roles, names, found); err != nil {
 			return err
 		}
+		i.judged.Hygiene = i.Along.Hygiene()
 	}
 	for _, name := range names {
 		if !found[name] {

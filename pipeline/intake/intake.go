@@ -17,28 +17,26 @@ import (
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/legacy"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/linkforge/bulk/pipeline/rules"
 )
 
-// Config says how rows are read. All fields but Limit, Legacy, Rules, Terms and Others must be set.
+// Config says how rows are read. All fields but Limit, Claims, Terms and Others must be set.
 type Config struct {
-	Profile   canon.Profile
+	Judge     *judge.Judge
 	Codes     codegen.Maker // of the codes by which records are sorted
 	Retries   int           // highest salt of these
 	Workspace []byte        // of rows whose cell of the workspace column is blank; empty: such rows are rejected
 	Limit     int64         // most records that are read, of all inputs together; 0: all
 	Workers   int           // goroutines that canonicalize and hash
 
-	Legacy *Legacy      // nil: legacy codes are not looked at
-	Rules  *rules.Flags // nil: the parameters of link rules are not looked at
 	Terms  *along.Terms // nil: nothing but code and URL is looked at
 	Others *Others      // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order
+	Claims  extsort.Config // of legacy codes that are kept; all but the order
 	// Room returns an error if so many bytes do not fit where rows are spilled. Slack is
 	// how many bytes that the sorts hold need no room there: memory that is not full.
 	Room  func(need int64) error
@@ -46,14 +44,6 @@ type Config struct {
 
 	// Progress, for another goroutine: bytes of the inputs as they lie, records, rejects.
 	Bytes, Read, Rejected *atomic.Int64
-}
-
-// Legacy says which legacy codes are accepted.
-type Legacy struct {
-	Mode    legacy.Mode
-	Rules   legacy.Rules
-	Pattern string         // of Rules, as it was given
-	Claims  extsort.Config // of the sort of claims; all but the order
 }
 
 // Rows are what the inputs hold: accepted rows and rejects, each in a sort of its own.
@@ -90,12 +80,12 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		Inputs: in, Order: record.Order{Maker: cfg.Codes, Retries: cfg.Retries, Carried: len(in.Carried)},
 		Workspaces: record.NewWorkspaces(), Reasons: map[string]int64{}, Ruled: map[uint32]bool{},
 	}
-	if cfg.Rules != nil {
+	if cfg.Judge.Rules != nil {
 		rows.Order.Params = in.carriedParams()
 	}
-	if l := cfg.Legacy; l != nil && l.Mode.Keeps() {
-		rows.Order.Kept, rows.Order.Fold = true, l.Rules.Fold
-		rows.Claims = claim.NewSorter(l.Claims, rows.Workspaces, l.Rules.Fold)
+	if c := cfg.Judge.Codes; c != nil && c.Mode.Keeps() {
+		rows.Order.Kept, rows.Order.Fold = true, c.Rules.Fold
+		rows.Claims = claim.NewSorter(cfg.Claims, rows.Workspaces, c.Rules.Fold)
 	}
 	cfg.Records.CompareGroups, cfg.Records.Compare, cfg.Records.Head = rows.Workspaces.Compare, rows.Order.Compare, record.KeySize
 	rows.Records = extsort.New(cfg.Records)

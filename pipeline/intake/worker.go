@@ -6,14 +6,13 @@ import (
 	"context"
 	"math"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/claim"
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/packed"
@@ -83,8 +82,9 @@ type worker struct {
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
 	codes       []source.Code   // of the row in hand
-	params      record.Rules    // of the row in hand; the zero value if they are not looked at
-	ref         []byte          // of these
+	row         judge.Row       // in hand
+	at          int             // its index in the batch
+	params      record.Rules    // of it; the zero value if they are not looked at
 	ruled       map[uint32]bool // as of Rows.Ruled
 	lastRuled   uint32          // the last one of these; MaxUint32: none
 	told        along.Told      // beyond code and URL
@@ -103,6 +103,7 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{}, ruled: map[uint32]bool{}, lastRuled: math.MaxUint32,
 		codes: make([]source.Code, 0, 8), // so many that no two workers write to one cache line
 	}
+	w.row.Cell = func(column int) []byte { return w.batch.Cell(column, w.at) }
 	if rows.Claims != nil {
 		w.claims = rows.Claims.NewWriter()
 	}
@@ -116,24 +117,25 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 func (w *worker) file(number int, b *source.Batch) {
 	in := w.rows.List[number]
 	w.batch.Of(b)
-	for i := range b.Rows {
-		at := record.Place{Source: number, Row: b.Rows[i], Offset: b.Offsets[i]}
-		if w.cfg.Legacy == nil {
-			w.fileRow(in, i, at, nil, w.domain(in, i))
+	for i, row := range b.Rows {
+		w.at = i
+		at := record.Place{Source: number, Row: row, Offset: b.Offsets[i]}
+		if w.cfg.Judge.Codes == nil {
+			w.fileRow(in, at, nil, w.domain(in))
 			continue
 		}
 		w.codes = in.Codes(w.codes[:0], w.batch, i)
 		old := record.Legacy{Link: in.Kind >= 0 && string(w.batch.Cell(in.Kind, i)) == legacy.KindLink}
 		if len(w.codes) == 0 {
 			w.withoutCode++
-			w.fileRow(in, i, at, &old, w.domain(in, i))
+			w.fileRow(in, at, &old, w.domain(in))
 			continue
 		}
 		for n, code := range w.codes {
 			if old.Code = code.Text; len(w.codes) > 1 {
 				at.Variant = n + 1
 			}
-			w.fileRow(in, i, at, &old, code.Domain)
+			w.fileRow(in, at, &old, code.Domain)
 		}
 		w.variants += int64(len(w.codes) - 1)
 	}
@@ -145,22 +147,22 @@ func (w *worker) file(number int, b *source.Batch) {
 }
 
 // domain returns the domain of a row that has no code.
-func (w *worker) domain(in *Input, i int) []byte {
+func (w *worker) domain(in *Input) []byte {
 	if in.Roles == nil {
 		return nil
 	}
-	return in.Domain(w.cellOf(i))
+	return in.Domain(w.row.Cell)
 }
 
 // fileRow files a row, or its reject. Without old, legacy codes are not looked at. The domain is
 // that of the code, or of the row; nil: it is not known.
-func (w *worker) fileRow(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) {
-	reason, detail := w.row(in, i, at, old, domain)
+func (w *worker) fileRow(in *Input, at record.Place, old *record.Legacy, domain []byte) {
+	reason, detail := w.judge(in, at, old, domain)
 	if reason == "" {
 		return
 	}
-	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], i) }
-	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, i), w.batch.Cell(in.Workspace, i), in.Variant(at, old, cell))
+	cell := func(n int) []byte { return w.batch.Cell(in.Layout.Carried[n], w.at) }
+	w.cells = in.Layout.Append(w.cells[:0], w.batch.URL(in.URLs, w.at), w.batch.Cell(in.Workspace, w.at), in.Variant(at, old, cell))
 	w.reject(at, &outcome.Reject{Reason: reason, Detail: detail, Cells: w.cells})
 }
 
@@ -195,19 +197,6 @@ func (i *Input) variant(at record.Place, text []byte, cell func(n int) []byte) s
 	return source.Code{Text: text}
 }
 
-// code says why a legacy code is not accepted.
-func (w *worker) code(code []byte) (reason, detail string) {
-	l := w.cfg.Legacy
-	switch reason := l.Rules.Check(code); {
-	case reason == "" || !l.Mode.Keeps() && utf8.Valid(code) && !legacy.HasControl(code):
-		return "", ""
-	case reason == legacy.CodeReserved:
-		return reason, outcome.CodeReservedDetail(code)
-	default:
-		return reason, outcome.BadCodeDetail(code, l.Pattern)
-	}
-}
-
 func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 	w.reasons[rej.Reason]++
 	w.cfg.Rejected.Add(1)
@@ -215,125 +204,89 @@ func (w *worker) reject(at record.Place, rej *outcome.Reject) {
 	copy(w.rejects.Reserve(0, at.Key(), len(w.buf)), w.buf)
 }
 
-// row files one row, or says why it is rejected.
-func (w *worker) row(in *Input, i int, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
-	var found hygiene.Set
-	if w.cfg.Terms != nil {
-		if found, reason, detail = in.Along.JudgeCells(&w.cfg.Terms.Hygiene, w.cellOf(i)); reason != "" {
-			return reason, detail
-		}
-	}
-	original := w.batch.URL(in.URLs, i)
-	if len(original) == 0 {
-		return outcome.MissingURL, outcome.MissingURLDetail
-	}
-	var changes canon.Changes
-	rec, err := w.cfg.Profile.AppendChanged(record.Start(w.buf), original, &changes)
-	w.buf = rec
-	if err != nil {
-		reason := err.(canon.Reason)
-		return string(reason), canon.Detail(original, reason)
-	}
-	workspace, flags := w.workspace(in, i)
-	if w.cfg.Terms.ByDomain() {
+// judge files one row, or says why it is rejected.
+func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []byte) (reason, detail string) {
+	row := &w.row
+	workspace, flags := w.workspace(in)
+	if w.cfg.Judge.ByDomain {
 		w.ofDomain = legacy.AppendWorkspace(w.ofDomain[:0], workspace, domain)
 		workspace = w.ofDomain
 	}
-	group, err := w.workspaces.ID(workspace)
-	if err != nil {
-		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, w.cfg.Terms.ByDomain())
+	row.Number, row.Original, row.Workspace, row.Domain, row.Code = at.Row, w.batch.URL(in.URLs, w.at), workspace, domain, nil
+	if old != nil {
+		row.Code = old.Code
 	}
-	if old != nil && old.Code != nil {
-		w.damaged.Add(old.Code, at)
-		if reason, detail = w.code(old.Code); reason != "" {
-			return reason, detail
-		}
+	row.Canonical = record.Start(w.buf)
+	reason, detail = w.cfg.Judge.Row(&in.judged, row)
+	w.buf = row.Canonical
+	if !row.Placed {
+		return reason, detail
 	}
-	var with *record.Rules
-	if w.cfg.Rules != nil {
-		if reason, detail = w.readParams(in, i, at); reason != "" {
-			return reason, detail
-		}
-		if with = &w.params; group != w.lastRuled && !with.Plain() {
-			w.ruled[group], w.lastRuled = true, group
-		}
+	group := w.workspaces.ID(workspace)
+	if row.Code != nil {
+		w.damaged.Add(row.Code, at)
+	}
+	if reason != "" {
+		return reason, detail
 	}
 	if w.cfg.Terms != nil {
-		if reason, detail = w.judgeURL(in, i, at, old, domain, found); reason != "" {
-			return reason, detail
-		}
+		w.told.Add(&in.Along, w.cfg.Terms, &along.Row{At: at, Original: row.Original, Domain: domain, Found: row.Found, Cell: row.Cell})
 	}
-	if changes != 0 {
+	w.accept(in, at, old, group, flags)
+	return "", ""
+}
+
+// accept files the row in hand, which is in order.
+func (w *worker) accept(in *Input, at record.Place, old *record.Legacy, group uint32, flags record.Flags) {
+	row, rec := &w.row, w.row.Canonical
+	var with *record.Rules
+	if w.cfg.Judge.Rules != nil {
+		with = w.readParams(in, group)
+	}
+	if row.Changes != 0 {
 		w.rewritten++
-		w.changes.Add(changes)
+		w.changes.Add(row.Changes)
 	}
-	if with != nil && in.params[rules.ExpiresAt] >= 0 && rules.IsDate(w.batch.Cell(in.params[rules.ExpiresAt], i)) {
-		w.dates++
-	}
-	h := w.hasher.SumIdentity(record.StartedCanonical(rec), workspace, w.params.Parts, 0)
+	h := w.hasher.SumIdentity(record.StartedCanonical(rec), row.Workspace, w.params.Parts, 0)
 	if w.others != nil {
-		w.fileOthers(original, workspace, h)
+		w.fileOthers(row.Original, row.Workspace, h)
 	}
 	if at.Variant != 0 {
 		flags |= record.Variant
 	}
-	first := w.rows.Order.First(h, record.StartedCanonical(rec), workspace, w.params.Parts)
+	first := w.rows.Order.First(h, record.StartedCanonical(rec), row.Workspace, w.params.Parts)
 	if old == nil && with == nil && first == (record.First{Hash: h}) {
-		rec = record.Finish(rec, h, original, flags)
+		rec = record.Finish(rec, h, row.Original, flags)
 	} else {
 		if old != nil && old.Code != nil && w.claims != nil {
 			claim.File(w.claims, group, claim.Claim{Key: h.Key(), Code: old.Code, Canonical: record.StartedCanonical(rec)})
 		}
-		rec = record.FinishWith(rec, h, original, flags, first, old, with)
+		rec = record.FinishWith(rec, h, row.Original, flags, first, old, with)
 	}
 	for _, c := range in.Layout.Carried {
-		rec = packed.AppendNullable(rec, w.batch.Cell(c, i))
+		rec = packed.AppendNullable(rec, w.batch.Cell(c, w.at))
 	}
 	rec = record.AppendPlace(rec, at)
 	copy(w.records.Reserve(group, w.rows.Order.Key(first.Hash), len(rec)), rec)
 	w.buf = rec
-	return "", ""
 }
 
-// judgeURL says why a row is rejected because of what URL and code tell of its link; found is what
-// the cells tell. Any other row is counted.
-func (w *worker) judgeURL(in *Input, i int, at record.Place, old *record.Legacy, domain []byte, found hygiene.Set) (reason, detail string) {
-	original, code := w.batch.URL(in.URLs, i), source.Code{Domain: domain}
-	if old != nil {
-		code.Text = old.Code
+// readParams returns the parameters of the row in hand, which is in a workspace.
+func (w *worker) readParams(in *Input, group uint32) *record.Rules {
+	p := &w.params
+	p.Params, p.Parts = w.row.Params, w.cfg.Judge.Rules.Identity.AppendParts(p.Parts[:0], &w.row.Params)
+	if group != w.lastRuled && !p.Plain() {
+		w.ruled[group], w.lastRuled = true, group
 	}
-	if found, reason, detail = w.cfg.Terms.JudgeURL(found, original, record.StartedCanonical(w.buf), code); reason == "" {
-		w.told.Add(&in.Along, w.cfg.Terms, &along.Row{At: at, Original: original, Domain: domain, Found: found, Cell: w.cellOf(i)})
+	if column := in.judged.Params[rules.ExpiresAt]; column >= 0 && rules.IsDate(w.batch.Cell(column, w.at)) {
+		w.dates++
 	}
-	return reason, detail
-}
-
-// cellOf returns how to get the cells of a row.
-func (w *worker) cellOf(i int) func(column int) []byte {
-	return func(c int) []byte { return w.batch.Cell(c, i) }
-}
-
-// readParams reads the parameters of a row into params, or says why it is rejected.
-func (w *worker) readParams(in *Input, i int, at record.Place) (reason, detail string) {
-	var cells rules.Cells
-	for n, column := range in.params {
-		cells[n] = w.batch.Cell(column, i)
-	}
-	p, bad, ok := w.cfg.Rules.Parse(&cells)
-	if !ok {
-		return rules.BadParameter, bad.Detail(in.Columns[in.params[bad]], cells[bad])
-	}
-	if w.cfg.Rules.Identity == rules.ByRow {
-		w.ref = rules.AppendRef(w.ref[:0], p.Ref, in.Name, at.Row)
-		p.Ref = w.ref
-	}
-	w.params = record.Rules{Parts: w.cfg.Rules.Identity.AppendParts(w.params.Parts[:0], &p), Params: p}
-	return "", ""
+	return p
 }
 
 // workspace returns that of a row, with flags that say what its cell was.
-func (w *worker) workspace(in *Input, i int) ([]byte, record.Flags) {
-	cell := w.batch.Cell(in.Workspace, i)
+func (w *worker) workspace(in *Input) ([]byte, record.Flags) {
+	cell := w.batch.Cell(in.Workspace, w.at)
 	switch {
 	case len(cell) > 0:
 		return cell, 0

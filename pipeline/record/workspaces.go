@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/linkforge/bulk/codegen"
 )
 
 // Workspaces numbers the workspaces of a run in the order in which they turn up, which
@@ -91,19 +89,16 @@ func (w *Workspaces) NewCache() *WorkspaceCache {
 	return &WorkspaceCache{all: w, ids: map[string]uint32{}}
 }
 
-// ID is Workspaces.ID of a name that must pass codegen.CheckWorkspace, or the error of that.
-func (c *WorkspaceCache) ID(name []byte) (uint32, error) {
-	if len(name) > 0 && bytes.Equal(name, c.last) {
-		return c.id, nil
+// ID is Workspaces.ID.
+func (c *WorkspaceCache) ID(name []byte) uint32 {
+	if len(c.last) > 0 && bytes.Equal(name, c.last) {
+		return c.id
 	}
 	id, ok := c.ids[string(name)]
 	if !ok {
-		if err := codegen.CheckWorkspace(name); err != nil {
-			return 0, err
-		}
 		id = c.all.ID(string(name))
 		c.ids[string(name)] = id
 	}
 	c.last, c.id = append(c.last[:0], name...), id
-	return id, nil
+	return id
 }

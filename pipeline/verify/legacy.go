@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
@@ -139,14 +137,6 @@ func (c *codes) same(a, b []byte) bool {
 
 // owns reports whether a row has its own legacy code. Any other has that of the link of its URL.
 func (c *codes) owns(r *readback.MappingRow) bool { return r.Legacy != nil && c.same(r.Legacy, r.Code) }
-
-// isBad says why a run rejects a legacy code, as far as the code itself tells.
-func (c *codes) isBad(code []byte) (reason, detail string) {
-	if code == nil || c.mode == legacy.Map && utf8.Valid(code) && !legacy.HasControl(code) || c.rules.Check(code) == "" {
-		return "", ""
-	}
-	return outcome.BadCode, outcome.BadCodeDetail(code, c.pattern)
-}
 
 // told is what the rows say of legacy codes. The manifest has it, too.
 type told struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -29,6 +30,8 @@ type run struct {
 	mapping   string       // name of the file; "": there is none
 	noMapping bool         // because the run had too many rejects
 	columns   source.Union // of all inputs, as the run united them
+	judge     *judge.Judge
+	judged    []judge.Columns // of each input
 	coding
 	codes
 	ruling
@@ -80,6 +83,7 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.readRules(bad)
 	r.readCodes(bad)
 	r.findParams()
+	r.setJudge()
 	r.readFiles(text("report_format"), bad)
 	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
 	exceeded := err == nil && limit.Exceeded(m.Counts) || r.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
@@ -88,6 +92,28 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
 	}
 	return r, ok
+}
+
+// setJudge has rows judged as the run did.
+func (r *run) setJudge() {
+	r.judge = &judge.Judge{Profile: r.profile, Rules: r.flags}
+	if r.mode != legacy.Off {
+		r.judge.Codes = &judge.Codes{Mode: r.mode, Rules: r.rules, Pattern: r.pattern}
+	}
+	if r.terms != nil {
+		r.judge.Hygiene, r.judge.ByDomain = &r.terms.Hygiene, r.terms.ByDomain()
+	}
+	for i := range r.manifest.Inputs {
+		in := &r.manifest.Inputs[i]
+		c := judge.Columns{Input: string(in.Name), Names: texts(in.Columns)}
+		if r.params != nil {
+			c.Params = r.params[i]
+		}
+		if a := r.along[r.input(i)]; a != nil {
+			c.Hygiene = a.Hygiene()
+		}
+		r.judged = append(r.judged, c)
+	}
 }
 
 // readInputs unites the columns of the inputs, and calls bad with what no run writes of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/hygiene"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/packed"
@@ -75,22 +76,6 @@ func (r *run) setRoles(in *source.Input, m *manifest.Input) {
 	in.SetRoles(roles, numbers(m.LeftOut))
 	a := along.New(in, r.columns.Find(in).Carried, attributes)
 	r.along[in] = &a
-}
-
-// byCells says why a run rejects a row because of what its cells tell; found is what they tell.
-func (r *run) byCells(in *source.Input, cell func(column int) []byte) (found hygiene.Set, reason, detail string) {
-	if r.terms == nil || in == nil {
-		return found, "", ""
-	}
-	return r.along[in].JudgeCells(&r.terms.Hygiene, cell)
-}
-
-// byURL does so for what URL and code tell, beside what the cells do.
-func (r *run) byURL(found hygiene.Set, original, canonical []byte, code source.Code) (_ hygiene.Set, reason, detail string) {
-	if r.terms == nil {
-		return found, "", ""
-	}
-	return r.terms.JudgeURL(found, original, canonical, code)
 }
 
 // verifyMigration compares what the rows say beyond code and URL with what the manifest does, if the
@@ -176,11 +161,12 @@ func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int
 	} else {
 		code.Domain = in.Domain(cell)
 	}
-	found, reason, _ := w.run.byCells(in, cell)
+	row := judge.Row{Original: r.Original, Code: code.Text, Domain: code.Domain, Cell: cell}
+	reason, _ := w.run.judge.Cells(&w.run.judged[r.source], &row)
 	if reason == "" {
-		found, reason, _ = w.run.byURL(found, r.Original, r.Canonical, code)
+		reason, _ = w.run.judge.URL(&row, r.Canonical)
 	}
-	w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: found, Cell: cell})
+	w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	w.told.unsure = w.told.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:

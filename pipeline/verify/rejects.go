@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -67,6 +68,7 @@ func reasonsText(reasons map[string]int64) string {
 // A rejectChecker recomputes why rows were rejected.
 type rejectChecker struct {
 	checker
+	hand    judge.Row
 	reasons map[string]int64
 	at      map[string]int // of the cells, by the input's name of the column
 	source  int            // of the reject before
@@ -150,40 +152,29 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 	if len(in.URLColumns) == 0 {
 		return r.Reason, ""
 	}
-	found, reason, detail := w.run.byCells(w.run.input(i), w.cellsOf(r, i))
+	original, workspace, cell := w.cell(r, string(in.URLColumns[0])), w.workspaceOf(r, i, code), w.cellsOf(r, i)
+	row := &w.hand
+	row.Number, row.Original, row.Workspace, row.Code, row.Domain, row.Cell = r.Row, original, workspace, code.Text, code.Domain, cell
+	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.reserved
+	reason, detail = w.run.judge.Row(&w.run.judged[i], row)
+	w.canon = row.Canonical
+	if row.Placed {
+		w.told.damaged.Add(code.Text, record.Place{Source: i, Row: r.Row})
+	}
 	if reason != "" {
-		return reason, detail
-	}
-	original, workspace := w.cell(r, string(in.URLColumns[0])), w.workspaceOf(r, i, code)
-	reason, detail, w.canon = w.run.refuse(w.canon, original, workspace)
-	if reason != "" {
-		return reason, detail
-	}
-	w.told.damaged.Add(code.Text, record.Place{Source: i, Row: r.Row})
-	if reason, detail = w.run.isBad(code.Text); reason != "" {
-		return reason, detail
-	}
-	if code.Text != nil && w.run.mode.Keeps() && r.Reason == outcome.CodeReserved && w.run.reserved {
-		return r.Reason, outcome.CodeReservedDetail(code.Text)
-	}
-	var params rules.Params
-	if params, reason, detail = w.run.readParams(i, r.Row, w.cellsOf(r, i)); reason != "" {
-		return reason, detail
-	}
-	if found, reason, detail = w.run.byURL(found, original, w.canon, code); reason != "" {
 		return reason, detail
 	}
 	if in := w.run.input(i); w.run.terms != nil && in != nil {
-		w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: found, Cell: w.cellsOf(r, i)})
+		w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
 	if w.run.flags != nil {
-		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &params)
+		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &row.Params)
 	}
 	if w.run.ruled && rules.IsRefusal(r.Reason) {
 		if code.Text != nil && w.run.conflict == legacy.Generate {
 			w.told.perhaps++
 		}
-		return r.Reason, w.refuse(r, workspace, &params)
+		return r.Reason, w.refuse(r, workspace, &row.Params)
 	}
 	if code.Text != nil && w.run.mode.Keeps() {
 		w.told.conflicts++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
 )
@@ -32,7 +33,7 @@ type replayer struct {
 	number  int
 	columns source.Cells
 	cells   [][]byte
-	canon   []byte
+	hand    judge.Row
 	codes   []source.Code
 }
 
@@ -73,10 +74,11 @@ func (w *replayer) row(i int, row, offset int64, code source.Code) {
 		}
 		w.text = w.text[:0]
 		if flags := w.v.run.flags; flags != nil {
-			p, _, _ := w.v.run.readParams(w.number, row, w.cellOf(i))
-			w.text = flags.Identity.AppendParts(w.text, &p)
+			w.hand.Number, w.hand.Cell = row, w.cellOf(i)
+			_, _ = w.v.run.judge.Params(&w.v.run.judged[w.number], &w.hand)
+			w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)
 			if w.writer != nil && w.v.joins() {
-				s.said = p.Append(nil)
+				s.said = w.hand.Params.Append(nil)
 			}
 		}
 		s.link = w.link(w.written(original), w.written(workspace), w.cells, code.Text, w.text)
@@ -97,18 +99,8 @@ func (w *replayer) refused(i int, row, offset int64, original, workspace []byte,
 		}
 		return w.columns.Cell(w.layout.Carried[n], i)
 	})
-	found, reason, _ := w.v.run.byCells(w.in, w.cellOf(i))
-	if reason == "" {
-		reason, _, w.canon = w.v.run.refuse(w.canon, original, workspace)
-	}
-	if reason == "" {
-		reason, _ = w.v.run.isBad(code.Text)
-	}
-	if reason == "" {
-		_, reason, _ = w.v.run.readParams(w.number, row, w.cellOf(i))
-	}
-	if reason == "" {
-		_, reason, _ = w.v.run.byURL(found, original, w.canon, code)
-	}
+	r := &w.hand
+	r.Number, r.Original, r.Workspace, r.Code, r.Domain, r.Cell, r.Canonical = row, original, workspace, code.Text, code.Domain, w.cellOf(i), r.Canonical[:0]
+	reason, _ := w.v.run.judge.Row(&w.v.run.judged[w.number], r)
 	return reason == "" && w.writer != nil, w.reject(cmp.Or(reason, outcome.CodeSpaceExhausted), "", offset, nil, w.cells)
 }

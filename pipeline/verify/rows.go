@@ -235,7 +235,10 @@ func (w *checker) checkLegacy(r *link) {
 	if r.Alias {
 		w.told.aliases++
 	}
-	if _, detail := w.run.isBad(r.Legacy); detail != "" {
+	if r.Legacy == nil {
+		return
+	}
+	if _, detail := w.run.judge.Code(r.Legacy, false); detail != "" {
 		w.found(BadLegacy, "legacy_code", "a code that is not rejected", detail)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -123,29 +124,6 @@ func (r *run) findParams() {
 	}
 }
 
-// readParams reads the parameters of a row of an input, whose cells are given by their column, or
-// says why a run rejects it.
-func (r *run) readParams(input int, row int64, cell func(column int) []byte) (p rules.Params, reason, detail string) {
-	if r.flags == nil {
-		return p, "", ""
-	}
-	var cells rules.Cells
-	at, in := &r.params[input], &r.manifest.Inputs[input]
-	for c, column := range at {
-		if column >= 0 {
-			cells[c] = cell(column)
-		}
-	}
-	p, bad, ok := r.flags.Parse(&cells)
-	if !ok {
-		return p, rules.BadParameter, bad.Detail(string(in.Columns[at[bad]]), cells[bad])
-	}
-	if r.flags.Identity == rules.ByRow && len(p.Ref) == 0 {
-		p.Ref = rules.AppendRef(nil, nil, string(in.Name), row)
-	}
-	return p, "", ""
-}
-
 // identify fills in the parts of the identity of a row, and the parameters that the row gives, if the
 // mapping has all of its cells.
 func (w *checker) identify(l *link) {
@@ -154,9 +132,10 @@ func (w *checker) identify(l *link) {
 		return
 	}
 	cell, all := w.cellOf(l, w.run.inputs[l.source])
-	params, refusal, _ := w.run.readParams(l.source, l.Row.Row, cell)
+	row := judge.Row{Number: l.Row.Row, Cell: cell}
+	refusal, _ := w.run.judge.Params(&w.run.judged[l.source], &row)
 	if l.said = *all; l.said {
-		l.params, l.refusal = params, refusal
+		l.params, l.refusal = row.Params, refusal
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 
-	"github.com/linkforge/bulk/canon"
-	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/packed"
@@ -153,23 +151,6 @@ func decodeSums(rec []byte) (variant uint64, s rowSums) {
 		s.rejected[i] = binary.LittleEndian.Uint64(rec[2+8*(len(s.link)+i):])
 	}
 	return variant, s
-}
-
-// refuse returns why a run rejects a row of the inputs; "": it does not. The canonical form
-// lies in the memory of buf.
-func (r *run) refuse(buf, original, workspace []byte) (reason, detail string, canonical []byte) {
-	if len(original) == 0 {
-		return outcome.MissingURL, outcome.MissingURLDetail, buf[:0]
-	}
-	canonical, err := r.profile.Append(buf[:0], original)
-	if err != nil {
-		reason := err.(canon.Reason)
-		return string(reason), canon.Detail(original, reason), canonical
-	}
-	if err := codegen.CheckWorkspace(workspace); err != nil {
-		return outcome.BadWorkspace, outcome.BadWorkspaceDetail(err, workspace, r.terms.ByDomain()), canonical
-	}
-	return "", "", canonical
 }
 
 // verifyRows compares the sums of each row on both sides.
