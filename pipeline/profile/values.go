@@ -53,10 +53,11 @@ var layouts = [...]string{
 	time.RFC3339, "2006-01-02T15:04:05Z0700",
 	"2006-01-02T15:04:05", time.DateTime, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700",
 	"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 UTC",
+	"2006-01-02T15:04:05Z07", "2006-01-02 15:04:05Z07", // as PostgreSQL writes it
 	time.DateOnly,
 }
 
-// ParseTime reads a time: as of RFC 3339, the offset also as +0000; the same with a space for the T,
+// ParseTime reads a time: as of RFC 3339, the offset also as +0000 or +00; the same with a space for the T,
 // where the offset may be missing or follow a space, and be UTC; a date; Unix seconds of 9 or 10
 // digits; Unix milliseconds of 13. A time without an offset is in UTC, as is the result. Its year is
 // 1 to 9999.
@@ -124,11 +125,30 @@ func isDead(cell []byte) bool {
 	return false
 }
 
-// IsSet reports whether a cell has a value: it is not blank, null, an empty array or object, nor no.
+// IsNoTime reports whether a cell where a time may stand is a word for none, as programs write it:
+// what is not IsSet, a word for ever, a date of only zeros, the first second of the year 1.
+func IsNoTime(cell []byte) bool {
+	if !IsSet(cell) {
+		return true
+	}
+	var buf word
+	switch string(buf.of(cell)) {
+	case "never", "infinity":
+		return true
+	}
+	if cell = bytes.TrimSpace(cell); cell[0] != '0' {
+		return false
+	}
+	t, ok := ParseTime(cell)
+	return ok && t.IsZero() && len(cell) > len(time.DateOnly) || bytes.HasPrefix(cell, []byte("0000-00-00"))
+}
+
+// IsSet reports whether a cell has a value: it is not blank, null, none, an empty array or object, nor
+// no.
 func IsSet(cell []byte) bool {
 	var buf word
 	switch string(buf.of(cell)) {
-	case "", "false", "0", "no", "null", "{}", "[]":
+	case "", "false", "0", "no", "f", "n", "null", "none", "{}", "[]":
 		return false
 	}
 	return true

@@ -74,6 +74,10 @@ func TestParseTime(t *testing.T) {
 		"2014-03-01 10:11:12+01:00":      "2014-03-01T09:11:12Z",
 		"2014-03-01 10:11:12 +01:00":     "2014-03-01T09:11:12Z",
 		"2014-03-01 10:11:12 UTC":        "2014-03-01T10:11:12Z",
+		"2014-03-01 10:11:12+00":         "2014-03-01T10:11:12Z",
+		"2014-03-01 10:11:12.5+02":       "2014-03-01T08:11:12.5Z",
+		"2014-03-01 10:11:12+0530":       "2014-03-01T04:41:12Z",
+		"2014-03-01T10:11:12-08":         "2014-03-01T18:11:12Z",
 		"2014-03-01":                     "2014-03-01T00:00:00Z",
 		"0001-01-01":                     "0001-01-01T00:00:00Z",
 		"9999-12-31T23:59:59.999999999Z": "9999-12-31T23:59:59.999999999Z",
@@ -116,8 +120,8 @@ func TestWords(t *testing.T) {
 	}{
 		{[]string{"true", "1", "YES", " y ", "T", "on"}, true, false, true},
 		{[]string{"Archived", "banned", "disabled", "inactive", "DELETED"}, true, true, true},
-		{[]string{"n", "f", "OFF"}, false, true, true},
-		{[]string{"False", "0", "no"}, false, true, false},
+		{[]string{"OFF"}, false, true, true},
+		{[]string{"False", "0", "no", "n", "F"}, false, true, false},
 		{[]string{"", " ", "null", "NULL", "{}", " [] "}, false, false, false},
 		{[]string{"enabled", "active", "2", "s3cret", `["a"]`, "disabledd", "2023-05-01 00:00:00"}, false, false, true},
 	} {
@@ -125,6 +129,18 @@ func TestWords(t *testing.T) {
 			if yes, no, set := IsTrue([]byte(cell)), IsFalse([]byte(cell)), IsSet([]byte(cell)); yes != tt.yes || no != tt.no || set != tt.set {
 				t.Errorf("%q: true %t, false %t, set %t", cell, yes, no, set)
 			}
+		}
+	}
+}
+
+func TestNoTime(t *testing.T) {
+	for cell, want := range map[string]bool{
+		"": true, " ": true, "null": true, "None": true, "never": true, " Infinity ": true, "0": true, "false": true, "[]": true,
+		"0001-01-01T00:00:00Z": true, "0001-01-01 00:00:00": true, "0000-00-00": true, "0000-00-00 00:00:00": true,
+		"0001-01-01": false, "0001-01-01T00:00:01Z": false, "2030-01-01": false, "0000-01-01": false, "x": false, "00": false, "1": false,
+	} {
+		if got := IsNoTime([]byte(cell)); got != want {
+			t.Errorf("%q: %t", cell, got)
 		}
 	}
 }
