@@ -12,6 +12,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -152,7 +153,7 @@ func (d *deletion) check() error {
 		check("workspace", err)
 	}
 	check("owner", (&rules.Flags{Owner: []byte(d.Owner)}).Check())
-	if d.Source.URLColumn == source.NoColumn && d.Source.CodeColumn == source.NoColumn {
+	if d.Source.URLColumn == columns.NoColumn && d.Source.CodeColumn == columns.NoColumn {
 		problems = append(problems, errors.New("--url-column none and --code-column none: a row names its links by one of them"))
 	}
 	if profile.ParseColumn(d.Source.CodeColumn).List {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
@@ -153,7 +154,7 @@ func csvFile(rows []string) string { return "url,team,note\n" + strings.Join(row
 // base is the configuration of the tests of equality.
 func base(codeLength int) pipeline.Config {
 	return pipeline.Config{
-		Workspace: "demo", Source: source.Options{WorkspaceColumn: "team"}, CodeLength: codeLength,
+		Workspace: "demo", Source: source.Options{Choice: columns.Choice{WorkspaceColumn: "team"}}, CodeLength: codeLength,
 		BaseURL: "https://sho.rt", Version: "test",
 	}
 }

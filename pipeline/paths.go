@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
@@ -111,7 +112,7 @@ func outside(out string, names []string) error {
 			seen[dir] = true
 			info, err := os.Stat(dir)
 			if err == nil && slices.ContainsFunc(dirs, func(out fs.FileInfo) bool { return os.SameFile(info, out) }) {
-				return &source.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with --out"}
+				return &columns.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with --out"}
 			}
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
 
@@ -75,13 +75,13 @@ func TestTooManyColumns(t *testing.T) {
 	cfg := pipeline.Config{Workspace: "demo", Out: "out", Inputs: []string{"a.csv", "b.csv"}}
 	for _, name := range cfg.Inputs {
 		header := "url"
-		for n := range source.MaxColumns / 2 {
+		for n := range columns.MaxColumns / 2 {
 			header += fmt.Sprintf(",%s %d", name, n)
 		}
 		write(t, name, header+"\n")
 	}
 	_, err := pipeline.Run(context.Background(), cfg)
-	if !errors.As(err, new(*source.UsageError)) || !strings.Contains(err.Error(), "with it the inputs have 16385 columns in all, more than 16384") {
+	if !errors.As(err, new(*columns.UsageError)) || !strings.Contains(err.Error(), "with it the inputs have 16385 columns in all, more than 16384") {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestInputInTheOutput(t *testing.T) {
 	cfg := base(10)
 	cfg.Inputs, cfg.Out = []string{"links.csv"}, out
 	_, err := pipeline.Run(context.Background(), cfg)
-	var usage *source.UsageError
+	var usage *columns.UsageError
 	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "links.csv: lies in the output directory") {
 		t.Errorf("%v", err)
 	}

@@ -58,7 +58,7 @@ type Result struct {
 }
 
 // Run does the whole job. The result is valid, as far as the run got, also with an error.
-// Errors to tell apart: UsageError and source.UsageError, outdir.ErrExists and ErrBusy,
+// Errors to tell apart: UsageError and columns.UsageError, outdir.ErrExists and ErrBusy,
 // manifest.ErrNotOurs, sink.ErrOldTables (nothing was done); TooManyRejectsError (rejects and
 // manifest are written); sink.ErrRetryable, sink.ErrLocked and the cause of ctx (the same
 // run again finishes the job). Rows that were rejected are no error.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -33,7 +34,7 @@ func exportTo(t *testing.T, store sink.Store, create func(io.Writer, []string) r
 // several workspaces.
 func fillStore(t *testing.T, store sink.Store) {
 	t.Helper()
-	team := source.Options{WorkspaceColumn: "team", Map: map[string]string{"kind": "kind"}}
+	team := source.Options{Choice: columns.Choice{WorkspaceColumn: "team", Map: map[string]string{"kind": "kind"}}}
 	cfg := keeping(legacy.Keep, store)
 	cfg.Source = team
 	job(t, cfg, map[string]string{"kept.csv": "url,slug,team,kind\n" +

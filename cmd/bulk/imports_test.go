@@ -32,13 +32,14 @@ var layers = map[string][]string{
 	"pipeline/attrs":         {"canon", "pipeline/profile"}, // of canon how bytes become text
 	"pipeline/hygiene":       {"canon", "pipeline/legacy", "pipeline/profile"},
 	"pipeline/rules":         {"pipeline/outcome", "pipeline/profile"},
-	"pipeline/source":        {"canon", "pipeline/columnar", "pipeline/fsys", "pipeline/profile"}, // of canon how bytes become text
-	"pipeline/along":         {"pipeline/attrs", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record", "pipeline/source"},
+	"pipeline/columns":       {"canon", "pipeline/profile"}, // of canon how bytes become text
+	"pipeline/source":        {"pipeline/columnar", "pipeline/columns", "pipeline/fsys", "pipeline/profile"},
+	"pipeline/along":         {"pipeline/attrs", "pipeline/columns", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/profile", "pipeline/record"},
 	"pipeline/judge":         {"canon", "codegen", "pipeline/hygiene", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"}, // also for use in a distributed runner
 	"pipeline/manifest":      {"pipeline/fsys"},
 	"pipeline/outdir":        {"pipeline/fsys", "pipeline/manifest"},
 	"pipeline/report":        {"canon", "pipeline/legacy", "pipeline/outcome", "pipeline/rules"},
-	"pipeline/readback":      {"canon", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
+	"pipeline/readback":      {"canon", "pipeline/columns", "pipeline/fsys", "pipeline/outcome", "pipeline/report", "pipeline/source"},
 	"pipeline/record":        {"codegen", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/rules"}, // also for use in a distributed runner
 
 	"sink":                 {},
@@ -47,20 +48,20 @@ var layers = map[string][]string{
 	"sink/postgres/pgtest": {},
 	"sink/sinktest":        {"sink", "codegen"},
 
-	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
+	"pipeline/intake": {"canon", "codegen", "pipeline/along", "pipeline/claim", "pipeline/columns", "pipeline/extsort", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/rules", "pipeline/source"},
 	"pipeline/claim":  {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/packed", "pipeline/record", "sink"},
 	"pipeline/settle": {"codegen", "pipeline/assign", "pipeline/claim", "pipeline/extsort", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/rules", "sink"},
 	"pipeline/emit":   {"canon", "codegen", "pipeline/claim", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/settle", "sink"},
-	"pipeline/remove": {"canon", "codegen", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
-	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
+	"pipeline/remove": {"canon", "codegen", "pipeline/columns", "pipeline/extsort", "pipeline/intake", "pipeline/legacy", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
+	"pipeline": {"canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/emit", "pipeline/extsort", "pipeline/fsys", "pipeline/hygiene", "pipeline/intake", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome",
 		"pipeline/outdir", "pipeline/profile", "pipeline/record", "pipeline/remove", "pipeline/report", "pipeline/rules", "pipeline/settle", "pipeline/source", "sink"},
 
-	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/extsort", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
-	"pipeline/diff":     {"codegen", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source"},
+	"pipeline/verify":   {"canon", "codegen", "pipeline/along", "pipeline/columns", "pipeline/extsort", "pipeline/hygiene", "pipeline/judge", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/packed", "pipeline/profile", "pipeline/readback", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "sink"},
+	"pipeline/diff":     {"codegen", "pipeline/columns", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
 
-	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
+	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
@@ -70,6 +71,7 @@ var pure = map[string]string{
 	"codegen":          "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
+	"pipeline/columns": "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "pipeline/profile",
 	"pipeline/hygiene": "bytes encoding/hex fmt iter math/bits regexp slices strings time " + module + "canon " + module + "pipeline/legacy " + module + "pipeline/profile",
 	"pipeline/judge":   "bytes unicode/utf8 " + module + "canon " + module + "codegen " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/legacy":  "bufio bytes cmp fmt io regexp strings unicode/utf8",

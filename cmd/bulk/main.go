@@ -20,9 +20,9 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
@@ -347,7 +347,7 @@ func exitCode(err error) int {
 		return exitDone
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
-	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*source.UsageError)),
+	case errors.As(err, new(*pipeline.UsageError)), errors.As(err, new(*columns.UsageError)),
 		errors.Is(err, outdir.ErrExists), errors.Is(err, manifest.ErrNotOurs),
 		errors.Is(err, sink.ErrOldTables), errors.Is(err, postgres.ErrAddress):
 		return exitUsage

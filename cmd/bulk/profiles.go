@@ -28,7 +28,7 @@ a profile is known. Check one that was only documented or told with your file.`,
 				return jsonProfiles(ui.stdout)
 			}
 			if to, ok := ui.stdout.(*shown); ok { // a terminal
-				return writeTable(to, columns(to.Writer), tableOfProfiles())
+				return writeTable(to, terminalWidth(to.Writer), tableOfProfiles())
 			}
 			return csvProfiles(ui.stdout)
 		},

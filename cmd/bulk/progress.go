@@ -100,7 +100,7 @@ const stageDown = pipeline.Stage(-1)
 func (u *ui) bars(status *pipeline.Status) func() {
 	stage := pipeline.Stage(-2)
 	return func() {
-		now, width := status.Stage(), columns(u.stderr)
+		now, width := status.Stage(), terminalWidth(u.stderr)
 		title := u.outageLine(width - 5) // a spinner and spaces
 		if title == "" {
 			title = now.String()
@@ -153,8 +153,8 @@ func progress(s *pipeline.Status, stage pipeline.Stage) (total, at int64) {
 	return -1, 0
 }
 
-// columns returns the width of a terminal, or 80 if it is not known.
-func columns(w io.Writer) int {
+// terminalWidth returns the width of a terminal, or 80 if it is not known.
+func terminalWidth(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 			return width

@@ -20,6 +20,7 @@ import (
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -159,7 +160,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar((*string)(&o.Legacy), "legacy", "", "what to do with the codes that the rows bring along: `keep|both|map`; see Legacy codes above")
 	f.StringVar(&o.Source.CodeColumn, "code-column", "", "`COLUMN` that has the old code, by name or number; path(COLUMN) takes the path of a URL (default: found by its usual names)")
 	f.StringVar(&o.Source.Profile, "profile", "", "`NAME` of the program that wrote the files, none or auto; see bulk profiles (default: auto with --legacy)")
-	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of "+strings.Join(source.MapRoles(), ", "))
+	f.StringVar(&o.columns, "map", "", "columns by what they hold, such as url=target,code=slug: a `LIST` of "+strings.Join(columns.MapRoles(), ", "))
 	f.StringVar(&o.CodePattern, "code-pattern", "", "reject rows whose old code is not of this `PATTERN`, a regular expression (default: "+legacy.DefaultPattern+")")
 	f.StringVar(&o.reserved, "reserved", "", "reject rows whose old code is in this `FILE`, a word a line")
 	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
@@ -349,7 +350,7 @@ func (o *runOptions) resolve() (err error) {
 	problems.check("code-pattern", err)
 	problems.check("reserved", o.readReserved())
 	if o.columns != "" {
-		o.Source.Map, err = source.ParseMap(o.columns)
+		o.Source.Map, err = columns.ParseMap(o.columns)
 		problems.check("map", err)
 	}
 	problems = append(problems, o.identity.parse(&o.Profile), o.rules.parse(&o.Config))

@@ -63,7 +63,7 @@ func listRuns(ctx context.Context, ui *ui, o *storeOptions, asJSON bool) (err er
 		return jsonRuns(ui.stdout, runs)
 	}
 	if to, ok := ui.stdout.(*shown); ok { // a terminal
-		return writeTable(to, columns(to.Writer), tableOfRuns(runs))
+		return writeTable(to, terminalWidth(to.Writer), tableOfRuns(runs))
 	}
 	return csvRuns(ui.stdout, runs)
 }

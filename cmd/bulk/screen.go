@@ -34,7 +34,7 @@ type screen struct {
 func (f *forecast) print(w io.Writer) error {
 	s := &screen{forecast: f, width: screenWidth, most: math.MaxInt, labels: 31, digits: len(thousands(max(f.Counts.Read, f.LinksCreated)))}
 	if to, ok := w.(*shown); ok {
-		s.width = min(s.width, columns(to.Writer))
+		s.width = min(s.width, terminalWidth(to.Writer))
 		s.most = s.width
 	}
 	s.inputs()

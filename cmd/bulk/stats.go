@@ -75,7 +75,7 @@ func stats(ctx context.Context, ui *ui, o *statsOptions) (err error) {
 	}
 	width := math.MaxInt
 	if to, ok := ui.stdout.(*shown); ok { // a terminal
-		width = columns(to.Writer)
+		width = terminalWidth(to.Writer)
 	}
 	c.print(w, width, time.Now().UTC().Truncate(24*time.Hour)) // Flush has the error
 	return w.Flush()

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/attrs"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/profile"
-	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // An Along is that of an input. The zero value is nothing. It does not change.
@@ -22,7 +22,7 @@ type Along struct {
 	fields  []attrs.Field    // by name
 	cells   [][]int          // of each: numbers of carried cells, of which the first that is not blank counts
 	created []int            // likewise
-	in      *source.Input
+	in      *columns.Table
 
 	hygiene    hygiene.Columns
 	hasDomains bool // columns may tell the domains of rows
@@ -59,14 +59,14 @@ func Parse(option string) (roles bool, columns []string, err error) {
 
 // Find finds the columns of an input that go along, and notes which of the names it found. Names
 // of columns that the input does not have are no error. Carried are the columns of Layout.Carried.
-func Find(in *source.Input, carried []int, roles bool, names []string, found map[string]bool) (a Along, err error) {
-	columns := map[string][]int{}
+func Find(in *columns.Table, carried []int, roles bool, names []string, found map[string]bool) (a Along, err error) {
+	of := map[string][]int{}
 	if roles {
 		for role := range forms {
-			columns[string(role)] = in.Roles[role]
+			of[string(role)] = in.Roles[role]
 		}
 		for _, c := range in.Members() {
-			columns[in.Member(c)] = []int{c}
+			of[in.Member(c)] = []int{c}
 		}
 	}
 	named := map[string]bool{}
@@ -76,20 +76,20 @@ func Find(in *source.Input, carried []int, roles bool, names []string, found map
 			continue
 		}
 		if in.IsKey(c) {
-			return a, &source.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of --attrs has the URLs or the workspaces, which the store has anyway", name)}
+			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of --attrs has the URLs or the workspaces, which the store has anyway", name)}
 		}
 		attribute := attribute(in, c)
-		if other := columns[attribute]; named[attribute] && other[0] != c {
-			return a, &source.UsageError{Input: in.Name, Msg: fmt.Sprintf("--attrs has two columns for %s: %q and %q", attribute, in.Columns[other[0]], in.Columns[c])}
+		if other := of[attribute]; named[attribute] && other[0] != c {
+			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("--attrs has two columns for %s: %q and %q", attribute, in.Columns[other[0]], in.Columns[c])}
 		}
 		found[name], named[attribute] = true, true
-		columns[attribute] = []int{c}
+		of[attribute] = []int{c}
 	}
-	return New(in, carried, columns), nil
+	return New(in, carried, of), nil
 }
 
 // attribute names the attribute that a column is: like its role, or else like the column.
-func attribute(in *source.Input, c int) string {
+func attribute(in *columns.Table, c int) string {
 	roles := slices.Sorted(maps.Keys(forms))
 	if i := slices.IndexFunc(roles, func(role profile.Role) bool { return slices.Contains(in.Roles[role], c) }); i >= 0 {
 		return string(roles[i])
@@ -101,7 +101,7 @@ func attribute(in *source.Input, c int) string {
 }
 
 // New returns what goes along if the columns of each attribute are known.
-func New(in *source.Input, carried []int, columns map[string][]int) Along {
+func New(in *columns.Table, carried []int, of map[string][]int) Along {
 	numbers := func(columns []int) (cells []int) {
 		for _, c := range columns {
 			if n := slices.Index(carried, c); n >= 0 {
@@ -118,9 +118,9 @@ func New(in *source.Input, carried []int, columns map[string][]int) Along {
 		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
 		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
 	}}
-	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		if cells := numbers(columns[name]); len(cells) > 0 {
-			a.columns[name] = columns[name]
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if cells := numbers(of[name]); len(cells) > 0 {
+			a.columns[name] = of[name]
 			a.fields = append(a.fields, attrs.Field{Name: name, Form: forms[profile.Role(name)], Separator: separator})
 			a.cells = append(a.cells, cells)
 		}
@@ -130,7 +130,7 @@ func New(in *source.Input, carried []int, columns map[string][]int) Along {
 
 // createdColumns are the columns that say when a link was created: bulk's own, or else that of the
 // system that the link comes from.
-func createdColumns(in *source.Input) []int {
+func createdColumns(in *columns.Table) []int {
 	return slices.Concat(in.Roles[profile.Stored], in.Roles[profile.CreatedAt])
 }
 
@@ -145,7 +145,7 @@ func (a *Along) badCreated(cell func(column int) []byte) []byte {
 }
 
 // firstOf returns the first cell that is not blank; nil: there is none.
-func firstOf(in *source.Input, numbers []int, cell func(n int) []byte) []byte {
+func firstOf(in *columns.Table, numbers []int, cell func(n int) []byte) []byte {
 	for _, n := range numbers {
 		if cell := cell(n); !in.IsBlank(cell) {
 			return cell

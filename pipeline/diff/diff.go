@@ -128,7 +128,7 @@ type Difference struct {
 // agree are not read row by row. Package verify checks that a manifest is right.
 //
 // Errors to tell apart, beside that of emit: manifest.ErrNotOurs (a directory without a
-// manifest), source.UsageError (not a regular file), readback.DamageError and readback.CellError
+// manifest), columns.UsageError (not a regular file), readback.DamageError and readback.CellError
 // (a file that is not as a run writes it; with ErrChanged, if a FileChanged has told why), and
 // the cause that ended ctx.
 func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err error) {

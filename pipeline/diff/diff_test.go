@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 	"pgregory.net/rapid"
 )
 
@@ -215,7 +215,7 @@ func TestDiffDigests(t *testing.T) {
 			t.Errorf("without %s: %v", lost, err)
 		}
 		os.Mkdir(filepath.Join(b, lost), 0o777)
-		var usage *source.UsageError
+		var usage *columns.UsageError
 		if err := Runs(context.Background(), Config{A: a, B: b}, nil); !errors.As(err, &usage) {
 			t.Errorf("a folder as %s: %v", lost, err)
 		}
@@ -252,7 +252,7 @@ func TestDiffErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	var usage *source.UsageError
+	var usage *columns.UsageError
 	if err := Runs(context.Background(), Config{A: a, B: fifo}, nil); !errors.As(err, &usage) {
 		t.Errorf("a FIFO: %v", err)
 	}

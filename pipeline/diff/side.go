@@ -12,11 +12,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
-	"github.com/linkforge/bulk/pipeline/source"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -91,7 +91,7 @@ func (s *operand) mode() legacy.Mode {
 // isFile rejects what cannot be read twice, such as a FIFO, which may not even open.
 func isFile(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return &source.UsageError{Input: path, Msg: "is not a regular file: it may have to be read twice"}
+		return &columns.UsageError{Input: path, Msg: "is not a regular file: it may have to be read twice"}
 	}
 	return nil
 }

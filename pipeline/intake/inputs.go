@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
@@ -21,14 +22,14 @@ import (
 // them together have.
 type Inputs struct {
 	List []*Input
-	source.Union
+	columns.Union
 	Size int64 // bytes as they lie; -1: unknown
 }
 
 // An Input is a source and where the columns of the run lie in it.
 type Input struct {
 	*source.Input
-	Layout source.Layout
+	Layout columns.Layout
 	Along  along.Along
 	judged judge.Columns
 	begun  bool // Read was called
@@ -71,8 +72,8 @@ func Open(ctx context.Context, names []string, opts source.Options, attrs string
 			return nil, err
 		}
 	}
-	if n := len(in.Names); n > source.MaxColumns {
-		return nil, &source.UsageError{Input: names[len(names)-1], Msg: fmt.Sprintf("with it the inputs have %d columns in all, more than %d: their rejects could not be read back", n, source.MaxColumns)}
+	if n := len(in.Names); n > columns.MaxColumns {
+		return nil, &columns.UsageError{Input: names[len(names)-1], Msg: fmt.Sprintf("with it the inputs have %d columns in all, more than %d: their rejects could not be read back", n, columns.MaxColumns)}
 	}
 	return in, nil
 }
@@ -102,7 +103,7 @@ func (in *Inputs) unite() {
 	}
 	for _, i := range in.List {
 		i.Among = in.Names
-		i.Layout = in.Find(i.Input)
+		i.Layout = in.Find(&i.Table)
 	}
 }
 
@@ -142,14 +143,14 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 	}
 	found := map[string]bool{}
 	for _, i := range in.List {
-		if i.Along, err = along.Find(i.Input, i.Layout.Carried, roles, names, found); err != nil {
+		if i.Along, err = along.Find(&i.Table, i.Layout.Carried, roles, names, found); err != nil {
 			return err
 		}
 		i.judged.Hygiene = i.Along.Hygiene()
 	}
 	for _, name := range names {
 		if !found[name] {
-			return &source.UsageError{Input: in.List[0].Name, Msg: fmt.Sprintf("there is no column %q for --attrs", name)}
+			return &columns.UsageError{Input: in.List[0].Name, Msg: fmt.Sprintf("there is no column %q for --attrs", name)}
 		}
 	}
 	return nil

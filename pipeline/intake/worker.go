@@ -11,6 +11,7 @@ import (
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/claim"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -81,7 +82,7 @@ type worker struct {
 	withoutCode int64           // rows
 	variants    int64           // beyond the first of their rows
 	damaged     record.Damaged
-	codes       []source.Code   // of the row in hand
+	codes       []columns.Code  // of the row in hand
 	row         judge.Row       // in hand
 	at          int             // its index in the batch
 	params      record.Rules    // of it; the zero value if they are not looked at
@@ -101,7 +102,7 @@ func newWorker(rows *Rows, cfg *Config) *worker {
 	w := &worker{
 		rows: rows, cfg: cfg, records: rows.Records.NewWriter(), rejects: rows.Rejects.NewWriter(),
 		workspaces: rows.Workspaces.NewCache(), hasher: codegen.NewHasher(), reasons: map[string]int64{}, ruled: map[uint32]bool{}, lastRuled: math.MaxUint32,
-		codes: make([]source.Code, 0, 8), // so many that no two workers write to one cache line
+		codes: make([]columns.Code, 0, 8), // so many that no two workers write to one cache line
 	}
 	w.row.Cell = func(column int) []byte { return w.batch.Cell(column, w.at) }
 	if rows.Claims != nil {
@@ -182,7 +183,7 @@ func (i *Input) Variant(at record.Place, old *record.Legacy, cell func(n int) []
 }
 
 // variant returns the code of a variant, with its domain if the cells of the row tell it.
-func (i *Input) variant(at record.Place, text []byte, cell func(n int) []byte) source.Code {
+func (i *Input) variant(at record.Place, text []byte, cell func(n int) []byte) columns.Code {
 	if i.Roles != nil {
 		codes := i.CodesOf(nil, func(c int) []byte {
 			if n := slices.Index(i.Layout.Carried, c); n >= 0 {
@@ -194,7 +195,7 @@ func (i *Input) variant(at record.Place, text []byte, cell func(n int) []byte) s
 			return codes[n]
 		}
 	}
-	return source.Code{Text: text}
+	return columns.Code{Text: text}
 }
 
 func (w *worker) reject(at record.Place, rej *outcome.Reject) {

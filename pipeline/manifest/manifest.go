@@ -48,7 +48,7 @@ func IsReport(name string) bool {
 
 const (
 	MaxInputs  = 1 << 20 // of a run: the sort key of a reject has room for so many
-	maxColumns = 1 << 14 // of an input: source.MaxColumns
+	maxColumns = 1 << 14 // of an input: columns.MaxColumns
 	maxFiles   = 16      // there are three
 	MaxTwins   = 3       // examples of CaseTwins
 	MaxDomains = 100     // of Domains

@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -149,7 +150,7 @@ func damage(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) { // of a report, that is no wrong usage
 		return fmt.Errorf("%s: %w", name, syscall.ENOENT)
 	}
-	if usage, ok := errors.AsType[*source.UsageError](err); ok {
+	if usage, ok := errors.AsType[*columns.UsageError](err); ok {
 		return &DamageError{File: name, Err: errors.New(usage.Msg)}
 	}
 	read, ok := errors.AsType[*source.ReadError](err)

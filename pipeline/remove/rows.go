@@ -23,6 +23,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -105,7 +106,7 @@ type reader struct {
 	exact map[string]bool // codes of the batch that have a link as they are, of those that may be meant without what is around them
 
 	// Of the row in hand.
-	found     []source.Code
+	found     []columns.Code
 	group     uint32
 	text, url []byte
 	rec       []byte

@@ -23,7 +23,7 @@ func (in *Input) openBeacon(w *window, start int) error {
 		}
 		start += len(line)
 	}
-	in.Format, in.profile = beacon.Format, beacon
+	in.Format, in.Known = beacon.Format, beacon
 	in.openLines(start, func() *lines {
 		s := newSplitter('|', 0, in.opts.MaxField, true)
 		s.beacon, s.quote.off = true, true

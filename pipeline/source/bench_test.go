@@ -12,12 +12,13 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/parquet-go/parquet-go"
 )
 
 // countBy reads data as CSV with ncols columns and counts the rows.
 func countBy(workers int, data []byte, ncols int) (n int64, err error) {
-	in, err := openBytes(data, Options{Header: HeaderNo, URLColumn: "1", Delimiter: ','})
+	in, err := openBytes(data, Options{Choice: columns.Choice{URLColumn: "1"}, Header: HeaderNo, Delimiter: ','})
 	if err != nil {
 		return 0, err
 	}

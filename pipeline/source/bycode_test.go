@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // Rows are known by their codes if there is a column of codes, unless a column of URLs is given.
@@ -18,14 +20,14 @@ func TestByCode(t *testing.T) {
 		{"code\nabc\n", Options{}, "code code: abc"},
 		{"Short-Code;note\nabc;x\n", Options{}, "code Short-Code: abc"},
 		{"url,code\nhttp://a/,abc\n", Options{}, "code code: abc beside url"},
-		{"url,code\nhttp://a/,abc\n", Options{CodeColumn: "none"}, "url url: http://a/"},
-		{"page,code\nhttp://a/,abc\n", Options{URLColumn: "page"}, "code code: abc beside page"},
-		{"url,code\nhttp://a/,abc\n", Options{URLColumn: "none"}, "code code: abc"},
+		{"url,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{CodeColumn: "none"}}, "url url: http://a/"},
+		{"page,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{URLColumn: "page"}}, "code code: abc beside page"},
+		{"url,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{URLColumn: "none"}}, "code code: abc"},
 		{"url,link,code\nhttp://a/,,abc\n", Options{}, "!more than one column has a known URL name. Give the right one with --url-column, by name or number; with --url-column none only the codes count"},
-		{"url\nhttp://a/\n", Options{URLColumn: "none"}, "!no column has a known name for codes"},
-		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{CodeColumn: "path(short)"}, "code short: abc beside url"},
-		{"old name\nabc\n", Options{CodeColumn: "old name"}, "code old name: abc"},
-		{"abc,x\n", Options{CodeColumn: "1"}, "code column_1: abc"},
+		{"url\nhttp://a/\n", Options{Choice: columns.Choice{URLColumn: "none"}}, "!no column has a known name for codes"},
+		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{Choice: columns.Choice{CodeColumn: "path(short)"}}, "code short: abc beside url"},
+		{"old name\nabc\n", Options{Choice: columns.Choice{CodeColumn: "old name"}}, "code old name: abc"},
+		{"abc,x\n", Options{Choice: columns.Choice{CodeColumn: "1"}}, "code column_1: abc"},
 		{"abc\n", Options{}, "url column_1: abc"},
 		{"url\nhttp://a/\n", Options{}, "url url: http://a/"},
 		{`{"code":"abc","n":1}`, Options{}, "code code: abc"},
@@ -33,12 +35,12 @@ func TestByCode(t *testing.T) {
 		{rejects + ",abc,,\n", Options{}, "code slug code: abc beside url"},
 		{rejects + "abc,,,\n", Options{}, "code slug code: abc beside url"},
 		{rejects + ",,http://a/,\n", Options{}, "code slug code:  beside url"},
-		{rejects + ",,http://a/,\n", Options{CodeColumn: "none"}, "url url: http://a/"},
+		{rejects + ",,http://a/,\n", Options{Choice: columns.Choice{CodeColumn: "none"}}, "url url: http://a/"},
 		{rejects + "abc,abd,,\n", Options{}, `!record 1: both "slug" and "code" may be the code: empty one of the two cells, or use --code-column NAME`},
-		{rejects + "abc,abd,,\n", Options{CodeColumn: "slug"}, "code slug: abc beside url"},
+		{rejects + "abc,abd,,\n", Options{Choice: columns.Choice{CodeColumn: "slug"}}, "code slug: abc beside url"},
 		{"slug,code\nabc,abd\n", Options{}, "!more than one column has a known name for codes. Give it with --code-column"},
 		{"a,b\nabc,abd\n", Options{}, "!no column has a known name for URLs or codes. Give it with --url-column or --code-column"},
-		{"a,b\nabc,abd\n", Options{CodeColumn: "c"}, `!there is no column "c" for --code-column`},
+		{"a,b\nabc,abd\n", Options{Choice: columns.Choice{CodeColumn: "c"}}, `!there is no column "c" for --code-column`},
 	} {
 		tt.opts.ByCode = true
 		in, err := openBytes([]byte(tt.data), tt.opts)
@@ -61,7 +63,7 @@ func TestByCode(t *testing.T) {
 // Of a list with a line for each row, only an option says that the lines are codes.
 func TestByCodeOfText(t *testing.T) {
 	for column, want := range map[string]string{"": "url url: abc", "1": "code url: abc"} {
-		in, err := Open(context.Background(), write(t, "list.txt", []byte("abc\n")), Options{ByCode: true, CodeColumn: column})
+		in, err := Open(context.Background(), write(t, "list.txt", []byte("abc\n")), Options{Choice: columns.Choice{ByCode: true, CodeColumn: column}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linkforge/bulk/pipeline/profile"
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // delimiters are those that are detected, the more likely ones first.
@@ -23,19 +23,15 @@ func (in *Input) openText(w *window) error {
 	if bom {
 		start = len(utf8BOM)
 	}
-	if in.opts.profiles(beacon) && isBeacon(w.buf[w.pos+start:]) {
+	if in.opts.MayBe(beacon) && isBeacon(w.buf[w.pos+start:]) {
 		return in.openBeacon(w, start)
 	}
 	if strings.EqualFold(filepath.Ext(trimCompression(cmp.Or(in.opts.KnownAs, in.Name))), ".txt") { // one URL a line
-		in.Format, in.Columns, in.URLs = "text", []string{"url"}, []int{0}
+		in.Format = "text"
 		in.openLines(start, func() *lines {
 			return &lines{splitter: newLineSplitter(in.opts.MaxField), ncols: 1}
 		})
-		if in.opts.Legacy {
-			return in.usage(noCodes)
-		}
-		_, err := in.settleByCode()
-		return err
+		return in.SettleText()
 	}
 	if ok, err := in.openRejects(w, start); ok || err != nil {
 		return err
@@ -53,7 +49,7 @@ func (in *Input) openText(w *window) error {
 	if err != nil {
 		return err
 	}
-	batch := in.profile != nil && in.profile.Batch && s.delim == '\t'
+	batch := in.Known != nil && in.Known.Batch && s.delim == '\t'
 	if batch {
 		in.Dialect.Quote = ""
 	}
@@ -83,9 +79,9 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 	yes := in.opts.Header == HeaderYes
 	if yes && s.end == 0 {
 		if s.fault == nil {
-			return 0, &UsageError{in.Name, "there is no header"}
+			return 0, &columns.UsageError{Input: in.Name, Msg: "there is no header"}
 		}
-		return 0, &UsageError{in.Name, "the first line is no header: " + s.fault.detail}
+		return 0, &columns.UsageError{Input: in.Name, Msg: "the first line is no header: " + s.fault.detail}
 	}
 	in.Dialect.Header = yes || in.opts.Header == HeaderAuto && s.end > 0 && s.named
 	cells := make([]string, max(len(s.first), 1))
@@ -93,23 +89,24 @@ func (in *Input) settleHeader(s *sample) (length int, err error) {
 		length = s.end
 		copy(cells, s.first)
 	}
-	in.nameColumns(cells)
-	in.first = s.first
+	in.SetNames(cells)
+	in.NoHeader, in.SaidNoHeader = !in.Dialect.Header, in.opts.Header == HeaderNo
+	in.First = s.first
 	if s.end == 0 && s.fault != nil {
-		in.before = s.fault.detail
+		in.Before = s.fault.detail
 	}
 	if in.Dialect.Header && strings.Contains(","+strings.Join(cells, ",")+",", ","+rejectsHead+",") {
-		return 0, in.usage("a rejects file must begin with " + rejectsHead + " and end with " + rejectsTail + ": " +
+		return 0, in.Usage("a rejects file must begin with " + rejectsHead + " and end with " + rejectsTail + ": " +
 			"put its columns back in order, or rename these")
 	}
 	if in.Dialect.Header && slices.ContainsFunc(cells, hasLoneCR) { // rows may be in it
-		return 0, in.usage("the header has a CR without an LF, which does not end a line: convert the line endings to LF")
+		return 0, in.Usage("the header has a CR without an LF, which does not end a line: convert the line endings to LF")
 	}
 	if s.first == nil { // no record can be split: any column will do
 		in.URLs, in.Blank = []int{0}, s.fault == nil
 		return length, nil
 	}
-	return length, in.settleColumns()
+	return length, in.Settle()
 }
 
 // hasLoneCR says whether a cell has a CR without an LF, except at its end: there it may be from a
@@ -119,39 +116,17 @@ func hasLoneCR(cell string) bool {
 	return strings.Count(cell, "\r") > strings.Count(cell, "\r\n")
 }
 
-// isHeader says whether a first record is a header: it has a name for URLs, or for codes by which
-// rows are known, or those of a profile, and no URL.
-func (in *Input) isHeader(cells []string) bool {
-	named := false
-	want := in.opts.key()
-	for _, cell := range cells {
-		if hasURL(cell) {
-			return false
-		}
-		named = named || profile.IsURLName(cell) || in.opts.ByCode && profile.IsCodeName(cell)
-		if strings.Trim(want, "0123456789") != "" { // it is a name
-			named = named || profile.Fold(cell) == profile.Fold(want) || escaped(cell) == want
-		}
-	}
-	return named || in.isExport(cells)
-}
-
-func hasURL[T string | []byte](cell T) bool {
-	return len(cell) >= 7 && strings.EqualFold(string(cell[:7]), "http://") ||
-		len(cell) >= 8 && strings.EqualFold(string(cell[:8]), "https://")
-}
-
 // A sample is what the first records are if they are split by delim.
 type sample struct {
 	delim   byte
-	first   []string // the first record that can be split, with at most MaxColumns fields
+	first   []string // the first record that can be split, with at most columns.MaxColumns fields
 	width   int      // number of its fields
 	end     int      // where it ends, if it is the first record of all; 0: it is not, or there is none
 	records int
 	fault   *fault // the first one
 	same    int    // records with as many fields as first
 	urls    int    // cells that start with a URL
-	named   bool   // first is a header (see isHeader)
+	named   bool   // first is a header (see IsHeader)
 
 	late      int // number of the first later record that is a header, if no URL stands before it; 0: none
 	lateWidth int // number of its fields, two or more
@@ -159,7 +134,7 @@ type sample struct {
 }
 
 // sample looks at the first records and chooses the delimiter, unless it is given. The best
-// delimiter makes the first record a header (see isHeader). Without a header, it is the one by
+// delimiter makes the first record a header (see IsHeader). Without a header, it is the one by
 // which most records have as many fields as the first: two or more, in more than half of the
 // records. Of two such delimiters the one with more cells that start with a URL is better. If
 // two are left, and there is no header, it is an error.
@@ -209,7 +184,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 }
 
 func (in *Input) untold(format string, args ...any) error {
-	return &UsageError{in.Name, "cannot tell the columns: " + fmt.Sprintf(format, args...)}
+	return &columns.UsageError{Input: in.Name, Msg: "cannot tell the columns: " + fmt.Sprintf(format, args...)}
 }
 
 // likeliest returns the best sample, or nil if none qualifies, and another one that is as good.
@@ -282,19 +257,19 @@ func (in *Input) try(delim byte, buf []byte, p int, eof bool) *sample {
 				s.end = next - start
 			}
 			s.first, s.width = texts(sp.fields), sp.count
-			s.named = in.isHeader(s.first)
+			s.named = in.opts.IsHeader(s.first)
 		}
 		switch {
 		case s.late > 0 && sp.count == s.lateWidth:
 			s.lateSame++
-		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.isHeader(texts(sp.fields)):
+		case s.late == 0 && s.records > 1 && s.urls == 0 && !s.named && sp.count > 1 && in.opts.IsHeader(texts(sp.fields)):
 			s.late, s.lateWidth = s.records, sp.count
 		}
 		if sp.count == s.width {
 			s.same++
 		}
 		for _, cell := range sp.fields {
-			if hasURL(cell) {
+			if columns.HasURL(cell) {
 				s.urls++
 			}
 		}

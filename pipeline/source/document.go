@@ -19,7 +19,7 @@ func (in *Input) findDocument() {
 	text := bytes.TrimPrefix(w.buf[w.pos:], []byte(utf8BOM))
 	var best *profile.Profile
 	for _, p := range profile.All() {
-		if p.Document == "" || !in.opts.profiles(p) {
+		if p.Document == "" || !in.opts.MayBe(p) {
 			continue
 		}
 		at, members, element := document(text, p.Document)
@@ -29,7 +29,7 @@ func (in *Input) findDocument() {
 				return !element[name]
 			})
 		if at > 0 && fits && (best == nil || len(p.Header) > len(best.Header)) {
-			in.profile, in.array, best = p, at, p
+			in.Known, in.array, best = p, at, p
 		}
 	}
 }

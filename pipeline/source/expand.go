@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // Expand turns the arguments of a command into the names of inputs, sorted by their bytes. A
@@ -23,11 +25,11 @@ func Expand(patterns []string, stdin io.Reader, none bool) ([]string, error) {
 		}
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			return nil, &UsageError{pattern, "not a valid pattern"}
+			return nil, &columns.UsageError{Input: pattern, Msg: "not a valid pattern"}
 		}
 		found = slices.DeleteFunc(found, func(name string) bool { return hidden(pattern, name) })
 		if len(found) == 0 && !none {
-			return nil, &UsageError{pattern, "no file matches"}
+			return nil, &columns.UsageError{Input: pattern, Msg: "no file matches"}
 		}
 		names = append(names, found...)
 	}
@@ -53,7 +55,7 @@ func distinct(names []string, stdin io.Reader) error {
 	seen := make(map[file]string)
 	for i, name := range names {
 		if i > 0 && name == names[i-1] {
-			return &UsageError{name, "is given twice"}
+			return &columns.UsageError{Input: name, Msg: "is given twice"}
 		}
 		info, err := os.Stat(name)
 		if name == "-" {
@@ -69,7 +71,7 @@ func distinct(names []string, stdin io.Reader) error {
 		stat := info.Sys().(*syscall.Stat_t)
 		f := file{uint64(stat.Dev), stat.Ino}
 		if other, ok := seen[f]; ok {
-			return &UsageError{name, "is the same file as " + other}
+			return &columns.UsageError{Input: name, Msg: "is the same file as " + other}
 		}
 		seen[f] = name
 	}

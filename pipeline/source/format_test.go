@@ -22,6 +22,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -133,7 +134,7 @@ func TestFormats(t *testing.T) {
 			for i, name := range []string{file, "-", file, "-"} {
 				workers := 1 + i/2*2
 				t.Run(fmt.Sprintf("%s/%s/%t/workers=%d", f.name, compression, name == "-", workers), func(t *testing.T) {
-					in, err := Open(context.Background(), name, Options{Stdin: bytes.NewReader(data), BatchRows: 2, Block: 64 + 1<<16*(1-i/2), WorkspaceColumn: "Team"})
+					in, err := Open(context.Background(), name, Options{Choice: columns.Choice{WorkspaceColumn: "Team"}, Stdin: bytes.NewReader(data), BatchRows: 2, Block: 64 + 1<<16*(1-i/2)})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -313,7 +314,7 @@ func TestParquetTypes(t *testing.T) {
 				i := slices.IndexFunc(m.Schema, func(e format.SchemaElement) bool { return e.Name == "legacy" })
 				m.Schema[i].LogicalType = format.LogicalType{} // ConvertedType is left
 			})
-			in, recs, err := readBytes(data, Options{URLColumn: "url"})
+			in, recs, err := readBytes(data, Options{Choice: columns.Choice{URLColumn: "url"}})
 			if err != nil || len(recs) != 2 {
 				t.Fatalf("%s: %v, %v", name, recs, err)
 			}
@@ -627,8 +628,8 @@ func TestArrowBatches(t *testing.T) {
 }
 
 func TestParquetRepeated(t *testing.T) {
-	_, err := openBytes(parquetOf(t, wideRows()), Options{URLColumn: "tags"})
-	var usage *UsageError
+	_, err := openBytes(parquetOf(t, wideRows()), Options{Choice: columns.Choice{URLColumn: "tags"}})
+	var usage *columns.UsageError
 	if !errors.As(err, &usage) || !strings.Contains(usage.Msg, `These may have several values a row and cannot be used: ["tags"]`) {
 		t.Errorf("%v", err)
 	}

@@ -10,10 +10,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/linkforge/bulk/pipeline/columns"
+	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -206,7 +209,8 @@ func FuzzExport(f *testing.F) {
 					codes := in.Codes(nil, cells, i)
 					r = append(r, fmt.Sprintf("%d %q %q", b.Offsets[i], cells.URL(in.URLs, i), codes))
 					for _, code := range codes {
-						if c := in.codes[0]; !c.List && string(c.Cut.Of(in.VariantCells(code)[c.column])) != string(code.Text) {
+						c := in.Mapped()[slices.IndexFunc(in.Mapped(), func(c profile.Column) bool { return c.Role == profile.Code })]
+						if !c.List && string(c.Cut.Of(in.VariantCells(code)[in.Code])) != string(code.Text) {
 							t.Errorf("%q of %q", code, in.Profile)
 						}
 					}
@@ -215,7 +219,7 @@ func FuzzExport(f *testing.F) {
 			})
 			return r, err
 		}
-		for _, opts := range []Options{{Legacy: true}, {Legacy: true, Map: map[string]string{"url": "1", "code": "list(path(1))"}}} {
+		for _, opts := range []Options{{Choice: columns.Choice{Legacy: true}}, {Choice: columns.Choice{Legacy: true, Map: map[string]string{"url": "1", "code": "list(path(1))"}}}} {
 			one, errOne := read(opts)
 			opts.Block = 5
 			two, errTwo := read(opts)

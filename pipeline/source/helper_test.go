@@ -16,6 +16,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/klauspost/compress/zstd"
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // A rec is a record as a test sees it: its cells joined by "|" (a null is ∅),
@@ -169,7 +170,8 @@ func testInput(data []byte, ncols int, opts Options) *Input {
 	if err != nil {
 		panic(err)
 	}
-	in := &Input{Name: "test", Format: "csv", Columns: make([]string, ncols), opts: opts, Workspace: -1, total: -1}
+	in := &Input{Table: columns.New("test", columns.Choice{}), opts: opts, total: -1}
+	in.Format, in.Columns = "csv", make([]string, ncols)
 	in.src = newWindow(context.Background(), newStream(newDigest(bytes.NewReader(data), &in.done, false), opts.Block))
 	return in
 }

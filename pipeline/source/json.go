@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // A JSON text is read twice: by Open for the names of all members, which become columns, and by
@@ -76,7 +78,7 @@ func (in *Input) openJSON() error {
 		row := jsonRow{jsonNames: names, text: t}
 		for t.take(&part) {
 			if row.readAll(&part); names.tooMany {
-				return &UsageError{in.Name, fmt.Sprintf("has more than %d members of different names, or names of more than %d bytes in all", MaxColumns, names.most)}
+				return &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("has more than %d members of different names, or names of more than %d bytes in all", columns.MaxColumns, names.most)}
 			}
 		}
 		in.Blank = t.records == 0
@@ -91,7 +93,7 @@ func (in *Input) openJSON() error {
 	if header := names.columns(); len(header) > 0 {
 		return in.setColumns(header)
 	}
-	in.nameColumns([]string{""}) // no record has a member: any column will do
+	in.SetNames([]string{""}) // no record has a member: any column will do
 	in.URLs = []int{0}
 	return nil
 }

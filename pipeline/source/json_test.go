@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // jsonRejects tells what a detail of JSON ends with from what it says.
@@ -101,7 +103,7 @@ func TestJSON(t *testing.T) {
 		{"too deep", `[{"url":"a"},{"url":` + strings.Repeat("[", 10_001), "", []string{"read - after record 1 (byte 10019): the brackets of a value do not match"}},
 	} {
 		for _, block := range []int{1, 7, 0} {
-			opts := Options{URLColumn: "1", MaxField: 70, Block: block, Delimiter: ';', Header: HeaderNo}
+			opts := Options{Choice: columns.Choice{URLColumn: "1"}, MaxField: 70, Block: block, Delimiter: ';', Header: HeaderNo}
 			in, recs, err := readBytes([]byte(tt.data), opts)
 			if tt.columns == "" {
 				if err == nil || !strings.HasPrefix(err.Error(), tt.want[0]) && tt.name != "something follows" {
@@ -131,7 +133,7 @@ func TestBracketsInCSV(t *testing.T) {
 		"{url},link\nx,http://a/\n":                  "{url}|link",
 		"{\"id\":1},http://a/\n{\"id\":2},http://b/": "{\"id\":1}|http://a/",
 	} {
-		in, recs, err := readBytes([]byte(data), Options{Header: HeaderNo, URLColumn: "2", Quote: '\''})
+		in, recs, err := readBytes([]byte(data), Options{Choice: columns.Choice{URLColumn: "2"}, Header: HeaderNo, Quote: '\''})
 		if err != nil || in.Format != "csv" || recs[0].cells != want {
 			t.Errorf("%q: %v %v", data, err, recs)
 		}
@@ -157,7 +159,7 @@ func TestJSONURLColumn(t *testing.T) {
 			t.Errorf("%s: %s", data, got)
 		}
 	}
-	in, err := openBytes([]byte(`{"a":{"url":1},"b":{"url":2}}`), Options{URLColumn: "b.url"})
+	in, err := openBytes([]byte(`{"a":{"url":1},"b":{"url":2}}`), Options{Choice: columns.Choice{URLColumn: "b.url"}})
 	if err != nil || in.URLs[0] != 1 {
 		t.Error(err)
 	}
@@ -231,18 +233,18 @@ func TestJSONLimit(t *testing.T) {
 // proportion.
 func TestJSONBounds(t *testing.T) {
 	var many strings.Builder
-	for i := range MaxColumns + 1 {
+	for i := range columns.MaxColumns + 1 {
 		fmt.Fprintf(&many, "{\"k%d\":1}\n", i)
 	}
 	deep := strings.Repeat(`{"key":`, 200) + "1" + strings.Repeat("}", 200)
 	for data, most := range map[string]int{many.String(): 0, deep: len(deep)} {
-		if _, err := openBytes([]byte(data), Options{MaxField: most}); !errors.As(err, new(*UsageError)) || !strings.Contains(err.Error(), "members of different names") {
+		if _, err := openBytes([]byte(data), Options{MaxField: most}); !errors.As(err, new(*columns.UsageError)) || !strings.Contains(err.Error(), "members of different names") {
 			t.Errorf("%.50s: %v", data, err)
 		}
 	}
 	for _, line := range []string{`{"a":`, `{"a":"`, `{"a":[`, "{", "[", `"`, "{}{"} {
 		data := `{"url":"a"}` + "\n" + strings.Repeat(line+"\n", 3000) + `{"url":"b"}`
-		_, recs, err := readBytes([]byte(data), Options{URLColumn: "1"})
+		_, recs, err := readBytes([]byte(data), Options{Choice: columns.Choice{URLColumn: "1"}})
 		if err != nil || len(recs) < 3002 || recs[len(recs)-1].cells != "b" && line != "{}{" {
 			t.Errorf("%q: %d records, %v", line, len(recs), err)
 		}

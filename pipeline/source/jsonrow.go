@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // jsonNames are the names of all members of the records of a JSON text, also of those in objects
@@ -36,7 +38,7 @@ func (s *jsonNames) add(parent *jsonName, name string) *jsonName {
 	if parent != &s.root {
 		n.path = parent.path + "." + name
 	}
-	if s.size += len(n.path); s.size > s.most || len(s.all) == MaxColumns {
+	if s.size += len(n.path); s.size > s.most || len(s.all) == columns.MaxColumns {
 		s.tooMany = true
 		return n
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
@@ -31,9 +32,9 @@ const peekBytes = 64 << 10
 func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	opts, err := opts.settled()
 	if err != nil {
-		return nil, &UsageError{name, err.Error()}
+		return nil, &columns.UsageError{Input: name, Msg: err.Error()}
 	}
-	in := &Input{Name: name, Workspace: -1, Code: -1, Kind: -1, opts: opts, total: -1}
+	in := &Input{Table: columns.New(name, opts.Choice), opts: opts, total: -1}
 	if err := in.open(ctx); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func Open(ctx context.Context, name string, opts Options) (*Input, error) {
 	if err == nil {
 		return in, nil
 	}
-	_, usage := errors.AsType[*UsageError](err)
+	_, usage := errors.AsType[*columns.UsageError](err)
 	if _, placed := errors.AsType[*ReadError](err); !usage && !placed && ctx.Err() == nil {
 		err = &ReadError{Input: name, After: -1, Err: err}
 	}
@@ -77,7 +78,7 @@ func (in *Input) open(ctx context.Context) error {
 func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	if in.Name == "-" {
 		if in.opts.Stdin == nil {
-			return nil, &UsageError{"-", "there is no standard input"}
+			return nil, &columns.UsageError{Input: "-", Msg: "there is no standard input"}
 		}
 		if f, ok := in.opts.Stdin.(*os.File); ok {
 			if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -89,11 +90,11 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 	info, err := in.opts.FS.Stat(in.Name)
 	switch {
 	case in.info == nil && errors.Is(err, fs.ErrNotExist):
-		return nil, &NoFileError{&UsageError{in.Name, fsys.Cause(err).Error()}, err}
+		return nil, &NoFileError{&columns.UsageError{Input: in.Name, Msg: fsys.Cause(err).Error()}, err}
 	case err != nil:
 		return nil, fmt.Errorf("open %s: %w", in.Name, fsys.Cause(err))
 	case info.IsDir():
-		return nil, &NoFileError{&UsageError{in.Name, fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}, syscall.EISDIR}
+		return nil, &NoFileError{&columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("is a directory; give its files: '%s'", filepath.Join(in.Name, "*.csv"))}, syscall.EISDIR}
 	}
 	f, err := openFile(ctx, in.opts.FS, in.Name, info)
 	if err != nil {
@@ -116,7 +117,7 @@ func (in *Input) raw(ctx context.Context) (io.Reader, error) {
 
 // A NoFileError is a UsageError: there is no such file, or it is a directory. It wraps the cause, too.
 type NoFileError struct {
-	*UsageError
+	*columns.UsageError
 	cause error
 }
 
@@ -188,7 +189,7 @@ func (in *Input) settle() error {
 		return fmt.Errorf("is empty: a %s file has bytes even without rows", ext)
 	}
 	if err := refuse(start, w.compression); err != nil {
-		return &UsageError{in.Name, err.Error()}
+		return &columns.UsageError{Input: in.Name, Msg: err.Error()}
 	}
 	switch {
 	case bytes.HasPrefix(start, []byte("PAR1")):
@@ -210,11 +211,11 @@ func (in *Input) settle() error {
 	}
 	switch {
 	case isNoText(start):
-		return &UsageError{in.Name, "is neither text nor in a known format: give CSV, JSON, Parquet or Arrow"}
+		return &columns.UsageError{Input: in.Name, Msg: "is neither text nor in a known format: give CSV, JSON, Parquet or Arrow"}
 	case isJSON(start):
 		return in.openJSON()
 	case slices.Contains(jsonExts, strings.ToLower(filepath.Ext(name))) && len(start) > 0 && (start[0] == '[' || start[0] == '{'):
-		return &UsageError{in.Name, "is not JSON: neither its first value nor a line in its beginning can be parsed. If it is CSV, give it another name"}
+		return &columns.UsageError{Input: in.Name, Msg: "is not JSON: neither its first value nor a line in its beginning can be parsed. If it is CSV, give it another name"}
 	}
 	return in.openText(w)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
@@ -52,7 +53,7 @@ func TestExpand(t *testing.T) {
 	} {
 		got, err := Expand(strings.Fields(tt.in), stdin, false)
 		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
-			var usage *UsageError
+			var usage *columns.UsageError
 			if !errors.As(err, &usage) || !strings.Contains(err.Error(), msg) {
 				t.Errorf("%s: %v", tt.in, err)
 			}
@@ -120,7 +121,7 @@ func TestOpenErrors(t *testing.T) {
 		"twice.gz":          gzipped(gzipped([]byte("url\n"))),
 		"twice.zst":         zstded(gzipped([]byte("url\n"))),
 		"garbage.gz":        append(gzipped([]byte("url\nhttp://a/\n")), "garbage after the member"...),
-		"columns.csv":       bytes.Repeat([]byte("a,"), MaxColumns),
+		"columns.csv":       bytes.Repeat([]byte("a,"), columns.MaxColumns),
 		"long.csv":          bytes.Repeat([]byte("a"), 3<<20),
 		"empty.parquet":     nil,
 		"empty.csv.gz":      nil,
@@ -184,7 +185,7 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open(context.Background(), "-", Options{}); err == nil {
 		t.Error("standard input that is not there")
 	}
-	if _, err := Open(context.Background(), at("missing"), Options{Quote: ',', Delimiter: ','}); !errors.As(err, new(*UsageError)) {
+	if _, err := Open(context.Background(), at("missing"), Options{Quote: ',', Delimiter: ','}); !errors.As(err, new(*columns.UsageError)) {
 		t.Error(err)
 	}
 }
@@ -247,7 +248,7 @@ func TestArrowStreamCut(t *testing.T) {
 	data := arrowOf(t, false, testRecords(t))
 	whole := map[int]bool{}
 	for n := range len(data) {
-		in, err := openBytes(data[:n], Options{URLColumn: "1"})
+		in, err := openBytes(data[:n], Options{Choice: columns.Choice{URLColumn: "1"}})
 		if n < 4 || err != nil {
 			continue
 		}
@@ -372,7 +373,7 @@ func TestCutDigest(t *testing.T) {
 	for _, text := range []string{
 		"u,v\na,bc\nx,y\n", "u,v\nab,c\nx,y\n", "u,v\nabc,\nx,y\n", "u,v\nabc\nx,y\n", "u,v\n\"ab\",\"c\"x\nx,y\n",
 	} {
-		in, err := openBytes([]byte(text), Options{URLColumn: "u"})
+		in, err := openBytes([]byte(text), Options{Choice: columns.Choice{URLColumn: "u"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/profile"
 )
 
@@ -69,7 +70,7 @@ func TestExports(t *testing.T) {
 		}
 	}
 	for file, name := range fixtures {
-		in, err := Open(context.Background(), file, Options{Legacy: true})
+		in, err := Open(context.Background(), file, Options{Choice: columns.Choice{Legacy: true}})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -101,7 +102,7 @@ func TestExports(t *testing.T) {
 // Without Legacy, Profile and Map an export is read as any other file.
 func TestExportsPlain(t *testing.T) {
 	for file := range exports(t) {
-		for _, opts := range []Options{{}, {Profile: profile.Auto}, {Profile: profile.None}} {
+		for _, opts := range []Options{{}, {Choice: columns.Choice{Profile: profile.Auto}}, {Choice: columns.Choice{Profile: profile.None}}} {
 			in, err := Open(context.Background(), file, opts)
 			if err != nil {
 				continue
@@ -121,33 +122,33 @@ func TestRoles(t *testing.T) {
 		opts       Options
 		want       string // profile, then the columns of URL, code, workspace and kind; or an error
 	}{
-		{"usual names", "Slug,Target\na,http://a/\n", Options{Legacy: true}, " Target Slug"},
-		{"the URL column has a code's name", "hash,slug\nhttp://a/,a\n", Options{Legacy: true, Header: HeaderYes, URLColumn: "hash"}, " hash slug"},
-		{"none", "name,url\na,http://a/\n", Options{Legacy: true}, `!no column has a known name for codes. Give it with --code-column, by name or number; path(COLUMN) takes codes from the paths of URLs. Columns: 1 "name", 2 "url"`},
-		{"a list of URLs", "url\nhttp://a/\n", Options{Legacy: true}, "!no column has a known name for codes"},
-		{"several", "slug,alias,url\na,b,http://a/\n", Options{Legacy: true}, "!more than one column has a known name for codes"},
-		{"one that the profile does not know", "keyword,url,slug\na,http://a/,b\n", Options{Legacy: true}, `!has the columns of the profile yourls, but also ["slug"], where URLs or codes may be. Choose with --profile`},
-		{"rejects of two exports", "source,row,byte_offset,reason,detail,keyword,url,address,banned,target,visit_count,raw\n,,,,,a,http://a/,,,,,\n", Options{Legacy: true}, `!has the columns of the profile kutt, but also ["keyword" "url"]`},
-		{"one that the profile does not know, and a flag", "keyword,url,slug\na,http://a/,b\n", Options{Legacy: true, CodeColumn: "slug"}, " url slug"},
-		{"one that the profile does not know, and its name", "keyword,url,slug\na,http://a/,b\n", Options{Legacy: true, Profile: "yourls"}, "yourls url keyword"},
-		{"detected", "keyword,url,user\na,http://a/,u\n", Options{Legacy: true}, "yourls url keyword"},
-		{"no profile", "keyword,url\na,http://a/\n", Options{Legacy: true, Profile: "none"}, " url keyword"},
-		{"flags win", "keyword,url,n,w\na,http://a/,b,x\n", Options{Legacy: true, CodeColumn: "n", WorkspaceColumn: "w", Map: map[string]string{"code": "url"}}, "yourls url n w"},
-		{"a map wins", "keyword,url,n,k\na,http://a/,b,x\n", Options{Legacy: true, Map: map[string]string{"code": "3", "kind": "k"}}, "yourls url n k"},
-		{"numbers", "a,http://a/,b\n", Options{Legacy: true, Map: map[string]string{"code": "3", "url": "2"}}, " column_2 column_3"},
-		{"a path", "from,to\nhttp://a/x,http://b/\n", Options{Legacy: true, Map: map[string]string{"code": "path(from)", "url": "to"}}, " to from"},
-		{"bulk export", bulk, Options{Legacy: true}, "bulk original_url canonical_url short_code workspace_id kind"},
-		{"a named profile without codes", bulk, Options{Profile: "bulk"}, "bulk original_url canonical_url workspace_id"},
-		{"a map without codes", "from,to\nx,http://b/\n", Options{Map: map[string]string{"code": "from", "url": "to"}}, " to"},
-		{"another profile", "keyword,url\na,http://a/\n", Options{Legacy: true, Profile: "kutt", URLColumn: "url"}, `!has no column "address", where the profile kutt has its codes`},
-		{"another profile's URL", "keyword,url\na,http://a/\n", Options{Profile: "kutt"}, `!has no column "target", where the profile kutt has its URLs`},
-		{"no such column", "keyword,url\na,http://a/\n", Options{Legacy: true, Map: map[string]string{"code": "path(x)"}}, `!there is no column "x" for --map code`},
-		{"no such profile", "", Options{Profile: "nosuch"}, `!there is no profile "nosuch"`},
-		{"no such role", "", Options{Map: map[string]string{"slug": "1"}}, `!"slug" is not one of url, code, workspace, kind, domain,`},
+		{"usual names", "Slug,Target\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, " Target Slug"},
+		{"the URL column has a code's name", "hash,slug\nhttp://a/,a\n", Options{Choice: columns.Choice{Legacy: true, URLColumn: "hash"}, Header: HeaderYes}, " hash slug"},
+		{"none", "name,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, `!no column has a known name for codes. Give it with --code-column, by name or number; path(COLUMN) takes codes from the paths of URLs. Columns: 1 "name", 2 "url"`},
+		{"a list of URLs", "url\nhttp://a/\n", Options{Choice: columns.Choice{Legacy: true}}, "!no column has a known name for codes"},
+		{"several", "slug,alias,url\na,b,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, "!more than one column has a known name for codes"},
+		{"one that the profile does not know", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true}}, `!has the columns of the profile yourls, but also ["slug"], where URLs or codes may be. Choose with --profile`},
+		{"rejects of two exports", "source,row,byte_offset,reason,detail,keyword,url,address,banned,target,visit_count,raw\n,,,,,a,http://a/,,,,,\n", Options{Choice: columns.Choice{Legacy: true}}, `!has the columns of the profile kutt, but also ["keyword" "url"]`},
+		{"one that the profile does not know, and a flag", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true, CodeColumn: "slug"}}, " url slug"},
+		{"one that the profile does not know, and its name", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true, Profile: "yourls"}}, "yourls url keyword"},
+		{"detected", "keyword,url,user\na,http://a/,u\n", Options{Choice: columns.Choice{Legacy: true}}, "yourls url keyword"},
+		{"no profile", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Profile: "none"}}, " url keyword"},
+		{"flags win", "keyword,url,n,w\na,http://a/,b,x\n", Options{Choice: columns.Choice{Legacy: true, CodeColumn: "n", WorkspaceColumn: "w", Map: map[string]string{"code": "url"}}}, "yourls url n w"},
+		{"a map wins", "keyword,url,n,k\na,http://a/,b,x\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "3", "kind": "k"}}}, "yourls url n k"},
+		{"numbers", "a,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "3", "url": "2"}}}, " column_2 column_3"},
+		{"a path", "from,to\nhttp://a/x,http://b/\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "path(from)", "url": "to"}}}, " to from"},
+		{"bulk export", bulk, Options{Choice: columns.Choice{Legacy: true}}, "bulk original_url canonical_url short_code workspace_id kind"},
+		{"a named profile without codes", bulk, Options{Choice: columns.Choice{Profile: "bulk"}}, "bulk original_url canonical_url workspace_id"},
+		{"a map without codes", "from,to\nx,http://b/\n", Options{Choice: columns.Choice{Map: map[string]string{"code": "from", "url": "to"}}}, " to"},
+		{"another profile", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Profile: "kutt", URLColumn: "url"}}, `!has no column "address", where the profile kutt has its codes`},
+		{"another profile's URL", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Profile: "kutt"}}, `!has no column "target", where the profile kutt has its URLs`},
+		{"no such column", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "path(x)"}}}, `!there is no column "x" for --map code`},
+		{"no such profile", "", Options{Choice: columns.Choice{Profile: "nosuch"}}, `!there is no profile "nosuch"`},
+		{"no such role", "", Options{Choice: columns.Choice{Map: map[string]string{"slug": "1"}}}, `!"slug" is not one of url, code, workspace, kind, domain,`},
 	} {
 		in, err := openBytes([]byte(tt.data), tt.opts)
 		if msg, bad := strings.CutPrefix(tt.want, "!"); bad {
-			if _, usage := errors.AsType[*UsageError](err); !usage || !strings.Contains(err.Error(), msg) {
+			if _, usage := errors.AsType[*columns.UsageError](err); !usage || !strings.Contains(err.Error(), msg) {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			continue
@@ -177,7 +178,7 @@ func TestParseMap(t *testing.T) {
 		"url=1,url=2":              nil,
 		"slug=1":                   nil,
 	} {
-		got, err := ParseMap(text)
+		got, err := columns.ParseMap(text)
 		if (err != nil) != (want == nil) || err == nil && !maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -188,12 +189,15 @@ func TestParseMap(t *testing.T) {
 func TestVariantCells(t *testing.T) {
 	for _, cut := range []string{"a", "path(a)", "list(path(a))"} {
 		for _, code := range []string{"abc", "a/b", "/a", `q"\<`, "menü"} {
-			in := &Input{Columns: []string{"a"}, codes: []codeColumn{{column: 0, Column: profile.ParseColumn(cut)}}}
-			cell := string(in.VariantCells(Code{Text: []byte(code)})[0])
+			table, err := columns.Describe("test", "csv", []string{"url", "a"}, columns.Choice{Legacy: true, CodeColumn: cut})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cell := string(table.VariantCells(columns.Code{Text: []byte(code)})[1])
 			var b strings.Builder
 			w := csv.NewWriter(&b)
 			w.WriteAll([][]string{{"url", "a"}, {"http://a/", cell}})
-			again, err := openBytes([]byte(b.String()), Options{Legacy: true, CodeColumn: cut})
+			again, err := openBytes([]byte(b.String()), Options{Choice: columns.Choice{Legacy: true, CodeColumn: cut}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,13 +206,13 @@ func TestVariantCells(t *testing.T) {
 			}
 		}
 	}
-	in, err := Open(context.Background(), "../../testdata/exports/bitly-api.json", Options{Legacy: true})
+	in, err := Open(context.Background(), "../../testdata/exports/bitly-api.json", Options{Choice: columns.Choice{Legacy: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
 	got := map[string]string{}
-	for c, cell := range in.VariantCells(Code{Text: []byte("Spring")}) {
+	for c, cell := range in.VariantCells(columns.Code{Text: []byte("Spring")}) {
 		got[in.Columns[c]] = string(cell)
 	}
 	if want := map[string]string{"id": "/Spring", "custom_bitlinks": "[]"}; !maps.Equal(got, want) {
@@ -237,8 +241,8 @@ func TestDocuments(t *testing.T) {
 		{"another's", `{"links":[{"url":"http://a/","slug":"s"}]}`, Options{}, "!no column has a known name for codes"},
 		{"one a line", `{"url":"http://a/","slug":"s","data":[{"x":1}]}` + "\n" + `{"url":"http://b/","slug":"t"}`, Options{},
 			`1@0 "http://a/|s|[{\"x\":1}]" 2@48 "http://b/|t|∅"`},
-		{"no profile", `{"links":[` + one + `],` + rest + `}`, Options{Profile: "none"}, "!no column has a known URL name"},
-		{"another profile", `{"links":[` + one + `],` + rest + `}`, Options{Profile: "sink"}, `!has no column "url", where the profile sink`},
+		{"no profile", `{"links":[` + one + `],` + rest + `}`, Options{Choice: columns.Choice{Profile: "none"}}, "!no column has a known URL name"},
+		{"another profile", `{"links":[` + one + `],` + rest + `}`, Options{Choice: columns.Choice{Profile: "sink"}}, `!has no column "url", where the profile sink`},
 	} {
 		tt.opts.Legacy = true
 		var got []string
@@ -274,11 +278,11 @@ func TestDocuments(t *testing.T) {
 // Rejects have the columns of the export, so its profile is found again, also if they came as a TSV
 // of escapes.
 func TestRejectsOfExports(t *testing.T) {
-	_, recs, err := readBytes([]byte("keyword\turl\ttitle\na\\\\b\thttp://a/\t\"\\t\\x\n"), Options{Legacy: true})
+	_, recs, err := readBytes([]byte("keyword\turl\ttitle\na\\\\b\thttp://a/\t\"\\t\\x\n"), Options{Choice: columns.Choice{Legacy: true}})
 	if err != nil || len(recs) != 1 || recs[0].cells != "a\\b|http://a/|\"\t\\x" {
 		t.Errorf("%v, %v", recs, err)
 	}
-	in, err := openBytes([]byte("source,row,byte_offset,reason,detail,in_source,target,hits,raw\nx,1,0,bad_code,,/a/,http://a/,1,\n"), Options{Legacy: true})
+	in, err := openBytes([]byte("source,row,byte_offset,reason,detail,in_source,target,hits,raw\nx,1,0,bad_code,,/a/,http://a/,1,\n"), Options{Choice: columns.Choice{Legacy: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +294,7 @@ func TestRejectsOfExports(t *testing.T) {
 func TestBeacon(t *testing.T) {
 	data := "#PREFIX: http://s.example/\r\n#X: y\r\na|http://a/|b\r\nnone\r\n#c|\"\r\n"
 	for _, workers := range []int{1, 3} {
-		in, err := openBytes([]byte(data), Options{Legacy: true, Block: 8})
+		in, err := openBytes([]byte(data), Options{Choice: columns.Choice{Legacy: true}, Block: 8})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
 )
 
@@ -148,7 +149,7 @@ func (in *Input) explain(ctx context.Context, err error) error {
 	if !ok {
 		return err
 	}
-	usage, _ := errors.AsType[*UsageError](e.Err)
+	usage, _ := errors.AsType[*columns.UsageError](e.Err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

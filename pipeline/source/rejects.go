@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // The columns of a rejects file around those of the input.
@@ -47,7 +49,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 	if in.opts.Quote != '"' {
 		in.Dialect.RawQuote = string([]byte{in.opts.Quote})
 	}
-	in.nameColumns(restored(header))
+	in.SetNames(restored(header))
 	in.openLines(end, func() *lines {
 		var r restorer
 		for _, delim := range []byte(in.candidates()) {
@@ -55,7 +57,7 @@ func (in *Input) openRejects(w *window, start int) (bool, error) {
 		}
 		return &lines{splitter: in.rejectsSplitter(delim), ncols: len(header), restore: r}
 	})
-	if err := in.settleColumns(); err != nil {
+	if err := in.Settle(); err != nil {
 		return false, err
 	}
 	return true, in.checkSight(s, w, end, len(header))
@@ -103,15 +105,15 @@ func (in *Input) oneURL(record int64, cells [][]byte) error {
 	return in.oneOf(in.URLs, record, cells, "URL", "--url-column")
 }
 
-// oneOf checks that at most one cell of these columns is filled.
-func (in *Input) oneOf(columns []int, record int64, cells [][]byte, what, option string) error {
+// oneOf checks that at most one cell among these columns is filled.
+func (in *Input) oneOf(among []int, record int64, cells [][]byte, what, option string) error {
 	found := -1
-	for _, i := range columns {
+	for _, i := range among {
 		if len(cells[i]) == 0 {
 			continue
 		}
 		if found >= 0 && !in.opts.FirstURL {
-			return &UsageError{in.Name, fmt.Sprintf("record %d: both %q and %q may be the %s: empty one of the two cells, "+
+			return &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("record %d: both %q and %q may be the %s: empty one of the two cells, "+
 				"or use %s NAME, or its number", record, in.Columns[found], in.Columns[i], what, option)}
 		}
 		found = i

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"pgregory.net/rapid"
 )
 
@@ -42,7 +43,7 @@ func TestRejects(t *testing.T) {
 			"[url team] [0]", []string{`1@50 "http://b/|x"`, `2@132 "http://c/|"`}},
 		{"a part of a line", head + "url,raw\na,8,20,field_too_long,long,,http://a/\n", Options{},
 			"[url] [0]", []string{`1@45 field_too_long (long) "http://a/"`}},
-		{"names restored", head + "in_source,link,in_raw,in_x,in_link,in_in_source,raw\na,1,0,r,,1,2,3,4,5,6,\n", Options{URLColumn: "2"},
+		{"names restored", head + "in_source,link,in_raw,in_x,in_link,in_in_source,raw\na,1,0,r,,1,2,3,4,5,6,\n", Options{Choice: columns.Choice{URLColumn: "2"}},
 			"[source link raw in_x in_link in_source] [1]", []string{`1@89 "1|2|3|4|5|6"`}},
 		{"saved with semicolons", strings.ReplaceAll(head, ",", ";") + "url;team;raw\na;8;20;malformed_row;edited;;;http://b/,y\n", Options{},
 			"[url team] [0]", []string{`1@50 "http://b/|y"`}},
@@ -71,20 +72,20 @@ func TestRejects(t *testing.T) {
 	}
 	both := head + "link,url,note,raw\na,1,0,r,,http://a/,,,\na,2,9,r,,spring,http://b/,,\n"
 	want := `record 2: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
-	var usage *UsageError
+	var usage *columns.UsageError
 	if _, err := openBytes([]byte(both), Options{}); !errors.As(err, &usage) || !strings.Contains(usage.Msg, want) {
 		t.Errorf("%v, want %s", err, want)
 	}
-	if in, err := openBytes([]byte(both), Options{URLColumn: "url"}); err != nil || fmt.Sprint(in.URLs) != "[1]" {
+	if in, err := openBytes([]byte(both), Options{Choice: columns.Choice{URLColumn: "url"}}); err != nil || fmt.Sprint(in.URLs) != "[1]" {
 		t.Errorf("with the column chosen: %v", err)
 	}
 	for _, in := range []string{"source,row,url\n", "source\nhttp://a/\n"} {
-		if in, err := openBytes([]byte(in), Options{URLColumn: "1"}); err != nil || in.Format != "csv" {
+		if in, err := openBytes([]byte(in), Options{Choice: columns.Choice{URLColumn: "1"}}); err != nil || in.Format != "csv" {
 			t.Errorf("taken for rejects: %v", err)
 		}
 	}
 	for _, header := range []string{head + "url", head + "url,raw,note", head + "url,raw,", "," + head + "url,raw"} {
-		if _, err := openBytes([]byte(header+"\n"), Options{URLColumn: "1"}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a rejects file must begin with") {
+		if _, err := openBytes([]byte(header+"\n"), Options{Choice: columns.Choice{URLColumn: "1"}}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "a rejects file must begin with") {
 			t.Errorf("%s: not quite rejects, and %v", header, err)
 		}
 	}
@@ -102,7 +103,7 @@ func TestRejectsOfTwoURLs(t *testing.T) {
 			}
 			_, err = collectBy(in, workers)
 			want := `-: record 20001: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
-			if usage := (*UsageError)(nil); !errors.As(err, &usage) || err.Error() != want {
+			if usage := (*columns.UsageError)(nil); !errors.As(err, &usage) || err.Error() != want {
 				t.Errorf("%d workers: %v, want %s", workers, err, want)
 			}
 		}
@@ -123,10 +124,10 @@ func TestRejectsOfLongNames(t *testing.T) {
 
 // Rejects have room for the columns of any input.
 func TestRejectsOfManyColumns(t *testing.T) {
-	for _, n := range []int{MaxColumns, MaxColumns + 1} {
-		columns := strings.Repeat("x,", n-1)
-		in, recs, err := readBytes([]byte(rejectsHead+","+columns+"url,raw\na,1,0,r,,"+columns+"http://a/,\n"), Options{})
-		if n > MaxColumns {
+	for _, n := range []int{columns.MaxColumns, columns.MaxColumns + 1} {
+		others := strings.Repeat("x,", n-1)
+		in, recs, err := readBytes([]byte(rejectsHead+","+others+"url,raw\na,1,0,r,,"+others+"http://a/,\n"), Options{})
+		if n > columns.MaxColumns {
 			if err == nil || err.Error() != "-: has 16391 columns, more than 16384" {
 				t.Errorf("%d columns: %v", n, err)
 			}

@@ -43,7 +43,7 @@ func (in *Input) openReport(w *window) error {
 		return err
 	}
 	in.Format = "csv"
-	in.nameColumns(texts(s.fields))
+	in.SetNames(texts(s.fields))
 	in.openLines(end, func() *lines { return &lines{splitter: newReport(), ncols: s.count, whole: true} })
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+
+	"github.com/linkforge/bulk/pipeline/columns"
 )
 
 // A splitter splits records into fields: RFC 4180 with any delimiter and quote, or whole lines.
@@ -22,14 +24,10 @@ type splitter struct {
 	scratch        []byte   // holds fields with doubled quotes
 }
 
-// MaxColumns is how many columns an input may have. It bounds the memory that a hostile header
-// takes. Rejects have a few more.
-const MaxColumns = 1 << 14
-
 // newSplitter makes a splitter. Without nul, NUL bytes are data.
 func newSplitter(delim, quote byte, maxField int, nul bool) *splitter {
 	s := &splitter{
-		delim: delim, maxField: maxField, maxRecord: 16 * min(maxField, mostRecord/16), keep: MaxColumns,
+		delim: delim, maxField: maxField, maxRecord: 16 * min(maxField, mostRecord/16), keep: columns.MaxColumns,
 		lf: mark{c: '\n'}, quote: mark{c: quote}, nul: mark{c: 0, off: !nul},
 	}
 	s.moved()

@@ -83,8 +83,8 @@ import (
 	"sync/atomic"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
-	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // A Reason is the name of a row error that reading can find. The names are part of the format
@@ -139,35 +139,20 @@ func (b *Batch) Keep(m *Memory) {
 
 // Options say how inputs are read. The zero value detects everything.
 type Options struct {
-	Delimiter       byte              // 0: detect among , ; tab |
-	Quote           byte              // 0: '"'
-	Header          Header            // default HeaderAuto
-	URLColumn       string            // name, or 1-based number; "": that of the profile, or by the usual names
-	WorkspaceColumn string            // name, or 1-based number; "": that of the profile
-	CodeColumn      string            // name, or 1-based number, which may stand in path(…) and so on (see profile.ParseColumn); "": of the profile, or by the usual names
-	Legacy          bool              // codes are wanted. Without it Code and Kind are -1
-	ByCode          bool              // rows are known by their codes, if there is a column of codes: Code is set, URLs are the columns of codes, and Beside those of URLs. NoColumn in URLColumn or CodeColumn: such columns do not count. Not with Legacy
-	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
-	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
-	Rules           bool              // columns of parameters are wanted: Input.Params
-	Roles           bool              // columns of extra roles are wanted: Input.Roles
-	Along           []string          // columns with personal data that are not left out, by name or number; there may be others here
-	ByDomain        bool              // equal codes of several domains are several codes of a row
-	UniqueNames     bool              // the columns above are names of Input.Columns, not of the header; not for a run
-	FirstURL        bool              // if two cells of a rejects row may be its URL, take the first, as earlier versions did
-	KnownAs         string            // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
-	MaxField        int               // bytes; 0: 1 MiB
-	BatchRows       int               // most records in a batch; 0: 32768
-	Block           int               // bytes of a text that are read at a time; 0: 256 KiB
-	Stdin           io.Reader         // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
-	FS              fsys.FS           // nil: the file system of the operating system
-	TempDir         string            // for copies of streams that need random access; "": the system's
+	columns.Choice
+	Delimiter byte      // 0: detect among , ; tab |
+	Quote     byte      // 0: '"'
+	Header    Header    // default HeaderAuto
+	KnownAs   string    // a name whose extension tells if the input is a list of URLs or CSV; "": that of the input; not for a run
+	MaxField  int       // bytes; 0: 1 MiB
+	BatchRows int       // most records in a batch; 0: 32768
+	Block     int       // bytes of a text that are read at a time; 0: 256 KiB
+	Stdin     io.Reader // of "-". It is not closed. After the context is cancelled one call of its Read may still be waiting
+	FS        fsys.FS   // nil: the file system of the operating system
+	TempDir   string    // for copies of streams that need random access; "": the system's
 
 	report bool // see OpenReport
 }
-
-// NoColumn is the URLColumn or CodeColumn of Options.ByCode that says that there is none.
-const NoColumn = "none"
 
 // DefaultMaxField is the Options.MaxField of the zero value, in bytes.
 const DefaultMaxField = 1 << 20
@@ -195,7 +180,7 @@ func (o Options) settled() (Options, error) {
 	case o.Quote == o.Delimiter || unusable(o.Quote) || unusable(o.Delimiter):
 		return o, errors.New("delimiter and quote must be two different ASCII characters, and not those of a line ending")
 	}
-	return o, o.checkProfile()
+	return o, o.Check()
 }
 
 // Validate checks all that does not depend on an input.
@@ -215,15 +200,6 @@ const (
 	HeaderNo
 )
 
-// A UsageError says that an input cannot be read as the options ask: a column is ambiguous or
-// missing, or a file is given twice. Nothing was processed.
-type UsageError struct {
-	Input string // name of the input, as given
-	Msg   string
-}
-
-func (e *UsageError) Error() string { return e.Input + ": " + e.Msg }
-
 // A Dialect is how a CSV input is written.
 type Dialect struct {
 	Delimiter string
@@ -238,36 +214,16 @@ type Dialect struct {
 
 // An Input is an opened source. It is read once.
 type Input struct {
-	Name        string                 // as given; "-" is standard input
-	Format      string                 // "csv", "text", "json", "beacon", "parquet", "arrow", "rejects"
-	Compression string                 // "", "gzip" or "zstd"
-	Dialect     *Dialect               // nil where the format has none
-	Columns     []string               // unique, in file order; without the provenance columns of a rejects file
-	Skipped     []string               // names of columns that are left out because they may have several values a row
-	Blank       bool                   // a CSV or JSON without a record; its one column is made up
-	URLs        []int                  // index of the URL column in Columns; of several the first cell that is not empty is the URL. A rejects file has at most one in a row. See also Options.ByCode
-	Beside      []int                  // with Options.ByCode, indexes of the columns of URLs beside those of codes; of several the first cell that is not empty counts
-	Workspace   int                    // index of the workspace column in Columns; -1: none
-	Profile     string                 // name of the profile in force; "": none
-	Code        int                    // index of the first column of codes in Columns; -1: none. See Codes
-	Kind        int                    // index of the column of kinds (profile.Kind); -1: none
-	Roles       map[profile.Role][]int // columns of extra roles; nil: they are not wanted
-	Params      map[profile.Role]int   // columns of the parameters of link rules; nil: they are not wanted
-	LeftOut     []int                  // columns that are not carried, since they have personal data
-	Limit       int64                  // most records that Read returns, good and bad; 0: all. Set it before Read
-	Among       []string               // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
+	columns.Table
+	Compression string   // "", "gzip" or "zstd"
+	Dialect     *Dialect // nil where the format has none
+	Limit       int64    // most records that Read returns, good and bad; 0: all. Set it before Read
+	Among       []string // columns of the run's rejects; nil: Columns. Set it before Read: if they differ, RowError.Detail says so
 
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 
 	opts         Options
-	profile      *profile.Profile     // in force; nil: none
-	domains      []int                // columns of Roles that have the domain
 	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
-	doubt        string               // why a profile that would fit is not in force; "": there is none
-	codes        []codeColumn         // of which Code is the first
-	header       []string             // the names of Columns as they are in the input
-	first        []string             // the first record of a CSV that can be split; it may be the header
-	before       string               // why the first record of all cannot be split; "": it can
 	info         fs.FileInfo          // of the file when it was opened; nil: not a regular file
 	src          *window              // that Open left open, or Read opened
 	file         fsys.File            // what src reads; nil: standard input
@@ -294,10 +250,6 @@ func (in *Input) Size() int64 { return in.size }
 // digest of the records that were read: of each the cells or the raw line, each after its length.
 // Of a report it is zero.
 func (in *Input) SHA256() [32]byte { return in.sum }
-
-// Header returns the names of Columns as they are in the input, of which some may be
-// equal. It belongs to the Input.
-func (in *Input) Header() []string { return in.header }
 
 // unread says that the cells of column i are not needed.
 func (in *Input) unread(i int) bool { return in.Unread != nil && in.Unread[i] }

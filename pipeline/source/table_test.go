@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding"
 )
@@ -19,7 +20,7 @@ func TestRowBound(t *testing.T) {
 		cell := make([]byte, n)
 		return func() ([]byte, bool, error) { return cell, true, nil }
 	}
-	in := &Input{Columns: []string{"url", "note"}, opts: opts}
+	in := &Input{Table: columns.Table{Columns: []string{"url", "note"}}, opts: opts}
 	row := &table{rows: 1, cols: []cells{bytes(1), bytes(mostRecord)}, close: func() {}}
 	row.left.Store(1)
 	err = row.read(newBatcher(&reading{in: in}, 0))

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -205,12 +206,12 @@ func matchInputs(inputs []manifest.Input, given []string) ([]string, error) {
 		}
 		last := filepath.Base(string(in.Name))
 		if same := slices.IndexFunc(given, func(path string) bool { return filepath.Base(path) == last }); same >= 0 {
-			return nil, &source.UsageError{Input: given[same], Msg: "is not the only " + last + ": give all of them by the paths that the run had"}
+			return nil, &columns.UsageError{Input: given[same], Msg: "is not the only " + last + ": give all of them by the paths that the run had"}
 		}
-		return nil, &source.UsageError{Input: string(in.Name), Msg: "is an input of the run, but was not given with --inputs"}
+		return nil, &columns.UsageError{Input: string(in.Name), Msg: "is an input of the run, but was not given with --inputs"}
 	}
 	if len(given) > 0 {
-		return nil, &source.UsageError{Input: given[0], Msg: "is not an input of the run"}
+		return nil, &columns.UsageError{Input: given[0], Msg: "is not an input of the run"}
 	}
 	return paths, nil
 }
@@ -233,7 +234,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 	m := &v.run.manifest.Inputs[i]
 	s, err := source.Open(ctx, path, v.inputOptions(m))
 	_, none := errors.AsType[*source.NoFileError](err)
-	if usage, ok := errors.AsType[*source.UsageError](err); ok && !none && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
+	if usage, ok := errors.AsType[*columns.UsageError](err); ok && !none && v.cfg.Source.Validate() == nil && (path != "-" || v.cfg.Source.Stdin != nil) {
 		v.other[i] = true
 		v.fault(string(m.Name), 0).wrong(BadColumns, "", "an input that can be read as the run read it", usage.Msg)
 		return nil, nil
@@ -251,7 +252,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 		return nil, s.Close()
 	}
 	s.Among = v.run.columns.Names
-	v.run.setRoles(s, m)
+	v.run.setRoles(&s.Table, m)
 	return s, nil
 }
 
@@ -271,7 +272,7 @@ func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts.UniqueNames = true // as the manifest has them
 	opts.FirstURL = true    // an earlier version may have made the run
 	opts.KnownAs = string(m.Name)
-	v.run.readAs(m, &opts)
+	v.run.readAs(m, &opts.Choice)
 	return opts
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -66,7 +67,7 @@ func TestVerifyAgainstInputs(t *testing.T) {
 	if v := verified(t, inputs); fmt.Sprint(kinds(v)) != "[input input_sum]" {
 		t.Errorf("found %v", v.Findings)
 	}
-	var usage *source.UsageError
+	var usage *columns.UsageError
 	for _, list := range [][]string{{"a.csv"}, {"a.csv", "b.csv", "out/mapping.csv"}} {
 		_, err := verify.Run(context.Background(), verify.Config{Dir: "out", Inputs: list})
 		if !errors.As(err, &usage) {
@@ -147,7 +148,7 @@ func TestVerifyOtherInputs(t *testing.T) {
 		t.Errorf("both: found %+v", v.Findings)
 	}
 	inputs.Dir, inputs.Source.MaxField = "out", -1
-	var usage *source.UsageError
+	var usage *columns.UsageError
 	if _, err := verify.Run(context.Background(), inputs); !errors.As(err, &usage) {
 		t.Errorf("a wrong option: %v", err)
 	}
@@ -226,7 +227,7 @@ func TestVerifyMovedInputs(t *testing.T) {
 		"a/x.txt: is an input of the run, but was not given with --inputs":               {"moved/b/x.txt", "moved/y.txt"},
 		"c/x.txt: is not an input of the run":                                            {"moved/a/x.txt", "moved/b/x.txt", "moved/y.txt", "c/x.txt"},
 	} {
-		var usage *source.UsageError
+		var usage *columns.UsageError
 		if _, err := verify.Run(context.Background(), verify.Config{Dir: "out", Inputs: list}); !errors.As(err, &usage) || err.Error() != want {
 			t.Errorf("%s: %v", want, err)
 		}
@@ -256,7 +257,7 @@ func TestVerifyFormats(t *testing.T) {
 		cfg.ReportFormat, cfg.Source.WorkspaceColumn = report.Parquet, ""
 		job(t, cfg, map[string]string{"a.csv": table(3, 300, "url,team,note"), "b.txt": "http://example.com/\n\nftp://x\n"})
 		next := pipeline.Config{Workspace: "demo", CodeLength: 1, ReportFormat: format, Inputs: []string{"out/mapping.parquet"},
-			Out: "next", Source: source.Options{URLColumn: "original_url", WorkspaceColumn: "note"}}
+			Out: "next", Source: source.Options{Choice: columns.Choice{URLColumn: "original_url", WorkspaceColumn: "note"}}}
 		must(pipeline.Run(context.Background(), next))
 		again := pipeline.Config{Workspace: "demo", CodeLength: 2, ReportFormat: format, Inputs: []string{"out/rejects.csv", "b.txt"}, Out: "again"}
 		must(pipeline.Run(context.Background(), again))
@@ -292,7 +293,7 @@ func TestVerifyTempDir(t *testing.T) {
 	cfg.ReportFormat = report.Parquet
 	job(t, cfg, twoInputs())
 	data := must(os.ReadFile("out/mapping.parquet"))
-	opts := source.Options{Stdin: bytes.NewReader(data), URLColumn: "original_url"}
+	opts := source.Options{Choice: columns.Choice{URLColumn: "original_url"}, Stdin: bytes.NewReader(data)}
 	next := pipeline.Config{Workspace: "demo", Inputs: []string{"-"}, Out: "next", Source: opts}
 	must(pipeline.Run(context.Background(), next))
 	opts.Stdin = bytes.NewReader(data)

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // codes is what the manifest says of legacy codes.
@@ -24,9 +24,9 @@ type codes struct {
 	conflict legacy.Conflict
 	rules    legacy.Rules
 	pattern  string
-	reserved bool            // there was a list of reserved words, of which the manifest has only the digest
-	inputs   []*source.Input // described as the manifest does; nil: the input has no columns
-	carried  [][]int         // for each input, by its columns: the carried column of the mapping; -1: none
+	reserved bool             // there was a list of reserved words, of which the manifest has only the digest
+	inputs   []*columns.Table // described as the manifest does; nil: the input has no columns
+	carried  [][]int          // for each input, by its columns: the carried column of the mapping; -1: none
 }
 
 // readCodes reads how legacy codes were dealt with, and calls bad with what no run writes.
@@ -65,10 +65,10 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 			c.inputs, c.carried = append(c.inputs, nil), append(c.carried, nil)
 			continue
 		}
-		var opts source.Options
-		r.readAs(in, &opts)
-		r.mapParams(&opts)
-		s, err := source.Describe(string(in.Name), in.Format, texts(in.Columns), opts)
+		var choice columns.Choice
+		r.readAs(in, &choice)
+		r.mapParams(&choice)
+		s, err := columns.Describe(string(in.Name), in.Format, texts(in.Columns), choice)
 		if err != nil {
 			bad(fmt.Sprintf("inputs[%d].columns", i), "columns that options and profile name", err)
 			continue
@@ -78,6 +78,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 			continue
 		}
 		r.setRoles(s, in)
+		r.setAlong(i, s, in)
 		at := slices.Repeat([]int{-1}, len(s.Columns))
 		for n, column := range r.columns.Find(s).Carried {
 			if column >= 0 && r.carry {
@@ -89,31 +90,31 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 }
 
 // readAs sets the options that say which columns of an input are taken for what.
-func (r *run) readAs(in *manifest.Input, opts *source.Options) {
+func (r *run) readAs(in *manifest.Input, choice *columns.Choice) {
 	if len(in.URLColumns) == 1 {
-		opts.URLColumn = string(in.URLColumns[0])
+		choice.URLColumn = string(in.URLColumns[0])
 	}
 	if in.WorkspaceColumn != nil {
-		opts.WorkspaceColumn = string(*in.WorkspaceColumn)
+		choice.WorkspaceColumn = string(*in.WorkspaceColumn)
 	}
-	opts.Profile, opts.ByDomain = in.Profile, r.terms.ByDomain()
+	choice.Profile, choice.ByDomain = in.Profile, r.terms.ByDomain()
 	if r.mode == legacy.Off {
 		return
 	}
-	opts.Legacy, opts.Profile = true, cmp.Or(in.Profile, profile.None)
+	choice.Legacy, choice.Profile = true, cmp.Or(in.Profile, profile.None)
 	text := func(name string) string { return string(manifest.Option[manifest.Text](r.manifest.Options, name)) }
 	if asked := cmp.Or(text("code_from"), text("map_code")); in.CodeColumn != nil && (asked != "" || in.Profile == "") {
 		c := profile.ParseColumn(asked)
 		c.Name = string(*in.CodeColumn)
-		opts.CodeColumn = c.String()
+		choice.CodeColumn = c.String()
 	}
 	if in.KindColumn != nil {
-		opts.Map = map[string]string{string(profile.Kind): string(*in.KindColumn)}
+		choice.Map = map[string]string{string(profile.Kind): string(*in.KindColumn)}
 	}
 }
 
 // input returns the description of an input; nil: there is none.
-func (c *codes) input(i int) *source.Input {
+func (c *codes) input(i int) *columns.Table {
 	if c.inputs == nil {
 		return nil
 	}
@@ -127,7 +128,7 @@ func (c *codes) many(input int) bool {
 
 // anyMany reports whether a row of any input may have become several.
 func (c *codes) anyMany() bool {
-	return slices.ContainsFunc(c.inputs, func(in *source.Input) bool { return in != nil && in.ManyCodes() })
+	return slices.ContainsFunc(c.inputs, func(in *columns.Table) bool { return in != nil && in.ManyCodes() })
 }
 
 // same reports whether two codes are one.

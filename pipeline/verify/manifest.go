@@ -7,12 +7,12 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // A run is what the manifest says of how rows were made. It does not change.
@@ -27,9 +27,9 @@ type run struct {
 	carry     bool
 	dryRun    bool
 	order     report.Order
-	mapping   string       // name of the file; "": there is none
-	noMapping bool         // because the run had too many rejects
-	columns   source.Union // of all inputs, as the run united them
+	mapping   string        // name of the file; "": there is none
+	noMapping bool          // because the run had too many rejects
+	columns   columns.Union // of all inputs, as the run united them
 	judge     *judge.Judge
 	judged    []judge.Columns // of each input
 	coding
@@ -109,8 +109,8 @@ func (r *run) setJudge() {
 		if r.params != nil {
 			c.Params = r.params[i]
 		}
-		if a := r.along[r.input(i)]; a != nil {
-			c.Hygiene = a.Hygiene()
+		if r.along != nil && r.along[i] != nil {
+			c.Hygiene = r.along[i].Hygiene()
 		}
 		r.judged = append(r.judged, c)
 	}

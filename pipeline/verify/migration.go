@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
@@ -17,14 +18,13 @@ import (
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/record"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
 
 // migration is what the manifest says of what links were beyond code and URL.
 type migration struct {
-	terms *along.Terms // nil: the run did not look at it
-	along map[*source.Input]*along.Along
+	terms *along.Terms   // nil: the run did not look at it
+	along []*along.Along // of each input; nil: it has no columns
 }
 
 // readMigration reads it, and calls bad with what no run writes.
@@ -39,7 +39,7 @@ func (r *run) readMigration(bad func(field string, expected, got any)) {
 		return
 	}
 	var err error
-	r.terms, r.along = &along.Terms{Times: manifest.Option[bool](m.Options, "keep_created")}, map[*source.Input]*along.Along{}
+	r.terms, r.along = &along.Terms{Times: manifest.Option[bool](m.Options, "keep_created")}, make([]*along.Along, len(m.Inputs))
 	rules := &r.terms.Hygiene
 	rules.AsOf, rules.Fold = m.AsOf, manifest.Option[bool](m.Options, "fold_case")
 	if rules.Policy, err = hygiene.ParsePolicy(policy); err != nil {
@@ -54,28 +54,38 @@ func (r *run) readMigration(bad func(field string, expected, got any)) {
 }
 
 // setRoles gives an input the roles of its columns that the manifest has.
-func (r *run) setRoles(in *source.Input, m *manifest.Input) {
+func (r *run) setRoles(in *columns.Table, m *manifest.Input) {
 	if r.terms == nil {
 		return
 	}
-	numbers := func(names manifest.Columns) (columns []int) {
-		for _, name := range names {
-			if c := slices.Index(in.Columns, string(name)); c >= 0 {
-				columns = append(columns, c)
-			}
-		}
-		return columns
-	}
-	roles, attributes := map[profile.Role][]int{}, map[string][]int{}
+	roles := map[profile.Role][]int{}
 	for role, names := range m.Roles {
-		roles[profile.Role(role)] = numbers(names)
+		roles[profile.Role(role)] = numbers(in, names)
 	}
+	in.SetRoles(roles, numbers(in, m.LeftOut))
+}
+
+// setAlong sets what goes along with the links of input i.
+func (r *run) setAlong(i int, in *columns.Table, m *manifest.Input) {
+	if r.terms == nil {
+		return
+	}
+	attributes := map[string][]int{}
 	for attribute, names := range m.Attrs {
-		attributes[attribute] = numbers(names)
+		attributes[attribute] = numbers(in, names)
 	}
-	in.SetRoles(roles, numbers(m.LeftOut))
 	a := along.New(in, r.columns.Find(in).Carried, attributes)
-	r.along[in] = &a
+	r.along[i] = &a
+}
+
+// numbers returns the numbers of columns.
+func numbers(in *columns.Table, names manifest.Columns) (list []int) {
+	for _, name := range names {
+		if c := slices.Index(in.Columns, string(name)); c >= 0 {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // verifyMigration compares what the rows say beyond code and URL with what the manifest does, if the
@@ -134,7 +144,7 @@ func (r *run) workspaceOf(cell, domain []byte) []byte {
 
 // cellOf returns how to get the cells of a row of the mapping by the columns of its input, and
 // whether all that were asked for are in the mapping.
-func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byte, sure *bool) {
+func (w *checker) cellOf(r *link, in *columns.Table) (cell func(column int) []byte, sure *bool) {
 	sure = new(bool)
 	*sure = true
 	return func(c int) []byte {
@@ -151,10 +161,10 @@ func (w *checker) cellOf(r *link, in *source.Input) (cell func(column int) []byt
 
 // checkMigration checks that a row of the mapping, whose codes are in w.own, was accepted rightly,
 // and that it is in the workspace of its domain.
-func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int) []byte, sure *bool) {
-	code := source.Code{Text: r.Legacy}
+func (w *checker) checkMigration(r *link, in *columns.Table, cell func(column int) []byte, sure *bool) {
+	code := columns.Code{Text: r.Legacy}
 	if codes := w.own; len(codes) > 0 {
-		i := slices.IndexFunc(codes, func(c source.Code) bool {
+		i := slices.IndexFunc(codes, func(c columns.Code) bool {
 			return bytes.Equal(c.Text, r.Legacy) && (!w.run.terms.ByDomain() || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
 		})
 		code = codes[max(i, 0)]
@@ -166,7 +176,7 @@ func (w *checker) checkMigration(r *link, in *source.Input, cell func(column int
 	if reason == "" {
 		reason, _ = w.run.judge.URL(&row, r.Canonical)
 	}
-	w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
+	w.told.along.Add(w.run.along[r.source], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	w.told.unsure = w.told.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:
@@ -183,7 +193,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 	var attributes []byte
 	created := r.manifest.AsOf
 	if r.tellsAlong() && l.source >= 0 && r.inputs[l.source] != nil {
-		a := r.along[r.inputs[l.source]]
+		a := r.along[l.source]
 		attributes = a.AppendAttrs(nil, l.Carried)
 		if at := a.Created(l.Carried); r.terms.Times && !at.IsZero() {
 			created = at

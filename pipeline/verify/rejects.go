@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline/along"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
@@ -137,7 +138,7 @@ func (w *rejectChecker) checkPlace(r *outcome.Reject, i int) {
 
 // reason returns why a run rejects the row. If that cannot be told from the reject, it is the
 // reason that the reject has, without a detail.
-func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reason, detail string) {
+func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (reason, detail string) {
 	in := &w.run.manifest.Inputs[i]
 	blank := !slices.ContainsFunc(r.Cells, func(cell []byte) bool { return len(cell) > 0 })
 	if unsplit(r.Reason) || len(r.Raw) > 0 {
@@ -165,7 +166,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code source.Code) (reas
 		return reason, detail
 	}
 	if in := w.run.input(i); w.run.terms != nil && in != nil {
-		w.told.along.Add(w.run.along[in], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
+		w.told.along.Add(w.run.along[i], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
 	if w.run.flags != nil {
 		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &row.Params)
@@ -208,7 +209,7 @@ func (w *checker) exhaustedBy(row int64, canonical, workspace, parts []byte, wha
 }
 
 // workspaceOf returns the workspace of a reject.
-func (w *rejectChecker) workspaceOf(r *outcome.Reject, i int, code source.Code) []byte {
+func (w *rejectChecker) workspaceOf(r *outcome.Reject, i int, code columns.Code) []byte {
 	var cell []byte
 	if column := w.run.manifest.Inputs[i].WorkspaceColumn; column != nil {
 		cell = w.cell(r, string(*column))
@@ -223,7 +224,7 @@ func (w *rejectChecker) cellsOf(r *outcome.Reject, i int) func(column int) []byt
 
 // legacy returns the legacy code of a reject, as its cells have it, with its domain; the text is
 // nil if there is none.
-func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none source.Code) {
+func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none columns.Code) {
 	in := w.run.input(i)
 	if in == nil || unsplit(r.Reason) || len(r.Raw) > 0 {
 		return none
@@ -233,7 +234,7 @@ func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none source.Code) {
 		if w.run.mode != legacy.Off {
 			w.told.withoutCode++
 		}
-		return source.Code{Domain: in.Domain(w.cellsOf(r, i))}
+		return columns.Code{Domain: in.Domain(w.cellsOf(r, i))}
 	}
 	if len(w.own) > 1 && w.claims != nil { // the first time
 		w.found(BadLegacy, in.Columns[in.Code], "one code", codesText(w.own))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -12,7 +13,7 @@ import (
 // replay computes all rows of an input again, and adds up or sorts their sums.
 func (v *verifier) replay(ctx context.Context, in *source.Input, number int, hashers []*rowHasher) error {
 	workers := make([]*replayer, in.Workers(v.cfg.Workers))
-	layout := v.run.columns.Find(in)
+	layout := v.run.columns.Find(&in.Table)
 	for i := range workers {
 		workers[i] = &replayer{rowHasher: hashers[i], in: in, layout: layout, number: number}
 	}
@@ -29,19 +30,19 @@ func (v *verifier) replay(ctx context.Context, in *source.Input, number int, has
 type replayer struct {
 	*rowHasher
 	in      *source.Input
-	layout  source.Layout
+	layout  columns.Layout
 	number  int
 	columns source.Cells
 	cells   [][]byte
 	hand    judge.Row
-	codes   []source.Code
+	codes   []columns.Code
 }
 
 func (w *replayer) batch(b *source.Batch) {
 	w.columns.Of(b)
 	for i, row := range b.Rows {
 		if w.codes = w.in.Codes(w.codes[:0], w.columns, i); len(w.codes) == 0 {
-			w.row(i, row, b.Offsets[i], source.Code{Domain: w.in.Domain(w.cellOf(i))})
+			w.row(i, row, b.Offsets[i], columns.Code{Domain: w.in.Domain(w.cellOf(i))})
 		}
 		for _, code := range w.codes {
 			w.row(i, row, b.Offsets[i], code)
@@ -58,7 +59,7 @@ func (w *replayer) cellOf(i int) func(column int) []byte {
 }
 
 // row computes a row again that has a legacy code, whose text is nil if there is none.
-func (w *replayer) row(i int, row, offset int64, code source.Code) {
+func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 	original := w.columns.URL(w.in.URLs, i)
 	workspace := w.v.run.workspaceOf(w.columns.Cell(w.in.Workspace, i), code.Domain)
 	// While sums are only added up, a row that is no reject of the run is taken for a
@@ -88,7 +89,7 @@ func (w *replayer) row(i int, row, offset int64, code source.Code) {
 
 // refused returns the sum of a row as a reject: for its reason, or, if it has none, as one
 // whose codes are all taken. In that case the row may be a link instead.
-func (w *replayer) refused(i int, row, offset int64, original, workspace []byte, code source.Code) (maybe bool, _ parts) {
+func (w *replayer) refused(i int, row, offset int64, original, workspace []byte, code columns.Code) (maybe bool, _ parts) {
 	var only map[int][]byte // one of several rows that one row became has its own code alone
 	if len(w.codes) > 1 {
 		only = w.in.VariantCells(code)

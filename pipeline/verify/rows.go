@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/codegen"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -15,7 +16,6 @@ import (
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
-	"github.com/linkforge/bulk/pipeline/source"
 )
 
 // A checker checks rows of the mapping, for one goroutine. Other checkers use it to hash and
@@ -34,7 +34,7 @@ type checker struct {
 	changes  rules.ChangeCounts
 	held     *extsort.Writer // see heldRow; nil: rows are not held against links
 	told     told
-	own      []source.Code // legacy codes that a row has in its cells
+	own      []columns.Code // legacy codes that a row has in its cells
 	beyond   []byte
 	digest   report.RowDigest
 	row, old *link
@@ -220,7 +220,7 @@ func (w *checker) checkSource(r *link) {
 	}
 	cell, sure := w.cellOf(r, in)
 	w.own = in.CodesOf(w.own[:0], cell)
-	has := slices.ContainsFunc(w.own, func(code source.Code) bool { return bytes.Equal(code.Text, r.Legacy) })
+	has := slices.ContainsFunc(w.own, func(code columns.Code) bool { return bytes.Equal(code.Text, r.Legacy) })
 	if w.run.mode != legacy.Off && *sure && !has && len(w.own)+len(r.Legacy) > 0 {
 		w.found(BadLegacy, "legacy_code", codesText(w.own), string(r.Legacy))
 	}
@@ -244,7 +244,7 @@ func (w *checker) checkLegacy(r *link) {
 }
 
 // codesText lists codes for a finding.
-func codesText(codes []source.Code) string {
+func codesText(codes []columns.Code) string {
 	var list []string
 	for _, code := range codes {
 		list = append(list, string(code.Text))

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/rules"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -81,18 +81,18 @@ func lifeOf(text string) time.Duration {
 }
 
 // mapParams tells which columns have parameters, as the run was told.
-func (r *run) mapParams(opts *source.Options) {
-	if opts.Rules = r.flags != nil; !opts.Rules {
+func (r *run) mapParams(choice *columns.Choice) {
+	if choice.Rules = r.flags != nil; !choice.Rules {
 		return
 	}
 	columns := map[string]string{}
-	maps.Copy(columns, opts.Map)
+	maps.Copy(columns, choice.Map)
 	for c := range rules.Column(rules.ColumnCount) {
 		if column := manifest.Option[manifest.Text](r.manifest.Options, "map_"+c.String()); column != "" {
 			columns[c.String()] = string(column)
 		}
 	}
-	opts.Map = columns
+	choice.Map = columns
 }
 
 // findParams finds the columns of parameters of an input, and of the mapping those that the sort

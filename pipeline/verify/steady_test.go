@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/source"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 )
@@ -89,7 +89,7 @@ func TestVerifyManifestNamesOthers(t *testing.T) {
 		}
 		v, err := verify.Run(context.Background(), check)
 		if c.want == nil {
-			if usage := (*source.UsageError)(nil); !errors.As(err, &usage) {
+			if usage := (*columns.UsageError)(nil); !errors.As(err, &usage) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

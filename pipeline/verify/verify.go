@@ -112,7 +112,7 @@ type verifier struct {
 // match. A file of the run that is missing or damaged is a finding. It is an error if the
 // manifest or an input cannot be read, or if the disk or the store fails. Errors to tell
 // apart: manifest.ErrNotOurs (there is no manifest), UsageError (the secret or the words are not
-// those of the run), source.UsageError (the inputs cannot be those of the run), those of package sink, and the cause that ended ctx.
+// those of the run), columns.UsageError (the inputs cannot be those of the run), those of package sink, and the cause that ended ctx.
 //
 // Run holds in memory a few blocks of rows for each worker, a bit for each row of the
 // inputs, the names of the workspaces (and 60 bytes of each for each worker), and up to

@@ -19,6 +19,7 @@ import (
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
@@ -125,7 +126,7 @@ func asOut(t testing.TB, dir string) {
 
 func base(codeLength int) pipeline.Config {
 	return pipeline.Config{
-		Workspace: "demo", Source: source.Options{WorkspaceColumn: "team"}, CodeLength: codeLength,
+		Workspace: "demo", Source: source.Options{Choice: columns.Choice{WorkspaceColumn: "team"}}, CodeLength: codeLength,
 		BaseURL: "https://sho.rt", Version: "test",
 	}
 }
@@ -160,13 +161,13 @@ func clean(t *testing.T, cfg verify.Config) {
 
 // Of columns of one name the one that the run took is taken.
 func TestVerifyColumnsOfOneName(t *testing.T) {
-	for name, columns := range map[string]source.Options{
+	for name, choice := range map[string]columns.Choice{
 		"first":  {URLColumn: "1", WorkspaceColumn: "2"},
 		"second": {URLColumn: "url_2", WorkspaceColumn: "team_2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := base(10)
-			cfg.Source, cfg.DryRun = columns, true
+			cfg.Source.Choice, cfg.DryRun = choice, true
 			job(t, cfg, map[string]string{"a.csv": "url,team,url,team,URL\n" +
 				"http://a/,x,http://b/,y,http://c/\nftp://a/,x,ftp://b/,y,ftp://c/\n"})
 			clean(t, verify.Config{Inputs: []string{"a.csv"}})

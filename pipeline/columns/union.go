@@ -1,16 +1,12 @@
-package source
+package columns
 
-import (
-	"slices"
-
-	"github.com/apache/arrow/go/v17/arrow/array"
-)
+import "slices"
 
 // A Union is the columns that several inputs have together, by name, in the order in which
 // they are first met. All inputs are added before it is used.
 type Union struct {
 	Names   []string // of all columns
-	Carried []string // of those that in some input are carried (Input.IsCarried)
+	Carried []string // of those that in some input are carried (Table.IsCarried)
 
 	carried map[string]int // numbers in Carried; -1: not carried
 }
@@ -48,15 +44,15 @@ const (
 )
 
 // Find finds the columns of the union in an input.
-func (u *Union) Find(in *Input) (l Layout) {
-	at := make(map[string]int, len(in.Columns))
-	for c, name := range in.Columns {
+func (u *Union) Find(t *Table) (l Layout) {
+	at := make(map[string]int, len(t.Columns))
+	for c, name := range t.Columns {
 		at[name] = c
 	}
 	l.Carried, l.cells = make([]int, len(u.Carried)), make([]int, len(u.Names))
 	for i, name := range u.Carried {
 		c, ok := at[name]
-		if !ok || !in.IsCarried(c) {
+		if !ok || !t.IsCarried(c) {
 			c = -1
 		}
 		l.Carried[i] = c
@@ -65,11 +61,11 @@ func (u *Union) Find(in *Input) (l Layout) {
 		switch c, ok := at[name]; {
 		case !ok:
 			l.cells[i] = noCell
-		case c == in.URLs[0]:
+		case c == t.URLs[0]:
 			l.cells[i] = urlCell
-		case c == in.Workspace:
+		case c == t.Workspace:
 			l.cells[i] = workspaceOf
-		case !in.IsCarried(c):
+		case !t.IsCarried(c):
 			l.cells[i] = noCell
 		default:
 			l.cells[i] = u.carried[name]
@@ -98,39 +94,7 @@ func (l *Layout) Append(cells [][]byte, url, workspace []byte, carried func(n in
 }
 
 // IsKey reports whether the URL or the workspace is taken from a column.
-func (in *Input) IsKey(c int) bool { return c == in.Workspace || slices.Contains(in.URLs, c) }
+func (t *Table) IsKey(c int) bool { return c == t.Workspace || slices.Contains(t.URLs, c) }
 
 // IsCarried reports whether the cells of a column are carried: they are no keys, and are not left out.
-func (in *Input) IsCarried(c int) bool { return !in.IsKey(c) && !slices.Contains(in.LeftOut, c) }
-
-// Cells are the columns of a batch. They are valid as long as the batch is.
-type Cells []*array.Binary
-
-// Of makes them those of a batch.
-func (c *Cells) Of(b *Batch) {
-	*c = (*c)[:0]
-	for _, column := range b.Record.Columns() {
-		*c = append(*c, column.(*array.Binary))
-	}
-}
-
-// Cell returns a cell of row i of the batch, from 0; nil for null and for column -1.
-func (c Cells) Cell(column, i int) []byte {
-	if column < 0 || c[column].IsNull(i) {
-		return nil
-	}
-	if cell := c[column].Value(i); cell != nil {
-		return cell
-	}
-	return []byte{}
-}
-
-// URL returns the URL of row i: the first cell of the columns that is not blank; nil: none.
-func (c Cells) URL(columns []int, i int) []byte {
-	for _, column := range columns {
-		if cell := c.Cell(column, i); len(cell) > 0 {
-			return cell
-		}
-	}
-	return nil
-}
+func (t *Table) IsCarried(c int) bool { return !t.IsKey(c) && !slices.Contains(t.LeftOut, c) }
