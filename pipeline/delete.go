@@ -23,6 +23,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/pipeline/terms"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -330,22 +331,13 @@ func (d *deletion) describe(marked *remove.Marked) *manifest.Deletion {
 			}
 		}
 	}
-	options := manifest.Options{"workspace": d.Workspace, "dry_run": d.DryRun, "max_field": int64(d.Source.MaxField)}
-	if d.Owner != "" {
-		options["owner"] = d.Owner
-	}
-	if d.AssumeScheme != canon.NoScheme {
-		options["assume_scheme"] = d.AssumeScheme.String()
-	}
-	if d.Source.CodeColumn != "" {
-		options["code_from"] = d.Source.CodeColumn
-	}
+	told := terms.Terms{Workspace: d.Workspace, DryRun: d.DryRun, MaxField: int64(d.Source.MaxField), URLs: canon.Profile{AssumeScheme: d.AssumeScheme}, CodeFrom: d.Source.CodeColumn}
 	changes := map[string]int64{}
 	if marked.Deleted > 0 {
 		changes[rules.Deleted.String()] = marked.Deleted
 	}
 	return &manifest.Deletion{
-		Version: d.Version, Profile: d.profile.Name(), UnicodeVersion: canon.UnicodeVersion, Options: options, AsOf: d.asOf, Inputs: inputs,
+		Version: d.Version, Profile: d.profile.Name(), UnicodeVersion: canon.UnicodeVersion, Options: told.OfDelete(d.Owner), AsOf: d.asOf, Inputs: inputs,
 		Counts: d.result.Counts, LinksDeleted: d.result.Links, Changes: changes, Reasons: d.result.Reasons,
 	}
 }

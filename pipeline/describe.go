@@ -1,21 +1,20 @@
 package pipeline
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
+	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/rules"
 	"github.com/linkforge/bulk/pipeline/settle"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // reasons counts the rejects by reason.
@@ -33,69 +32,30 @@ func describe(cfg *Config, in *intake.Inputs) *manifest.Manifest {
 	return &manifest.Manifest{
 		Version: cfg.Version, Profile: cfg.Profile.Name(), UnicodeVersion: canon.UnicodeVersion,
 		Scheme:  cfg.Scheme.describe(cfg.CodeLength, cfg.MaxRetries),
-		Options: cfg.options(), AsOf: cfg.AsOf, Inputs: in.Manifest(),
+		Options: cfg.terms().Options(), AsOf: cfg.AsOf, Inputs: in.Manifest(),
 	}
 }
 
-// options are those that can change a result.
-func (c *Config) options() manifest.Options {
-	o := manifest.Options{
-		"report_format": string(c.ReportFormat), "report_order": string(c.ReportOrder), "base_url": c.BaseURL,
-		"excel_safe": c.ExcelSafe, "carry": !c.NoCarry, "dry_run": c.DryRun,
-		"max_rejects": c.MaxRejects.String(), "limit": c.Limit,
-		"workspace": c.Workspace, "max_url_length": int64(c.Profile.MaxLength),
-		"max_field": int64(c.Source.MaxField),
+// terms are what the run was told that can change a result.
+func (c *Config) terms() *terms.Terms {
+	t := &terms.Terms{
+		ReportFormat: string(c.ReportFormat), ReportOrder: string(c.ReportOrder), BaseURL: c.BaseURL, ExcelSafe: c.ExcelSafe, Carry: !c.NoCarry, DryRun: c.DryRun,
+		MaxRejects: c.MaxRejects, Limit: c.Limit, Workspace: c.Workspace, MaxField: int64(c.Source.MaxField), URLs: c.Profile,
+		Map: c.Source.Map, CodeFrom: c.Source.CodeColumn,
+	}
+	if c.Source.Profile != profile.Auto {
+		t.Program = c.Source.Profile
 	}
 	if c.Legacy != legacy.Off {
-		o["legacy"], o["code_pattern"], o["on_conflict"] = string(c.Legacy), c.CodePattern, string(c.OnConflict)
-		o["fold_case"], o["reserved_sha256"] = c.Codes.Fold, c.ReservedSHA256
-	}
-	if c.Profile.KeepFragment {
-		o["keep_fragment"] = true
-	}
-	if list := c.Profile.StripParams.String(); list != "" {
-		o["strip_params"] = list
-	}
-	if c.Profile.AssumeScheme != canon.NoScheme {
-		o["assume_scheme"] = c.Profile.AssumeScheme.String()
+		t.Codes = &terms.Codes{Codes: judge.Codes{Mode: c.Legacy, Rules: c.Codes, Pattern: c.CodePattern}, OnConflict: c.OnConflict, ReservedSHA256: c.ReservedSHA256}
 	}
 	if c.migrates() {
-		o["attrs"], o["hygiene"] = c.Attrs, c.Hygiene.String()
-		if c.KeepCreated {
-			o["keep_created"] = true
-		}
-		if c.Domains != legacy.DomainsOff {
-			o["domains"] = string(c.Domains)
-		}
-		if len(c.ShortDomains) > 0 {
-			o["short_domains"] = strings.Join(slices.Sorted(maps.Keys(c.ShortDomains)), ",")
-		}
+		t.Beyond = &terms.Beyond{Attrs: c.Attrs, Policy: c.Policy(), KeepCreated: c.KeepCreated, Domains: c.Domains, ShortDomains: c.ShortDomains}
 	}
-	if f := c.Rules; f != nil {
-		o["rules"], o["identity"], o["on_drift"], o["temporary_ttl"] = true, f.Identity.String(), c.OnDrift.String(), f.TemporaryTTL.String()
-		o["revive"] = c.Revive.String()
-		for name, value := range map[string]string{"expires_at": f.Expiry.String(), "link_type": f.Type.String(), "owner": string(f.Owner)} {
-			if value != "" {
-				o[name] = value
-			}
-		}
-		if f.ExpiresIn > 0 {
-			o["expires_in"] = f.ExpiresIn.String()
-		}
-		if f.Limit > 0 {
-			o["max_uses"] = f.Limit
-		}
+	if c.Rules != nil {
+		t.Rules = &terms.Rules{Flags: *c.Rules, OnDrift: c.OnDrift, Revive: c.Revive}
 	}
-	if p := c.Source.Profile; p != "" && p != "auto" {
-		o["profile"] = p
-	}
-	for role, column := range c.Source.Map {
-		o["map_"+role] = column
-	}
-	if c.Source.CodeColumn != "" {
-		o["code_from"] = c.Source.CodeColumn
-	}
-	return o
+	return t
 }
 
 // describeLegacy tells of the legacy codes of the rows; nil: they are not looked at.
@@ -137,19 +97,6 @@ func stays(existing *rules.ChangeCounts) map[string]int64 {
 	var n rules.ChangeCounts
 	n[rules.Drifted], n[rules.OtherOwner] = existing[rules.Drifted], existing[rules.OtherOwner]
 	return n.ByName()
-}
-
-// fingerprint tells runs apart that could have different results. The clock is no part of
-// it: a run that resumes an unfinished one takes over its as_of.
-func fingerprint(cfg *Config, in *intake.Inputs) (string, error) {
-	m := describe(cfg, in)
-	m.Version = ""
-	var buf bytes.Buffer
-	if err := manifest.Write(&buf, m); err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(buf.Bytes())
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // describeMigration tells what the rows say beyond code and URL; nil: it is not looked at.

@@ -13,6 +13,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/intake"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outdir"
+	"github.com/linkforge/bulk/pipeline/terms"
 	"github.com/linkforge/bulk/sink"
 )
 
@@ -170,7 +171,7 @@ func intact(ctx context.Context, cfg *Config, m *manifest.Manifest) bool {
 // identify notes the fingerprint of this run, now that the inputs are read. By it the run that
 // is there is this one, or another that may not be replaced.
 func (o *outputDir) identify(cfg *Config, inputs *intake.Inputs) (err error) {
-	if o.fingerprint, err = fingerprint(cfg, inputs); err != nil || o.there == nil || o.there.Fingerprint == o.fingerprint {
+	if o.fingerprint, err = terms.Fingerprint(*describe(cfg, inputs)); err != nil || o.there == nil || o.there.Fingerprint == o.fingerprint {
 		return err
 	}
 	o.there = nil

@@ -178,9 +178,9 @@ func (p *preview) do(ctx context.Context) (err error) {
 		return err
 	}
 	p.made.Inputs = describeInputs(inputs, p.cfg.identity())
-	if terms := p.terms(); terms != nil {
+	if rules := p.cfg.terms().Judge(p.result.AsOf).Hygiene; rules != nil {
 		for _, in := range inputs.List {
-			p.made.Seen |= in.Along.Seen(&terms.Hygiene)
+			p.made.Seen |= in.Along.Seen(rules)
 		}
 	}
 	urls, others, err := p.rows.CountOthers(ctx)

@@ -29,6 +29,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/terms"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/postgres"
@@ -355,9 +356,12 @@ func showsLinks(t *testing.T, result *pipeline.Result, store sink.Store) {
 		stored[[2]string{string(l.Workspace), string(l.Code)}] = has
 		return nil
 	}))
-	mode, _ := legacy.ParseMode(string(manifest.Option[manifest.Text](m.Options, "legacy")))
+	told, problems := terms.Parse(m)
+	if problems != nil {
+		t.Fatal(problems)
+	}
 	in, err := readback.OpenMapping(context.Background(), filepath.Join(result.Out, m.Files[0].Name), readback.Options{ExcelSafe: m.Options["excel_safe"] == true,
-		Columns: report.Columns{Numbers: m.Numbers != nil, Legacy: mode, Rules: true, Parts: m.HasParts(), Ref: m.ByRow()}})
+		Columns: report.Columns(told.Columns(m.Numbers != nil, true))})
 	must(t, err)
 	defer in.Close()
 	for r, err := range in.Rows() {

@@ -10,13 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linkforge/bulk/pipeline/along"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/intake"
-	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
@@ -242,13 +240,14 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if err != nil {
 		return err
 	}
+	told := j.cfg.terms()
 	j.cfg.Status.TotalBytes.Store(inputs.Size)
 	j.cfg.Status.enter(StageRead)
 	err = j.meter.time("read", func(s *manifest.Stage) (err error) {
 		j.rows, err = intake.Read(ctx, inputs, intake.Config{
-			Judge: j.judge(), Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
+			Judge: told.Judge(j.result.AsOf), Codes: maker, Retries: j.cfg.MaxRetries, Workspace: []byte(j.cfg.Workspace), Limit: j.cfg.Limit, Workers: j.cfg.Workers,
 			Records: j.sorter(j.budget.records, j.budget.loads), Rejects: j.sorter(j.budget.rejects, 2), Claims: j.sorter(j.budget.claims, 3),
-			Terms: j.terms(), Others: j.others,
+			Beyond: told.Beyond, Others: j.others,
 			Room: j.room.need, Slack: int64(j.cfg.Workers) * leastRecords, // arenas and chunks that are not full
 			Bytes: &j.cfg.Status.Bytes, Read: &j.cfg.Status.Read, Rejected: &j.cfg.Status.Rejected,
 		})
@@ -268,28 +267,6 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	j.result.Dates = j.rows.Dates
 	j.warnOfEmpty()
 	return nil
-}
-
-// judge says which rows are rejected.
-func (j *job) judge() *judge.Judge {
-	rows := &judge.Judge{Profile: j.cfg.Profile, Rules: j.cfg.Rules}
-	if j.cfg.Legacy != legacy.Off {
-		rows.Codes = &judge.Codes{Mode: j.cfg.Legacy, Rules: j.cfg.Codes, Pattern: j.cfg.CodePattern}
-	}
-	if t := j.terms(); t != nil {
-		rows.Hygiene, rows.ByDomain = &t.Hygiene, t.ByDomain()
-	}
-	return rows
-}
-
-// terms says what is looked at beyond code and URL; nil: nothing is.
-func (j *job) terms() *along.Terms {
-	if !j.cfg.migrates() {
-		return nil
-	}
-	return &along.Terms{Domains: j.cfg.Domains, Times: j.cfg.KeepCreated, Hygiene: hygiene.Rules{
-		Policy: *j.cfg.Hygiene, ShortDomains: j.cfg.ShortDomains, Fold: j.cfg.Codes.Fold, AsOf: j.result.AsOf,
-	}}
 }
 
 // sorter returns the configuration of a sorter, all but its order.
@@ -649,7 +626,7 @@ func (j *job) change(ctx context.Context, session sink.Session, entry sink.Run, 
 
 // columns are those of the mapping.
 func (j *job) columns() report.Columns {
-	return report.Columns{Numbers: j.cfg.Scheme.counts(), Legacy: j.cfg.Legacy, Rules: j.ruled, Parts: j.cfg.identity() != rules.ByURL, Ref: j.cfg.identity() == rules.ByRow}
+	return report.Columns(j.cfg.terms().Columns(j.cfg.Scheme.counts(), j.ruled))
 }
 
 // write writes mapping and collisions, in place of those of an earlier attempt, while the

@@ -2,20 +2,10 @@ package along
 
 import (
 	"github.com/linkforge/bulk/pipeline/hygiene"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
-
-// Terms say what a run looks at beyond code and URL.
-type Terms struct {
-	Domains legacy.Domains
-	Hygiene hygiene.Rules
-	Times   bool // creation times are kept, so they must be times
-}
-
-// ByDomain reports whether each domain has links of its own. Without terms it has not.
-func (t *Terms) ByDomain() bool { return t != nil && t.Domains == legacy.DomainsKeep }
 
 // Told is what rows say beyond code and URL: those that are not rejected before their codes are
 // settled.
@@ -36,16 +26,16 @@ type Row struct {
 }
 
 // Add takes what a row of an input says.
-func (t *Told) Add(a *Along, terms *Terms, r *Row) {
+func (t *Told) Add(a *Along, beyond *terms.Beyond, r *Row) {
 	if a.hasDomains {
 		t.Domains.Add(r.Domain, 1)
 	}
 	if r.Found != 0 { // as hardly ever
-		for kind := range terms.Hygiene.Policy.Warned(r.Found).All() {
+		for kind := range beyond.Policy.Warned(r.Found).All() {
 			t.Warned[kind].Note(r.Original, r.At)
 		}
 	}
-	if terms.Times {
+	if beyond.KeepCreated {
 		if cell := a.badCreated(r.Cell); cell != nil {
 			t.NoTime.Note(cell, r.At)
 		}

@@ -11,11 +11,11 @@ import (
 	"runtime"
 
 	"github.com/linkforge/bulk/pipeline/extsort"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -143,9 +143,9 @@ func Runs(ctx context.Context, cfg Config, emit func(*Difference) error) (err er
 	}
 	a, b := d.sides[0], d.sides[1]
 	d.sameInputs = sameInputs(a.manifest, b.manifest)
-	d.legacy = a.mode() != legacy.Off && b.mode() != legacy.Off
+	d.legacy = a.terms.Codes != nil && b.terms.Codes != nil
 	d.fields = comparedFields(a.columns(), b.columns())
-	d.parts = a.manifest != nil && b.manifest != nil && (a.manifest.HasParts() || b.manifest.HasParts())
+	d.parts = a.manifest != nil && b.manifest != nil && (a.terms.Identity() != rules.ByURL || b.terms.Identity() != rules.ByURL)
 	d.rules = a.columns().Rules && b.columns().Rules
 	for i, side := range d.sides {
 		if side.manifest == nil {

@@ -3,26 +3,19 @@ package diff
 import (
 	"bytes"
 	"strconv"
-	"time"
 
-	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/rules"
 )
-
-// readRules reads the options of link rules that expiry needs. One that no run has counts as none.
-func (s *operand) readRules() {
-	text := func(name string) string { return string(manifest.Option[manifest.Text](s.manifest.Options, name)) }
-	s.flags.Expiry, _ = rules.ParseExpiry([]byte(text("expires_at")))
-	s.flags.ExpiresIn, _ = time.ParseDuration(text("expires_in"))
-	s.flags.TemporaryTTL, _ = time.ParseDuration(text("temporary_ttl"))
-}
 
 // expiry returns the expiry of a link as it is compared: one that the run gives to rows without any is
 // + and its seconds, since two runs of one list reckon it from different times.
 func (s *operand) expiry(r *report.Row) []byte {
 	cells := &r.Rules.Cells
-	given, _, _ := s.flags.Parse(&rules.Cells{rules.LinkType: cells[rules.LinkType]})
+	if s.terms.Rules == nil {
+		return cells[rules.ExpiresAt]
+	}
+	given, _, _ := s.terms.Rules.Parse(&rules.Cells{rules.LinkType: cells[rules.LinkType]})
 	if given.Expiry.When != rules.Reckoned || given.Expiry.Reckon(s.manifest.AsOf.Unix()).String() != string(cells[rules.ExpiresAt]) {
 		return cells[rules.ExpiresAt]
 	}

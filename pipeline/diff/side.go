@@ -13,10 +13,9 @@ import (
 	"sync"
 
 	"github.com/linkforge/bulk/pipeline/columns"
-	"github.com/linkforge/bulk/pipeline/legacy"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/report"
-	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/terms"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -27,7 +26,7 @@ type operand struct {
 	excelSafe bool               // cells of the mapping may be defused; without a manifest, as the other side
 	mapping   manifest.FileSum   // its name is a path; "": a run that had too many rejects
 	rejects   manifest.FileSum
-	flags     rules.Flags        // that give an expiry to rows without any
+	terms     *terms.Terms       // of the run; of a mapping alone, those of a plain one
 	files     []manifest.FileSum // all reports, with their paths
 	changed   map[string]bool    // names of the reports: whether a file has another digest than its manifest says
 }
@@ -39,14 +38,14 @@ func openSide(path string) (*operand, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return &operand{mapping: manifest.FileSum{Name: path}}, isFile(path, info)
+		return &operand{terms: &terms.Terms{}, mapping: manifest.FileSum{Name: path}}, isFile(path, info)
 	}
 	s := &operand{changed: map[string]bool{}}
 	if s.manifest, s.digest, err = manifest.ReadDir(path); err != nil {
 		return nil, err
 	}
-	s.excelSafe = manifest.Option[bool](s.manifest.Options, "excel_safe")
-	s.readRules()
+	s.terms, _ = terms.Parse(s.manifest) // an option that no run has counts as none
+	s.excelSafe = s.terms.ExcelSafe
 	for _, file := range s.manifest.Files {
 		name := file.Name
 		if !manifest.IsReport(name) {
@@ -77,15 +76,7 @@ func (s *operand) columns() report.Columns {
 	if s.manifest == nil {
 		return report.Columns{}
 	}
-	return report.Columns{Numbers: s.manifest.Numbers != nil, Legacy: s.mode(), Rules: s.manifest.Rules != nil, Parts: s.manifest.HasParts(), Ref: s.manifest.ByRow()}
-}
-
-// mode returns the mode of legacy codes of the run; of a mapping alone, Off.
-func (s *operand) mode() legacy.Mode {
-	if s.manifest == nil {
-		return legacy.Off
-	}
-	return legacy.Mode(manifest.Option[manifest.Text](s.manifest.Options, "legacy"))
+	return report.Columns(s.terms.Columns(s.manifest.Numbers != nil, s.manifest.Rules != nil))
 }
 
 // isFile rejects what cannot be read twice, such as a FIFO, which may not even open.
@@ -208,7 +199,7 @@ func (d *differ) manifests() error {
 		return nil
 	}
 	a, b := settings(d.sides[0].manifest), settings(d.sides[1].manifest)
-	if d.sides[0].mode() != d.sides[1].mode() && !d.legacy { // that alone is told
+	if d.sides[0].terms.Mode() != d.sides[1].terms.Mode() && !d.legacy { // that alone is told
 		for _, name := range []string{"code_pattern", "on_conflict", "fold_case", "reserved_sha256", "code_from", "map_code", "map_kind"} {
 			delete(a, name)
 			delete(b, name)

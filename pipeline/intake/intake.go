@@ -20,9 +20,10 @@ import (
 	"github.com/linkforge/bulk/pipeline/judge"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/record"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
-// Config says how rows are read. All fields but Limit, Claims, Terms and Others must be set.
+// Config says how rows are read. All fields but Limit, Claims, Beyond and Others must be set.
 type Config struct {
 	Judge     *judge.Judge
 	Codes     codegen.Maker // of the codes by which records are sorted
@@ -31,8 +32,8 @@ type Config struct {
 	Limit     int64         // most records that are read, of all inputs together; 0: all
 	Workers   int           // goroutines that canonicalize and hash
 
-	Terms  *along.Terms // nil: nothing but code and URL is looked at
-	Others *Others      // nil: no other profiles are looked at
+	Beyond *terms.Beyond // nil: nothing but code and URL is looked at
+	Others *Others       // nil: no other profiles are looked at
 
 	Records extsort.Config // all but the order
 	Rejects extsort.Config // all but the order

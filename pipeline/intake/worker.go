@@ -230,8 +230,8 @@ func (w *worker) judge(in *Input, at record.Place, old *record.Legacy, domain []
 	if reason != "" {
 		return reason, detail
 	}
-	if w.cfg.Terms != nil {
-		w.told.Add(&in.Along, w.cfg.Terms, &along.Row{At: at, Original: row.Original, Domain: domain, Found: row.Found, Cell: row.Cell})
+	if w.cfg.Beyond != nil {
+		w.told.Add(&in.Along, w.cfg.Beyond, &along.Row{At: at, Original: row.Original, Domain: domain, Found: row.Found, Cell: row.Cell})
 	}
 	w.accept(in, at, old, group, flags)
 	return "", ""

@@ -82,15 +82,6 @@ type Manifest struct {
 	Delete bool `json:"delete,omitempty"` // it was read from that of a delete (Deletion)
 }
 
-// HasParts reports whether identities of links may have parts beside workspace and URL.
-func (m *Manifest) HasParts() bool {
-	identity := Option[Text](m.Options, "identity")
-	return identity == "params" || identity == "row"
-}
-
-// ByRow reports whether the references of rows are a part of the identities of links.
-func (m *Manifest) ByRow() bool { return Option[Text](m.Options, "identity") == "row" }
-
 // Scheme is how codes are made.
 type Scheme struct {
 	Name       string `json:"name"`

@@ -91,10 +91,10 @@ func (v *verifier) verifyComplete() {
 	if sum := c.Created + c.Existing + c.Duplicate + c.Rejected; c.Read != sum {
 		v.wrong(BadCount, "counts", sum, c.Read)
 	}
-	if v.run.mode != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
+	if v.run.mode() != legacy.Off && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyTold()
 	}
-	if v.run.terms != nil && v.run.mapping != "" && !v.broken.Load() {
+	if v.run.beyond() != nil && v.run.mapping != "" && !v.broken.Load() {
 		v.verifyMigration()
 	}
 	if v.run.mapping != "" && !v.broken.Load() {

@@ -19,6 +19,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
 	"github.com/linkforge/bulk/pipeline/source"
+	"github.com/linkforge/bulk/pipeline/terms"
 	"github.com/linkforge/bulk/sink"
 	"github.com/linkforge/bulk/sink/sqlite"
 )
@@ -211,7 +212,7 @@ func writeFile(t *testing.T, path, text string) {
 func TestVerifyStoreFails(t *testing.T) {
 	for lists := range 2 {
 		v := newVerifier(Config{Dir: t.TempDir(), Store: &ailing{lists: lists}, Workers: 1, MaxFindings: 10})
-		v.run = &run{manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
+		v.run = &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{Inputs: []manifest.Input{{Name: "in.csv"}}}, mapping: report.CSV.FileName()}
 		v.run.manifest.Scheme = manifest.Scheme{Name: codegen.Name, CodeLength: 10}
 		v.run.readScheme(func(field string, _, _ any) { t.Error(field) })
 		if err := v.run.take(codegen.Secret{}, nil); err != nil {

@@ -132,7 +132,7 @@ func (c *codes) foldedClaims(a, b []byte) int {
 
 // fileClaim files a claim for verifyClaims.
 func (w *checker) fileClaim(group uint32, c *claim) {
-	if !w.run.mode.Keeps() {
+	if !w.run.mode().Keeps() {
 		file(w.claims, group, c)
 		return
 	}
@@ -154,7 +154,7 @@ func (w *checker) claim(r *link) { w.claimAs(r, 0) }
 
 func (w *checker) claimAs(r *link, flags claimFlags) {
 	own := r.hasFirst()
-	if own && !w.run.mode.Keeps() {
+	if own && !w.run.mode().Keeps() {
 		return
 	}
 	c, group := w.holding(r, flags), w.group(r.Workspace)
@@ -184,7 +184,7 @@ func (v *verifier) verifyClaims(ctx context.Context) error {
 	if err := v.claims.Finish(ctx); err != nil {
 		return err
 	}
-	if v.run.mode.Keeps() {
+	if v.run.mode().Keeps() {
 		return v.verifyKept(ctx)
 	}
 	if v.broken.Load() || v.claims.Len() == 0 {

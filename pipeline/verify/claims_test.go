@@ -9,6 +9,7 @@ import (
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // Whoever looks for the next link of a mapping notices that it is not wanted any more,
@@ -23,7 +24,7 @@ func TestLinkCursorIsCancelled(t *testing.T) {
 		cancel(cause)
 		return &readback.MappingRow{Row: report.Row{Outcome: outcome.Duplicate}}, nil
 	}
-	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{}}, row: new(link)}, rows: rows}
+	c := &linkCursor{ctx: ctx, w: &checker{verifier: &verifier{run: &run{terms: &terms.Terms{}}}, row: new(link)}, rows: rows}
 	if _, err := c.seek("demo", []byte("1")); err != cause || reads > 1 {
 		t.Errorf("%d reads, %v", reads, err)
 	}

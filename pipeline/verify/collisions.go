@@ -89,7 +89,7 @@ func (w *checker) collision(c *report.Collision, row int64, before position) pos
 	case w.run.sorts():
 		l := link{hash: w.hash(c.Canonical, c.Workspace, c.Parts, 0), parts: c.Parts}
 		l.Canonical, l.Workspace = c.Canonical, c.Workspace
-		if w.fill(&l); w.run.rules.Fold {
+		if w.fill(&l); w.run.terms.Fold() {
 			at.folded = legacy.Fold(nil, l.code0)
 		}
 		at.code0, follows = l.code0, before.precedes

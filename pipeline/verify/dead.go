@@ -38,7 +38,7 @@ func (w *rejectChecker) askDead(ctx context.Context) error {
 			if status.Deleted() {
 				deleted++
 			}
-			if l.Key == d.key || w.run.mode.Keeps() { // a kept code may be that of any of them
+			if l.Key == d.key || w.run.mode().Keeps() { // a kept code may be that of any of them
 				holds = holds || d.reason == rules.LinkDeleted && status.Deleted() || d.reason == rules.LinkEnded && !l.Rules.Live(w.run.manifest.AsOf)
 			}
 			return nil

@@ -50,7 +50,7 @@ const (
 // joins reports whether only the inputs tell what parameters rows give. Then those of the mapping are
 // filed once the inputs are read.
 func (v *verifier) joins() bool {
-	return v.inputs != nil && v.held != nil && v.run.flags != nil && !v.run.carry
+	return v.inputs != nil && v.held != nil && v.run.flags() != nil && !v.run.terms.Carry
 }
 
 // fileHeld files a row of the mapping.
@@ -67,7 +67,7 @@ func (w *checker) fileHeld(r *link) {
 
 // heldKey returns the url_key of what a row of the mapping is held against.
 func (w *checker) heldKey(r *link) sink.Key {
-	if !w.run.mode.Keeps() {
+	if !w.run.mode().Keeps() {
 		return r.hash.Key()
 	}
 	w.text = codegen.AppendAlias(w.text[:0], r.Canonical, r.Workspace, r.Code)
@@ -85,7 +85,7 @@ func heldOf(r *link) *heldRow {
 
 // appendHeld appends what follows the parameters.
 func (w *checker) appendHeld(dst []byte, h *heldRow) []byte {
-	dst = append(dst, byte(btoi((w.run.order == report.InputOrder || w.run.mode.Keeps()) && h.result.Outcome == outcome.Duplicate)))
+	dst = append(dst, byte(btoi((w.run.order == report.InputOrder || w.run.mode().Keeps()) && h.result.Outcome == outcome.Duplicate)))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.number))
 	dst = append(dst, byte(btoi(h.reject)*heldReject+btoi(h.unsaid)*heldUnsaid), h.result.Pack())
 	return append(dst, h.shown...)
@@ -135,7 +135,7 @@ func (w *rejectChecker) refuse(r *outcome.Reject, workspace []byte, p *rules.Par
 	if h.result.RefusesAll() {
 		w.refuseDead(workspace, w.row.parts, h.result.Reason)
 	}
-	if w.held != nil && !w.run.mode.Keeps() {
+	if w.held != nil && !w.run.mode().Keeps() {
 		hash := w.hash(w.canon, workspace, w.row.parts, 0)
 		key := hash.Key()
 		rec := w.appendHeld(h.Params.Append(append(w.input[:0], key[:]...)), &h)

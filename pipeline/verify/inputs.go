@@ -57,7 +57,7 @@ func onlyOnce(path string) bool {
 // readInputs reads the inputs and sums what the run must have made of each row.
 // The first time it also compares the inputs themselves with what the manifest says of them.
 func (v *verifier) readInputs(ctx context.Context, first bool) error {
-	limit := manifest.Option[int64](v.run.manifest.Options, "limit")
+	limit := v.run.terms.Limit
 	left := limit
 	hashers := make([]*rowHasher, v.cfg.Workers) // one set for all inputs, since the sort holds memory for each
 	for i := range hashers {
@@ -259,7 +259,7 @@ func (v *verifier) openInput(ctx context.Context, path string, i int) (*source.I
 // inputOptions returns the options with which an input is read as the run read it.
 func (v *verifier) inputOptions(m *manifest.Input) source.Options {
 	opts := v.cfg.Source
-	opts.MaxField = cmp.Or(opts.MaxField, int(manifest.Option[int64](v.run.manifest.Options, "max_field")))
+	opts.MaxField = cmp.Or(opts.MaxField, int(v.run.terms.MaxField))
 	if d := m.Dialect; d != nil && m.Format == "csv" && len(d.Delimiter) == 1 && len(d.Quote) == 1 {
 		opts.Delimiter, opts.Quote, opts.Header = d.Delimiter[0], d.Quote[0], source.HeaderNo
 		if d.Header {

@@ -14,11 +14,12 @@ import (
 	"github.com/linkforge/bulk/pipeline/readback"
 	"github.com/linkforge/bulk/pipeline/record"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // codes is what the manifest says of legacy codes.
 type codes struct {
-	mode     legacy.Mode
 	own      report.Columns   // of the mapping
 	added    []*report.Column // beside the plain ones
 	conflict legacy.Conflict
@@ -32,33 +33,15 @@ type codes struct {
 // readCodes reads how legacy codes were dealt with, and calls bad with what no run writes.
 func (r *run) readCodes(bad func(field string, expected, got any)) {
 	m, c := r.manifest, &r.codes
-	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	var err error
-	if c.mode, err = legacy.ParseMode(text("legacy")); err != nil {
-		bad("options.legacy", "keep, both or map", text("legacy"))
-		return
-	}
-	if (m.Legacy != nil) != (c.mode != legacy.Off) {
+	if (m.Legacy != nil) != (r.mode() != legacy.Off) {
 		bad("legacy", "there if, and only if, options has legacy", m.Legacy != nil)
 	}
-	r.own = report.Columns{Numbers: r.spec.Counts, Legacy: c.mode, Rules: m.Rules != nil, Parts: m.HasParts(), Ref: m.ByRow()}
+	r.own = report.Columns(r.terms.Columns(r.spec.Counts, m.Rules != nil))
 	r.added = r.own.Added()
 	r.readMigration(bad)
-	if c.mode == legacy.Off && r.terms == nil && r.flags == nil {
+	if r.mode() == legacy.Off && r.beyond() == nil && r.flags() == nil {
 		return
 	}
-	if c.mode.Keeps() {
-		if c.conflict, err = legacy.ParseConflict(text("on_conflict")); err != nil {
-			bad("options.on_conflict", "reject, fail or generate", text("on_conflict"))
-		}
-	}
-	c.pattern = text("code_pattern")
-	if c.mode != legacy.Off && c.pattern != legacy.DefaultPattern {
-		if c.rules.Pattern, err = legacy.ParsePattern(c.pattern); err != nil {
-			bad("options.code_pattern", "a pattern", c.pattern)
-		}
-	}
-	c.rules.Fold, c.reserved = manifest.Option[bool](m.Options, "fold_case"), text("reserved_sha256") != ""
 	for i := range m.Inputs {
 		in := &m.Inputs[i]
 		if len(in.Columns) == 0 {
@@ -73,7 +56,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 			bad(fmt.Sprintf("inputs[%d].columns", i), "columns that options and profile name", err)
 			continue
 		}
-		if c.mode != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
+		if r.mode() != legacy.Off && (in.CodeColumn == nil || s.Columns[s.Code] != string(*in.CodeColumn)) {
 			bad(fmt.Sprintf("inputs[%d].code_column", i), "a column of codes, as options and profile have it", in.CodeColumn)
 			continue
 		}
@@ -81,7 +64,7 @@ func (r *run) readCodes(bad func(field string, expected, got any)) {
 		r.setAlong(i, s, in)
 		at := slices.Repeat([]int{-1}, len(s.Columns))
 		for n, column := range r.columns.Find(s).Carried {
-			if column >= 0 && r.carry {
+			if column >= 0 && r.terms.Carry {
 				at[column] = n
 			}
 		}
@@ -97,13 +80,12 @@ func (r *run) readAs(in *manifest.Input, choice *columns.Choice) {
 	if in.WorkspaceColumn != nil {
 		choice.WorkspaceColumn = string(*in.WorkspaceColumn)
 	}
-	choice.Profile, choice.ByDomain = in.Profile, r.terms.ByDomain()
-	if r.mode == legacy.Off {
+	choice.Profile, choice.ByDomain = in.Profile, r.beyond().ByDomain()
+	if r.mode() == legacy.Off {
 		return
 	}
 	choice.Legacy, choice.Profile = true, cmp.Or(in.Profile, profile.None)
-	text := func(name string) string { return string(manifest.Option[manifest.Text](r.manifest.Options, name)) }
-	if asked := cmp.Or(text("code_from"), text("map_code")); in.CodeColumn != nil && (asked != "" || in.Profile == "") {
+	if asked := cmp.Or(r.terms.CodeFrom, r.terms.Map["code"]); in.CodeColumn != nil && (asked != "" || in.Profile == "") {
 		c := profile.ParseColumn(asked)
 		c.Name = string(*in.CodeColumn)
 		choice.CodeColumn = c.String()
@@ -121,9 +103,32 @@ func (c *codes) input(i int) *columns.Table {
 	return c.inputs[i]
 }
 
+// mode returns what became of legacy codes.
+func (r *run) mode() legacy.Mode { return r.terms.Mode() }
+
+// conflict returns what became of rows whose code belongs to another URL.
+func (r *run) conflict() legacy.Conflict {
+	if r.terms.Codes == nil {
+		return ""
+	}
+	return r.terms.Codes.OnConflict
+}
+
+// beyond says what was looked at beyond code and URL; nil: nothing was.
+func (r *run) beyond() *terms.Beyond { return r.terms.Beyond }
+
+// flags say how parameters were read; nil: rows have none.
+func (r *run) flags() *rules.Flags {
+	if r.terms.Rules == nil {
+		return nil
+	}
+	return &r.terms.Rules.Flags
+}
+
 // many reports whether a row of an input may have become several.
-func (c *codes) many(input int) bool {
-	return c.mode != legacy.Off && c.inputs[input] != nil && c.inputs[input].ManyCodes()
+func (r *run) many(input int) bool {
+	c := &r.codes
+	return r.mode() != legacy.Off && c.inputs[input] != nil && c.inputs[input].ManyCodes()
 }
 
 // anyMany reports whether a row of any input may have become several.
@@ -132,12 +137,12 @@ func (c *codes) anyMany() bool {
 }
 
 // same reports whether two codes are one.
-func (c *codes) same(a, b []byte) bool {
-	return legacy.Same(a, b, c.rules.Fold)
+func (r *run) same(a, b []byte) bool {
+	return legacy.Same(a, b, r.terms.Fold())
 }
 
 // owns reports whether a row has its own legacy code. Any other has that of the link of its URL.
-func (c *codes) owns(r *readback.MappingRow) bool { return r.Legacy != nil && c.same(r.Legacy, r.Code) }
+func (r *run) owns(l *readback.MappingRow) bool { return l.Legacy != nil && r.same(l.Legacy, l.Code) }
 
 // told is what the rows say of legacy codes. The manifest has it, too.
 type told struct {
@@ -213,7 +218,7 @@ func (r *run) bareCreated() int64 { return r.links() - r.manifest.Counts.Created
 func (v *verifier) verifyLinks() {
 	n, least := v.run.links(), v.run.manifest.Counts.Created
 	switch most := least + v.bare; {
-	case v.run.mode == legacy.Off && v.run.manifest.LinksCreated != nil, v.run.mode != legacy.Off && v.run.manifest.LinksCreated == nil:
+	case v.run.mode() == legacy.Off && v.run.manifest.LinksCreated != nil, v.run.mode() != legacy.Off && v.run.manifest.LinksCreated == nil:
 		v.wrong(BadManifest, "links_created", "there if, and only if, options has legacy", v.run.manifest.LinksCreated != nil)
 	case n < least || n > most:
 		v.wrong(BadCount, "links_created", fmt.Sprintf("%d to %d", least, most), n)

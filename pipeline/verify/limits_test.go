@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/linkforge/bulk/pipeline/manifest"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // No limit at all of findings does not mean that they are sorted with each one.
@@ -57,7 +58,7 @@ func TestVerifyLeastMemory(t *testing.T) {
 // What the rows of run and inputs were sorted with is let go, since the store needs its
 // share of the memory.
 func TestVerifyInputsLetsGo(t *testing.T) {
-	v := &verifier{run: &run{manifest: &manifest.Manifest{}}, unread: []string{manifest.RejectsName}}
+	v := &verifier{run: &run{terms: &terms.Terms{}, manifest: &manifest.Manifest{}}, unread: []string{manifest.RejectsName}}
 	if err := v.verifyInputs(t.Context()); err != nil || v.rows != nil {
 		t.Errorf("%v, rows %p", err, v.rows)
 	}

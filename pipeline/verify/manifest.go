@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
@@ -13,19 +12,17 @@ import (
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/report"
+	"github.com/linkforge/bulk/pipeline/terms"
 )
 
 // A run is what the manifest says of how rows were made. It does not change.
 type run struct {
+	terms     *terms.Terms
 	manifest  *manifest.Manifest
-	profile   canon.Profile
 	retries   int          // highest salt of a link that the run made
 	mostSalt  int          // highest salt that is tried to explain an older one
 	workspace []byte       // of rows without one
 	base      *report.Base // of short_url; nil: blank
-	excelSafe bool
-	carry     bool
-	dryRun    bool
 	order     report.Order
 	mapping   string        // name of the file; "": there is none
 	noMapping bool          // because the run had too many rejects
@@ -39,7 +36,7 @@ type run struct {
 }
 
 // stores reports whether the run stored links, and with them the digest of its manifest.
-func (r *run) stores() bool { return r.mapping != "" && !r.dryRun }
+func (r *run) stores() bool { return r.mapping != "" && !r.terms.DryRun }
 
 // understand reads from a manifest how rows were made. If ok is false, they cannot be made
 // again.
@@ -49,34 +46,13 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 		found.wrong(BadManifest, field, expected, got)
 		ok = false
 	}
-	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	is := func(name string) bool { return manifest.Option[bool](m.Options, name) }
+	told, problems := terms.Parse(m)
+	for _, p := range problems {
+		bad(p.Field, p.Expected, p.Got)
+	}
 	r = &run{
-		manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
-		workspace: []byte(text("workspace")), excelSafe: is("excel_safe"), carry: is("carry"), dryRun: is("dry_run"), order: report.SortOrder,
-	}
-	var err error
-	if r.profile, err = canon.ParseProfile(m.Profile); err != nil {
-		bad("profile", "the name of a profile", m.Profile)
-	}
-	r.profile.MaxLength = int(manifest.Option[int64](m.Options, "max_url_length"))
-	if list := r.profile.StripParams.String(); text("strip_params") != list {
-		bad("options.strip_params", list, text("strip_params"))
-	}
-	if is("keep_fragment") != r.profile.KeepFragment {
-		bad("options.keep_fragment", r.profile.KeepFragment, is("keep_fragment"))
-	}
-	if order := text("report_order"); order != "" { // earlier versions had only one order
-		if r.order, err = report.ParseOrder(order); err != nil {
-			bad("options.report_order", "sort or input", order)
-		}
-	}
-	r.base = report.NewBase(text("base_url"))
-	if r.profile.AssumeScheme, err = canon.ParseAssumedScheme(text("assume_scheme")); err != nil {
-		bad("options.assume_scheme", "http or https", text("assume_scheme"))
-	}
-	if r.profile.Validate() != nil {
-		bad("options.max_url_length", "0 to 8192", r.profile.MaxLength)
+		terms: told, manifest: m, retries: m.Scheme.MaxRetries, mostSalt: max(m.Scheme.MaxRetries, codegen.DefaultRetries),
+		workspace: []byte(told.Workspace), base: report.NewBase(told.BaseURL), order: report.Order(told.ReportOrder),
 	}
 	r.readScheme(bad)
 	r.readInputs(bad)
@@ -84,25 +60,18 @@ func understand(m *manifest.Manifest, found *findings) (r *run, ok bool) {
 	r.readCodes(bad)
 	r.findParams()
 	r.setJudge()
-	r.readFiles(text("report_format"), bad)
-	limit, err := manifest.ParseMaxRejects(text("max_rejects"))
-	exceeded := err == nil && limit.Exceeded(m.Counts) || r.conflict == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
+	r.readFiles(told.ReportFormat, bad)
+	exceeded := told.MaxRejects.Exceeded(m.Counts) || r.conflict() == legacy.Fail && m.Reasons[outcome.CodeTaken] > 0
 	all := m.Counts.Rejected == m.Counts.Read && m.Counts.Read > 0 // earlier versions wrote a mapping then
 	if r.mapping != "" && exceeded || r.noMapping && !exceeded && !all {
-		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", text("max_rejects"))
+		found.wrong(BadManifest, "options.max_rejects", "a limit that the rejects exceed if, and only if, there is no mapping", told.MaxRejects.String())
 	}
 	return r, ok
 }
 
 // setJudge has rows judged as the run did.
 func (r *run) setJudge() {
-	r.judge = &judge.Judge{Profile: r.profile, Rules: r.flags}
-	if r.mode != legacy.Off {
-		r.judge.Codes = &judge.Codes{Mode: r.mode, Rules: r.rules, Pattern: r.pattern}
-	}
-	if r.terms != nil {
-		r.judge.Hygiene, r.judge.ByDomain = &r.terms.Hygiene, r.terms.ByDomain()
-	}
+	r.judge = r.terms.Judge(r.manifest.AsOf)
 	for i := range r.manifest.Inputs {
 		in := &r.manifest.Inputs[i]
 		c := judge.Columns{Input: string(in.Name), Names: texts(in.Columns)}

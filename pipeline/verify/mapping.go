@@ -40,7 +40,7 @@ func (v *verifier) verifyMapping(ctx context.Context) error {
 	}
 	v.checkColumns(v.run.mapping, m.Carried, v.carriedNames(m))
 	var urls *urlChecker
-	if v.run.mode.Keeps() {
+	if v.run.mode().Keeps() {
 		urls = v.newURLChecker(m)
 	}
 	rows := func(s *stretch) error {
@@ -175,7 +175,7 @@ func keep(r *readback.MappingRow) {
 
 // carriedNames returns the names that the carried columns must have.
 func (v *verifier) carriedNames(m *readback.Mapping) []string {
-	if !v.run.carry {
+	if !v.run.terms.Carry {
 		return nil
 	}
 	names := report.CarriedNames(v.run.own.Names(), v.run.columns.Carried)

@@ -23,39 +23,23 @@ import (
 
 // migration is what the manifest says of what links were beyond code and URL.
 type migration struct {
-	terms *along.Terms   // nil: the run did not look at it
 	along []*along.Along // of each input; nil: it has no columns
 }
 
 // readMigration reads it, and calls bad with what no run writes.
 func (r *run) readMigration(bad func(field string, expected, got any)) {
 	m := r.manifest
-	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	policy := text("hygiene")
-	if (policy != "") != (m.Migration != nil) {
+	if (r.beyond() != nil) != (m.Migration != nil) {
 		bad("migration", "there if, and only if, options has hygiene", m.Migration != nil)
 	}
-	if m.Migration == nil {
-		return
-	}
-	var err error
-	r.terms, r.along = &along.Terms{Times: manifest.Option[bool](m.Options, "keep_created")}, make([]*along.Along, len(m.Inputs))
-	rules := &r.terms.Hygiene
-	rules.AsOf, rules.Fold = m.AsOf, manifest.Option[bool](m.Options, "fold_case")
-	if rules.Policy, err = hygiene.ParsePolicy(policy); err != nil {
-		bad("options.hygiene", "kinds with keep, warn or reject", policy)
-	}
-	if rules.ShortDomains, err = hygiene.ParseDomains(text("short_domains")); err != nil {
-		bad("options.short_domains", "domains", text("short_domains"))
-	}
-	if r.terms.Domains, err = legacy.ParseDomains(text("domains")); err != nil {
-		bad("options.domains", "keep or merge", text("domains"))
+	if r.beyond() != nil {
+		r.along = make([]*along.Along, len(m.Inputs))
 	}
 }
 
 // setRoles gives an input the roles of its columns that the manifest has.
 func (r *run) setRoles(in *columns.Table, m *manifest.Input) {
-	if r.terms == nil {
+	if r.beyond() == nil {
 		return
 	}
 	roles := map[profile.Role][]int{}
@@ -67,7 +51,7 @@ func (r *run) setRoles(in *columns.Table, m *manifest.Input) {
 
 // setAlong sets what goes along with the links of input i.
 func (r *run) setAlong(i int, in *columns.Table, m *manifest.Input) {
-	if r.terms == nil {
+	if r.beyond() == nil {
 		return
 	}
 	attributes := map[string][]int{}
@@ -92,7 +76,7 @@ func numbers(in *columns.Table, names manifest.Columns) (list []int) {
 // mapping has all columns.
 func (v *verifier) verifyMigration() {
 	m, t := v.run.manifest.Migration, &v.told.along
-	if !v.run.carry || v.told.unsure {
+	if !v.run.terms.Carry || v.told.unsure {
 		return
 	}
 	if want := manifest.DomainsOf(t.Domains); !reflect.DeepEqual(want, m.Domains) {
@@ -100,7 +84,7 @@ func (v *verifier) verifyMigration() {
 	}
 	for kind := range hygiene.Kind(hygiene.KindCount) {
 		want, got := t.Warned[kind].Rows, m.Hygiene[kind.String()]
-		if v.run.terms.Hygiene.Policy[kind] == hygiene.Reject {
+		if v.run.beyond().Policy[kind] == hygiene.Reject {
 			want = v.run.manifest.Reasons[kind.String()]
 		}
 		if got.Rows != want {
@@ -134,7 +118,7 @@ func domainsText(d *manifest.Domains) string {
 // code of this domain.
 func (r *run) workspaceOf(cell, domain []byte) []byte {
 	switch {
-	case r.terms.ByDomain():
+	case r.beyond().ByDomain():
 		return legacy.AppendWorkspace(nil, r.workspace, domain)
 	case len(cell) > 0:
 		return cell
@@ -165,7 +149,7 @@ func (w *checker) checkMigration(r *link, in *columns.Table, cell func(column in
 	code := columns.Code{Text: r.Legacy}
 	if codes := w.own; len(codes) > 0 {
 		i := slices.IndexFunc(codes, func(c columns.Code) bool {
-			return bytes.Equal(c.Text, r.Legacy) && (!w.run.terms.ByDomain() || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
+			return bytes.Equal(c.Text, r.Legacy) && (!w.run.beyond().ByDomain() || bytes.Equal(w.run.workspaceOf(nil, c.Domain), r.Workspace))
 		})
 		code = codes[max(i, 0)]
 	} else {
@@ -176,13 +160,13 @@ func (w *checker) checkMigration(r *link, in *columns.Table, cell func(column in
 	if reason == "" {
 		reason, _ = w.run.judge.URL(&row, r.Canonical)
 	}
-	w.told.along.Add(w.run.along[r.source], w.run.terms, &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
+	w.told.along.Add(w.run.along[r.source], w.run.beyond(), &along.Row{At: record.Place{Source: r.source, Row: r.Row.Row}, Original: r.Original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	w.told.unsure = w.told.unsure || !*sure
 	switch want := w.run.workspaceOf(nil, code.Domain); {
 	case !*sure:
 	case reason != "":
 		w.found(BadOutcome, "outcome", "rejected: "+reason, r.Outcome.String())
-	case w.run.terms.ByDomain() && !bytes.Equal(want, r.Workspace):
+	case w.run.beyond().ByDomain() && !bytes.Equal(want, r.Workspace):
 		w.found(BadWorkspace, "workspace_id", string(want), string(r.Workspace))
 	}
 }
@@ -195,7 +179,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 	if r.tellsAlong() && l.source >= 0 && r.inputs[l.source] != nil {
 		a := r.along[l.source]
 		attributes = a.AppendAttrs(nil, l.Carried)
-		if at := a.Created(l.Carried); r.terms.Times && !at.IsZero() {
+		if at := a.Created(l.Carried); r.beyond().KeepCreated && !at.IsZero() {
 			created = at
 		}
 	}
@@ -210,7 +194,7 @@ func (r *run) storedAs(dst []byte, l *link) []byte {
 func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 	attributes, created := l.Attrs, l.Created
 	if !r.tellsAlong() {
-		if attributes = nil; r.terms != nil && r.terms.Times {
+		if attributes = nil; r.beyond() != nil && r.beyond().KeepCreated {
 			created = r.manifest.AsOf
 		}
 	}
@@ -225,14 +209,14 @@ func (r *run) hasAs(dst []byte, l *sink.Stored) []byte {
 // toldKey returns the url_key of a link; zero if the row may be that of an alias, whose key its hash
 // does not make.
 func (r *run) toldKey(key sink.Key) sink.Key {
-	if r.mode.Keeps() {
+	if r.mode().Keeps() {
 		return sink.Key{}
 	}
 	return key
 }
 
 // tellsAlong reports whether the mapping tells what goes along with links.
-func (r *run) tellsAlong() bool { return r.terms != nil && r.carry }
+func (r *run) tellsAlong() bool { return r.beyond() != nil && r.terms.Carry }
 
 // appendBeyond appends what the store has of a link beside URL and code:
 //

@@ -131,7 +131,7 @@ type numberChecker struct {
 func (n *numberChecker) add(workspace uint32, identity []byte, row, number int64) {
 	here := n.fault(n.run.mapping, row)
 	if n.known && n.workspace == workspace && bytes.Equal(identity, n.identity) {
-		if n.run.mode.Keeps() && number != n.number { // else rows are compared with their link
+		if n.run.mode().Keeps() && number != n.number { // else rows are compared with their link
 			here.wrong(BadDuplicate, "number", numberText(n.number), numberText(number))
 		}
 		return

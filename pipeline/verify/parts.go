@@ -42,13 +42,13 @@ func (v *verifier) sayParts(run *run, understood bool) {
 		{Links, run.noMapping},
 		{Details, understood && v.result.Rejects > 0 && v.cfg.Version != m.Version},
 		{Inputs, !inputs},
-		{Params, understood && !inputs && run.flags != nil && run.mapping != ""},
+		{Params, understood && !inputs && run.flags() != nil && run.mapping != ""},
 		{BeyondLimit, inputs && slices.ContainsFunc(m.Inputs, func(in manifest.Input) bool { return in.RecordsSHA256 != "" })},
 		{Secret, understood && !run.known && run.mapping != ""},
 		{Words, understood && !run.listed && run.mapping != ""},
-		{Attributes, understood && store && run.terms != nil && !run.carry},
+		{Attributes, understood && store && run.beyond() != nil && !run.terms.Carry},
 		{Store, !store},
-		{LinksInStore, store && run.dryRun},
+		{LinksInStore, store && run.terms.DryRun},
 		{ManifestDigest, v.cfg.ManifestSHA256 == "" && !(store && run.stores())},
 	} {
 		if p.left {

@@ -19,7 +19,7 @@ func openReport[R any](ctx context.Context, v *verifier, name string, first bool
 	if slices.Contains(v.unread, name) {
 		return nil, nil
 	}
-	opts := readback.Options{ExcelSafe: v.run.excelSafe, Columns: v.run.own}
+	opts := readback.Options{ExcelSafe: v.run.terms.ExcelSafe, Columns: v.run.own}
 	if first {
 		opts.Unsafe = func(row int64, column, cell string) {
 			v.fault(name, row).wrong(BadFormula, column, string(report.Defuse([]byte(cell))), cell)

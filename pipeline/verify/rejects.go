@@ -156,7 +156,7 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	original, workspace, cell := w.cell(r, string(in.URLColumns[0])), w.workspaceOf(r, i, code), w.cellsOf(r, i)
 	row := &w.hand
 	row.Number, row.Original, row.Workspace, row.Code, row.Domain, row.Cell = r.Row, original, workspace, code.Text, code.Domain, cell
-	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.reserved
+	row.Canonical, row.Reserved = w.canon[:0], r.Reason == outcome.CodeReserved && w.run.terms.Codes != nil && w.run.terms.Codes.ReservedSHA256 != ""
 	reason, detail = w.run.judge.Row(&w.run.judged[i], row)
 	w.canon = row.Canonical
 	if row.Placed {
@@ -165,22 +165,22 @@ func (w *rejectChecker) reason(r *outcome.Reject, i int, code columns.Code) (rea
 	if reason != "" {
 		return reason, detail
 	}
-	if in := w.run.input(i); w.run.terms != nil && in != nil {
-		w.told.along.Add(w.run.along[i], w.run.terms, &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
+	if in := w.run.input(i); w.run.beyond() != nil && in != nil {
+		w.told.along.Add(w.run.along[i], w.run.beyond(), &along.Row{At: record.Place{Source: i, Row: r.Row}, Original: original, Domain: code.Domain, Found: row.Found, Cell: cell})
 	}
-	if w.run.flags != nil {
-		w.row.parts = w.run.flags.Identity.AppendParts(w.row.parts[:0], &row.Params)
+	if w.run.flags() != nil {
+		w.row.parts = w.run.flags().Identity.AppendParts(w.row.parts[:0], &row.Params)
 	}
 	if w.run.ruled && rules.IsRefusal(r.Reason) {
-		if code.Text != nil && w.run.conflict == legacy.Generate {
+		if code.Text != nil && w.run.conflict() == legacy.Generate {
 			w.told.perhaps++
 		}
 		return r.Reason, w.refuse(r, workspace, &row.Params)
 	}
-	if code.Text != nil && w.run.mode.Keeps() {
+	if code.Text != nil && w.run.mode().Keeps() {
 		w.told.conflicts++
 		c := claim{what: lost, flags: isReject, row: w.row.Number, code: code.Text, canonical: w.canon}
-		if w.run.conflict != legacy.Generate {
+		if w.run.conflict() != legacy.Generate {
 			c.what, c.owner = taken, []byte(r.Detail)
 		}
 		w.fileClaim(w.group(workspace), &c)
@@ -231,7 +231,7 @@ func (w *rejectChecker) legacy(r *outcome.Reject, i int) (none columns.Code) {
 	}
 	w.own = in.CodesOf(w.own[:0], w.cellsOf(r, i))
 	if len(w.own) == 0 {
-		if w.run.mode != legacy.Off {
+		if w.run.mode() != legacy.Off {
 			w.told.withoutCode++
 		}
 		return columns.Code{Domain: in.Domain(w.cellsOf(r, i))}

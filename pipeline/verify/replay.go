@@ -74,7 +74,7 @@ func (w *replayer) row(i int, row, offset int64, code columns.Code) {
 			w.cells = append(w.cells, w.written(w.columns.Cell(c, i)))
 		}
 		w.text = w.text[:0]
-		if flags := w.v.run.flags; flags != nil {
+		if flags := w.v.run.flags(); flags != nil {
 			w.hand.Number, w.hand.Cell = row, w.cellOf(i)
 			_, _ = w.v.run.judge.Params(&w.v.run.judged[w.number], &w.hand)
 			w.text = flags.Identity.AppendParts(w.text, &w.hand.Params)

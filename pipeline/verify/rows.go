@@ -146,7 +146,7 @@ func (w *checker) checkRow() {
 		}
 	}
 	var err error
-	w.canon, err = w.run.profile.Append(w.canon[:0], r.Original)
+	w.canon, err = w.run.terms.URLs.Append(w.canon[:0], r.Original)
 	if err != nil {
 		w.found(BadCanonical, "original_url", "a URL that is not rejected: "+err.Error(), string(r.Original))
 	} else if !bytes.Equal(w.canon, r.Canonical) {
@@ -164,7 +164,7 @@ func (w *checker) checkRow() {
 	if w.run.ruled {
 		w.checkParams(r)
 	}
-	if w.run.mode.Keeps() {
+	if w.run.mode().Keeps() {
 		w.checkIdentity(r)
 		return
 	}
@@ -211,7 +211,7 @@ func (w *checker) mustStore(r *link) {
 
 // checkSource checks a row against its cells in its input, as far as the mapping has them.
 func (w *checker) checkSource(r *link) {
-	if w.run.mode != legacy.Off {
+	if w.run.mode() != legacy.Off {
 		w.checkLegacy(r)
 	}
 	in := w.run.input(r.source)
@@ -221,10 +221,10 @@ func (w *checker) checkSource(r *link) {
 	cell, sure := w.cellOf(r, in)
 	w.own = in.CodesOf(w.own[:0], cell)
 	has := slices.ContainsFunc(w.own, func(code columns.Code) bool { return bytes.Equal(code.Text, r.Legacy) })
-	if w.run.mode != legacy.Off && *sure && !has && len(w.own)+len(r.Legacy) > 0 {
+	if w.run.mode() != legacy.Off && *sure && !has && len(w.own)+len(r.Legacy) > 0 {
 		w.found(BadLegacy, "legacy_code", codesText(w.own), string(r.Legacy))
 	}
-	if w.run.terms != nil {
+	if w.run.beyond() != nil {
 		w.checkMigration(r, in, cell, sure)
 	}
 }
@@ -383,7 +383,7 @@ func (w *checker) compareLinks(old, r *link) int {
 		return 0
 	}
 	folded := 0
-	if w.run.rules.Fold {
+	if w.run.terms.Fold() {
 		folded = legacy.CompareFolded(a, b)
 	}
 	return cmp.Or(folded, bytes.Compare(a, b), bytes.Compare(old.Canonical, r.Canonical), bytes.Compare(old.parts, r.parts))
@@ -393,7 +393,7 @@ func (w *checker) compareLinks(old, r *link) int {
 func (w *checker) compareSame(old, r *link) int {
 	codes, sure := record.CompareCodes(old.Legacy, r.Legacy), old.said && r.said
 	c := 0
-	if w.run.mode.Keeps() {
+	if w.run.mode().Keeps() {
 		c = codes
 	}
 	if c == 0 && sure {
@@ -404,7 +404,7 @@ func (w *checker) compareSame(old, r *link) int {
 			c, sure = w.compareCells(old, r, n)
 		}
 	}
-	if c == 0 && sure && w.run.carry { // otherwise the order may come from cells that the mapping does not have
+	if c == 0 && sure && w.run.terms.Carry { // otherwise the order may come from cells that the mapping does not have
 		c = cmp.Or(cmp.Compare(old.source, r.source), cmp.Compare(old.Row.Row, r.Row.Row), 1)
 	}
 	return c

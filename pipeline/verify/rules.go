@@ -8,7 +8,6 @@ import (
 
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/judge"
-	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/packed"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/rules"
@@ -17,79 +16,36 @@ import (
 
 // ruling is what the manifest says of link rules.
 type ruling struct {
-	ruled   bool         // rows were held against links
-	flags   *rules.Flags // how parameters were read; nil: rows have none
+	ruled   bool // rows were held against links
 	table   rules.Terms
 	params  [][rules.ColumnCount]int // for each input, its columns of parameters; -1: none
 	inOrder []int                    // carried columns of the mapping, in the order in which the sort compares them
 }
 
-// ruleOptions are options that a run has only with link rules.
-var ruleOptions = []string{"identity", "on_drift", "revive", "temporary_ttl", "expires_at", "expires_in", "max_uses", "link_type", "owner"}
-
 // readRules reads how rows were held against links, and calls bad with what no run writes.
 func (r *run) readRules(bad func(field string, expected, got any)) {
 	m := r.manifest
 	r.ruled, r.table.AsOf = m.Rules != nil, m.AsOf.Unix()
-	if !manifest.Option[bool](m.Options, "rules") {
-		for _, name := range ruleOptions {
-			if got := m.Options[name]; got != nil {
-				bad("options."+name, "there only if options has rules", got)
-			}
-		}
+	told := r.terms.Rules
+	if told == nil {
 		return
 	}
+	r.table.OnDrift, r.table.Revive = told.OnDrift, told.Revive
 	if !r.ruled {
 		bad("rules", "there if options has rules", "nothing")
 	}
-	text := func(name string) string { return string(manifest.Option[manifest.Text](m.Options, name)) }
-	check := func(name, expected string, ok bool) {
-		if !ok {
-			bad("options."+name, expected, m.Options[name])
-		}
-	}
-	f := new(rules.Flags)
-	var err error
-	f.Identity, err = rules.ParseIdentity(text("identity"))
-	check("identity", "url, params or row", err == nil)
-	r.table.OnDrift, err = rules.ParseOnDrift(text("on_drift"))
-	check("on_drift", "keep, update or reject", err == nil)
-	r.table.Revive, err = rules.ParseRevivals(text("revive"))
-	check("revive", "ended, all or none", err == nil)
-	f.TemporaryTTL = lifeOf(text("temporary_ttl"))
-	check("temporary_ttl", "a time in whole seconds", f.TemporaryTTL > 0)
-	f.ExpiresIn = lifeOf(text("expires_in"))
-	check("expires_in", "a time in whole seconds", m.Options["expires_in"] == nil || f.ExpiresIn > 0)
-	f.Expiry, _ = rules.ParseExpiry([]byte(text("expires_at")))
-	check("expires_at", "a time in UTC", f.Expiry.String() == text("expires_at"))
-	f.Limit = manifest.Option[int64](m.Options, "max_uses")
-	check("max_uses", "1 or more", m.Options["max_uses"] == nil || f.Limit > 0)
-	f.Type = rules.TypeOf(text("link_type"))
-	check("link_type", "PERMANENT or TEMPORARY", f.Type.String() == text("link_type"))
-	f.Owner = []byte(text("owner"))
-	check("owner", "UTF-8 without U+0000", (&rules.Flags{Owner: f.Owner}).Check() == nil)
-	r.flags = f
-}
-
-// lifeOf returns how long a link lives, as a manifest has it; 0: no run writes this.
-func lifeOf(text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < time.Second || d%time.Second != 0 || d.String() != text {
-		return 0
-	}
-	return d
 }
 
 // mapParams tells which columns have parameters, as the run was told.
 func (r *run) mapParams(choice *columns.Choice) {
-	if choice.Rules = r.flags != nil; !choice.Rules {
+	if choice.Rules = r.flags() != nil; !choice.Rules {
 		return
 	}
 	columns := map[string]string{}
 	maps.Copy(columns, choice.Map)
 	for c := range rules.Column(rules.ColumnCount) {
-		if column := manifest.Option[manifest.Text](r.manifest.Options, "map_"+c.String()); column != "" {
-			columns[c.String()] = string(column)
+		if column := r.terms.Map[c.String()]; column != "" {
+			columns[c.String()] = column
 		}
 	}
 	choice.Map = columns
@@ -117,7 +73,7 @@ func (r *run) findParams() {
 	}
 	for _, isLast := range []bool{false, true} {
 		for n := range r.columns.Carried {
-			if last[n] == isLast && r.carry {
+			if last[n] == isLast && r.terms.Carry {
 				r.inOrder = append(r.inOrder, n)
 			}
 		}
@@ -127,8 +83,8 @@ func (r *run) findParams() {
 // identify fills in the parts of the identity of a row, and the parameters that the row gives, if the
 // mapping has all of its cells.
 func (w *checker) identify(l *link) {
-	l.parts, l.params, l.said, l.refusal = l.Rules.Parts, rules.Params{}, w.run.flags == nil, ""
-	if w.run.flags == nil || l.source < 0 || w.run.inputs[l.source] == nil {
+	l.parts, l.params, l.said, l.refusal = l.Rules.Parts, rules.Params{}, w.run.flags() == nil, ""
+	if w.run.flags() == nil || l.source < 0 || w.run.inputs[l.source] == nil {
 		return
 	}
 	cell, all := w.cellOf(l, w.run.inputs[l.source])
@@ -145,8 +101,8 @@ func (w *checker) checkParams(r *link) {
 	if r.refusal != "" {
 		w.found(BadOutcome, "outcome", "rejected: "+r.refusal, r.Outcome.String())
 	}
-	if r.said && r.refusal == "" && w.run.flags != nil {
-		w.text = w.run.flags.Identity.AppendParts(w.text[:0], &r.params)
+	if r.said && r.refusal == "" && w.run.flags() != nil {
+		w.text = w.run.flags().Identity.AppendParts(w.text[:0], &r.params)
 		if !bytes.Equal(w.text, r.parts) {
 			w.found(BadParameter, "parts", string(w.text), string(r.parts))
 		}

@@ -108,7 +108,7 @@ func (v *verifier) checkRun(run *sink.Run) {
 		v.wrongRun(BadCount, run.ID, "counts", countsText(v.run.manifest.Counts), countsText(manifest.Counts(run.Counts)))
 	}
 	links := int64(0) // as many as Created
-	if v.run.mode.Keeps() {
+	if v.run.mode().Keeps() {
 		links = v.run.links()
 	}
 	if run.LinksCreated != links {
@@ -167,7 +167,7 @@ func (c *storeChecker) isBefore(l *sink.Stored) bool {
 	}
 	run, ours := c.runs.byID[c.runs.ours]
 	switch {
-	case c.run.dryRun:
+	case c.run.terms.DryRun:
 		return timed && l.Created.Before(asOf) && (!known || finished(asOf))
 	case !ours:
 		return timed && !l.Created.After(asOf)

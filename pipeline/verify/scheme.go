@@ -137,7 +137,7 @@ func (c *coding) sorts() bool { return c.hashes() && c.listed }
 
 // allClaim reports whether every link must claim its code, since the mapping does not have those of
 // salt 0 in the order of their codes.
-func (r *run) allClaim() bool { return r.mode.Keeps() || !r.sorts() }
+func (r *run) allClaim() bool { return r.mode().Keeps() || !r.sorts() }
 
 // stored returns the scheme as a store keeps it.
 func (r *run) stored() sink.Scheme {

@@ -96,11 +96,11 @@ func (s *slotChecker) check(c *claim) {
 	if c.flags&bare != 0 && s.run.bareCreated() == s.bare {
 		c.created = true // as all of them
 	}
-	if !s.run.rules.Fold && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
+	if !s.run.terms.Fold() && (c.flags&ownCode != 0 || c.what == lost || c.what == taken) {
 		s.twins.Add(s.group, c.code)
 	}
 	switch {
-	case c.what == holds && s.run.mode.Keeps():
+	case c.what == holds && s.run.mode().Keeps():
 		s.hold(c)
 	case c.what == holds && s.holder == nil:
 		s.holder = &claim{created: c.created, row: c.row, canonical: bytes.Clone(c.canonical), parts: bytes.Clone(c.parts)}
@@ -168,7 +168,7 @@ func (s *slotChecker) checkLost(c *claim) {
 		if begin := outcome.CodeTakenDetail(c.code, nil); c.what == taken && (!bytes.HasPrefix(c.owner, []byte(begin)) || told(c.canonical)) && s.cfg.Version == s.run.manifest.Version {
 			here.wrong(BadDetail, "detail", begin+"another URL", string(c.owner))
 		}
-		if s.wanted != nil && !s.run.rules.Fold { // or the store may have it in another case
+		if s.wanted != nil && !s.run.terms.Fold() { // or the store may have it in another case
 			file(s.wanted, s.group, c)
 		}
 	case len(s.others) == 0 && bytes.Equal(h.canonical, c.canonical):
@@ -231,7 +231,7 @@ func (s *slotChecker) checkRefused(c *claim) {
 		name, column = s.run.mapping, "short_code"
 	}
 	here := s.fault(name, c.row)
-	if s.holder == nil && s.wanted != nil && !s.run.rules.Fold && !isStandIn(s.code) && s.run.maker.Word(s.code) == "" {
+	if s.holder == nil && s.wanted != nil && !s.run.terms.Fold() && !isStandIn(s.code) && s.run.maker.Word(s.code) == "" {
 		file(s.wanted, s.group, &claim{what: c.what, row: c.row, code: s.code, canonical: c.canonical, parts: c.parts})
 	}
 	if s.before(c) {
@@ -259,10 +259,10 @@ func (s *slotChecker) checkOwner(c *claim) {
 		}
 		return
 	}
-	if s.run.rules.Fold { // the store may have it in another case
+	if s.run.terms.Fold() { // the store may have it in another case
 		return
 	}
-	form, _ := lenient(s.run.profile).Append(nil, c.owner) // nil if it is refused
+	form, _ := lenient(s.run.terms.URLs).Append(nil, c.owner) // nil if it is refused
 	can := func(most int) bool {
 		return bytes.Equal(form, c.owner) && !bytes.Equal(c.owner, c.canonical) && (!s.run.known || s.run.maker.SaltOf(c.owner, []byte(s.workspace), s.code, most) >= 0)
 	}

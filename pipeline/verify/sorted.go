@@ -59,13 +59,13 @@ func (w *checker) appendRow(dst []byte, l *link, faults []*readback.CellError) [
 // appendRest appends the third text.
 func (w *checker) appendRest(dst []byte, l *link) []byte {
 	switch {
-	case !w.run.mode.Keeps():
+	case !w.run.mode().Keeps():
 	case l.Legacy == nil:
 		dst = append(dst, 1)
 	default:
 		dst = append(append(append(dst, 0), l.Legacy...), 0)
 	}
-	if w.run.flags != nil {
+	if w.run.flags() != nil {
 		dst = l.params.Append(append(append(dst, l.parts...), 0))
 	}
 	w.code = dst

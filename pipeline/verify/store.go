@@ -262,7 +262,7 @@ func (w *checker) wantAs(r *link, flags claimFlags, beyond []byte) {
 
 // originalOf returns the original URL as the store has it; nil: none, since it is the canonical one.
 func (r *run) originalOf(l *link) []byte {
-	text := r.profile.Complete(l.Original)
+	text := r.terms.URLs.Complete(l.Original)
 	if bytes.Equal(text, l.Canonical) {
 		return nil
 	}
@@ -320,7 +320,7 @@ func (c *storeChecker) missing() {
 		c.doubt(c.fileOf(w), w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
 	case w.what == needs: // of a link that only the store has
 		c.doubt(storeName, w.row).of(workspace, w.code).wrong(Unexplained, "short_code", owner, string(w.canonical))
-	case c.run.dryRun && w.flags&bare != 0 && c.bare < c.run.bareCreated(): // it would have made this one
+	case c.run.terms.DryRun && w.flags&bare != 0 && c.bare < c.run.bareCreated(): // it would have made this one
 		c.bare++
 	default:
 		if c.maySweep() {
@@ -571,5 +571,5 @@ func (c *linkChecker) link(l *sink.Stored, number int64) {
 // of other runs whether they kept any.
 func (c *linkChecker) mayKeep(run int32) bool {
 	_, known := c.runs.byID[run]
-	return known && (run != c.runs.ours || c.run.mode.Keeps())
+	return known && (run != c.runs.ours || c.run.mode().Keeps())
 }

@@ -58,7 +58,7 @@ func (s *rowHasher) sum(cells ...[]byte) uint64 {
 // link sums a row of the mapping, which has these parts of its identity. Its cells are as written
 // returns them.
 func (s *rowHasher) link(original, workspace []byte, carried [][]byte, code, identity []byte) parts {
-	if !s.v.run.carry {
+	if !s.v.run.terms.Carry {
 		carried = nil
 	}
 	return parts{s.sum(original), s.sum(workspace), s.sum(carried...), s.sum(code), maphash.Bytes(s.v.seed, identity)}
@@ -124,7 +124,7 @@ func (s *rowHasher) file(source int, row int64, code, workspace []byte, sum rowS
 	}
 	variant := uint64(0)
 	if s.v.run.many(source) {
-		if variant = s.sum(code); s.v.run.terms.ByDomain() {
+		if variant = s.sum(code); s.v.run.beyond().ByDomain() {
 			variant += 3 * s.sum(workspace)
 		}
 	}

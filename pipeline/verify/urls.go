@@ -73,7 +73,7 @@ func (u *urlChecker) add(r *readback.MappingRow) {
 		u.end()
 		*at = urlState{known: true, workspace: append(at.workspace[:0], r.Workspace...), canonical: append(at.canonical[:0], r.Canonical...),
 			beyond: at.beyond[:0], row: r.Number, linkCode: bytes.Clone(r.LinkCode), linkSalt: r.LinkSalt, number: r.Row.Number, code: at.code[:0]}
-		if u.run.rules.Fold {
+		if u.run.terms.Fold() {
 			at.seen = map[string]owned{}
 		}
 		if u.wanted != nil {
@@ -190,7 +190,7 @@ func (u *urlChecker) end() {
 	if at.linkRow > 0 && at.number > 0 { // a row brought the code of the link
 		u.fault(at.row).wrong(BadNumber, "number", "", numberText(at.number))
 	}
-	if u.run.mode == legacy.Keep {
+	if u.run.mode() == legacy.Keep {
 		u.checkSmallest()
 	}
 	u.checkLink()
@@ -203,7 +203,7 @@ func (u *urlChecker) checkSmallest() {
 	if at.marked != nil {
 		want = at.marked
 	}
-	sure := u.run.carry || !u.run.hasKinds()
+	sure := u.run.terms.Carry || !u.run.hasKinds()
 	switch {
 	case at.link == nil, want == nil, u.run.ruled: // a row that speaks for a new link need not be the one that has its code
 	case at.linkRow > 0 && at.linkAs == outcome.Created && sure && !bytes.Equal(at.link, want):
@@ -223,7 +223,7 @@ func (u *urlChecker) checkLink() {
 		if at.linkSalt >= 0 {
 			here.wrong(BadSalt, "link_salt", "", saltText(at.linkSalt))
 		}
-		if u.run.mode == legacy.Keep || at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
+		if u.run.mode() == legacy.Keep || at.linkRow == 0 || at.linkAs != outcome.Created || u.run.ruled {
 			return
 		}
 		if !bytes.Equal(at.link, at.least) {

@@ -152,7 +152,7 @@ func Run(ctx context.Context, cfg Config) (_ *Result, err error) {
 		}
 	}
 	v.sayParts(run, ok)
-	v.result.DryRun, v.result.NoMapping = run.dryRun, run.noMapping
+	v.result.DryRun, v.result.NoMapping = run.terms.DryRun, run.noMapping
 	v.result.Findings, v.result.Unlisted = v.faults.all()
 	v.result.Unexplained, v.result.MoreUnexplained = v.doubts.all()
 	v.result.Kinds = v.faults.kinds
@@ -184,7 +184,7 @@ func (v *verifier) close() error {
 // the counts, the owners of codes, and the store.
 func (v *verifier) all(ctx context.Context, run *run) (err error) {
 	v.run, v.books = run, newBooks(run.manifest.Inputs)
-	if run.mode.Keeps() {
+	if run.mode().Keeps() {
 		if err := v.claims.Close(); err != nil {
 			return err
 		}
