@@ -65,7 +65,6 @@ type PreviewResult struct {
 	Kept, Generated, Aliases int64 // of Result.LinksCreated: links with legacy codes, with generated codes, aliases
 
 	Examples [ExampleCount]*PreviewRow // of each the first in the order of the input; nil: none
-	Rejected map[string]*PreviewRow    // likewise, by reason
 	Refused  *TooManyRejectsError      // why the run would store nothing; nil: it would
 
 	Seen         hygiene.Set   // kinds of links that columns or options tell
@@ -234,16 +233,16 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 	if err != nil {
 		return err
 	}
-	p.made.Rejected = map[string]*PreviewRow{}
+	p.result.Rejected = map[string]*PreviewRow{}
 	seen := 0
 	rejects, first, err := p.rejects(ctx, settled, func(r *outcome.Reject) error {
-		if seen++; seen > FirstRows && p.made.Rejected[r.Reason] != nil { // they come in the order of the input
+		if seen++; seen > FirstRows && p.result.Rejected[r.Reason] != nil { // they come in the order of the input
 			return nil
 		}
 		row := p.rejected(r)
 		all.addFirst(&row)
-		if p.made.Rejected[r.Reason] == nil {
-			p.made.Rejected[r.Reason] = &row
+		if p.result.Rejected[r.Reason] == nil {
+			p.result.Rejected[r.Reason] = &row
 		}
 		return nil
 	})
@@ -270,7 +269,7 @@ func (p *preview) count(ctx context.Context, settled *settle.Settlement) error {
 
 // findWinner completes the example of a conflict with the URL that has the code.
 func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) error {
-	if taken := p.made.Rejected[outcome.CodeTaken]; taken != nil {
+	if taken := p.result.Rejected[outcome.CodeTaken]; taken != nil {
 		p.made.Examples[ExampleConflict] = taken
 	}
 	c := p.made.Examples[ExampleConflict]
@@ -284,19 +283,4 @@ func (p *preview) findWinner(ctx context.Context, settled *settle.Settlement) er
 	owner, err := verdicts.Owner(ctx, p.rows.Workspaces.ID(string(c.Workspace)), p.rows.Order.Key(first.Hash), h.Key(), []byte(c.LegacyCode))
 	c.Detail = outcome.CodeTakenDetail([]byte(c.LegacyCode), owner)
 	return err
-}
-
-// rejected returns the row of a reject.
-func (p *preview) rejected(r *outcome.Reject) PreviewRow {
-	row := PreviewRow{Source: manifest.Text(r.Source), Row: r.Row, URL: manifest.Text(r.Raw), Outcome: "rejected", Reason: r.Reason, Detail: r.Detail}
-	if r.Raw != nil {
-		return row
-	}
-	in := p.rows.List[slices.IndexFunc(p.rows.List, func(in *intake.Input) bool { return in.Name == r.Source })]
-	cell := func(column int) []byte { return r.Cells[slices.Index(p.rows.Names, in.Columns[column])] }
-	row.URL = manifest.Text(cell(in.URLs[0]))
-	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
-		row.LegacyCode = manifest.Text(codes[0].Text)
-	}
-	return row
 }

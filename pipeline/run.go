@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+	"unicode/utf8"
 
+	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -29,13 +31,15 @@ import (
 
 // A Result says how a run went.
 type Result struct {
-	Counts         sink.Counts      // zero until all rows are settled
-	Reasons        map[string]int64 // rejects by reason; nil until the output has its name
-	Out            string           // where the files are: Config.Out, or its .dry or .failed
-	ManifestSHA256 string           // of manifest.json, hexadecimal; "" until the output has its name
-	RunID          int32            // 0: nothing was to be stored
-	Resumed        bool             // resumed a run that another process did not finish
-	Repeated       bool             // the run was finished before: nothing was written or stored
+	Counts         sink.Counts            // zero until all rows are settled
+	Reasons        map[string]int64       // rejects by reason; nil until the output has its name
+	Rejected       map[string]*PreviewRow // the first reject of each reason, in the order of the input
+	Files          []manifest.FileSum     // also in the manifest
+	Out            string                 // where the files are: Config.Out, or its .dry or .failed
+	ManifestSHA256 string                 // of manifest.json, hexadecimal; "" until the output has its name
+	RunID          int32                  // 0: nothing was to be stored
+	Resumed        bool                   // resumed a run that another process did not finish
+	Repeated       bool                   // the run was finished before: nothing was written or stored
 	AsOf           time.Time
 	Timings        *manifest.Timings // with an error perhaps only Started, PeakMemory and Stages; nil: nothing was done
 
@@ -468,7 +472,7 @@ func (j *job) repeat() error {
 	if err != nil {
 		return err
 	}
-	j.result.Reasons = m.Reasons // links may have been deleted since
+	j.result.Reasons, j.result.Files = m.Reasons, m.Files // links may have been deleted since
 	return nil
 }
 
@@ -742,7 +746,7 @@ func (j *job) account(ctx context.Context, entry *sink.Run, settled *settle.Sett
 	j.result.Legacy = m.Legacy
 	m.AsOf, m.Counts, m.Reasons, m.Files = j.result.AsOf, manifest.Counts(entry.Counts), reasons(j.rows, settled), append(files, rejects)
 	m.Migration = describeMigration(j.cfg, j.rows, m.Reasons)
-	j.result.Migration = m.Migration
+	j.result.Migration, j.result.Files = m.Migration, m.Files
 	m.Numbers = describeNumbers(settled)
 	j.result.Numbers = m.Numbers
 	m.Rules = describeRules(j.ruled, &written.Changes)
@@ -764,11 +768,42 @@ func (j *job) writeRejects(ctx context.Context, settled *settle.Settlement) (sum
 		return sum, first, err
 	}
 	w := report.NewRejects(file, j.rows.Names)
-	n, first, err := j.rejects(ctx, settled, w.Append)
+	j.result.Rejected = map[string]*PreviewRow{}
+	n, first, err := j.rejects(ctx, settled, func(r *outcome.Reject) error {
+		if j.result.Rejected[r.Reason] == nil {
+			row := j.rejected(r)
+			j.result.Rejected[r.Reason] = &row
+		}
+		return w.Append(r)
+	})
 	if err == nil {
 		sum, err = closeReport(w, file, n)
 	}
 	return sum, first, err
+}
+
+// rejected returns the row of a reject.
+func (j *job) rejected(r *outcome.Reject) PreviewRow {
+	row := PreviewRow{Source: manifest.Text(r.Source), Row: r.Row, URL: beginning(r.Raw), Outcome: "rejected", Reason: r.Reason, Detail: r.Detail}
+	if r.Raw != nil {
+		return row
+	}
+	in := j.rows.List[slices.IndexFunc(j.rows.List, func(in *intake.Input) bool { return in.Name == r.Source })]
+	cell := func(column int) []byte { return r.Cells[slices.Index(j.rows.Names, in.Columns[column])] }
+	row.URL = beginning(cell(in.URLs[0]))
+	if codes := in.CodesOf(nil, cell); len(codes) > 0 {
+		row.LegacyCode = beginning(codes[0].Text)
+	}
+	return row
+}
+
+// beginning returns a cell; of one that is longer than any URL, the beginning: a cell may have a GiB.
+func beginning[T ~string | ~[]byte](cell T) manifest.Text {
+	most := min(len(cell), canon.MaxLength)
+	for most < len(cell) && most > 0 && !utf8.RuneStart(cell[most]) {
+		most--
+	}
+	return manifest.Text(cell[:most])
 }
 
 // rejects visits all rejects, and returns how many they are, and the first.

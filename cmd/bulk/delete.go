@@ -1,21 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/linkforge/bulk/canon"
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +25,7 @@ import (
 type deleteOptions struct {
 	pipeline.DeleteConfig
 	store              storeOptions
-	yes                bool
+	yes, json          bool
 	csv                csvText
 	asOf, assumeScheme string
 }
@@ -91,6 +91,7 @@ is interrupted, run it again: it deletes the rest.`,
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the output of an earlier delete in the output directory")
 	f.BoolVar(&o.DryRun, "dry-run", false, "delete nothing; write the reports to DIR.dry")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&o.json, "json", false, "when the delete ends, print what it did as one JSON object")
 	o.store.flags(cmd)
 	f.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if a run is using the workspace, the SQLite file or the output directory")
 	group(f, "Store flags")
@@ -146,19 +147,31 @@ func deleteLinks(ctx context.Context, ui *ui, o *deleteOptions) (err error) {
 	}
 	r, err := pipeline.Delete(ctx, o.DeleteConfig)
 	stop()
+	if err == nil && r.Counts.Rejected > 0 {
+		err = errRejected
+	}
 	switch {
 	case r.ManifestSHA256 != "":
-		ui.deleted(o, r, time.Since(began))
+		err = cmp.Or(ui.deleted(o, r, o.account(r, time.Since(began), err)), err)
 	case r.Declined && err == nil:
 		ui.tell(slog.LevelInfo, "nothing was deleted", "nothing was deleted", "workspace", o.Workspace)
 	case r.Links > 0 && !o.DryRun:
 		ui.tell(slog.LevelWarn, count(r.Links, "link")+" deleted before this error; there is no report of them", "links were deleted before an error; there is no report of them",
 			"links", r.Links, "workspace", o.Workspace)
 	}
-	if err == nil && r.Counts.Rejected > 0 {
-		return errRejected
-	}
 	return err
+}
+
+// deleted tells how a delete went. It returns an error if that cannot be written to stdout.
+func (u *ui) deleted(o *deleteOptions, r *pipeline.DeleteResult, a *account.Account) error {
+	u.report(a)
+	if r.Counts.Read == 0 {
+		u.log.Warn("the inputs have no rows")
+	}
+	if o.json {
+		return printFacts(u.stdout, a)
+	}
+	return nil
 }
 
 // openedLists tells what the inputs of a delete are, before it reads them.
@@ -193,48 +206,12 @@ func (u *ui) confirmDelete(ctx context.Context, stdin io.Reader, o *deleteOption
 	return u.ask(ctx, stdin, fmt.Sprintf("Delete %s?", count(would.Links, "link")))
 }
 
-// deleted reports how a delete went.
-func (u *ui) deleted(o *deleteOptions, r *pipeline.DeleteResult, lasted time.Duration) {
-	c := r.Counts
-	done := "deleted"
-	if o.DryRun {
-		done = "would be deleted"
-	}
-	whose := "workspace " + o.Workspace
-	if o.Owner != "" {
-		whose = "owner " + o.Owner + " in " + whose
-	}
-	say := []string{
-		fmt.Sprintf("%s of %s %s, in %s", count(r.Links, "link"), whose, done, took(lasted)),
-		fmt.Sprintf("%s: %s existing, %s duplicate, %s rejected", count(c.Read, "row"), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected)),
-	}
+// account returns the facts of a delete that ended with err.
+func (o *deleteOptions) account(r *pipeline.DeleteResult, lasted time.Duration, err error) *account.Account {
 	grace, _ := parseAge(defaultGrace) // a constant
-	until := r.AsOf.Add(grace)
-	switch {
-	case o.DryRun:
-		say = append(say, "this was a dry run: no links were deleted")
-	case r.Links > 0:
-		say = append(say, fmt.Sprintf("the deletion holds until bulk sweep removes the links: with its default --grace (%s) not before %s UTC",
-			defaultGrace, until.UTC().Format("2006-01-02 15:04")))
-	}
-	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
-	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "delete finished", "out", r.Out, "dry_run", o.DryRun, "links", r.Links,
-		"read", c.Read, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected, "manifest_sha256", r.ManifestSHA256,
-		"store", o.store.name(), "workspace", o.Workspace, "owner", o.Owner, "holds_until", stamp(until))
-	file := filepath.Join(r.Out, manifest.RejectsName)
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		n := r.Reasons[reason]
-		say, attrs := count(n, "row")+" rejected: "+reason, []any{"reason", reason, "rows", n, "file", file}
-		if reason == string(canon.MissingScheme) {
-			const hint = "--code-column says which column has codes, --assume-scheme completes URLs"
-			say, attrs = say+"; "+hint, append(attrs, "hint", hint)
-		}
-		u.tell(slog.LevelWarn, say, "rows were rejected", attrs...)
-	}
-	if c.Rejected > 0 && !u.lines {
-		u.print("bulk: rejected rows are in " + file)
-	}
-	if c.Read == 0 {
-		u.log.Warn("the inputs have no rows")
-	}
+	a := account.Delete{Out: r.Out, ManifestSHA256: r.ManifestSHA256, DryRun: o.DryRun, Links: r.Links, Counts: r.Counts, Reasons: r.Reasons,
+		Store: o.store.name(), Workspace: o.Workspace, Owner: o.Owner, Took: lasted, Until: r.AsOf.Add(grace), Grace: defaultGrace,
+		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), ExitCode: exitCode(err)}
+	a.Advice = map[string]string{string(canon.MissingScheme): "--code-column says which column has codes, --assume-scheme completes URLs"}
+	return a.Account()
 }

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"runtime/debug"
 	"strconv"
-	"strings"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/diff"
 	"github.com/spf13/cobra"
 )
@@ -104,21 +103,18 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	o.NoMapping = func(path string) {
 		ui.log.Warn("a run had too many rejects and has no mapping: links are not compared", "run", path)
 	}
-	found := map[diff.Change]int{}
-	v := diffVerdict{Verdict: "same", Differences: found}
-	o.Compared = func(a, b diff.Side) { v.A, v.B = a, b }
+	v := account.Diff{Found: map[string]int64{}}
+	o.Compared = func(a, b diff.Side) { v.A, v.B = accountSide(a), accountSide(b) }
 	err = diff.Runs(ctx, o.Config, func(d *diff.Difference) error {
-		found[d.Change]++
+		v.Found[string(d.Change)]++
 		if d.Change == diff.OutcomeChanged && !o.outcomes {
 			return nil
 		}
 		return print(d)
 	})
-	if o.differs(found) {
-		v.Verdict = "different"
-	}
+	v.Differs = o.differs(v.Found)
 	if o.json && (err == nil || errors.Is(err, diff.ErrChanged)) {
-		err = errors.Join(err, newJSON(w).Encode(v))
+		err = errors.Join(err, printFacts(w, v.Account()))
 	}
 	c.Flush() // w keeps its error
 	if err = errors.Join(err, w.Flush()); errors.Is(err, fs.ErrNotExist) || errors.Is(err, diff.ErrNoMapping) {
@@ -131,73 +127,21 @@ func runDiff(ctx context.Context, ui *ui, o *diffOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	return o.tellVerdict(ui, &v)
-}
-
-// A diffVerdict is the last line of JSON.
-type diffVerdict struct {
-	Verdict     string              `json:"verdict"` // "same" or "different"
-	Differences map[diff.Change]int `json:"differences"`
-	A           diff.Side           `json:"a"`
-	B           diff.Side           `json:"b"`
+	ui.report(v.Account())
+	if v.Differs {
+		return errDiffers
+	}
+	return nil
 }
 
 // differs reports whether differences count: outcomes do only if they are asked for.
-func (o *diffOptions) differs(found map[diff.Change]int) bool {
-	return len(found) > 1 || len(found) == 1 && (found[diff.OutcomeChanged] == 0 || o.outcomes)
+func (o *diffOptions) differs(found map[string]int64) bool {
+	return len(found) > 1 || len(found) == 1 && (found[string(diff.OutcomeChanged)] == 0 || o.outcomes)
 }
 
-// sideText says what a side is.
-func sideText(name string, s *diff.Side) string {
-	text := name + ": " + string(s.Path) + ", mapping sha256 " + s.SHA256
-	if c := s.Counts; c != nil {
-		text = fmt.Sprintf("%s: %s, %s: %s created, %s existing, %s duplicate, %s rejected, manifest sha256 %s", name, s.Path, count(c.Read, "row"),
-			thousands(c.Created), thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected), s.SHA256)
-	}
-	return text
-}
-
-// tellVerdict says on stderr how many differences there are, and between what, and returns
-// errDiffers if any counts.
-func (o *diffOptions) tellVerdict(ui *ui, v *diffVerdict) error {
-	var attrs []any
-	found := v.Differences
-	sides := "\n" + sideText("A", &v.A) + "\n" + sideText("B", &v.B)
-	var counts []string
-	for _, c := range []struct {
-		change     diff.Change
-		noun, what string
-	}{
-		{diff.FileChanged, "file", "changed after the run"}, {diff.ManifestChanged, "setting", "changed"},
-		{diff.Added, "link", "added"}, {diff.Removed, "link", "removed"}, {diff.Remapped, "link", "with another code"}, {diff.Moved, "code", "moved"},
-		{diff.RowAdded, "link", "with more rows"}, {diff.RowRemoved, "link", "with fewer rows"}, {diff.RowRemapped, "row", "with another link"}, {diff.KindChanged, "code", "of another kind"},
-		{diff.ParamChanged, "parameter", "changed"},
-		{diff.RejectChanged, "reject", "changed"}, {diff.OutcomeChanged, "outcome", "changed"},
-	} {
-		if n := found[c.change]; n > 0 {
-			attrs = append(attrs, string(c.change), n)
-			counts = append(counts, count(int64(n), c.noun)+" "+c.what)
-		}
-	}
-	for _, side := range []struct {
-		name string
-		*diff.Side
-	}{{"a", &v.A}, {"b", &v.B}} {
-		attrs = append(attrs, side.name+"_sha256", side.SHA256)
-		if c := side.Counts; c != nil {
-			attrs = append(attrs, side.name+"_counts", fmt.Sprintf("read %d, created %d, existing %d, duplicate %d, rejected %d", c.Read, c.Created, c.Existing, c.Duplicate, c.Rejected))
-		}
-	}
-	switch {
-	case o.differs(found):
-		ui.tell(slog.LevelInfo, "differences: "+strings.Join(counts, ", ")+sides, "there are differences", attrs...)
-		return errDiffers
-	case len(found) == 0:
-		ui.tell(slog.LevelInfo, "no differences"+sides, "there are no differences", attrs...)
-	default:
-		ui.tell(slog.LevelInfo, "no differences; "+counts[0]+" (--outcomes lists them)"+sides, "there are no differences except in outcomes", attrs...)
-	}
-	return nil
+// accountSide returns a side for the account.
+func accountSide(s diff.Side) account.Side {
+	return account.Side{Path: string(s.Path), SHA256: s.SHA256, Counts: s.Counts, Full: s}
 }
 
 // printCSV returns a function that writes a difference as a line, after the header.

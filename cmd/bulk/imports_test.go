@@ -61,8 +61,9 @@ var layers = map[string][]string{
 	"pipeline/diff":     {"codegen", "pipeline/columns", "pipeline/extsort", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/readback", "pipeline/packed", "pipeline/record", "pipeline/report", "pipeline/rules", "pipeline/source", "pipeline/terms"},
 	"pipeline/explain":  {"canon", "codegen", "pipeline/manifest", "pipeline/outcome", "pipeline/rules", "sink"},
 	"pipeline/estimate": {"codegen"},
+	"pipeline/account":  {"pipeline/hygiene", "pipeline/legacy", "pipeline/manifest", "pipeline/outcome", "pipeline/rules"}, // knows no medium
 
-	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
+	"cmd/bulk": {"canon", "codegen", "pipeline", "pipeline/account", "pipeline/columns", "pipeline/verify", "pipeline/diff", "pipeline/explain", "pipeline/estimate", "pipeline/hygiene", "pipeline/legacy", "pipeline/manifest",
 		"pipeline/outcome", "pipeline/outdir", "pipeline/profile", "pipeline/report", "pipeline/rules", "pipeline/source", "sink", "sink/sqlite", "sink/postgres"},
 }
 
@@ -70,6 +71,7 @@ var layers = map[string][]string{
 var pure = map[string]string{
 	"canon":            "bytes cmp encoding/binary fmt golang.org/x/net/idna golang.org/x/text/unicode/norm math math/bits net/netip slices strconv strings unicode unicode/utf8",
 	"codegen":          "bytes cmp crypto/aes crypto/cipher crypto/hmac crypto/sha256 crypto/subtle encoding encoding/binary encoding/hex errors fmt github.com/cespare/xxhash/v2 hash io maps math/bits slices strconv strings unicode unicode/utf8",
+	"pipeline/account": "cmp fmt maps slices strconv strings time " + module + "pipeline/hygiene " + module + "pipeline/legacy " + module + "pipeline/manifest " + module + "pipeline/outcome " + module + "pipeline/rules",
 	"pipeline/assign":  "bytes context errors",
 	"pipeline/attrs":   "bytes fmt strconv time " + module + "canon " + module + "pipeline/profile",
 	"pipeline/columns": "bytes encoding/json fmt math slices strconv strings unicode " + module + "canon " + module + "pipeline/profile",

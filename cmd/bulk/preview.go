@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/profile"
 	"github.com/linkforge/bulk/pipeline/rules"
-	"github.com/linkforge/bulk/sink/postgres"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -92,8 +92,8 @@ func preview(ctx context.Context, ui *ui, o *runOptions, asJSON bool) error {
 	switch {
 	case p.Refused != nil:
 		err = wouldRefuse{p.Refused}
-	case p.Counts.Rejected > 0 && !o.rejectsOK:
-		err = errRejected
+	default:
+		err = o.ending(p.Counts.Rejected, nil)
 	}
 	f := forecast{PreviewResult: p, o: o, code: exitCode(err), command: runInstead(ui.args)}
 	print := f.print
@@ -114,23 +114,13 @@ func (e wouldRefuse) Unwrap() error { return e.TooManyRejectsError }
 
 var plainArgument = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./…-]+$`)
 
-// runInstead returns the command of a run in place of a preview with these arguments, for a shell.
-// Passwords are hidden.
+// runInstead returns the command of a run in place of a preview with these arguments.
 func runInstead(args []string) string {
 	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" || strings.HasPrefix(arg, "--json=") })
 	if i := slices.Index(args, "preview"); i >= 0 {
 		args[i] = "run"
 	}
-	for i, arg := range args {
-		if dsn := address(arg); dsn != "" {
-			arg = strings.TrimSuffix(arg, dsn) + postgres.Redact(dsn)
-		}
-		if !plainArgument.MatchString(arg) {
-			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
-		}
-		args[i] = arg
-	}
-	return "bulk " + strings.Join(args, " ")
+	return shellCommand(args)
 }
 
 // mapping says which columns of an input are used, such as: url ← target, code ← slug.
@@ -203,7 +193,54 @@ func exampleName(number int) string {
 	return [...]string{"kept", "generated", "alias", "existing", "duplicate", "conflict", "without_code"}[number]
 }
 
-// printJSON writes the preview as an object.
+// account returns the facts of the preview.
+func (f *forecast) account() *account.Account {
+	p := account.Preview{
+		Run: account.Run{
+			Manifest: manifest.Manifest{Counts: manifest.Counts(f.Counts), LinksCreated: &f.LinksCreated, Reasons: f.Reasons, MergedDiffers: f.MergedDiffers,
+				Legacy: f.Legacy, Rules: f.Rules, Migration: f.allKinds()},
+			Terms: f.o.terms(), Stays: f.Stays, Dates: f.Dates, Store: f.o.StoreName, NewStore: f.o.newStore, Workspaces: f.Workspaces, Fresh: f.Fresh,
+			Rejected: map[string]account.Example{}, ExitCode: f.code, Command: f.command,
+		},
+		Kept: f.Kept, Generated: f.Generated, Aliases: f.Aliases, Examples: map[string]account.Example{}, Seen: f.Seen, Policy: f.o.Policy(), URLs: f.URLs,
+		Links: f.o.Config.Rules != nil && f.o.Config.Rules.Identity != rules.ByURL,
+	}
+	for _, a := range f.Alternatives {
+		p.Alternatives = append(p.Alternatives, account.Alternative(a))
+	}
+	for i, row := range f.Examples {
+		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {
+			p.Examples[exampleName(i)] = exampleOf(i, row)
+		}
+	}
+	for reason, row := range f.Rejected {
+		p.Rejected[reason] = account.Example{Source: string(row.Source), Row: row.Row, Text: hygiene.Redact(row.Detail), URL: redacted(row.URL), Full: row}
+	}
+	if f.Refused != nil {
+		p.Refused, p.Conflicting = f.Refused.Why(), f.Refused.Conflicts > 0
+	}
+	return p.Account()
+}
+
+// exampleOf returns an example of a preview.
+func exampleOf(number int, row *pipeline.PreviewRow) account.Example {
+	e := account.Example{Source: string(row.Source), Row: row.Row, URL: redacted(row.URL), Full: row}
+	switch number {
+	case pipeline.ExampleConflict:
+		const most = 24                                            // the owner is to be seen, too
+		owner := row.Detail[strings.LastIndex(row.Detail, " ")+1:] // a canonical URL has no spaces
+		e.Text = shorten(redacted(row.LegacyCode), most) + " belongs to " + hygiene.Redact(owner)
+	case pipeline.ExampleWithoutCode:
+		e.Text = e.URL
+	case pipeline.ExampleGenerated:
+		e.Text = redacted(cmp.Or(row.LinkCode, row.Code)) + " → " + e.URL
+	default:
+		e.Text = redacted(row.Code) + " → " + e.URL
+	}
+	return e
+}
+
+// printJSON writes the preview as an object: the inputs, the first rows, and the account.
 func (f *forecast) printJSON(w io.Writer) error {
 	type input struct {
 		manifest.Input
@@ -211,54 +248,13 @@ func (f *forecast) printJSON(w io.Writer) error {
 		Learned []profile.Learned `json:"learned,omitempty"`
 		Carried []string          `json:"carried"`
 	}
-	type links struct {
-		Kept      int64 `json:"kept"`
-		Generated int64 `json:"generated"`
-		Aliases   int64 `json:"aliases"`
-	}
 	inputs := make([]input, len(f.Inputs))
 	for i, in := range f.Inputs {
 		inputs[i] = input{in.Input, roleColumns(in.Mapped), in.Learned, some(in.Carried)}
 	}
-	examples := map[string]*pipeline.PreviewRow{}
-	for i, row := range f.Examples {
-		if row != nil && (f.Legacy != nil || i != pipeline.ExampleWithoutCode) {
-			examples[exampleName(i)] = row
-		}
-	}
-	refused := ""
-	if f.Refused != nil {
-		refused = f.Refused.Why()
-	}
-	return newJSON(w).Encode(struct {
-		Inputs        []input                         `json:"inputs"`
-		Rows          []pipeline.PreviewRow           `json:"rows"`
-		Counts        manifest.Counts                 `json:"counts"`
-		LinksCreated  int64                           `json:"links_created"`
-		Links         links                           `json:"links"`
-		Reasons       map[string]int64                `json:"reasons"`
-		MergedDiffers *manifest.MergedDiffers         `json:"merged_differs,omitempty"`
-		Legacy        *manifest.Legacy                `json:"legacy,omitempty"`
-		Rules         *manifest.Rules                 `json:"rules,omitempty"`
-		LinksSame     map[string]int64                `json:"links_unchanged,omitempty"`
-		Dates         int64                           `json:"dates_without_time,omitempty"`
-		Migration     *manifest.Migration             `json:"migration,omitempty"`
-		URLs          int64                           `json:"urls"`
-		Alternatives  []pipeline.Alternative          `json:"alternatives"`
-		Examples      map[string]*pipeline.PreviewRow `json:"examples"`
-		Rejected      map[string]*pipeline.PreviewRow `json:"rejected"`
-		Store         string                          `json:"store"`
-		NewStore      bool                            `json:"new_store"`
-		Workspaces    []string                        `json:"workspaces"`
-		NewWorkspaces []string                        `json:"new_workspaces"`
-		ExitCode      int                             `json:"exit_code"`
-		Refused       string                          `json:"refused,omitempty"`
-		Command       string                          `json:"command"`
-	}{
-		inputs, some(f.First), manifest.Counts(f.Counts), f.LinksCreated, links{f.Kept, f.Generated, f.Aliases}, f.Reasons, f.MergedDiffers, f.Legacy,
-		f.Rules, f.Stays, f.Dates, f.allKinds(), f.URLs, some(f.Alternatives),
-		examples, f.Rejected, f.o.StoreName, f.o.newStore, some(f.Workspaces), some(f.Fresh), f.code, refused, f.command,
-	})
+	a := f.account()
+	a.Facts = append([]account.Fact{{Key: "inputs", Full: inputs}, {Key: "rows", Full: some(f.First)}}, a.Facts...)
+	return printFacts(w, a)
 }
 
 // allKinds is what was found beyond code and URL, with the kinds that were looked for and not found.

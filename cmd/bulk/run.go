@@ -48,6 +48,7 @@ type runOptions struct {
 	rules                                    rulesText
 	scheme                                   schemeText
 
+	summary              string // json: also on stdout
 	rejectsOK, noRetries bool
 }
 
@@ -150,6 +151,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	writing.BoolVar(&o.Overwrite, "overwrite", false, "replace the finished run in the output directory, once the new run is finished")
 	writing.BoolVar(&o.NewRun, "new-run", false, "start a new run, instead of resuming one of this command; links that it stored stay")
 	f.BoolVar(&o.AllowEmpty, "allow-empty", false, "accept inputs that have no rows at all, and patterns that match no file")
+	writing.StringVar(&o.summary, "summary", "", "when the run ends, also print what it did to standard output: `json`; the keys are those of bulk preview --json")
 	writing.String("metrics-file", "", "when the run ends, write its metrics for Prometheus to this `FILE`, such as nightly.prom (not with --dry-run)")
 	o.store.flags(cmd)
 	writing.BoolVar(&o.NoWait, "no-wait", false, "fail, instead of waiting, if another run is using the workspace, the SQLite file or the output directory")
@@ -195,7 +197,7 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	for flag, words := range map[string][]string{
 		"report-format": {"csv", "parquet", "arrow"}, "report-order": {"sort", "input"},
 		"legacy": {"keep", "both", "map"}, "domains": {"keep", "merge"}, "assume-scheme": {"https", "http"}, "on-conflict": {"reject", "fail", "generate"},
-		"profile": append(profile.Names(), profile.None, profile.Auto),
+		"summary": {"json"}, "profile": append(profile.Names(), profile.None, profile.Auto),
 	} {
 		if f.Lookup(flag) != nil {
 			offer(cmd, flag, words...)
@@ -301,11 +303,8 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if ui.metrics != nil {
 		ui.metrics.status, ui.metrics.result = o.Status, result
 	}
-	ui.summary(o, result, err)
-	if err == nil && result.Counts.Rejected > 0 && !o.rejectsOK {
-		return errRejected
-	}
-	return err
+	unwritten := ui.summary(o, result, err)
+	return cmp.Or(unwritten, o.ending(result.Counts.Rejected, err))
 }
 
 // open opens the store, limits the memory and shows how far the run is, until end is called.
@@ -340,6 +339,9 @@ func (o *runOptions) open(ctx context.Context, ui *ui) (end func() error, err er
 // resolve turns the flags that are text into configuration.
 func (o *runOptions) resolve() (err error) {
 	problems := flagErrors{o.csv.parse(&o.Source)}
+	if o.summary != "" && o.summary != "json" {
+		problems = append(problems, fmt.Errorf("--summary %q: it must be json", o.summary))
+	}
 	o.AsOf, err = parseTime(o.asOf)
 	problems.check("as-of", err)
 	if o.maxRejects != "" {

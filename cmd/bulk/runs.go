@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
@@ -130,7 +131,7 @@ func ranges(numbers []sink.Range) string {
 	for i, r := range numbers {
 		list[i] = manifest.Range(r)
 	}
-	return rangesText(list)
+	return account.Ranges(list)
 }
 
 // jsonList is a JSON array for a cell of CSV; blank if nothing is known.
@@ -188,18 +189,18 @@ func jsonRuns(out io.Writer, runs []sink.Run) error {
 
 func tableOfRuns(runs []sink.Run) []column {
 	table := []column{
-		{title: "RUN", number: true}, {title: "STARTED"}, {title: "STATE"},
-		{title: "WORKSPACES", text: true}, {title: "INPUTS", text: true}, {title: "OUTPUT DIRECTORY", text: true, drop: 4},
-		{title: "READ", number: true, drop: 1}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 2},
-		{title: "DUPLICATE", number: true, drop: 3}, {title: "REJECTED", number: true},
+		{title: "RUN", number: true}, {title: "STARTED", drop: 3}, {title: "STATE"},
+		{title: "WORKSPACES", text: true, drop: 2}, {title: "INPUTS", text: true}, {title: "OUTPUT DIRECTORY", text: true, drop: 9},
+		{title: "READ", number: true, drop: 6}, {title: "CREATED", number: true}, {title: "EXISTING", number: true, drop: 7},
+		{title: "DUPLICATE", number: true, drop: 8}, {title: "REJECTED", number: true, drop: 1},
 	}
 	more := moreCounts(runs)
 	for _, c := range more {
-		table = append(table, column{title: c.title, number: true})
+		table = append(table, column{title: c.title, number: true, drop: 4})
 	}
 	numbered := slices.ContainsFunc(runs, hasNumbers)
 	if numbered {
-		table = append(table, column{title: "NUMBERS", text: true})
+		table = append(table, column{title: "NUMBERS", text: true, drop: 5})
 	}
 	for _, r := range runs {
 		c := r.Counts

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/linkforge/bulk/codegen"
 	"github.com/linkforge/bulk/pipeline"
-	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -135,28 +133,4 @@ func (t *schemeText) warn(ui *ui, length int) {
 	if t.name == codegen.NameKeyed && 0 < length && length < 6 {
 		ui.log.Warn("codes of keyed-base62 with fewer than 6 characters are easy to guess", "code_length", length)
 	}
-}
-
-// numbersLine tells which numbers a run has.
-func numbersLine(n *manifest.Numbers, dryRun bool) string {
-	line := "no number of the counter was needed"
-	if len(n.Ranges) > 0 {
-		line = "numbers of the counter: " + rangesText(n.Ranges)
-	}
-	if n.Skipped > 0 {
-		line += fmt.Sprintf(", of which %s skipped: their codes are taken or blocked", thousands(n.Skipped))
-	}
-	if dryRun && len(n.Ranges) > 0 {
-		line += "; another run may take them first"
-	}
-	return line
-}
-
-// rangesText writes ranges of numbers: 1-10 21-30.
-func rangesText(ranges []manifest.Range) string {
-	var list []string
-	for _, r := range ranges {
-		list = append(list, fmt.Sprintf("%d-%d", r.First, r.Last))
-	}
-	return strings.Join(list, " ")
 }

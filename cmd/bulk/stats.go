@@ -141,7 +141,8 @@ func (c *census) print(w io.Writer, width int, today time.Time) {
 }
 
 func (c *census) tableOfGroups() []column {
-	table := []column{{title: "WORKSPACE", text: true}, {title: "TYPE"}, {title: "STATUS"}, {title: "LINKS", number: true}, {title: "REDIRECTS", number: true}, {title: "MEAN MS", number: true}}
+	table := []column{{title: "WORKSPACE", text: true}, {title: "TYPE", text: true}, {title: "STATUS", text: true}, {title: "LINKS", number: true},
+		{title: "REDIRECTS", number: true, drop: 1}, {title: "MEAN MS", number: true, drop: 2}}
 	row := func(of [3]string, g *sink.Group) {
 		mean := ""
 		if g.Latency.N > 0 {

@@ -13,210 +13,148 @@ import (
 	"time"
 
 	"github.com/linkforge/bulk/pipeline"
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/hygiene"
 	"github.com/linkforge/bulk/pipeline/manifest"
-	"github.com/linkforge/bulk/pipeline/outcome"
 	"github.com/linkforge/bulk/pipeline/outdir"
 	"github.com/linkforge/bulk/pipeline/rules"
+	"github.com/linkforge/bulk/sink/postgres"
 )
 
-// summary reports how a run went that ended with err.
-func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) {
+// summary tells how a run went that ended with err: on a terminal as a screen, elsewhere as log lines,
+// and with --summary json on stdout. It returns an error if that cannot be written.
+func (u *ui) summary(o *runOptions, r *pipeline.Result, err error) error {
 	if r.ManifestSHA256 == "" {
-		return
-	}
-	if r.Repeated {
-		u.tell(slog.LevelInfo, fmt.Sprintf("nothing to do: run %d is finished, and %s has its files", r.RunID, r.Out), "nothing to do: the run is finished",
-			"run", r.RunID, "out", r.Out, "read", r.Counts.Read, "rejected", r.Counts.Rejected, "manifest_sha256", r.ManifestSHA256)
-		u.rejects(r, false)
-		return
-	}
-	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
-	created, stored := "created", !o.DryRun && !refused
-	if !stored {
-		created = "would be created"
-	}
-	stored = stored || refused && tooMany.Stored > 0
-	run := ""
-	switch {
-	case r.Resumed && r.RunID != 0:
-		run = fmt.Sprintf("run %d, resumed: ", r.RunID)
-	case r.RunID != 0:
-		run = fmt.Sprintf("run %d: ", r.RunID)
-	}
-	c := r.Counts
-	say := []string{fmt.Sprintf("%s%s: %s %s, %s existing, %s duplicate, %s rejected, in %s", run, count(c.Read, "row"), thousands(c.Created), created,
-		thousands(c.Existing), thousands(c.Duplicate), thousands(c.Rejected), took(time.Since(u.began)))}
-	if o.DryRun {
-		say = append(say, "this was a dry run: no links were stored")
-	}
-	if len(r.Workspaces) > 0 {
-		say = append(say, where(o.StoreName, o.newStore && stored, stored, r))
-	}
-	if r.Rewritten > 0 {
-		say = append(say, fmt.Sprintf("rewrote the URLs of %s into canonical form (the links lead to the originals): %s", count(r.Rewritten, "row"), ways(r.Changes)))
-	}
-	if m := r.MergedDiffers; m != nil {
-		a, b, verb := m.Example[0], m.Example[1], "share"
-		if m.Rows == 1 {
-			verb = "shares"
-		}
-		say = append(say, fmt.Sprintf("%s %s the link of a row of this run whose URL may lead elsewhere: %s", count(m.Rows, "row"), verb, ways(m.By)),
-			fmt.Sprintf("for example %s (%s, row %d) shares the link that leads to %s (%s, row %d)", redacted(b.URL), b.Source, b.Row, redacted(a.URL), a.Source, a.Row))
-	}
-	if r.Legacy != nil {
-		say = append(say, codes(o, r, created, refused)...)
-	}
-	say = append(say, migrationLines(o, r.Migration)...)
-	say = append(say, rulesLines(o, r)...)
-	if n := r.Numbers; n != nil && !refused {
-		say = append(say, numbersLine(n, o.DryRun))
-	}
-	if o.BaseURL == "" && !refused {
-		say = append(say, "short_url is blank: --base-url says what short URLs begin with")
-	}
-	say = append(say, fmt.Sprintf("wrote %s, manifest sha256 %s", r.Out, r.ManifestSHA256))
-	attrs := []any{"out", r.Out, "run", r.RunID, "resumed", r.Resumed, "dry_run", o.DryRun, "stored", stored,
-		"read", c.Read, "created", c.Created, "existing", c.Existing, "duplicate", c.Duplicate, "rejected", c.Rejected,
-		"manifest_sha256", r.ManifestSHA256, "store", o.StoreName, "new_store", o.newStore && stored, "workspaces", short(r.Workspaces), "new_workspaces", short(r.Fresh),
-		"rewritten", r.Rewritten, "rewritten_by", ways(r.Changes)}
-	if m := r.MergedDiffers; m != nil {
-		attrs = append(attrs, "merged_differs", m.Rows, "merged_differs_by", ways(m.By))
-	}
-	attrs = append(append(attrs, codeAttrs(r)...), migrationAttrs(r.Migration)...)
-	if r.Rules != nil {
-		attrs = append(attrs, "changes", ways(r.Rules.Changes))
-	}
-	if len(r.Stays) > 0 {
-		attrs = append(attrs, "links_unchanged", ways(r.Stays))
-	}
-	if r.Dates > 0 {
-		attrs = append(attrs, "dates_without_time", r.Dates)
-	}
-	if r.Numbers != nil {
-		attrs = append(attrs, "numbers", rangesText(r.Numbers.Ranges), "numbers_skipped", r.Numbers.Skipped)
-	}
-	u.tell(slog.LevelInfo, strings.Join(say, "\n"), "run finished", attrs...)
-	if l := r.Legacy; l != nil && l.WithoutCode == c.Read && c.Read > 0 && u.lines {
-		u.log.Warn(noCodes)
-	}
-	u.rejects(r, refused || o.DryRun)
-	if c.Read == 0 {
-		u.log.Warn("the inputs have no rows")
-	}
-	failed := outdir.FailedOf(o.Out)
-	if _, err := os.Lstat(failed); err == nil && !refused && !o.DryRun {
-		u.tell(slog.LevelInfo, failed+" is left from an earlier run that could not store its links", "the files of an earlier run that could not store its links are still there", "out", failed)
-	}
-}
-
-// codes says what became of legacy codes. A run that was refused has not counted the aliases.
-func codes(o *runOptions, r *pipeline.Result, created string, refused bool) []string {
-	l := r.Legacy
-	text := count(l.WithoutCode, "row") + " without an old code"
-	if o.Legacy.Keeps() {
-		text += ", " + count(l.Conflicts, "conflict")
-	}
-	if o.Legacy.Keeps() && !refused {
-		text = fmt.Sprintf("%s and aliases %s, %s whose code is an alias, %s", count(r.LinksCreated, "link"), created, count(l.Aliases, "row"), text)
-	}
-	say := []string{"legacy codes: " + text}
-	if l.WithoutCode == r.Counts.Read && l.WithoutCode > 0 {
-		say = append(say, noCodes)
-	}
-	if t := l.CaseTwins; t != nil {
-		say = append(say, fmt.Sprintf("%s of codes that differ only in case, for example %s: --fold-case takes them for the same", count(t.Groups, "group"), twins(t)))
-	}
-	if d := l.Damaged; d != nil {
-		say = append(say, fmt.Sprintf("%s damaged by a spreadsheet, perhaps, for example %s (%s, row %d): export the codes again as text",
-			count(d.Rows, "code"), d.Example.Code, d.Example.Source, d.Example.Row))
-	}
-	return say
-}
-
-// noCodes is said if no row has a legacy code.
-const noCodes = "no row has an old code: is it the right column (--code-column)?"
-
-// codeAttrs is codes for a log line.
-func codeAttrs(r *pipeline.Result) (attrs []any) {
-	l := r.Legacy
-	if l == nil {
 		return nil
 	}
-	attrs = []any{"links_created", r.LinksCreated, "aliases", l.Aliases, "conflicts", l.Conflicts, "without_code", l.WithoutCode}
-	if t := l.CaseTwins; t != nil {
-		attrs = append(attrs, "case_twins", t.Groups, "case_twins_example", twins(t))
+	a := o.account(u, r, err).Account()
+	if u.lines {
+		u.logAccount(a)
+	} else {
+		u.screen(a, len(o.Inputs) == 1 && !strings.ContainsAny(o.Inputs[0], "*?["))
 	}
-	if d := l.Damaged; d != nil {
-		attrs = append(attrs, "damaged", d.Rows, "damaged_example", string(d.Example.Code))
+	refused := errors.As(err, new(*pipeline.TooManyRejectsError))
+	if r.Counts.Read == 0 && !r.Repeated {
+		u.log.Warn("the inputs have no rows")
 	}
-	return attrs
+	if l := r.Legacy; l != nil && l.WithoutCode == r.Counts.Read && r.Counts.Read > 0 && u.lines {
+		u.log.Warn(account.NoCodes)
+	}
+	failed := outdir.FailedOf(o.Out)
+	if _, err := os.Lstat(failed); err == nil && !refused && !o.DryRun && !r.Repeated {
+		u.tell(slog.LevelInfo, failed+" is left from an earlier run that could not store its links", "the files of an earlier run that could not store its links are still there", "out", failed)
+	}
+	if o.summary == "json" {
+		return printFacts(u.stdout, a)
+	}
+	return nil
 }
 
-// rejects reports how many rows were rejected, by reason, where they are, and what to correct:
-// a copy of the rejects, or the input if the other rows are not stored either.
-func (u *ui) rejects(r *pipeline.Result, whole bool) {
-	file := filepath.Join(r.Out, manifest.RejectsName)
-	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
-		n := r.Reasons[reason]
-		say, attrs := count(n, "row")+" rejected: "+reason, []any{"reason", reason, "rows", n, "file", file}
-		if hint := advice(reason); hint != "" {
-			say, attrs = say+"; "+hint, append(attrs, "hint", hint)
+// screen tells an account on the terminal. The first fact is a message, the others stand below it.
+func (u *ui) screen(a *account.Account, oneInput bool) {
+	width := terminalWidth(u.stderr)
+	s := &screen{width: width, most: width, sources: 2, wraps: true}
+	if oneInput {
+		s.sources = 1
+	}
+	rest := *a
+	rest.Facts = slices.Clone(a.Facts)
+	rest.Facts[0].Name, rest.Facts[0].Words = "", "" // which is told here
+	s.account(&rest, 2)
+	u.print("bulk: " + sentence(a, &a.Facts[0]) + "\n" + strings.TrimSuffix(s.String(), "\n"))
+}
+
+// account returns what is known of a run that ended with err.
+func (o *runOptions) account(u *ui, r *pipeline.Result, err error) *account.Run {
+	tooMany, refused := errors.AsType[*pipeline.TooManyRejectsError](err)
+	stored := !o.DryRun && !refused || refused && tooMany.Stored > 0
+	a := &account.Run{
+		Manifest: manifest.Manifest{Counts: manifest.Counts(r.Counts), LinksCreated: &r.LinksCreated, Reasons: r.Reasons, MergedDiffers: r.MergedDiffers,
+			Legacy: r.Legacy, Rules: r.Rules, Numbers: r.Numbers, Migration: r.Migration, Files: r.Files},
+		Terms: o.terms(), Timings: r.Timings, ManifestSHA256: r.ManifestSHA256, Out: r.Out, ID: r.RunID, Store: o.StoreName, DryRun: o.DryRun, Stored: stored,
+		Resumed: r.Resumed, Repeated: r.Repeated, NewStore: o.newStore && stored, Workspaces: r.Workspaces, Fresh: r.Fresh,
+		Rewritten: r.Rewritten, Changes: r.Changes, Stays: r.Stays, Dates: r.Dates, Rejected: map[string]account.Example{},
+		ShortURLs: o.BaseURL != "", Took: time.Since(u.began), ExitCode: exitCode(o.ending(r.Counts.Rejected, err)),
+		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), Amend: "copy that file, correct the copy, run the copy",
+	}
+	if refused {
+		a.Refused = tooMany.Why()
+	}
+	if refused || o.DryRun {
+		a.Amend = "correct the input"
+	}
+	for reason, row := range r.Rejected {
+		a.Rejected[reason] = exampleOfReject(row)
+	}
+	a.Command = o.next(u, r, refused)
+	return a
+}
+
+// ending returns the error with which a run or preview ends that ended with err and so many rejects.
+func (o *runOptions) ending(rejected int64, err error) error {
+	if err == nil && rejected > 0 && !o.rejectsOK {
+		return errRejected
+	}
+	return err
+}
+
+// terms are what the options say about the rows.
+func (o *runOptions) terms() account.Terms {
+	t := account.Terms{Mode: o.Legacy, Domains: o.Domains, Update: o.OnDrift == rules.Update}
+	if o.Config.Rules != nil && rules.IsDate([]byte(o.rules.expiresAt)) {
+		t.ExpiresAt = o.rules.expiresAt
+	}
+	return t
+}
+
+// exampleOfReject returns a reject as an example, without secrets.
+func exampleOfReject(row *pipeline.PreviewRow) account.Example {
+	safe := *row
+	safe.URL, safe.Detail = manifest.Text(redacted(row.URL)), hygiene.Redact(row.Detail)
+	return account.Example{Source: string(row.Source), Row: row.Row, Text: cmp.Or(safe.Detail, string(safe.URL)), URL: string(safe.URL), Full: &safe}
+}
+
+// next returns the command that comes after a run: the check of it, or of a dry run and of one that
+// was refused the run itself.
+func (o *runOptions) next(u *ui, r *pipeline.Result, refused bool) string {
+	if refused {
+		return shellCommand(u.args)
+	}
+	if o.DryRun {
+		return shellCommand(slices.DeleteFunc(slices.Clone(u.args), func(arg string) bool { return strings.HasPrefix(arg, "--dry-run") }))
+	}
+	args := []string{"verify", r.Out}
+	for _, input := range o.Inputs {
+		if input != "-" {
+			args = append(args, "--inputs", input)
 		}
-		u.tell(slog.LevelWarn, say, "rows were rejected", attrs...)
 	}
-	if r.Counts.Rejected > 0 && !u.lines {
-		do := "copy that file, correct the copy, run the copy"
-		if whole {
-			do = "correct the input"
+	args = append(args, "--db", o.StoreName)
+	for _, f := range []struct{ flag, value string }{{"schema", o.store.postgres.Schema}, {"table", o.store.postgres.Table}, {"scheme-key-file", o.scheme.keyFile}, {"blocklist", o.scheme.blocklist}} {
+		if f.value != "" {
+			args = append(args, "--"+f.flag, f.value)
 		}
-		u.print(fmt.Sprintf("bulk: rejected rows are in %s: %s", file, do))
 	}
+	return shellCommand(args)
 }
 
-// advice says what flag could accept rows that were rejected because of what they were elsewhere;
-// "": none.
-func advice(reason string) string {
-	switch reason {
-	case outcome.BadCode:
-		return "--code-pattern says which old codes are accepted"
-	case rules.ForDrift.String():
-		return "--on-drift keep or update accepts them"
-	case rules.LinkDeleted.String():
-		return "--revive all brings these links back"
-	case rules.LinkEnded.String():
-		return "--revive ended brings these links back"
-	case outcome.CodeTaken:
-		return "with --on-conflict generate they get generated codes"
+// shellCommand returns the command of bulk with these arguments, for a shell. Passwords are hidden.
+func shellCommand(args []string) string {
+	words := []string{"bulk"}
+	for _, arg := range args {
+		if dsn := address(arg); dsn != "" {
+			arg = strings.TrimSuffix(arg, dsn) + postgres.Redact(dsn)
+		}
+		if !plainArgument.MatchString(arg) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
 	}
-	if kind, err := hygiene.ParseKind(reason); err == nil {
-		return fmt.Sprintf("--hygiene %s=warn accepts them", kind)
-	}
-	return ""
+	return strings.Join(words, " ")
 }
 
-// where says which store and workspaces a run had, and which of them are new.
-func where(store string, created, stored bool, r *pipeline.Result) string {
-	text := "store " + store
-	if created {
-		text = "created the store " + store
-	}
-	noun, verb := "workspace ", " has no links yet"
-	if stored {
-		verb = " had no links before"
-	}
-	if len(r.Workspaces) > 1 {
-		noun, verb = "workspaces ", strings.Replace(verb, "has", "have", 1)
-	}
-	if len(r.Fresh) == len(r.Workspaces) {
-		return text + "; " + noun + short(r.Workspaces) + verb
-	}
-	text += ", " + noun + short(r.Workspaces)
-	if len(r.Fresh) > 0 {
-		text += "; no links before: " + short(r.Fresh)
-	}
-	return text
-}
+// redacted is a text from the input as a terminal or a log may show it: without secrets.
+func redacted(text manifest.Text) string { return hygiene.Redact(string(text)) }
 
 // short lists names, the first few if there are many.
 func short(names []string) string {

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -112,42 +113,18 @@ func sweep(ctx context.Context, ui *ui, o *sweepOptions) (err error) {
 		ui.note("an earlier "+o.report+" was replaced", "an earlier report was replaced", "report", o.report)
 	}
 	done := swept.Marked+swept.Deleted > 0
-	other := ""
+	a := account.Sweep{AsOf: o.AsOf, Marked: swept.Marked, Deleted: swept.Deleted, Kept: swept.Kept, Busy: swept.Busy, Skipped: o.skipped, Failed: err != nil}
 	if errors.Is(err, sink.ErrSweeping) {
-		other, err = err.Error(), nil
-		ui.tell(slog.LevelInfo, other, "another sweep is at work", "sweep", other)
+		a.Other, a.Failed, err = err.Error(), false, nil
+		ui.report(account.OtherSweep(a.Other))
 	}
-	switch {
-	case err != nil && done:
-		o.tell(ui, slog.LevelWarn, "swept in part, run it again", swept)
-	case err == nil && (done || other == ""):
-		o.tell(ui, slog.LevelInfo, "swept", swept)
+	if done || err == nil && a.Other == "" {
+		ui.report(a.Account())
 	}
 	if err != nil || !o.json {
 		return err
 	}
-	return o.printJSON(ui.stdout, swept, other)
-}
-
-// tell says what was done.
-func (o *sweepOptions) tell(ui *ui, level slog.Level, message string, swept sink.Sweeping) {
-	say := fmt.Sprintf("%s: %s marked as expired, %s deleted", message, count(swept.Marked, "link"), thousands(swept.Deleted))
-	if swept.Kept > 0 {
-		say += fmt.Sprintf(", %s kept: in use elsewhere in the database", thousands(swept.Kept))
-	}
-	ui.tell(level, say, message, "as_of", o.AsOf, "marked", swept.Marked, "deleted", swept.Deleted, "kept", swept.Kept, "skipped_workspaces", swept.Busy)
-}
-
-// printJSON writes what was done, and which other sweep was at work; "": none.
-func (o *sweepOptions) printJSON(out io.Writer, swept sink.Sweeping, other string) error {
-	return newJSON(out).Encode(struct {
-		AsOf    string   `json:"as_of"`
-		Marked  int64    `json:"marked"`
-		Deleted int64    `json:"deleted"`
-		Kept    int64    `json:"kept"`
-		Skipped []string `json:"skipped_workspaces"`
-		Other   string   `json:"other_sweep,omitempty"`
-	}{stamp(o.AsOf), swept.Marked, swept.Deleted, swept.Kept, o.skipped, other})
+	return printFacts(ui.stdout, a.Account())
 }
 
 // sweep sweeps and writes the report. Once a link was changed there is one, even if the sweep fails

@@ -33,9 +33,9 @@ func TestTableOfRuns(t *testing.T) {
   1  2026-11-24 09:05  finished                         3,660    3,520         0
  12                    abandoned  …,999 more  … 3 more
 `,
-		20: `RUN  STARTED           STATE      WORKSPACES  INPUTS    CREATED  REJECTED
-  1  2026-11-24 09:05  finished                           3,520         0
- 12                    abandoned  …,999 more  … 3 more
+		40: `RUN  STATE      INPUTS           CREATED
+  1  finished                      3,520
+ 12  abandoned  …s.csv + 3 more
 `,
 	} {
 		var got strings.Builder
@@ -60,5 +60,25 @@ func TestTableOfRuns(t *testing.T) {
  12           abandoned  … 4,999 more  …sv + 3 more                                     … 21-3000000
 `; got.String() != want {
 		t.Errorf("with numbers:\n%swant:\n%s", &got, want)
+	}
+}
+
+// No table wraps at 40, 80 or 200 columns, whatever it has.
+func TestTablesFit(t *testing.T) {
+	wide := "/a/long/路径/" + strings.Repeat("目", 60)
+	run := sink.Run{ID: 1234567, State: sink.Abandoned, ManifestSHA256: "00", Started: time.Now(), Workspaces: []string{wide, "b"}, Inputs: []string{wide}, Out: wide, LinksCreated: 1, LinksChanged: 1,
+		Counts: sink.Counts{Read: 1e8, Created: 1e8, Existing: 1e8, Duplicate: 1e8, Rejected: 1e8}, Numbers: []sink.Range{{First: 1, Last: 1e8}, {First: 2e8, Last: 3e8}}}
+	c := newCensus()
+	must(t, c.add(sink.Group{Workspace: wide, Type: "TEMPORARY", Status: "A_STATUS_OF_ANOTHER_PROGRAM", Links: 1e8, Uses: 1e9, Latency: sink.Mean{N: 1, Value: 1e5}}))
+	for _, width := range []int{40, 80, 200} {
+		for name, table := range map[string][]column{"runs": tableOfRuns([]sink.Run{run, run}), "stats": c.tableOfGroups()} {
+			var got strings.Builder
+			must(t, writeTable(&got, width, table))
+			for line := range strings.Lines(got.String()) {
+				if n := cells(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%s at %d: %d columns: %s", name, width, n, line)
+				}
+			}
+		}
 	}
 }

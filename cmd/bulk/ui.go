@@ -9,13 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
@@ -244,18 +244,7 @@ func (u *ui) begin(o *runOptions) {
 }
 
 // count writes a number with its noun for people: 1 row, 3,520 rows.
-func count(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return thousands(n) + " " + noun
-}
+func count(n int64, noun string) string { return account.Counted(n, noun) }
 
 // thousands writes a number for people: 3,520.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func thousands(n int64) string { return account.Number(n) }

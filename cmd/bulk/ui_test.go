@@ -80,25 +80,25 @@ func TestSummary(t *testing.T) {
 	for _, c := range []struct {
 		run     int32
 		resumed bool
-		read    int64
 		dry     bool
 		err     error
 		want    string
 	}{
-		{1, false, 4, false, nil, "bulk: run 1: 4 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
-		{3, true, 4000, false, nil, "bulk: run 3, resumed: 4,000 rows: 2 created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
-		{0, false, 1, true, nil, "bulk: 1 row: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: this was a dry run: no links were stored\nbulk: wrote out, "},
-		{0, false, 4, false, &pipeline.TooManyRejectsError{}, "bulk: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
-		{1, false, 4, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "bulk: run 1: 4 rows: 2 would be created, 0 existing, 1 duplicate, 1 rejected, in under 0.1 s\nbulk: wrote out, "},
+		{1, false, false, nil, "run 1 finished in under 0.1 s"},
+		{3, true, false, nil, "run 3, resumed, finished in under 0.1 s"},
+		{0, false, true, nil, "this was a dry run: no links were stored; it took under 0.1 s"},
+		{0, false, false, &pipeline.TooManyRejectsError{}, "no links were stored; the run took under 0.1 s"},
+		{1, false, false, &pipeline.TooManyRejectsError{Stored: 1, Run: 1}, "run 1 was refused in part; it took under 0.1 s"},
 	} {
 		var said strings.Builder
 		u := newUI(nil, &said)
 		u.lines, u.began = false, time.Now()
-		u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry, BaseURL: "https://sho.rt"}}, &pipeline.Result{
-			RunID: c.run, Resumed: c.resumed, Counts: sink.Counts{Read: c.read, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
-		}, c.err)
-		if !strings.HasPrefix(said.String(), c.want) {
-			t.Errorf("it said:\n%swant:\n%s", &said, c.want)
+		must(t, u.summary(&runOptions{Config: pipeline.Config{DryRun: c.dry, BaseURL: "https://sho.rt"}}, &pipeline.Result{
+			RunID: c.run, Resumed: c.resumed, Counts: sink.Counts{Read: 4000, Created: 2, Duplicate: 1, Rejected: 1}, Out: "out", ManifestSHA256: "00",
+		}, c.err))
+		want := "bulk: " + c.want + "\n  rows         4,000\n    created        2\n    existing       0\n    duplicate      1\n    rejected       1\n"
+		if !strings.HasPrefix(said.String(), want) {
+			t.Errorf("it said:\n%swant:\n%s", &said, want)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/sink"
 	"github.com/spf13/cobra"
 )
@@ -115,22 +116,12 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 	}
 	w.Flush()
 	err = errors.Join(err, w.Error())
-	counts := fmt.Sprintf("%s deleted, %s kept", count(done.Deleted, "link"), thousands(done.Kept))
-	changed := ""
-	if done.Changed > 0 {
-		changed = "\nthe run changed " + count(done.Changed, "link") + " of other runs: they stay as they are"
+	a := account.Undo{Run: id, Deleted: done.Deleted, Kept: done.Kept, Changed: done.Changed, Before: done.Was == sink.Undone, Failed: !undone}
+	if undone || done.Deleted > 0 { // even if its output was lost
+		ui.report(a.Account())
 	}
-	switch {
-	case undone && done.Was == sink.Undone && done.Deleted == 0:
-		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d was undone before; nothing was left to delete, %s kept", id, count(done.Kept, "link"))+changed,
-			"the run was undone before; nothing was left to delete", "run", id, "kept", done.Kept, "changed", done.Changed)
-	case undone: // even if its output was lost
-		ui.tell(slog.LevelInfo, fmt.Sprintf("run %d undone: %s", id, counts)+changed, "run undone", "run", id, "deleted", done.Deleted, "kept", done.Kept, "changed", done.Changed)
-		if done.Deleted > 0 {
-			err = errors.Join(err, warnOfLater(ctx, ui, store, id))
-		}
-	case done.Deleted > 0:
-		ui.tell(slog.LevelWarn, fmt.Sprintf("run %d undone in part: %s; undo it again", id, counts), "run undone in part: undo it again", "run", id, "deleted", done.Deleted, "kept", done.Kept)
+	if undone && done.Deleted > 0 {
+		err = errors.Join(err, warnOfLater(ctx, ui, store, id))
 	}
 	return err
 }
@@ -146,29 +137,10 @@ func previewUndo(ctx context.Context, ui *ui, store sink.Store, id int32) (sink.
 		return preview, err
 	}
 	r := preview.Run
-	say := fmt.Sprintf("run %d is %s; it started at %s", id, r.State, minute(r.Started))
-	for _, fact := range [][2]string{{"workspaces", brief(r.Workspaces)}, {"inputs", brief(r.Inputs)}, {"output directory", r.Out}} {
-		if fact[1] != "" {
-			say += "\n" + fact[0] + ": " + fact[1]
-		}
-	}
-	say += "\nlinks to delete: " + thousands(preview.Deleted)
-	if preview.Kept > 0 {
-		say += fmt.Sprintf("; %s would stay: somebody changed them, or something refers to them", count(preview.Kept, "link"))
-	}
-	if preview.Changed > 0 {
-		say += "\nlinks of other runs that stay as this run changed them: " + thousands(preview.Changed)
-	}
-	if preview.Orphans > 0 {
-		say += "\naliases of other runs that would be left without their link: " + thousands(preview.Orphans)
-	}
-	later, existing := laterRuns(runs, id)
-	if len(later) > 0 {
-		say += fmt.Sprintf("\nlater runs that used %s, perhaps of these: %s", count(existing, "existing link"), strings.Join(later, ", "))
-	}
-	ui.tell(slog.LevelInfo, say, "undo would delete links", "run", id, "state", r.State, "started", r.Started, "workspaces", jsonList(r.Workspaces),
-		"inputs", jsonList(r.Inputs), "out", r.Out, "deleted", preview.Deleted, "kept", preview.Kept, "later_runs", strings.Join(later, ","), "existing", existing, "orphaned_aliases", preview.Orphans,
-		"changed", preview.Changed)
+	a := account.UndoPreview{Run: id, State: string(r.State), Started: r.Started, Workspaces: r.Workspaces, Inputs: r.Inputs, Out: r.Out,
+		Deleted: preview.Deleted, Kept: preview.Kept, Changed: preview.Changed, Orphans: preview.Orphans}
+	a.Later, a.Existing = laterRuns(runs, id)
+	ui.report(a.Account())
 	return preview, nil
 }
 
@@ -217,13 +189,7 @@ func warnOfLater(ctx context.Context, ui *ui, store sink.Store, undone int32) er
 	runs, err := store.Runs(ctx)
 	later, existing := laterRuns(runs, undone)
 	if len(later) > 0 {
-		noun, its := "run", "its"
-		if len(later) > 1 {
-			noun, its = "runs", "their"
-		}
-		ui.tell(slog.LevelWarn, fmt.Sprintf("warning: %s %s used %s. Some may be deleted now. Run %s inputs again to create them",
-			noun, strings.Join(later, ", "), count(existing, "existing link"), its),
-			"later runs used existing links: some may be deleted now; run the inputs again to create them", "runs", strings.Join(later, ","), "existing", existing)
+		ui.report(account.LaterRuns(later, existing))
 	}
 	return err
 }

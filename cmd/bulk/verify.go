@@ -11,14 +11,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
-	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/linkforge/bulk/pipeline/account"
 	"github.com/linkforge/bulk/pipeline/manifest"
 	"github.com/linkforge/bulk/pipeline/verify"
 	"github.com/linkforge/bulk/sink"
@@ -31,6 +30,7 @@ type verifyOptions struct {
 	scheme         schemeText
 	json           bool
 	format, memory string
+	attrs          []string // columns of the inputs that went along with links
 }
 
 func verifyCommand(ui *ui) *cobra.Command {
@@ -141,10 +141,11 @@ func runVerify(ctx context.Context, ui *ui, o *verifyOptions, withStore bool) (e
 	if err != nil {
 		return err
 	}
-	if err := printVerified(ui.stdout, v, enumerate(against), o.json); err != nil {
+	a := o.account(v)
+	if err := printVerified(ui.stdout, v, a, account.Enumerate(against), o.json); err != nil {
 		return err
 	}
-	o.tellVerdict(ui, v)
+	ui.report(a)
 	if v.Failed() > 0 {
 		return errDiffers
 	}
@@ -175,6 +176,7 @@ func (o *verifyOptions) resolve() (err error) {
 func (o *verifyOptions) readScheme() (err error) {
 	if m, _, err := manifest.ReadDir(o.Dir); err == nil {
 		o.scheme.name = m.Scheme.Name
+		o.attrs = attrColumns(m.Inputs)
 	}
 	var problems flagErrors
 	o.Secret, err = o.scheme.secret()
@@ -184,160 +186,42 @@ func (o *verifyOptions) readScheme() (err error) {
 	return errors.Join(problems...)
 }
 
-// verifySummary is the first line.
-type verifySummary struct {
-	Kind           string                `json:"kind"`    // "summary"
-	Verdict        string                `json:"verdict"` // "OK" or "FAILED"
-	NotCompared    []verify.Part         `json:"not_compared"`
-	ManifestSHA256 string                `json:"manifest_sha256"`
-	Rows           int64                 `json:"rows"`
-	Rejects        int64                 `json:"rejects"`
-	Findings       int64                 `json:"findings"`
-	Unlisted       int64                 `json:"unlisted"`
-	Unexplained    int64                 `json:"more_unexplained,omitempty"`
-	DryRun         bool                  `json:"dry_run,omitempty"`
-	NoMapping      bool                  `json:"no_mapping,omitempty"`
-	Undone         bool                  `json:"undone,omitempty"`
-	Since          verify.Since          `json:"since,omitzero"`
-	Kinds          map[verify.Kind]int64 `json:"kinds,omitempty"`
+// attrColumns returns the columns of inputs that went along with links, in byte order.
+func attrColumns(inputs manifest.Inputs) (names []string) {
+	for i := range inputs {
+		for _, columns := range inputs[i].Attrs {
+			names = append(names, texts(columns)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// verdict is the result in one word.
-func verdict(v *verify.Result) string {
-	if v.Failed() > 0 {
-		return "FAILED"
+// account returns the facts of a check.
+func (o *verifyOptions) account(v *verify.Result) *account.Account {
+	a := account.Verify{Rows: v.Rows, Rejects: v.Rejects, Inputs: int64(v.Inputs), Store: o.Store != nil, Digest: o.ManifestSHA256 != "",
+		Problems: v.Failed(), Unlisted: v.Unlisted, Doubts: int64(len(v.Unexplained)) + v.MoreUnexplained, MoreDoubts: v.MoreUnexplained,
+		DoubtKinds: []string{string(verify.Unexplained), string(verify.FileUnlisted)}, ManifestSHA256: v.ManifestSHA256,
+		DryRun: v.DryRun, NoMapping: v.NoMapping, Undone: v.Undone, Since: account.Since(v.Since), Kinds: map[string]int64{}}
+	for kind, n := range v.Kinds {
+		a.Kinds[string(kind)] = n
 	}
-	return "OK"
-}
-
-// tellVerdict says on stderr how the check ended, and what was not compared.
-func (o *verifyOptions) tellVerdict(ui *ui, v *verify.Result) {
-	var kinds, parts, gaps []string
-	for _, kind := range slices.Sorted(maps.Keys(v.Kinds)) {
-		kinds = append(kinds, fmt.Sprintf("%s %s", kind, thousands(v.Kinds[kind])))
-	}
+	left := account.NotCompared{Inputs: len(o.Inputs) > 0, Store: o.Store != nil, Attrs: o.attrs}
 	for _, part := range v.NotCompared {
-		parts, gaps = append(parts, string(part)), append(gaps, o.gap(part))
+		a.NotCompared, a.Gaps = append(a.NotCompared, string(part)), append(a.Gaps, left.Gap(string(part)))
 	}
-	level, message := slog.LevelInfo, "the run agrees with what it was compared with"
-	say := fmt.Sprintf("%s: %s agree with %s", verdict(v), rowsOf(v), enumerate(o.compared(v)))
-	if v.Failed() > 0 {
-		level, message = slog.LevelError, "the run has problems"
-		say = fmt.Sprintf("%s: %s (%s)", verdict(v), count(v.Failed(), "problem"), strings.Join(kinds, ", "))
-	}
-	lines := int64(len(v.Unexplained)) + v.MoreUnexplained
-	if lines > 0 {
-		say += fmt.Sprintf("\nno problems, but worth a look: %s (%s, %s)", count(lines, "line"), verify.Unexplained, verify.FileUnlisted)
-	}
-	if len(gaps) > 0 {
-		say += "\nnot compared: " + strings.Join(gaps, ", ")
-	}
-	if v.Undone {
-		say += "\nthe run was undone"
-	}
-	attrs := []any{"verdict", verdict(v), "rows", v.Rows, "rejects", v.Rejects, "inputs", v.Inputs, "problems", v.Failed(),
-		"kinds", strings.Join(kinds, ", "), "no_problems", lines, "not_compared", strings.Join(parts, ", "), "undone", v.Undone}
-	if since := sinceText(v.Since); since != "" {
-		say += "\nno problem: since the run, " + since
-		attrs = append(attrs, "gone", v.Since.Gone, "changed", v.Since.Changed, "marked", v.Since.Marked, "lives", v.Since.Lives)
-	}
-	ui.tell(level, say, message, attrs...)
+	return a.Account()
 }
 
-// sinceText says to people what became of the links of the run; "": nothing.
-func sinceText(s verify.Since) string {
-	var list []string
-	for _, c := range []struct {
-		links int64
-		what  string
-	}{{s.Gone, "gone (perhaps swept)"}, {s.Changed, "changed by later runs"}, {s.Marked, "marked as expired or deleted"}, {s.Lives, "working again, whose rows were rejected"}} {
-		if c.links > 0 {
-			list = append(list, count(c.links, "link")+" "+c.what)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// rowsOf counts for people the rows of the reports.
-func rowsOf(v *verify.Result) string {
-	if v.Rejects == 0 {
-		return count(v.Rows, "row")
-	}
-	return count(v.Rows, "row") + " and " + count(v.Rejects, "reject")
-}
-
-// compared lists for people what the rows were compared with.
-func (o *verifyOptions) compared(v *verify.Result) []string {
-	list := []string{"the files"}
-	if v.Inputs > 0 {
-		list = append(list, count(int64(v.Inputs), "input"))
-	}
-	if o.Store != nil {
-		list = append(list, "the store")
-	}
-	if o.ManifestSHA256 != "" {
-		list = append(list, "the manifest's SHA-256")
-	}
-	return list
-}
-
-// enumerate joins words for people: a, b and c.
-func enumerate(list []string) string {
-	last := len(list) - 1
-	if last == 0 {
-		return list[0]
-	}
-	return strings.Join(list[:last], ", ") + " and " + list[last]
-}
-
-// believed says what is believed because it cannot be compared.
-var believed = map[verify.Part]string{
-	verify.Secret: "without the secret it is believed that each code is the one that the scheme gives",
-	verify.Words:  "without the blocklist it is believed that it has the words for which codes were skipped and that no code of the run contains one",
-}
-
-// gap says to people what was not compared, and why, or which flag compares it.
-func (o *verifyOptions) gap(part verify.Part) string {
-	switch part {
-	case verify.Files:
-		return "all but the manifest, which no run wrote like this"
-	case verify.Links:
-		return "the links (the run had too many rejects and has no mapping)"
-	case verify.Details:
-		return "the details of rejects (another version of bulk wrote them)"
-	case verify.Inputs:
-		if len(o.Inputs) > 0 {
-			return "all rows of the inputs (see the problems)"
-		}
-		return "the inputs (give them with --inputs)"
-	case verify.Params:
-		return "what rows said of their links (--inputs: the mapping has what links have)"
-	case verify.BeyondLimit:
-		return "records of the inputs after those that --limit let the run read"
-	case verify.Secret:
-		return "the codes with what they were made from (--scheme-key-file: " + believed[part] + ")"
-	case verify.Words:
-		return "the codes that were skipped (--blocklist: " + believed[part] + ")"
-	case verify.Store:
-		if o.Store != nil {
-			return "the store (see the problems)"
-		}
-		return "the store (--db)"
-	case verify.LinksInStore:
-		return "the links in the store (this was a dry run)"
-	case verify.ManifestDigest:
-		return "the manifest's SHA-256 (--manifest-sha256)"
-	}
-	return string(part)
-}
-
-func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) error {
+// printVerified writes the summary and the lines: as JSON, or as CSV.
+func printVerified(w io.Writer, v *verify.Result, a *account.Account, against string, asJSON bool) error {
 	b := bufio.NewWriter(w)
-	s := verifySummary{"summary", verdict(v), append([]verify.Part{}, v.NotCompared...), v.ManifestSHA256, v.Rows, v.Rejects, v.Failed(), v.Unlisted, v.MoreUnexplained, v.DryRun, v.NoMapping, v.Undone, v.Since, v.Kinds}
 	list := slices.Concat(v.Findings, v.Unexplained)
 	if asJSON {
+		summary := *a
+		summary.Facts = append([]account.Fact{{Key: "kind", Value: "summary"}}, a.Facts...)
+		err := printFacts(b, &summary)
 		j := newJSON(b)
-		err := j.Encode(s)
 		for _, f := range list {
 			err = cmp.Or(err, j.Encode(f))
 		}
@@ -345,34 +229,7 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 	}
 	c := csv.NewWriter(b)
 	c.Write([]string{"kind", "file", "row", "column", "expected", "found", "workspace_id", "short_code"})
-	problems := "no problems"
-	if s.Findings > 0 {
-		problems = count(s.Findings, "problem")
-	}
-	if s.Unlisted > 0 {
-		problems += fmt.Sprintf(" (%s not listed)", thousands(s.Unlisted))
-	}
-	summary := fmt.Sprintf("%s: %s and %s checked against %s; %s; manifest sha256 %s", s.Verdict, count(s.Rows, "row"), count(s.Rejects, "reject"), against, problems, s.ManifestSHA256)
-	switch {
-	case s.NoMapping:
-		summary += "; the run had too many rejects and has no mapping"
-	case s.DryRun:
-		summary += "; this was a dry run: the links were not stored"
-	case s.Undone:
-		summary += "; the run was undone"
-	}
-	for _, part := range s.NotCompared {
-		if say := believed[part]; say != "" {
-			summary += "; " + say
-		}
-	}
-	if since := sinceText(s.Since); since != "" {
-		summary += "; since the run: " + since
-	}
-	if s.Unexplained > 0 {
-		summary += fmt.Sprintf("; not listed, and no problem: %s", count(s.Unexplained, "line"))
-	}
-	c.Write([]string{s.Kind, manifest.Name, "", "", "", summary, "", ""})
+	c.Write([]string{"summary", manifest.Name, "", "", "", verifiedCell(v, a, against), "", ""})
 	for _, f := range list {
 		row := ""
 		if f.Row > 0 {
@@ -382,4 +239,38 @@ func printVerified(w io.Writer, v *verify.Result, against string, asJSON bool) e
 	}
 	c.Flush()
 	return b.Flush() // b keeps the error of c
+}
+
+// verifiedCell is the summary of a check as a cell of CSV.
+func verifiedCell(v *verify.Result, a *account.Account, against string) string {
+	text := "{verdict}: {mapped} and {rejected} checked against " + against + "; "
+	if v.Failed() > 0 {
+		text += "{findings}"
+	} else {
+		text += "no problems"
+	}
+	if v.Unlisted > 0 {
+		text += " ({unlisted} not listed)"
+	}
+	text += "; manifest sha256 {manifest_sha256}"
+	switch {
+	case v.NoMapping:
+		text += "; the run had too many rejects and has no mapping"
+	case v.DryRun:
+		text += "; this was a dry run: the links were not stored"
+	case v.Undone:
+		text += "; the run was undone"
+	}
+	for _, part := range v.NotCompared {
+		if say := account.Believed[string(part)]; say != "" {
+			text += "; " + say
+		}
+	}
+	if since := a.Get("since_words"); since != nil {
+		text += "; " + strings.Replace(since.Words, "no problem: since the run,", "since the run:", 1)
+	}
+	if v.MoreUnexplained > 0 {
+		text += "; not listed, and no problem: {more_unexplained}"
+	}
+	return expand(a, nil, text)
 }

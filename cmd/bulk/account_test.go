@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linkforge/bulk/pipeline/account"
+	"github.com/linkforge/bulk/pipeline/manifest"
+)
+
+// A new fact is told by every medium: no renderer knows the facts.
+func TestNewFact(t *testing.T) {
+	a := (&account.Run{Manifest: manifest.Manifest{Counts: manifest.Counts{Read: 3, Created: 3}}, ID: 7, Out: "out"}).Account()
+	a.Facts = append(a.Facts, account.Fact{In: "legacy", Key: "echoes", Name: "rows heard twice", Noun: "row", Value: int64(1234),
+		By: []account.Part{{Name: "loud", Count: 1000}, {Name: "quiet", Count: 234}}, Example: &account.Example{Source: "a.csv", Row: 5, Text: "http://a.example/"}, Note: "listen again"})
+	var logged strings.Builder
+	slog.New(slog.NewTextHandler(&logged, nil)).Info(a.Title, logAttrs(a)...)
+	s := &screen{width: 200, most: 200, sources: 2}
+	s.account(a, 2)
+	var object strings.Builder
+	must(t, printFacts(&object, a))
+	for medium, c := range map[string]struct{ text, want string }{
+		"sentence": {strings.Join(sentences(a), "\n"), "rows heard twice: 1,234 (loud 1,000, quiet 234), for example http://a.example/ (a.csv, row 5); listen again"},
+		"log":      {logged.String(), `echoes=1234 echoes_by="loud 1,000, quiet 234" echoes_example=http://a.example/`},
+		"screen":   {s.String(), "  rows heard twice  1,234  a.csv, row 5: http://a.example/; loud 1,000, quiet 234 (listen again)\n"},
+		"json":     {object.String(), `"legacy":{"echoes":{"rows":1234,"by":{"loud":1000,"quiet":234},"example":{"source":"a.csv","row":5,"text":"http://a.example/"}}}`},
+	} {
+		if !strings.Contains(c.text, c.want) {
+			t.Errorf("%s: %s\nwant %s", medium, c.text, c.want)
+		}
+	}
+}
+
+// The files of a finished run tell the same as the run did. What they do not have, is known.
+func TestAccountOfDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "old.csv", "keyword,url\na,https://a.example/x?b&a\nb,https://a.example/x?a&b\nA,ftp://b.example/\n,https://c.example/#top\n")
+	var told bytes.Buffer
+	if code := bulk(strings.Fields("run old.csv -w w --legacy keep --out out --db sqlite:links.db --summary json"), nil, &told, io.Discard); code != exitRejected {
+		t.Fatalf("exit code %d", code)
+	}
+	var run, dir map[string]any
+	must(t, json.Unmarshal(told.Bytes(), &run))
+	m, sum, err := manifest.ReadDir("out")
+	must(t, err)
+	data, err := os.ReadFile(filepath.Join("out", manifest.TimingsName))
+	must(t, err)
+	timings := new(manifest.Timings)
+	must(t, json.Unmarshal(data, timings))
+	var read bytes.Buffer
+	must(t, printFacts(&read, account.OfDirectory("out", m, sum, timings).Account()))
+	must(t, json.Unmarshal(read.Bytes(), &dir))
+	onlyProcess := strings.Fields("new_store workspaces new_workspaces rewritten exit_code command rejected rejects_file seconds resumed repeated refused")
+	for _, key := range onlyProcess {
+		delete(run, key)
+		delete(dir, key)
+	}
+	if a, b := indented(t, run), indented(t, dir); a != b {
+		t.Errorf("the run told\n%s\nits directory\n%s", a, b)
+	}
+}
+
+func indented(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.MarshalIndent(v, "", " ")
+	must(t, err)
+	return string(text)
+}
+
+// A screen does not wrap, except what is for copying: that stands on a line of its own.
+func TestScreenFits(t *testing.T) {
+	long := strings.Repeat("長い", 40)
+	r := &account.Run{Manifest: manifest.Manifest{Counts: manifest.Counts{Read: 1e8, Created: 1e8, Rejected: 12}, Reasons: map[string]int64{"unsupported_scheme": 12},
+		MergedDiffers: &manifest.MergedDiffers{Rows: 1e8, By: map[string]int64{"fragment": 1e8, "query order": 3}, Example: [2]manifest.Spelling{{Source: "a", URL: manifest.Text(long)}, {Source: "b", URL: "https://b.example/"}}}},
+		Rejected: map[string]account.Example{"unsupported_scheme": {Source: long, Row: 7, Text: "scheme"}}, ID: 1, Out: long, Command: "bulk verify " + long, ManifestSHA256: strings.Repeat("0", 64),
+		Timings: &manifest.Timings{Stages: []manifest.Stage{{Name: "read", Rows: 1e9, Seconds: 100}}}, Workspaces: []string{long}, Store: "sqlite:" + long, Took: time.Hour}
+	for _, width := range []int{40, 80, 200} {
+		s := &screen{width: width, most: width, sources: 2, wraps: true}
+		s.account(r.Account(), 2)
+		for line := range strings.Lines(s.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			if exact := strings.Contains(line, "bulk verify") || strings.Contains(line, "00000000"); !exact && cells(line) > width {
+				t.Errorf("%d columns: %d: %s", width, cells(line), line)
+			}
+		}
+	}
+}
