@@ -32,6 +32,7 @@ type Config struct {
 	Source source.Options
 	Limit  int64 // read only so many records; 0: all
 
+	Partial    bool // a document of a program that says that it is one page of several is taken as it is
 	AllowEmpty bool // inputs without a single record are no error, and so are patterns that match no file
 
 	Workspace string // of all rows, or of those whose cell of the workspace column is blank
@@ -51,6 +52,7 @@ type Config struct {
 	ShortDomains map[string]bool // of short URLs, by which loops and chains are found (hygiene.ParseDomains)
 
 	Rules   *rules.Flags   // the parameters of rows are read; nil: they are not, unless Source.Map has one
+	NoRules bool           // expiry and use limit that inputs of a run with Legacy tell are left out; otherwise they are link rules, also without Rules
 	OnDrift rules.OnDrift  // what becomes of links whose rows differ
 	Revive  rules.Revivals // which dead links come back to life; zero: those that nobody deleted
 
@@ -144,6 +146,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Rules = &flags
 	}
 	c.Source.Legacy, c.Source.Rules = c.Legacy != legacy.Off, c.Rules != nil
+	c.Source.Ends = c.mayEnd()
 	if c.migrates() {
 		c.withMigration()
 	}
@@ -313,8 +316,18 @@ func (c *Config) rulesByFlags() bool {
 		f.Identity == rules.ByRow || c.OnDrift != rules.Keep || c.Revive != rules.ReviveEnded
 }
 
+// mayEnd reports whether the links of a run with legacy codes end as the inputs say, though it was told
+// nothing of link rules.
+func (c *Config) mayEnd() bool { return c.Legacy != legacy.Off && !c.NoRules && c.Rules == nil }
+
 // checkRules checks the flags of link rules.
 func (c *Config) checkRules(complain func(format string, args ...any)) {
+	switch {
+	case c.NoRules && c.Rules != nil:
+		complain("--no-rules cannot be used with a flag of link rules")
+	case c.NoRules && c.Legacy == legacy.Off:
+		complain("--no-rules goes with --legacy keep, both or map")
+	}
 	if c.Rules == nil {
 		return
 	}
@@ -355,7 +368,7 @@ func (c *Config) LeastMemory() int64 {
 	if c.counts {
 		least *= 2
 	}
-	if c.Rules != nil {
+	if c.Rules != nil || c.mayEnd() {
 		least += least / 8
 	}
 	return c.overhead() + least

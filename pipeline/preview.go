@@ -25,7 +25,9 @@ import (
 // are read, their number, the size and the digest are not there.
 type Input struct {
 	manifest.Input
-	Mapped  []profile.Column  // columns that have a role, as of source.Input.Mapped
+	Mapped  []profile.Column  // columns that have a role, as of columns.Table.Mapped
+	Unused  []string          // flags that would use columns that are known to say something of links
+	Like    *profile.Profile  // whose export it seems to be, though nobody asked for its codes; nil: none
 	Learned []profile.Learned // from where its profile is known; nil: it has none
 	Carried []string          // columns that have no role
 }
@@ -38,6 +40,7 @@ func describeInputs(inputs *intake.Inputs, identity rules.Identity) []Input {
 		in := &list[i]
 		in.Input = described
 		in.Mapped = slices.DeleteFunc(inputs.List[i].Mapped(), func(c profile.Column) bool { return c.Role == profile.Ref && identity != rules.ByRow })
+		in.Unused, in.Like = inputs.List[i].Unused(), inputs.List[i].LooksLike()
 		if p := profile.Named(in.Profile); p != nil {
 			in.Learned = p.Learned
 		}

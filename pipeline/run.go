@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linkforge/bulk/canon"
+	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/emit"
 	"github.com/linkforge/bulk/pipeline/extsort"
 	"github.com/linkforge/bulk/pipeline/fsys"
@@ -54,6 +56,7 @@ type Result struct {
 	LinksCreated int64               // with aliases
 	Migration    *manifest.Migration // also in the manifest; nil: it was not looked at
 	Stays        map[string]int64    // links that exist and keep what they have although rows say something else, by the change of these
+	Nones        int64               // accepted rows whose expiry or use limit is a word for none, such as null or 0
 	Dates        int64               // accepted rows whose expiry is a date without a time: 00:00 UTC of that day
 	Rules        *manifest.Rules     // also in the manifest; nil: there are no link rules
 	Numbers      *manifest.Numbers   // also in the manifest; nil: the scheme has no counter
@@ -182,6 +185,10 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	if j.cfg.Workspace == "" && j.cfg.Source.WorkspaceColumn == "" && j.cfg.Domains != legacy.DomainsKeep && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.Workspace < 0 && !in.Blank }) {
 		return nil, errors.Join(&UsageError{errNoWorkspace}, inputs.Close())
 	}
+	if err := checkWhole(j.cfg, inputs); err != nil {
+		return nil, errors.Join(err, inputs.Close())
+	}
+	j.keepEnds(inputs)
 	if err := checkMigration(j.cfg, inputs); err != nil {
 		return nil, errors.Join(err, inputs.Close())
 	}
@@ -190,6 +197,52 @@ func (j *job) open(ctx context.Context, names []string) (*intake.Inputs, error) 
 	}
 	j.cfg.Opened(describeInputs(inputs, j.cfg.identity()))
 	return inputs, nil
+}
+
+// checkWhole refuses documents of a program that are not all of its links: whose total is above that of
+// all inputs of the program, or which say that more follow, and no input says that it is the last.
+func checkWhole(cfg *Config, inputs *intake.Inputs) error {
+	if cfg.Partial {
+		return nil
+	}
+	type pages struct {
+		source.Page
+		first *intake.Input // that says that it is not all
+	}
+	of := map[string]*pages{}
+	for _, in := range inputs.List {
+		p := in.Page()
+		if p == nil {
+			continue
+		}
+		all := of[in.Profile]
+		if all == nil {
+			all = &pages{Page: source.Page{Total: -1}}
+			of[in.Profile] = all
+		}
+		all.Records, all.Total = all.Records+p.Records, max(all.Total, p.Total)
+		all.More, all.Last = all.More || p.More, all.Last || p.Last
+		if all.first == nil && (p.More || p.Total > p.Records) {
+			all.first = in
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		switch all := of[name]; {
+		case all.Total > all.Records:
+			return &columns.UsageError{Input: all.first.Name, Msg: fmt.Sprintf("is not all: the inputs of the profile %s have %d of %d links. Give all pages, or add --partial to take what is there", name, all.Records, all.Total)}
+		case all.Total < 0 && all.More && !all.Last:
+			return &columns.UsageError{Input: all.first.Name, Msg: "is not all: it says that more links follow. Give all pages, or add --partial to take what is there"}
+		}
+	}
+	return nil
+}
+
+// keepEnds has links end as the inputs say, if they say so and the run was told nothing of it.
+func (j *job) keepEnds(inputs *intake.Inputs) {
+	if j.cfg.mayEnd() && slices.ContainsFunc(inputs.List, func(in *intake.Input) bool { return in.HasEnds() }) {
+		j.cfg.Rules = &rules.Flags{TemporaryTTL: rules.DefaultTemporaryTTL}
+		j.budget = j.cfg.budget()
+	}
 }
 
 // checkMigration refuses to keep what no input tells.
@@ -211,7 +264,7 @@ func checkMigration(cfg *Config, inputs *intake.Inputs) error {
 // none. Where columns may be missing for another reason it only says so.
 func checkParams(cfg *Config, inputs *intake.Inputs) error {
 	has := func(tells func(*intake.Input) bool) bool { return slices.ContainsFunc(inputs.List, tells) }
-	if cfg.Rules == nil || cfg.rulesByFlags() || has(func(in *intake.Input) bool { return in.HasParams() }) {
+	if cfg.Rules == nil || cfg.Source.Ends || cfg.rulesByFlags() || has(func(in *intake.Input) bool { return in.HasParams() }) {
 		return nil
 	}
 	in := inputs.List[0]
@@ -268,7 +321,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
 		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
 	}
-	j.result.Dates = j.rows.Dates
+	j.result.Dates, j.result.Nones = j.rows.Dates, j.rows.Nones
 	j.warnOfEmpty()
 	return nil
 }

@@ -155,6 +155,27 @@ func (u *ui) opened(inputs []pipeline.Input) {
 	})
 }
 
+// notUsed tells what inputs say and the run does not use, before it reads them.
+func (u *ui) notUsed(inputs []pipeline.Input) {
+	var unused, like []*pipeline.Input
+	for i := range inputs {
+		if inputs[i].Like != nil {
+			like = append(like, &inputs[i])
+		} else if len(inputs[i].Unused) > 0 {
+			unused = append(unused, &inputs[i])
+		}
+	}
+	u.noteInputs(len(like), func(i int) {
+		in := like[i]
+		u.note(fmt.Sprintf("%s: looks like an export of %s: its codes are not kept. Add --legacy keep, or --profile none", in.Name, in.Like.Product),
+			"codes are not kept", "input", in.Name, "looks_like", in.Like.Name, "add", "--legacy keep, or --profile none")
+	})
+	u.noteInputs(len(unused), func(i int) {
+		in := unused[i]
+		u.note(fmt.Sprintf("%s: columns that are not used: %s", in.Name, strings.Join(in.Unused, ", ")), "columns are not used", "input", in.Name, "add", strings.Join(in.Unused, ", "))
+	})
+}
+
 // openedParams tells which columns of the inputs are taken for parameters of links though they are not
 // called so, before the rows are read.
 func (u *ui) openedParams(inputs []pipeline.Input) {

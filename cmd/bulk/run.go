@@ -166,6 +166,8 @@ func (o *runOptions) flags(cmd *cobra.Command, writing *pflag.FlagSet) {
 	f.StringVar(&o.CodePattern, "code-pattern", "", "reject rows whose old code is not of this `PATTERN`, a regular expression (default: "+legacy.DefaultPattern+")")
 	f.StringVar(&o.reserved, "reserved", "", "reject rows whose old code is in this `FILE`, a word a line")
 	f.StringVar((*string)(&o.OnConflict), "on-conflict", "", "what to do with a row whose old code belongs to another URL: `reject|fail|generate` (default: reject)")
+	f.BoolVar(&o.Partial, "partial", false, "take a document that is one page of several as it is")
+	f.BoolVar(&o.NoRules, "no-rules", false, "leave out when links end, although the inputs say it: they become eternal")
 	f.BoolVar(&o.Codes.Fold, "fold-case", false, "take codes that differ only in case for the same")
 	group(f, "Legacy flags")
 	f.StringVar((*string)(&o.Domains), "domains", "", "what to do if the codes are of several short domains: `keep|merge`; see Migration above")
@@ -292,11 +294,14 @@ func run(ctx context.Context, ui *ui, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case o.Legacy != legacy.Off:
-		o.Opened = ui.opened
-	case o.Config.Rules != nil:
-		o.Opened = ui.openedParams
+	o.Opened = func(inputs []pipeline.Input) {
+		switch {
+		case o.Legacy != legacy.Off:
+			ui.opened(inputs)
+		case o.Config.Rules != nil:
+			ui.openedParams(inputs)
+		}
+		ui.notUsed(inputs)
 	}
 	result, err := pipeline.Run(ctx, o.Config)
 	err = errors.Join(err, end())

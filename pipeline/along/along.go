@@ -31,12 +31,13 @@ type Along struct {
 // Words of the option --attrs that name no column.
 const (
 	None    = "none"
-	Profile = "profile" // the columns of the four roles below
+	Profile = "profile" // the columns of the roles below
 )
 
 // forms are those of the attributes that have a role.
 var forms = map[profile.Role]attrs.Form{
 	profile.Title: attrs.Text, profile.Tags: attrs.Tags, profile.CreatedAt: attrs.Time, profile.Clicks: attrs.Count,
+	profile.Redirect: attrs.Count,
 }
 
 // Parse checks the option --attrs: none, or columns by name or number, among which may be profile.
@@ -117,6 +118,7 @@ func New(in *columns.Table, carried []int, of map[string][]int) Along {
 	a := Along{columns: map[string][]int{}, created: numbers(createdColumns(in)), in: in, hasDomains: in.HasDomains(), hygiene: hygiene.Columns{
 		Password: in.Roles[profile.Password], Archived: in.Roles[profile.Archived], Enabled: in.Roles[profile.Enabled],
 		Regex: in.Roles[profile.Regex], Targets: in.Roles[profile.Targets], Expires: in.Roles[profile.Expires],
+		Starts: in.Roles[profile.Starts], Limits: in.Roles[profile.MaxUses], Clicks: in.Roles[profile.Clicks],
 	}}
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		if cells := numbers(of[name]); len(cells) > 0 {

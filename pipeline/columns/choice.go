@@ -18,6 +18,7 @@ type Choice struct {
 	Profile         string            // name of a profile; "none"; "" or "auto": that which is detected, if Legacy
 	Map             map[string]string // column by role (MapRoles), as the three above; they count first, the profile last
 	Rules           bool              // columns of parameters are wanted: Table.Params
+	Ends            bool              // of these only expiry and use limit are wanted, and in exports of bulk type and owner
 	Roles           bool              // columns of extra roles are wanted: Table.Roles
 	Along           []string          // columns with personal data that are not left out, by name or number; there may be others here
 	ByDomain        bool              // equal codes of several domains are several codes of a row
@@ -39,6 +40,9 @@ func ParseMap(text string) (map[string]string, error) {
 		case m[role] != "":
 			return nil, fmt.Errorf("%q is given twice", role)
 		}
+		if role == "active" {
+			role = string(profile.Enabled)
+		}
 		m[role] = column
 	}
 	return m, checkMap(m)
@@ -46,10 +50,11 @@ func ParseMap(text string) (map[string]string, error) {
 
 // mapped are the roles that Choice.Map may have: first those that each run uses.
 var mapped = []profile.Role{profile.URL, profile.Code, profile.Workspace, profile.Kind,
-	profile.Domain, profile.Title, profile.Tags, profile.CreatedAt, profile.Clicks, profile.Password, profile.Archived, profile.Regex, profile.Targets}
+	profile.Domain, profile.Title, profile.Tags, profile.CreatedAt, profile.Clicks, profile.Password, profile.Archived, profile.Enabled, profile.Regex, profile.Targets,
+	profile.Starts, profile.Redirect}
 
 // extraRoles are the roles of Table.Roles: those of Choice.Map, and some that only profiles know.
-var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.Enabled, profile.Stored, profile.IP})
+var extraRoles = slices.Concat(mapped[4:], []profile.Role{profile.Expires, profile.MaxUses, profile.Stored, profile.IP})
 
 // paramRoles are the roles of Table.Params.
 var paramRoles = []profile.Role{profile.Expires, profile.MaxUses, profile.LinkType, profile.Owner, profile.Ref}

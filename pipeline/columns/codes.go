@@ -165,7 +165,7 @@ func (t *Table) settleCodes() error {
 	case given:
 	case t.Known != nil:
 		for _, c := range t.known(profile.Code) {
-			if c.List || len(t.codes) == 0 {
+			if c.List || len(t.codes) == 0 || t.Known.Every {
 				t.codes = append(t.codes, c)
 			}
 		}
@@ -205,6 +205,7 @@ func (t *Table) settleRoles() error {
 			roles[role] = append(roles[role], c.column)
 		}
 	}
+	t.addJudged(roles)
 	if t.choice.Map[string(profile.CreatedAt)] != "" { // it counts first
 		delete(roles, profile.Stored)
 	}
@@ -218,6 +219,66 @@ func (t *Table) settleRoles() error {
 	}
 	t.SetRoles(roles, left)
 	return nil
+}
+
+// addJudged adds to the columns that tell what the store cannot keep of a link, or when it ends, those
+// that are known to do so whoever wrote them.
+func (t *Table) addJudged(roles map[profile.Role][]int) {
+	has := map[int]bool{}
+	for _, columns := range roles {
+		for _, c := range columns {
+			has[c] = true
+		}
+	}
+	for c, name := range t.header {
+		role := profile.RoleOf(name)
+		switch role {
+		case profile.Password, profile.Archived, profile.Enabled, profile.Regex, profile.Targets, profile.Starts, profile.Expires, profile.MaxUses:
+			if want, _ := t.choice.asked(role); want == "" && !has[c] && !t.IsKey(c) && !t.IsCode(c) {
+				roles[role] = append(roles[role], c)
+			}
+		}
+	}
+	if len(roles[profile.MaxUses]) > 0 && len(roles[profile.Clicks]) == 0 { // who has reached the limit
+		for c, name := range t.header {
+			if profile.RoleOf(name) == profile.Clicks && !has[c] && !t.IsKey(c) && !t.IsCode(c) {
+				roles[profile.Clicks] = append(roles[profile.Clicks], c)
+			}
+		}
+	}
+}
+
+// Unused returns the columns that are known to say something of a link and that nothing uses, as flags
+// that would use them.
+func (t *Table) Unused() (flags []string) {
+	if t.Format == "rejects" {
+		return nil
+	}
+	used := map[int]bool{t.Workspace: true, t.Kind: true}
+	for _, columns := range t.Roles {
+		for _, c := range columns {
+			used[c] = true
+		}
+	}
+	for _, c := range t.Params {
+		used[c] = true
+	}
+	for c, name := range t.header {
+		if role := profile.RoleOf(name); role != "" && role != profile.Ref && !used[c] && !t.IsKey(c) && !t.IsCode(c) && (t.Known == nil || !t.Known.Knows(name)) {
+			flags = append(flags, t.mapFlag(role, c))
+		}
+	}
+	return flags
+}
+
+// LooksLike returns the program whose export the input seems to be, if nobody has asked for its codes;
+// nil: none.
+func (t *Table) LooksLike() *profile.Profile {
+	if t.choice.Legacy || t.choice.Roles || t.choice.Profile != "" || len(t.choice.Map) > 0 || t.Format == "rejects" {
+		return nil
+	}
+	p, _ := profile.Detect(t.header)
+	return p
 }
 
 // SetRoles sets Roles and LeftOut, in place of what was found out.
@@ -369,6 +430,9 @@ func (t *Table) VariantCells(code Code) map[int][]byte {
 	cells := make(map[int][]byte, len(t.codes))
 	for i, c := range t.codes {
 		var list []string
+		if i > 0 && !c.List {
+			cells[c.column] = []byte{}
+		}
 		if i == 0 {
 			var host []byte
 			if c.Cut == profile.Path {

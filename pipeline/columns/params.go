@@ -14,6 +14,9 @@ import (
 func (t *Table) settleParams() error {
 	t.Params = map[profile.Role]int{}
 	for _, role := range paramRoles {
+		if t.choice.Ends && !t.isEnd(role) {
+			continue
+		}
 		i, err := t.settleColumn(role)
 		if i < 0 && err == nil {
 			i, err = t.namedParam(role)
@@ -26,6 +29,24 @@ func (t *Table) settleParams() error {
 		}
 	}
 	return nil
+}
+
+// isEnd reports whether a parameter says when a link ends or, in what bulk has exported, what it is.
+func (t *Table) isEnd(role profile.Role) bool {
+	switch role {
+	case profile.Expires, profile.MaxUses:
+		return true
+	case profile.LinkType, profile.Owner:
+		return t.Profile == bulkExport
+	}
+	return false
+}
+
+// HasEnds reports whether a column tells when links end.
+func (t *Table) HasEnds() bool {
+	_, expires := t.Params[profile.Expires]
+	_, limit := t.Params[profile.MaxUses]
+	return expires || limit
 }
 
 // namedParam finds the only column that is called like a parameter, or else the only one that has
@@ -86,16 +107,22 @@ func (t *Table) ParamsLike() (flags []string) {
 		if _, has := t.Params[role]; role == "" || has || t.IsKey(i) || t.IsCode(i) {
 			continue
 		}
-		if name = t.Columns[i]; strings.ContainsAny(name, ",'") || t.Column(name) != i {
-			name = strconv.Itoa(i + 1)
-		}
-		flag := string(role) + "=" + name
-		if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }) {
-			flag = "'" + flag + "'" // for a shell
-		}
-		flags = append(flags, "--map "+flag)
+		flags = append(flags, t.mapFlag(role, i))
 	}
 	return flags
+}
+
+// mapFlag returns the flag that gives a column a role, as a shell takes it.
+func (t *Table) mapFlag(role profile.Role, column int) string {
+	name := t.Columns[column]
+	if strings.ContainsAny(name, ",'") || t.Column(name) != column {
+		name = strconv.Itoa(column + 1)
+	}
+	flag := string(role) + "=" + name
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }) {
+		flag = "'" + flag + "'" // for a shell
+	}
+	return "--map " + flag
 }
 
 // NoParams says that the input has no column of parameters, and what to do.

@@ -32,7 +32,7 @@ func (t *Table) Settle() (err error) {
 		}
 		err = t.settleCodes()
 	}
-	if t.choice.Rules && err == nil {
+	if (t.choice.Rules || t.choice.Ends) && err == nil {
 		err = t.settleParams()
 	}
 	if t.choice.Roles && err == nil {

@@ -16,18 +16,20 @@ type Kind int
 // The kinds, in the order in which they are checked: first those that the cells of a row show,
 // then those that its URL shows.
 const (
-	Pattern   Kind = iota // the code is a regular expression: the row is no link
-	Protected             // it has a password
-	Inactive              // it is archived, banned, disabled or deleted
-	Expired
-	Targeted         // it has other destinations by country or device
-	Loop             // its destination is its own short URL
-	Chain            // its destination is another short URL
-	Secret           // its URL has a password, a token, an e-mail address
-	KindCount = iota // of kinds
+	Pattern   Kind   = iota // the code is a regular expression: the row is no link
+	Protected               // it has a password
+	Inactive                // it is archived, banned, disabled or deleted
+	Expired                 // it has expired, or was used up
+	Targeted                // it has other destinations by country or device
+	Starts                  // it does not work yet
+	Ends                    // its expiry or use limit is left out: it would become eternal
+	Loop                    // its destination is its own short URL
+	Chain                   // its destination is another short URL
+	Secret                  // its URL has a password, a token, an e-mail address
+	KindCount = iota        // of kinds
 )
 
-var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "targeted", "loop", "chain", "secret"}
+var names = [KindCount]string{"pattern", "protected", "inactive", "expired", "targeted", "starts", "ends", "loop", "chain", "secret"}
 
 // String returns the name of the kind, which is also the reason of rejects.
 func (k Kind) String() string { return names[k] }

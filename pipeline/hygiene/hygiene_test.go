@@ -50,19 +50,19 @@ func TestParseKind(t *testing.T) {
 			t.Errorf("%s: %v, %v", k, got, err)
 		}
 	}
-	const want = `"Loop" is not pattern, protected, inactive, expired, targeted, loop, chain or secret`
+	const want = `"Loop" is not pattern, protected, inactive, expired, targeted, starts, ends, loop, chain or secret`
 	if _, err := ParseKind("Loop"); err == nil || err.Error() != want {
 		t.Error(err)
 	}
 }
 
 func TestParsePolicy(t *testing.T) {
-	const defaults = "chain=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,targeted=warn"
+	const defaults = "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,starts=warn,targeted=warn"
 	for text, want := range map[string]string{
 		"":                             defaults,
 		"loop=reject":                  defaults,
-		"protected=warn,secret=reject": "chain=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=warn,secret=reject,targeted=warn",
-		"expired=keep":                 "chain=warn,expired=keep,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,targeted=warn",
+		"protected=warn,secret=reject": "chain=warn,ends=warn,expired=warn,inactive=reject,loop=reject,pattern=reject,protected=warn,secret=reject,starts=warn,targeted=warn",
+		"expired=keep":                 "chain=warn,ends=warn,expired=keep,inactive=reject,loop=reject,pattern=reject,protected=reject,secret=warn,starts=warn,targeted=warn",
 		"loop":                         `!"loop" is not KIND=DECISION`,
 		"loop=keep,":                   `!"" is not KIND=DECISION`,
 		"=keep":                        `!"" is not pattern, protected,`,
@@ -85,7 +85,7 @@ func TestParsePolicy(t *testing.T) {
 
 // Every policy is what its text says.
 func TestPolicies(t *testing.T) {
-	for n := range 6561 { // 3 to the power of KindCount
+	for n := range 59049 { // 3 to the power of KindCount
 		var p Policy
 		for k := range p {
 			p[k], n = Decision(n%3), n/3

@@ -17,6 +17,7 @@ type Rules struct {
 	ShortDomains map[string]bool // see ParseDomains
 	Fold         bool            // codes that differ only in ASCII case are the same
 	AsOf         time.Time       // a link that expired by then is Expired
+	Ends         bool            // expiry and use limit are left out
 }
 
 // ParseDomains reads domains that are separated by commas, each perhaps with a port. They become
@@ -47,7 +48,7 @@ func canonicalDomain(text string) (domain string, ok bool) {
 }
 
 // Columns are the columns of the cells that Cells looks at, by the roles of package profile.
-type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets []int }
+type Columns struct{ Regex, Password, Archived, Enabled, Expires, Targets, Starts, Limits, Clicks []int }
 
 // JudgeCells returns the kinds that the cells of a row show, and why it is rejected for one of them;
 // reason "": it is not.
@@ -78,11 +79,19 @@ func (r *Rules) Cells(c *Columns, cell func(column int) []byte) (s Set) {
 	if anyCell(c.Password, cell, profile.IsSet) {
 		s.Add(Protected)
 	}
-	if anyCell(c.Archived, cell, profile.IsTrue) || anyCell(c.Enabled, cell, profile.IsFalse) {
+	if anyCell(c.Archived, cell, profile.IsOver) || anyCell(c.Enabled, cell, profile.IsFalse) {
 		s.Add(Inactive)
 	}
-	if expiry, ok := c.expiry(cell); ok && !expiry.After(r.AsOf) {
+	expiry, ends := c.expiry(cell)
+	limit := c.limit(cell)
+	if ends && !expiry.After(r.AsOf) || limit > 0 && c.clicks(cell) >= limit || anyCell(c.Archived, cell, profile.IsExpired) {
 		s.Add(Expired)
+	}
+	if r.Ends && (ends || limit > 0) {
+		s.Add(Ends)
+	}
+	if starts, ok := timeOf(c.Starts, cell); ok && starts.After(r.AsOf) {
+		s.Add(Starts)
 	}
 	if anyCell(c.Targets, cell, profile.IsSet) {
 		s.Add(Targeted)
@@ -102,7 +111,7 @@ func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) 
 // Seen returns the kinds that can be found if there are these columns.
 func (r *Rules) Seen(c *Columns) (s Set) {
 	for kind, known := range map[Kind]bool{
-		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires) > 0,
+		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires)+len(c.Limits) > 0, Starts: len(c.Starts) > 0, Ends: r.Ends && len(c.Expires)+len(c.Limits) > 0,
 		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
 	} {
 		if known {
@@ -119,7 +128,7 @@ func (c *Columns) BadExpiry(cell func(column int) []byte) (bad []byte) {
 		return nil
 	}
 	for _, column := range c.Expires {
-		if text := cell(column); profile.IsSet(text) {
+		if text := cell(column); !profile.IsNoTime(text) {
 			return text
 		}
 	}
@@ -128,8 +137,29 @@ func (c *Columns) BadExpiry(cell func(column int) []byte) (bad []byte) {
 
 // expiry returns when a link expires, by the first column that has a time.
 func (c *Columns) expiry(cell func(column int) []byte) (time.Time, bool) {
-	for _, column := range c.Expires {
-		if text := cell(column); profile.IsSet(text) {
+	return timeOf(c.Expires, cell)
+}
+
+// limit returns how often a link may be used, by the first column that says so; 0: it is not limited.
+func (c *Columns) limit(cell func(column int) []byte) int64 { return countOf(c.Limits, cell) }
+
+// clicks returns how often a link was used, as far as is known.
+func (c *Columns) clicks(cell func(column int) []byte) int64 { return countOf(c.Clicks, cell) }
+
+// countOf returns the first number of these columns that is above 0; 0: there is none.
+func countOf(columns []int, cell func(column int) []byte) int64 {
+	for _, column := range columns {
+		if n, ok := profile.ParseCount(cell(column)); ok && n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// timeOf returns the first time of these columns.
+func timeOf(columns []int, cell func(column int) []byte) (time.Time, bool) {
+	for _, column := range columns {
+		if text := cell(column); !profile.IsNoTime(text) {
 			if at, ok := profile.ParseTime(text); ok {
 				return at, true
 			}
@@ -189,8 +219,15 @@ func (k Kind) Detail(c *Columns, cell func(column int) []byte, original, canonic
 	case Inactive:
 		return "the link is archived or disabled"
 	case Expired:
-		expiry, _ := c.expiry(cell)
-		return "the link expired at " + expiry.Format(time.RFC3339)
+		if expiry, ok := c.expiry(cell); ok {
+			return "the link expired at " + expiry.Format(time.RFC3339)
+		}
+		return "the link has expired, or was used up"
+	case Starts:
+		starts, _ := timeOf(c.Starts, cell)
+		return "the link does not work before " + starts.Format(time.RFC3339)
+	case Ends:
+		return "the link has an expiry or a use limit, which --no-rules leaves out: it would become eternal"
 	case Loop:
 		return "the URL is this link's own short URL"
 	case Chain:

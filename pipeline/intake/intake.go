@@ -55,6 +55,7 @@ type Rows struct {
 	Order      record.Order
 	Workspaces *record.Workspaces
 	Reasons    map[string]int64 // rejects by reason
+	Nones      int64            // accepted rows whose expiry or limit is a word for none
 	Dates      int64            // accepted rows whose expiry is a date without a time
 	Rewritten  int64            // accepted rows whose URL is not as its canonical form
 	Changes    canon.ChangeCounts
@@ -107,6 +108,7 @@ func Read(ctx context.Context, in *Inputs, cfg Config) (*Rows, error) {
 		}
 		rows.Rewritten += w.rewritten
 		rows.Dates += w.dates
+		rows.Nones += w.nones
 		rows.Changes.Merge(&w.changes)
 		rows.WithoutCode, rows.variants = rows.WithoutCode+w.withoutCode, rows.variants+w.variants
 		rows.Told.Merge(&w.told)

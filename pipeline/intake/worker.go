@@ -77,6 +77,7 @@ type worker struct {
 	reasons     map[string]int64 // rejects by reason
 	rewritten   int64
 	dates       int64
+	nones       int64
 	changes     canon.ChangeCounts
 	claims      *extsort.Writer // nil: no codes are kept
 	withoutCode int64           // rows
@@ -278,6 +279,15 @@ func (w *worker) readParams(in *Input, group uint32) *record.Rules {
 	p.Params, p.Parts = w.row.Params, w.cfg.Judge.Rules.Identity.AppendParts(p.Parts[:0], &w.row.Params)
 	if group != w.lastRuled && !p.Plain() {
 		w.ruled[group], w.lastRuled = true, group
+	}
+	none := false
+	for _, c := range [...]rules.Column{rules.ExpiresAt, rules.MaxUses} {
+		if column := in.judged.Params[c]; column >= 0 {
+			none = none || rules.IsNone(c, w.batch.Cell(column, w.at))
+		}
+	}
+	if none {
+		w.nones++
 	}
 	if column := in.judged.Params[rules.ExpiresAt]; column >= 0 && rules.IsDate(w.batch.Cell(column, w.at)) {
 		w.dates++

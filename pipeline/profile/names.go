@@ -47,24 +47,6 @@ func IsCodeName(name string) bool {
 	return false
 }
 
-// ParamOf returns the parameter of link rules of which a column of this name is known to be; "": of
-// none.
-func ParamOf(name string) Role {
-	switch Fold(name) {
-	case "expiresat", "expires", "expiry", "expiration", "expirationdate", "validuntil", "enddate":
-		return Expires
-	case "maxuses", "maxvisits", "maxclicks", "clicklimit", "clickslimit", "usagelimit":
-		return MaxUses
-	case "linktype":
-		return LinkType
-	case "ownerid":
-		return Owner
-	case "ref":
-		return Ref
-	}
-	return ""
-}
-
 // ParamLike returns the parameter of which a column of this name may be, though nobody knows; "": of
 // none.
 func ParamLike(name string) Role {

@@ -32,6 +32,8 @@ const (
 	Targets   Role = "targets" // IsSet in any column: further URLs, chosen by country or device
 	IP        Role = "ip"
 	Stored    Role = "stored_at" // when bulk itself stored the link
+	Starts    Role = "starts_at" // the link does not work before that
+	Redirect  Role = "redirect_code"
 
 	// Parameters of link rules (package rules), beside Expires.
 	MaxUses  Role = "max_uses"
@@ -63,12 +65,13 @@ type Profile struct {
 	Columns       []Column // those that have a role
 
 	Format   string   // it is known by its format (source.Input.Format), not by a header; "": by the header
-	Document string   // member of a JSON object that is the array of records; "": none. The array alone is recognized, too
+	Document string   // member of a JSON object that is the array of records, with dots a member of its members; "": none. The array alone is recognized, too
 	Beside   []string // other members of that object; one of them tells it from others
 	Batch    bool     // a TSV is from mysql --batch: without quotes, \t \n \\ \0 are escapes
 	Null     bool     // the text null is a blank cell
 	Tags     string   // what separates the tags of a cell (see TagsOf)
 	Members  bool     // a column that is not known is an attribute of the link
+	Every    bool     // each column of codes may have one; otherwise the first that is there has them
 
 	known map[string]bool // all names, folded
 }

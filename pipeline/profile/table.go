@@ -14,7 +14,8 @@ type entry struct {
 
 	format, document, beside string
 	tags                     string // ",", if it is empty
-	batch, null, members     bool
+	batch, null              bool
+	members, every           bool
 }
 
 // table has all profiles, those of one product together.
@@ -28,13 +29,18 @@ var table = profiles([]entry{
 		header: "Bitlink,Title,Long URL,Tags", optional: "Created,Total Clicks,Campaign",
 		column: "url=Long URL,code=path(Bitlink),title=Title,tags=Tags,created_at=Created,clicks=Total Clicks",
 	}, {
+		name: "bitly-links", product: "Bitly, CSV of today's dashboard", learned: []Learned{Told},
+		header: "Link,Custom Link,Destination URL", optional: "Title,Created,Tags",
+		column: "url=Destination URL,code=path(Link),code=path(Custom Link),title=Title,tags=Tags,created_at=Created",
+		every:  true,
+	}, {
 		name: "bitly-gov", product: "Bitly, CSV of 1.USA.gov", learned: []Learned{Seen},
 		header: "short_domain,hash,long_url,created",
 		column: "url=long_url,code=hash,domain=short_domain,created_at=created",
 	}, {
 		name: "bitly-api", product: "Bitly, JSON of the API", learned: []Learned{Seen},
-		header: "id,custom_bitlinks,long_url", optional: "link,title,archived,tags,created_at",
-		column:   "url=long_url,code=path(id),code=list(path(custom_bitlinks)),title=title,archived=archived,tags=tags,created_at=created_at",
+		header: "id,custom_bitlinks,long_url", optional: "link,title,archived,tags,created_at,deeplinks",
+		column:   "url=long_url,code=path(id),code=list(path(custom_bitlinks)),title=title,archived=archived,targets=deeplinks,tags=tags,created_at=created_at",
 		document: "links", beside: "pagination",
 	}, {
 		name: "bulk", product: "bulk export", learned: []Learned{Read},
@@ -47,12 +53,20 @@ var table = profiles([]entry{
 	}, {
 		name: "drupal", product: "Drupal Short URL", learned: []Learned{Documented},
 		header: "slug,destination,slug_mode,label,langcode,redirect_status,domain",
-		column: "url=destination,code=slug,domain=domain,title=label",
+		column: "url=destination,code=slug,domain=domain,title=label,redirect_code=redirect_status",
 	}, {
 		name: "dub", product: "Dub, older CSV", learned: []Learned{Read},
 		header: "link,url,clicks|createdAt|updatedAt|archived", optional: "id,tags,clicks,createdAt,updatedAt,archived",
 		column: "url=url,code=path(link),tags=tags,created_at=createdAt,clicks=clicks,archived=archived",
 		tags:   ", ",
+	}, {
+		name: "dub-api", product: "Dub, JSON of the API", learned: []Learned{Documented},
+		header: "domain,key,url,shortLink,expiresAt",
+		optional: "id,externalId,tenantId,programId,partnerId,trackConversion,archived,expiredUrl,disabledAt,password,proxy,title,description,image,video,rewrite,doIndex," +
+			"ios,android,geo,geo.*,testVariants,publicStats,tags,tagId,comments,qrCode,utm_source,utm_medium,utm_campaign,utm_term,utm_content,folderId,userId,user,user.*," +
+			"workspaceId,projectId,clicks,lastClicked,leads,sales,saleAmount,createdAt,updatedAt",
+		column: "url=url,code=key,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=clicks,password=password,archived=archived,archived=disabledAt," +
+			"expires_at=expiresAt,targets=ios,targets=android,targets=geo,targets=geo.*,targets=testVariants",
 	}, {
 		name: "dub-labels", product: "Dub, CSV with labels", learned: []Learned{Told},
 		header: "Short link,Destination URL", optional: "Clicks,Created at,Updated at,Tags,Archived",
@@ -60,8 +74,8 @@ var table = profiles([]entry{
 		tags:   ", ",
 	}, {
 		name: "gogovmy", product: "GoGovMY (of Dub)", learned: []Learned{Seen},
-		header: "id,domain,key,url,archived,expiresAt,passwordEnabledAt,banned,clicks,lastClicked,createdAt,updatedAt,tags,shortLink",
-		column: "url=url,code=key,domain=domain,tags=tags,created_at=createdAt,clicks=clicks,password=passwordEnabledAt," +
+		header: "id,domain,key,url,archived,expiresAt,passwordEnabledAt,banned,clicks,lastClicked,createdAt,updatedAt,tags,shortLink", optional: "title",
+		column: "url=url,code=key,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=clicks,password=passwordEnabledAt," +
 			"archived=archived,archived=banned,expires_at=expiresAt",
 		null: true,
 	}, {
@@ -76,16 +90,20 @@ var table = profiles([]entry{
 		column: "url=long_url,code=short_url,created_at=created_at,clicks=clicks,password=secret_key,archived=is_disabled,ip=ip",
 	}, {
 		name: "rebrandly", product: "Rebrandly", learned: []Learned{Documented},
-		header: "slashtag,destination,shortUrl", optional: "id,domain,domain.fullName,title,createdAt,clicks",
-		column: "url=destination,code=slashtag,domain=domain,domain=domain.fullName,domain=shortUrl,title=title,created_at=createdAt,clicks=clicks",
+		header: "slashtag,destination,shortUrl", optional: "id,domain,domain.fullName,title,createdAt,clicks,status",
+		column: "url=destination,code=slashtag,domain=domain,domain=domain.fullName,domain=shortUrl,title=title,created_at=createdAt,clicks=clicks,archived=status",
+	}, {
+		name: "rebrandly-csv", product: "Rebrandly, CSV", learned: []Learned{Told},
+		header: "slashtag,destination,domainName", optional: "title,description,tags",
+		column: "url=destination,code=slashtag,domain=domainName,title=title,tags=tags",
 	}, {
 		name: "redirection", product: "WordPress Redirection, CSV", learned: []Learned{Read},
 		header: "source,target,regex,code,type,hits,title", optional: "status,match",
-		column: "url=target,code=trim(source),title=title,clicks=hits,archived=status,regex=regex",
+		column: "url=target,code=trim(source),title=title,clicks=hits,archived=status,regex=regex,redirect_code=code",
 	}, {
 		name: "redirection-json", product: "WordPress Redirection, JSON", learned: []Learned{Documented},
 		header: "url,action_code,action_data.url,regex", optional: "id,match_url,enabled,hits,title",
-		column:   "url=action_data.url,code=trim(url),title=title,clicks=hits,enabled=enabled,regex=regex",
+		column:   "url=action_data.url,code=trim(url),title=title,clicks=hits,enabled=enabled,regex=regex,redirect_code=action_code",
 		document: "redirects", beside: "plugin,groups",
 	}, {
 		name: "shlink", product: "Shlink, standard CSV", learned: []Learned{Seen, Read},
@@ -93,14 +111,24 @@ var table = profiles([]entry{
 		column: "url=Long URL,code=Short code,code=path(Short URL),domain=Domain,title=Title,tags=Tags",
 		tags:   "|",
 	}, {
+		name: "shlink-api", product: "Shlink, JSON of the API", learned: []Learned{Read},
+		header: "shortCode,shortUrl,longUrl,dateCreated,title",
+		optional: "visitsSummary.total,visitsSummary.nonBots,visitsSummary.bots,visitsCount,tags,meta,meta.validSince,meta.validUntil,meta.maxVisits," +
+			"domain,crawlable,forwardQuery,hasRedirectRules,deviceLongUrls.*",
+		column: "url=longUrl,code=shortCode,domain=domain,title=title,tags=tags,created_at=dateCreated,clicks=visitsSummary.total,clicks=visitsCount," +
+			"starts_at=meta.validSince,expires_at=meta.validUntil,max_uses=meta.maxVisits,targets=hasRedirectRules,targets=deviceLongUrls.*",
+		document: "shortUrls.data", beside: "pagination",
+	}, {
 		name: "shlink-web", product: "Shlink, CSV of the web client", learned: []Learned{Seen, Read},
 		header: "createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits",
 		column: "url=longUrl,code=shortCode,domain=domain,title=title,tags=tags,created_at=createdAt,clicks=visits",
 		tags:   "|",
 	}, {
 		name: "shortio", product: "Short.io, TSV", learned: []Learned{Seen},
-		header: "id,short_url,original_url,title,path,tags,folder_name", optional: "clicks_limit,cloaking,password,ttl,expire_at,expire_url,archived",
-		column: "url=original_url,code=path,domain=short_url,title=title,tags=tags,password=password,archived=archived,expires_at=expire_at",
+		header: "id,short_url,original_url,title,path,tags,folder_name", optional: "folder_id,android_url,iphone_url,utm_source,utm_medium,utm_campaign,utm_term,utm_content," +
+			"clicks_limit,cloaking,password,password_contact,ttl,expire_at,expire_url,redirect_type,split_url,split_percent,skip_qs,archived,has_password,created_at,updated_at,owner",
+		column: "url=original_url,code=path,domain=short_url,title=title,tags=tags,created_at=created_at,password=password,password=has_password,archived=archived," +
+			"expires_at=expire_at,max_uses=clicks_limit,targets=android_url,targets=iphone_url,targets=split_url,redirect_code=redirect_type",
 	}, {
 		name: "shortio-dashboard", product: "Short.io, CSV of the dashboard", learned: []Learned{Told},
 		header: "OriginalURL,Path,Title,Tags,CreatedAt",
@@ -135,7 +163,7 @@ func profiles(entries []entry) (list []*Profile) {
 	for _, e := range entries {
 		p := &Profile{
 			Name: e.name, Product: e.product, Learned: e.learned, Header: split(e.header), Optional: split(e.optional),
-			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Members: e.members, Tags: cmp.Or(e.tags, ","),
+			Format: e.format, Document: e.document, Beside: split(e.beside), Batch: e.batch, Null: e.null, Members: e.members, Every: e.every, Tags: cmp.Or(e.tags, ","),
 			known: map[string]bool{},
 		}
 		for _, text := range split(e.column) {

@@ -93,6 +93,18 @@ func parseUnix(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// ParseCount reads a whole number of at most 18 digits. Blanks around it do not count.
+func ParseCount(cell []byte) (n int64, ok bool) {
+	cell = bytes.TrimSpace(cell)
+	for _, b := range cell {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(b-'0')
+	}
+	return n, 0 < len(cell) && len(cell) <= 18
+}
+
 // IsTrue reports whether a cell says yes. Blanks around a word and its case do not count, here and
 // below.
 func IsTrue(cell []byte) bool {
@@ -112,6 +124,24 @@ func IsFalse(cell []byte) bool {
 		return true
 	}
 	return isDead(cell)
+}
+
+// IsOver reports whether a cell says that a link no longer works: yes, or since when.
+func IsOver(cell []byte) bool {
+	if IsTrue(cell) {
+		return true
+	}
+	if cell = bytes.TrimSpace(cell); len(cell) < 9 || cell[0] < '0' || cell[0] > '9' { // as nearly always
+		return false
+	}
+	_, ok := ParseTime(cell)
+	return ok && !IsNoTime(cell)
+}
+
+// IsExpired reports whether a cell is the word for a link that has expired.
+func IsExpired(cell []byte) bool {
+	var buf word
+	return string(buf.of(cell)) == "expired"
 }
 
 // isDead reports whether a cell is a word for a link that no longer works: yes to the question

@@ -166,12 +166,12 @@ func (f *Flags) Check() error {
 // its Ref is the cell, which the caller replaces by what [AppendRef] makes of it.
 func (f *Flags) Parse(cells *Cells) (p Params, bad Column, ok bool) {
 	p = Params{Expiry: f.Expiry, Limit: f.Limit, Type: f.Type, Owner: f.Owner}
-	if cell := bytes.TrimSpace(cells[ExpiresAt]); len(cell) > 0 {
+	if cell := bytes.TrimSpace(cells[ExpiresAt]); !profile.IsNoTime(cell) {
 		if p.Expiry, ok = ParseExpiry(cell); !ok {
 			return p, ExpiresAt, false
 		}
 	}
-	if cell := bytes.TrimSpace(cells[MaxUses]); len(cell) > 0 {
+	if cell := bytes.TrimSpace(cells[MaxUses]); profile.IsSet(cell) {
 		if p.Limit, ok = ParseLimit(cell); !ok {
 			return p, MaxUses, false
 		}
@@ -222,6 +222,12 @@ func ParseExpiry(cell []byte) (Expiry, bool) {
 		return Expiry{At, t.Unix()}, true
 	}
 	return Expiry{}, false
+}
+
+// IsNone reports whether a cell of expiry or limit is not empty, but a word for none as programs write
+// it: null, never, 0, 0001-01-01T00:00:00Z.
+func IsNone(c Column, cell []byte) bool {
+	return len(bytes.TrimSpace(cell)) > 0 && (c == ExpiresAt && profile.IsNoTime(cell) || c == MaxUses && !profile.IsSet(cell))
 }
 
 // IsDate reports whether an expiry that can be read is a date without a time, so that it is 00:00 UTC

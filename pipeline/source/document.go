@@ -19,7 +19,7 @@ func (in *Input) findDocument() {
 	text := bytes.TrimPrefix(w.buf[w.pos:], []byte(utf8BOM))
 	var best *profile.Profile
 	for _, p := range profile.All() {
-		if p.Document == "" || !in.opts.MayBe(p) {
+		if p.Document == "" {
 			continue
 		}
 		at, members, element := document(text, p.Document)
@@ -29,15 +29,97 @@ func (in *Input) findDocument() {
 				return !element[name]
 			})
 		if at > 0 && fits && (best == nil || len(p.Header) > len(best.Header)) {
-			in.Known, in.array, best = p, at, p
+			in.array, best = at, p
 		}
+	}
+	switch {
+	case best == nil:
+	case in.opts.MayBe(best):
+		in.Known, in.beside = best, append(in.beside, text[:in.array]...)
+	default:
+		if in.array = 0; !in.opts.Legacy && in.opts.Profile == "" {
+			in.wrapped = best
+		}
+	}
+}
+
+// A Page is what the document of a program says of whether it is all that the program has.
+type Page struct {
+	Records    int64 // that it has
+	Total      int64 // that there are, of all pages; -1: it does not say so
+	More, Last bool  // it says that there are further pages, or that there are none
+}
+
+// Page returns what the input says of it; nil: it is no document of a program.
+func (in *Input) Page() *Page { return in.page }
+
+// readPage reads what stands beside the array of a document that has so many records.
+func (in *Input) readPage(records int64, tail []byte) {
+	in.page = &Page{Records: records, Total: -1}
+	object := map[string]json.RawMessage{}
+	if json.Unmarshal(append(append(in.beside, ']'), tail...), &object) == nil {
+		in.page.read(object)
+	}
+	in.beside = nil
+}
+
+// read takes what the members of an object say, and those of the objects in it.
+func (p *Page) read(object map[string]json.RawMessage) {
+	var current, pages int64
+	for name, value := range object {
+		var text string
+		var is bool
+		var number int64
+		var inner map[string]json.RawMessage
+		isBool, isNumber := json.Unmarshal(value, &is) == nil, json.Unmarshal(value, &number) == nil && string(value) != "null"
+		switch name = profile.Fold(name); name {
+		case "listcomplete":
+			p.Last, p.More = p.Last || isBool && is, p.More || isBool && !is
+		case "truncated", "istruncated", "hasmore", "hasnext", "hasnextpage":
+			p.More, p.Last = p.More || isBool && is, p.Last || isBool && !is
+		case "next", "nextpage", "nextcursor", "nextpagetoken":
+			more := string(value) != "null" && (json.Unmarshal(value, &text) != nil || text != "") && !(isBool && !is)
+			p.More, p.Last = p.More || more, p.Last || !more
+		case "total", "totalitems", "totalcount":
+			if isNumber {
+				p.Total = max(p.Total, number)
+			}
+		case "currentpage":
+			current = number
+		case "pagescount", "totalpages":
+			pages = number
+		default:
+			if json.Unmarshal(value, &inner) == nil && inner != nil {
+				p.read(inner)
+			}
+		}
+	}
+	if current > 0 && pages > 0 {
+		p.More, p.Last = p.More || current < pages, p.Last || current >= pages
 	}
 }
 
 // document looks for an array of objects in a JSON object, of which text may be only the
 // beginning. It returns where its elements begin (0: there is none, or something follows the
-// object), and the names of the members of the object and of the first element that are in text.
-func document(text []byte, name string) (at int64, members, element map[string]bool) {
+// object), and the names of the members of the object and of the first element that are in text. With
+// a dot in its path the array is in an object in the object.
+func document(text []byte, path string) (at int64, members, element map[string]bool) {
+	outer, name, nested := strings.Cut(path, ".")
+	if !nested {
+		return arrayIn(text, path, true)
+	}
+	start := objectIn(text, outer)
+	if start == 0 {
+		return 0, nil, nil
+	}
+	if at, members, element = arrayIn(text[start:], name, false); at > 0 {
+		at += int64(start)
+	}
+	return at, members, element
+}
+
+// arrayIn is document of a name without a dot. The object stands alone, or in another.
+func arrayIn(text []byte, name string, alone bool) (at int64, members, element map[string]bool) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, _ := d.Token(); t != json.Delim('{') {
 		return 0, nil, nil
@@ -76,33 +158,68 @@ func document(text []byte, name string) (at int64, members, element map[string]b
 		}
 		d.Token()
 	}
-	if t, err := d.Token(); err == nil && t == json.Delim('}') && d.More() {
+	if t, err := d.Token(); alone && err == nil && t == json.Delim('}') && d.More() {
 		return 0, nil, nil
 	}
 	return at, members, element
 }
 
+// objectIn returns where the object that is a member of a JSON object begins; 0: there is none.
+func objectIn(text []byte, name string) int {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, _ := d.Token(); t != json.Delim('{') {
+		return 0
+	}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return 0
+		}
+		rest := text[d.InputOffset():]
+		value := bytes.TrimLeft(rest, ": \t\r\n")
+		if t == name && bytes.HasPrefix(value, []byte("{")) {
+			return len(text) - len(value)
+		}
+		if d.Decode(new(json.RawMessage)) != nil {
+			return 0
+		}
+	}
+	return 0
+}
+
 // skipMembers moves past the members that follow the array of a document, and past the end of
 // the object.
 func (t *jsonText) skipMembers() error {
-	for {
+	for depth := 1 + strings.Count(t.in.Known.Document, "."); ; {
 		c, err := t.peek()
 		switch {
 		case err == io.EOF:
 			return errJSONEnds
 		case err != nil:
 			return err
-		case c == '}':
-			t.w.pos++
-			return nil
-		case c == ',' || c == ':':
-			t.w.pos++
+		case c == '}' || c == ',' || c == ':':
+			t.passed(1)
+			if c == '}' {
+				depth--
+			}
+			if depth == 0 {
+				return nil
+			}
 		default:
 			if err := t.skipValue(); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// passed moves on by n bytes, which it keeps if they are few.
+func (t *jsonText) passed(n int) {
+	const most = 1 << 20
+	if len(t.tail)+n <= most {
+		t.tail = append(t.tail, t.w.buf[t.w.pos:t.w.pos+n]...)
+	}
+	t.w.pos += n
 }
 
 func (t *jsonText) skipValue() error {
@@ -117,7 +234,7 @@ func (t *jsonText) skipValue() error {
 		}
 		var n int
 		n, state = s.scan(t.w.buf[t.w.pos:])
-		if t.w.pos += n; state == jsonBroken || n == 0 {
+		if t.passed(n); state == jsonBroken || n == 0 {
 			return errJSONValue
 		}
 	}

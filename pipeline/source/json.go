@@ -82,6 +82,9 @@ func (in *Input) openJSON() error {
 			}
 		}
 		in.Blank = t.records == 0
+		if in.array > 0 {
+			in.readPage(t.records, t.tail)
+		}
 		return t.failure()
 	})
 	if err != nil {
@@ -91,7 +94,11 @@ func (in *Input) openJSON() error {
 		return in.withJSON(func(t *jsonText) error { return t.readRows(r, names) })
 	}
 	if header := names.columns(); len(header) > 0 {
-		return in.setColumns(header)
+		err := in.setColumns(header)
+		if in.wrapped != nil && err != nil {
+			return &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("looks like %s, which has its links in the member %s: --legacy keep, both or map reads them, with their codes", in.wrapped.Product, in.wrapped.Document)}
+		}
+		return err
 	}
 	in.SetNames([]string{""}) // no record has a member: any column will do
 	in.URLs = []int{0}
@@ -137,6 +144,7 @@ func (in *Input) withJSON(f func(*jsonText) error) error {
 type jsonText struct {
 	in    *Input
 	array bool
+	tail  []byte // of a document, what follows the array
 
 	mu      sync.Mutex
 	w       *window

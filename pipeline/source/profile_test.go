@@ -307,3 +307,70 @@ func TestBeacon(t *testing.T) {
 		t.Error(in.Format)
 	}
 }
+
+// carriedOnly are columns of exports that say nothing that a run could keep or judge.
+var carriedOnly = map[string]string{
+	"id": "the program's own number", "folder_id": "the program's own number", "userId": "the program's own number",
+	"updatedAt": "when somebody edited it", "updated_at": "when somebody edited it", "lastClicked": "when it was used last", "last_access": "when it was used last",
+	"shortLink": "code and domain again", "shortUrl": "code and domain again", "Short URL": "code and domain again", "link": "code and domain again", "short_url": "code and domain again",
+	"expiredUrl": "where it leads once it has ended; that is told as expired", "expire_url": "where it leads once it has ended; that is told as expired",
+	"proxy": "how its preview looks", "rewrite": "how its page is shown", "cloaking": "how its page is shown", "doIndex": "for search engines", "crawlable": "for search engines",
+	"description": "a note", "comment": "a note", "comments": "a note", "image": "how its preview looks", "folder_name": "where its owner files it", "Campaign": "where its owner files it",
+	"forwardQuery": "bulk links take no query along", "skip_qs": "bulk links take no query along", "visitsSummary.nonBots": "a part of the clicks", "visitsSummary.bots": "a part of the clicks",
+	"utm_source": "in the URL already", "utm_medium": "in the URL already", "utm_campaign": "in the URL already", "utm_term": "in the URL already", "utm_content": "in the URL already",
+	"password_contact": "beside the password", "split_percent": "beside the other target", "ttl": "how long the program caches it", "owner": "the name of a person",
+	"creator": "the name of a person", "created_by": "the name of a person", "client_id": "the program's own number", "references.group": "the program's own number",
+	"group_id": "the program's own number", "domain.id": "the program's own number", "domain.ref": "the program's own number", "domain.active": "of the domain, not of the link",
+	"url_key": "bulk makes it again", "base_key": "bulk makes it again", "run_id": "of another store", "Updated at": "when somebody edited it",
+	"type": "of pages that do more than redirect", "match": "of pages that do more than redirect", "match_type": "of pages that do more than redirect", "action_type": "of pages that do more than redirect",
+	"match_url": "the code again", "match_data.source.flag_query": "how its server compares URLs", "match_data.source.flag_case": "how its server compares URLs", "position": "the order of rules",
+	"is_custom": "how the code was made", "is_api": "how the code was made", "slug_mode": "how the code was made", "langcode": "the language of the site",
+}
+
+// Each column of an export has a role, or a reason to have none.
+func TestColumnsOfExports(t *testing.T) {
+	for file := range exports(t) {
+		in, err := Open(context.Background(), file, Options{Choice: columns.Choice{Legacy: true, Roles: true, Ends: true}})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		used := map[string]bool{}
+		for _, c := range in.Mapped() {
+			used[c.Name] = true
+		}
+		for _, name := range in.Columns {
+			if !used[name] && carriedOnly[name] == "" {
+				t.Errorf("%s: the column %q has no role, and no reason to have none", file, name)
+			}
+		}
+		in.Close()
+	}
+}
+
+// A document says whether it is all that its program has.
+func TestPage(t *testing.T) {
+	const link = `{"shortCode":"a","shortUrl":"https://s.example/a","longUrl":"https://a.example/","dateCreated":"2024-01-01T00:00:00Z","title":null}`
+	kutt := func(rest string) string {
+		return `{` + rest + `"data":[{"address":"a","target":"https://a.example/","banned":false,"visit_count":1}]}`
+	}
+	for data, want := range map[string]*Page{
+		`[` + link + `]`: nil,
+		`{"shortUrls":{"data":[` + link + `],"pagination":{"currentPage":1,"pagesCount":3,"totalItems":21}}}`:                               {Records: 1, Total: 21, More: true},
+		`{"shortUrls":{"pagination":{"currentPage":3,"pagesCount":3},"data":[` + link + `]},"x":1}`:                                         {Records: 1, Total: -1, Last: true},
+		kutt(`"limit":10,"skip":0,"total":4321,`):                                                                                           {Records: 1, Total: 4321},
+		kutt(`"total":1,"truncated":true,`):                                                                                                 {Records: 1, Total: 1, More: true},
+		`{"links":[{"url":"https://a.example/","slug":"a","createdAt":1,"updatedAt":1}],"cursor":"x","list_complete":false,"version":"1"}`:  {Records: 1, Total: -1, More: true},
+		`{"links":[{"id":"b.example/a","custom_bitlinks":[],"long_url":"https://a.example/"}],"pagination":{"prev":"","next":"","page":2}}`: {Records: 1, Total: -1, Last: true},
+	} {
+		in, err := openBytes([]byte(data), Options{Choice: columns.Choice{Legacy: true}})
+		if err != nil {
+			t.Errorf("%s: %v", data, err)
+			continue
+		}
+		if got := in.Page(); (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %+v, want %+v", data, got, want)
+		}
+		in.Close()
+	}
+}

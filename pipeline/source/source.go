@@ -85,6 +85,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/linkforge/bulk/pipeline/columns"
 	"github.com/linkforge/bulk/pipeline/fsys"
+	"github.com/linkforge/bulk/pipeline/profile"
 )
 
 // A Reason is the name of a row error that reading can find. The names are part of the format
@@ -223,6 +224,9 @@ type Input struct {
 	Unread []bool // columns whose cells are not needed: of Parquet and Arrow they are null; nil: none. To be set before Read
 
 	opts         Options
+	page         *Page                // of the document of a program
+	beside       []byte               // what stands before its array
+	wrapped      *profile.Profile     // whose document it seems to be, though nobody asked for that
 	array        int64                // where the elements of a JSON document begin, after a byte order mark; 0: it is none
 	info         fs.FileInfo          // of the file when it was opened; nil: not a regular file
 	src          *window              // that Open left open, or Read opened

@@ -22,6 +22,7 @@ type option struct {
 	get    func(*Terms) any       // a string, a bool or an int64; nil: the run does not have it
 	set    func(*Terms, any) bool // takes what get gives; false: no run has that
 	late   bool                   // earlier versions did not write it
+	free   bool                   // what set takes may be written in several ways
 }
 
 // table has all options but those of mapped roles. Those of a group follow the one that makes it.
@@ -81,7 +82,7 @@ var table = []option{
 	})},
 	{name: "reserved_sha256", get: ofCodes(func(c *Codes) any { return c.ReservedSHA256 }), set: toCodes(func(c *Codes, text string) error { c.ReservedSHA256 = text; return nil })},
 
-	{name: "hygiene", wanted: "kinds with keep, warn or reject", get: ofBeyond(func(b *Beyond) any { return b.Policy.String() }), set: parsed(func(t *Terms, text string) bool {
+	{name: "hygiene", free: true, wanted: "kinds with keep, warn or reject", get: ofBeyond(func(b *Beyond) any { return b.Policy.String() }), set: parsed(func(t *Terms, text string) bool {
 		policy, err := hygiene.ParsePolicy(text)
 		t.Beyond = &Beyond{Policy: policy}
 		return err == nil
@@ -102,7 +103,20 @@ var table = []option{
 		return err
 	})},
 
+	{name: "no_rules", get: ofBeyond(func(b *Beyond) any { return some(b.NoEnds) }), set: flag(func(t *Terms) *bool {
+		if t.Beyond == nil {
+			return nil
+		}
+		return &t.Beyond.NoEnds
+	})},
+
 	{name: "rules", get: ofRules(func(*Rules) any { return true }), set: func(t *Terms, v any) bool { t.Rules = new(Rules); return v == true }},
+	{name: "ends", get: ofRules(func(r *Rules) any { return some(r.Ends) }), set: flag(func(t *Terms) *bool {
+		if t.Rules == nil {
+			return nil
+		}
+		return &t.Rules.Ends
+	})},
 	{name: "identity", wanted: "url, params or row", get: ofRules(func(r *Rules) any { return r.Identity.String() }), set: toRules(func(r *Rules, text string) (err error) {
 		r.Identity, err = rules.ParseIdentity(text)
 		return err
@@ -287,7 +301,7 @@ func Parse(m *manifest.Manifest) (*Terms, []Problem) {
 	for _, o := range table {
 		v, ok := given[o.name]
 		switch want, has := back[o.name]; {
-		case told["options."+o.name], ok && has && v == want, !ok && (!has || o.late):
+		case told["options."+o.name], ok && has && (v == want || o.free), !ok && (!has || o.late):
 		case o.wanted == "" && has:
 			tell("options."+o.name, want, v)
 		case has:

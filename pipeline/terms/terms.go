@@ -56,6 +56,7 @@ type Beyond struct {
 	KeepCreated  bool
 	Domains      legacy.Domains
 	ShortDomains map[string]bool
+	NoEnds       bool // expiry and use limit of links are left out
 }
 
 // ByDomain reports whether each domain has links of its own. A nil Beyond has none.
@@ -66,6 +67,7 @@ type Rules struct {
 	rules.Flags
 	OnDrift rules.OnDrift
 	Revive  rules.Revivals
+	Ends    bool // nobody has asked for link rules: of the inputs only ends of links count (columns.Choice.Ends)
 }
 
 // Mode returns what becomes of legacy codes.
@@ -97,7 +99,7 @@ func (t *Terms) Judge(asOf time.Time) *judge.Judge {
 		j.Rules = &t.Rules.Flags
 	}
 	if b := t.Beyond; b != nil {
-		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: b.ShortDomains, Fold: t.Fold(), AsOf: asOf}
+		j.Hygiene = &hygiene.Rules{Policy: b.Policy, ShortDomains: b.ShortDomains, Fold: t.Fold(), AsOf: asOf, Ends: b.NoEnds}
 	}
 	return j
 }

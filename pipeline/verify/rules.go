@@ -38,9 +38,11 @@ func (r *run) readRules(bad func(field string, expected, got any)) {
 
 // mapParams tells which columns have parameters, as the run was told.
 func (r *run) mapParams(choice *columns.Choice) {
-	if choice.Rules = r.flags() != nil; !choice.Rules {
+	if r.flags() == nil {
 		return
 	}
+	choice.Ends = r.terms.Rules.Ends
+	choice.Rules = !choice.Ends
 	columns := map[string]string{}
 	maps.Copy(columns, choice.Map)
 	for c := range rules.Column(rules.ColumnCount) {

@@ -89,7 +89,7 @@ func TestVerifyRulesTampered(t *testing.T) {
 	}, always...)
 	rejecting := append([]tampering{
 		{rejectsFile, reject(x + "plain"), "detail", "the link has other parameters: uses", verify.BadDetail},
-		{rejectsFile, reject(x + "plain"), "max_uses", "none", verify.BadReason},
+		{rejectsFile, reject(x + "plain"), "max_uses", "many", verify.BadReason},
 		{rejectsFile, reject(x + "new"), "expires_at", "2026-06-01", verify.BadReason},
 		{rejectsFile, reject(x + "new"), "detail", "the link has other parameters: expires_at, owner_id", verify.BadDetail},
 		{mappingFile, row("dead"), "change", "updated", verify.BadOutcome},
@@ -130,7 +130,7 @@ func TestVerifyRulesCollisions(t *testing.T) {
 		cfg := pipeline.Config{Workspace: "demo", Version: "test", CodeLength: 1, MaxRetries: 20, ReportOrder: order, Rules: &rules.Flags{Identity: rules.ByParams}}
 		var b strings.Builder
 		for i := range 40 {
-			fmt.Fprintf(&b, "%s%d,,%d,,,,\n", x, i%3, i/3)
+			fmt.Fprintf(&b, "%s%d,,%d,,,,\n", x, i%3, i/3+1)
 		}
 		job(t, cfg, map[string]string{"a.csv": rulesHeader + b.String()})
 		clean(t, verify.Config{})
