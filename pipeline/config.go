@@ -117,7 +117,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-var errNoWorkspace = errors.New("no workspace: give one with --workspace, or its column with --workspace-column")
+var errNoWorkspace = errors.New("no workspace: give one with Config.Workspace, or its column with Config.Source.WorkspaceColumn")
 
 // withDefaults returns the configuration with every default filled in, or a
 // UsageError that joins all that is wrong with it.
@@ -206,9 +206,9 @@ func (c *Config) Policy() hygiene.Policy {
 func (c *Config) validate() error {
 	var problems []error
 	complain := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	check := func(flag string, err error) {
+	check := func(field string, err error) {
 		if err != nil {
-			complain("--%s: %w", flag, err)
+			complain("Config.%s: %w", field, err)
 		}
 	}
 	if len(c.Inputs) == 0 {
@@ -219,7 +219,7 @@ func (c *Config) validate() error {
 	}
 	if c.Workspace != "" {
 		if err := codegen.CheckWorkspace([]byte(c.Workspace)); err != nil {
-			complain("--workspace: %w: %q", err, c.Workspace)
+			complain("Config.Workspace: %w: %q", err, c.Workspace)
 		}
 	} else if !c.Source.HasWorkspaces() && c.Domains != legacy.DomainsKeep {
 		problems = append(problems, errNoWorkspace)
@@ -232,48 +232,48 @@ func (c *Config) validate() error {
 		problems = append(problems, err)
 	}
 	problems = append(problems, c.checkCounter())
-	check("max-url-length", c.Profile.Validate())
+	check("Profile.MaxLength", c.Profile.Validate())
 	if c.MaxRetries < 0 || c.MaxRetries > codegen.MostRetries {
-		complain("--max-retries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)
+		complain("Config.MaxRetries %d is not within 0 to %d", c.MaxRetries, codegen.MostRetries)
 	}
 	if c.Workers < 0 {
-		complain("--workers %d is negative", c.Workers)
+		complain("Config.Workers %d is negative", c.Workers)
 	}
 	if least := c.LeastMemory(); c.Memory != 0 && c.Memory < least {
-		complain("--memory %s, which is too little: the least is %dMiB with --workers %d", size(c.Memory), least>>20, c.Workers)
+		complain("Config.Memory %s, which is too little: the least is %dMiB with Config.Workers %d", size(c.Memory), least>>20, c.Workers)
 	}
 	if c.TempDir != "" {
 		if info, err := os.Stat(c.TempDir); err != nil {
-			complain("--tmp %s: %w", c.TempDir, fsys.Cause(err))
+			complain("Config.TempDir %s: %w", c.TempDir, fsys.Cause(err))
 		} else if !info.IsDir() {
-			complain("--tmp %s is not a directory", c.TempDir)
+			complain("Config.TempDir %s is not a directory", c.TempDir)
 		}
 	}
 	if c.Limit < 0 {
-		complain("--limit %d is negative", c.Limit)
+		complain("Config.Limit %d is negative", c.Limit)
 	}
 	_, badMode := legacy.ParseMode(string(c.Legacy))
 	_, badConflict := legacy.ParseConflict(string(c.OnConflict))
-	check("legacy", badMode)
-	check("on-conflict", badConflict)
+	check("Legacy", badMode)
+	check("OnConflict", badConflict)
 	_, badDomains := legacy.ParseDomains(string(c.Domains))
-	check("domains", badDomains)
+	check("Domains", badDomains)
 	if c.Domains == legacy.DomainsKeep && (c.Source.WorkspaceColumn != "" || c.Source.Map["workspace"] != "") {
-		complain("--domains keep cannot be used with a workspace column")
+		complain("Config.Domains keep cannot be used with a workspace column")
 	}
 	if c.Attrs != "" {
 		_, _, badAttrs := along.Parse(c.Attrs)
-		check("attrs", badAttrs)
+		check("Attrs", badAttrs)
 	}
 	c.checkLegacy(complain)
 	c.checkRules(complain)
 	_, badFormat := report.ParseFormat(string(c.ReportFormat))
 	_, badOrder := report.ParseOrder(string(c.ReportOrder))
-	check("report-format", badFormat)
-	check("report-order", badOrder)
-	check("base-url", checkBaseURL(c.BaseURL))
+	check("ReportFormat", badFormat)
+	check("ReportOrder", badOrder)
+	check("BaseURL", checkBaseURL(c.BaseURL))
 	if y := c.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
-		complain("--as-of %s is out of range", c.AsOf.Format(time.RFC3339))
+		complain("Config.AsOf %s is out of range", c.AsOf.Format(time.RFC3339))
 	}
 	return errors.Join(problems...)
 }
@@ -281,22 +281,22 @@ func (c *Config) validate() error {
 // checkLegacy checks that nothing is asked for legacy codes that are not looked at, or not kept.
 func (c *Config) checkLegacy(complain func(format string, args ...any)) {
 	for _, o := range []struct {
-		flag         string
+		field        string
 		given, keeps bool
 	}{
-		{"code-column", c.Source.CodeColumn != "", false},
-		{"map code", c.Source.Map["code"] != "", false},
-		{"code-pattern", c.Codes.Pattern != nil, true},
-		{"reserved", c.ReservedSHA256 != "", true},
-		{"on-conflict", c.OnConflict != legacy.Reject, true},
-		{"fold-case", c.Codes.Fold, true},
+		{"Source.CodeColumn", c.Source.CodeColumn != "", false},
+		{"Source.Map code", c.Source.Map["code"] != "", false},
+		{"Codes.Pattern", c.Codes.Pattern != nil, true},
+		{"Codes.Reserved", c.ReservedSHA256 != "", true},
+		{"OnConflict", c.OnConflict != legacy.Reject, true},
+		{"Codes.Fold", c.Codes.Fold, true},
 	} {
 		switch {
 		case !o.given || c.Legacy.Keeps() || c.Legacy == legacy.Map && !o.keeps:
 		case o.keeps:
-			complain("--%s goes with --legacy keep or both", o.flag)
+			complain("Config.%s goes with Config.Legacy keep or both", o.field)
 		default:
-			complain("--%s goes with --legacy keep, both or map", o.flag)
+			complain("Config.%s goes with Config.Legacy keep, both or map", o.field)
 		}
 	}
 }
@@ -324,9 +324,9 @@ func (c *Config) mayEnd() bool { return c.Legacy != legacy.Off && !c.NoRules && 
 func (c *Config) checkRules(complain func(format string, args ...any)) {
 	switch {
 	case c.NoRules && c.Rules != nil:
-		complain("--no-rules cannot be used with a flag of link rules")
+		complain("Config.NoRules cannot be used with a flag of link rules")
 	case c.NoRules && c.Legacy == legacy.Off:
-		complain("--no-rules goes with --legacy keep, both or map")
+		complain("Config.NoRules goes with Config.Legacy keep, both or map")
 	}
 	if c.Rules == nil {
 		return
@@ -335,7 +335,7 @@ func (c *Config) checkRules(complain func(format string, args ...any)) {
 		complain("link rules: %w", err)
 	}
 	if c.Legacy.Keeps() && c.identity() != rules.ByURL {
-		complain("--legacy %s goes with --identity url only", c.Legacy)
+		complain("Config.Legacy %s goes with Config.Rules.Identity url only", c.Legacy)
 	}
 }
 
@@ -422,10 +422,10 @@ func (e *TooManyRejectsError) Error() string {
 
 // Why says what forbids the run to store links.
 func (e *TooManyRejectsError) Why() string {
-	text := fmt.Sprintf("%d of %d rows were rejected, more than --max-rejects %s allows", e.Rejected, e.Read, e.Limit)
+	text := fmt.Sprintf("%d of %d rows were rejected, more than Config.MaxRejects %s allows", e.Rejected, e.Read, e.Limit)
 	switch {
 	case e.Conflicts > 0:
-		text = fmt.Sprintf("%d of %d rows claim codes of other URLs, and --on-conflict is fail", e.Conflicts, e.Read)
+		text = fmt.Sprintf("%d of %d rows claim codes of other URLs, and Config.OnConflict is fail", e.Conflicts, e.Read)
 	case e.Column != "":
 		text = fmt.Sprintf("every row was rejected; is %q the column of the URLs? For example %s", e.Column, e.First)
 	case e.First != "":

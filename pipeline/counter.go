@@ -47,7 +47,7 @@ func (j *job) nextNumber(ctx context.Context, session sink.Session) (next int64,
 		}
 	}
 	if next, err = sink.FirstNumber(next, j.cfg.Scheme.CounterStart); err != nil {
-		return 0, &UsageError{fmt.Errorf("--counter-start: %w", err)}
+		return 0, &UsageError{fmt.Errorf("Config.Scheme.CounterStart: %w", err)}
 	}
 	return next, nil
 }
@@ -84,7 +84,7 @@ func (j *job) timeNumbering(ctx context.Context, settled *settle.Settlement, res
 // checkCounter says why a counter cannot be used with these options.
 func (c *Config) checkCounter() error {
 	if c.Scheme.counts() && c.Codes.Fold {
-		return fmt.Errorf("--fold-case cannot be used with scheme %s: its codes differ in case only", c.Scheme.Name)
+		return fmt.Errorf("Config.Codes.Fold cannot be used with scheme %s: its codes differ in case only", c.Scheme.Name)
 	}
 	return nil
 }

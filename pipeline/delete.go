@@ -143,25 +143,25 @@ func (d *deletion) check() error {
 	if d.Out = filepath.Clean(d.Out); d.DryRun {
 		d.Out, d.Overwrite = outdir.DryOf(d.Out), true
 	}
-	check := func(flag string, err error) {
+	check := func(field string, err error) {
 		if err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", flag, err))
+			problems = append(problems, fmt.Errorf("Config.%s: %w", field, err))
 		}
 	}
 	if err := codegen.CheckWorkspace([]byte(d.Workspace)); d.Workspace == "" {
-		problems = append(problems, errors.New("no workspace: give one with --workspace"))
+		problems = append(problems, errors.New("no workspace: give one with Config.Workspace"))
 	} else {
-		check("workspace", err)
+		check("Workspace", err)
 	}
 	check("owner", (&rules.Flags{Owner: []byte(d.Owner)}).Check())
 	if d.Source.URLColumn == columns.NoColumn && d.Source.CodeColumn == columns.NoColumn {
-		problems = append(problems, errors.New("--url-column none and --code-column none: a row names its links by one of them"))
+		problems = append(problems, errors.New("Config.Source.URLColumn none and Config.Source.CodeColumn none: a row names its links by one of them"))
 	}
 	if profile.ParseColumn(d.Source.CodeColumn).List {
-		problems = append(problems, errors.New("--code-column: a row names one code, and list(…) may have several"))
+		problems = append(problems, errors.New("Config.Source.CodeColumn: a row names one code, and list(…) may have several"))
 	}
 	if y := d.AsOf.UTC().Year(); y < 1 || y > 9999 { // JSON has no others
-		problems = append(problems, fmt.Errorf("--as-of %s is out of range", d.AsOf.Format(time.RFC3339)))
+		problems = append(problems, fmt.Errorf("Config.AsOf %s is out of range", d.AsOf.Format(time.RFC3339)))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return &UsageError{err}
@@ -174,11 +174,11 @@ func (d *deletion) check() error {
 // replaced.
 func (d *deletion) look() error {
 	if _, _, err := manifest.ReadDir(d.Out); err == nil {
-		return &UsageError{fmt.Errorf("output directory %s: it has the reports of a run; give another with --out", d.Out)}
+		return &UsageError{fmt.Errorf("output directory %s: it has the reports of a run; give another with Config.Out", d.Out)}
 	}
 	err := outdir.Look(d.Out, outdir.ClaimOptions{Overwrite: d.Overwrite})
 	if errors.Is(err, outdir.ErrExists) {
-		err = &UsageError{fmt.Errorf("output directory %s: it has the reports of an earlier delete; give another with --out, or replace it with --overwrite", d.Out)}
+		err = &UsageError{fmt.Errorf("output directory %s: it has the reports of an earlier delete; give another with Config.Out, or replace it with Config.Overwrite", d.Out)}
 	}
 	return err
 }

@@ -478,8 +478,8 @@ func TestDeleteRefused(t *testing.T) {
 	must(t, err)
 	for want, change := range map[string]func(c *pipeline.DeleteConfig){
 		"no workspace":                         func(c *pipeline.DeleteConfig) { c.Workspace = "" },
-		"--workspace: ":                        func(c *pipeline.DeleteConfig) { c.Workspace = "a|b" },
-		"--owner: owner_id: ":                  func(c *pipeline.DeleteConfig) { c.Owner = "a\x00" },
+		"Config.Workspace: ":                   func(c *pipeline.DeleteConfig) { c.Workspace = "a|b" },
+		"Config.Owner: owner_id: ":             func(c *pipeline.DeleteConfig) { c.Owner = "a\x00" },
 		"a row names its links by one of them": func(c *pipeline.DeleteConfig) { c.Source.URLColumn, c.Source.CodeColumn = "none", "none" },
 		`"url" has the codes`:                  func(c *pipeline.DeleteConfig) { c.Source.URLColumn, c.Source.CodeColumn = "url", "url" },
 		"list(…) may have several":             func(c *pipeline.DeleteConfig) { c.Source.CodeColumn = "list(url)" },

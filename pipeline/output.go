@@ -178,7 +178,7 @@ func (o *outputDir) identify(cfg *Config, inputs *intake.Inputs) (err error) {
 	if cfg.Overwrite {
 		return nil
 	}
-	return fmt.Errorf("output directory %s: it %w; give another with --out, or replace it with --overwrite", cfg.Out, outdir.ErrExists)
+	return fmt.Errorf("output directory %s: it %w; give another with Config.Out, or replace it with Config.Overwrite", cfg.Out, outdir.ErrExists)
 }
 
 // finished reports whether the run that is there is this one, and finished.

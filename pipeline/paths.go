@@ -112,7 +112,7 @@ func outside(out string, names []string) error {
 			seen[dir] = true
 			info, err := os.Stat(dir)
 			if err == nil && slices.ContainsFunc(dirs, func(out fs.FileInfo) bool { return os.SameFile(info, out) }) {
-				return &columns.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with --out"}
+				return &columns.UsageError{Input: name, Msg: "lies in the output directory " + out + ", which the run replaces: give another with Config.Out"}
 			}
 		}
 	}

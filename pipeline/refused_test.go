@@ -23,20 +23,20 @@ import (
 // A run that cannot start as it was asked for ends before it does anything.
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(*pipeline.Config){
-		"no input":                                       func(cfg *pipeline.Config) { cfg.Inputs = nil },
-		"delimiter and quote must be two":                func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
-		"the field limit must be":                        func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
-		"UniqueNames of the source":                      func(cfg *pipeline.Config) { cfg.Source.UniqueNames = true },
-		"no output directory":                            func(cfg *pipeline.Config) { cfg.Out = "" },
-		`--report-format: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
-		`--report-order: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
-		"--workers -1 is negative":                       func(cfg *pipeline.Config) { cfg.Workers = -1 },
-		"--max-retries 1048577 is not ":                  func(cfg *pipeline.Config) { cfg.MaxRetries = 1<<20 + 1 },
-		"--as-of 10000-01-01":                            func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		`--base-url: base URL "https://:8080" is not of`: func(cfg *pipeline.Config) { cfg.BaseURL = "https://:8080" },
-		"--code-length: code length 25":                  func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
-		"--max-url-length: maximal length ":              func(cfg *pipeline.Config) { cfg.Profile.MaxLength = -1 },
-		`--workspace: workspace contains '|': "a|b"`:     func(cfg *pipeline.Config) { cfg.Workspace = "a|b" },
+		"no input":                                           func(cfg *pipeline.Config) { cfg.Inputs = nil },
+		"delimiter and quote must be two":                    func(cfg *pipeline.Config) { cfg.Source.Delimiter = '"' },
+		"the field limit must be":                            func(cfg *pipeline.Config) { cfg.Source.MaxField = -1 },
+		"UniqueNames of the source":                          func(cfg *pipeline.Config) { cfg.Source.UniqueNames = true },
+		"no output directory":                                func(cfg *pipeline.Config) { cfg.Out = "" },
+		`Config.ReportFormat: unknown report format "xml"`:   func(cfg *pipeline.Config) { cfg.ReportFormat = "xml" },
+		`Config.ReportOrder: unknown report order "random"`:  func(cfg *pipeline.Config) { cfg.ReportOrder = "random" },
+		"Config.Workers -1 is negative":                      func(cfg *pipeline.Config) { cfg.Workers = -1 },
+		"Config.MaxRetries 1048577 is not ":                  func(cfg *pipeline.Config) { cfg.MaxRetries = 1<<20 + 1 },
+		"Config.AsOf 10000-01-01":                            func(cfg *pipeline.Config) { cfg.AsOf = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		`Config.BaseURL: base URL "https://:8080" is not of`: func(cfg *pipeline.Config) { cfg.BaseURL = "https://:8080" },
+		"Config.CodeLength: code length 25":                  func(cfg *pipeline.Config) { cfg.CodeLength = 25 },
+		"Config.Profile.MaxLength: maximal length ":          func(cfg *pipeline.Config) { cfg.Profile.MaxLength = -1 },
+		`Config.Workspace: workspace contains '|': "a|b"`:    func(cfg *pipeline.Config) { cfg.Workspace = "a|b" },
 	} {
 		dir := t.TempDir()
 		cfg := base(10)

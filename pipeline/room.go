@@ -20,6 +20,6 @@ func (r room) need(bytes int64) error {
 	if err != nil || bytes <= free {
 		return nil
 	}
-	return fmt.Errorf("%s is too small for the rows that do not fit in memory: they need at least %d MiB more, and %d MiB are free; name another directory with --tmp, or allow more --memory",
+	return fmt.Errorf("%s is too small for the rows that do not fit in memory: they need at least %d MiB more, and %d MiB are free; name another directory with Config.TempDir, or allow more Config.Memory",
 		dir, (bytes+1<<20-1)>>20, free>>20)
 }

@@ -72,7 +72,7 @@ func TestRoom(t *testing.T) {
 				must(t, err)
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), cfg.TempDir+" is too small") || !strings.Contains(err.Error(), " MiB are free; name another directory with --tmp") {
+			if err == nil || !strings.Contains(err.Error(), cfg.TempDir+" is too small") || !strings.Contains(err.Error(), " MiB are free; name another directory with Config.TempDir") {
 				t.Fatalf("got %v", err)
 			}
 			if entries, err := os.ReadDir("."); err != nil || len(entries) != 1 {

@@ -141,7 +141,7 @@ func (j *job) do(ctx context.Context) (err error) {
 	err = j.process(ctx, inputs)
 	for errors.Is(err, errOtherTime) {
 		if i := slices.IndexFunc(names, onlyOnce); i >= 0 {
-			return fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add --new-run to start over",
+			return fmt.Errorf("the unfinished run of this command began at %s; links may have expired since, so the rows must be read again, and %s cannot: add Config.NewRun to start over",
 				j.result.AsOf.Format(time.RFC3339), names[i])
 		}
 		j.cfg.Status.begin()
@@ -229,9 +229,9 @@ func checkWhole(cfg *Config, inputs *intake.Inputs) error {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		switch all := of[name]; {
 		case all.Total > all.Records:
-			return &columns.UsageError{Input: all.first.Name, Msg: fmt.Sprintf("is not all: the inputs of the profile %s have %d of %d links. Give all pages, or add --partial to take what is there", name, all.Records, all.Total)}
+			return &columns.UsageError{Input: all.first.Name, Msg: fmt.Sprintf("is not all: the inputs of the profile %s have %d of %d links. Give all pages, or add Config.Partial to take what is there", name, all.Records, all.Total)}
 		case all.Total < 0 && all.More && !all.Last:
-			return &columns.UsageError{Input: all.first.Name, Msg: "is not all: it says that more links follow. Give all pages, or add --partial to take what is there"}
+			return &columns.UsageError{Input: all.first.Name, Msg: "is not all: it says that more links follow. Give all pages, or add Config.Partial to take what is there"}
 		}
 	}
 	return nil
@@ -249,13 +249,13 @@ func (j *job) keepEnds(inputs *intake.Inputs) {
 func checkMigration(cfg *Config, inputs *intake.Inputs) error {
 	none := func(tells func(*intake.Input) bool) bool { return !slices.ContainsFunc(inputs.List, tells) }
 	if cfg.Domains == legacy.DomainsKeep && !none(func(in *intake.Input) bool { return in.Workspace >= 0 }) {
-		return &UsageError{errors.New("--domains keep cannot be used with a workspace column")}
+		return &UsageError{errors.New("Config.Domains keep cannot be used with a workspace column")}
 	}
 	if cfg.Domains == legacy.DomainsKeep && none(func(in *intake.Input) bool { return in.HasDomains() || in.Blank }) {
-		return &UsageError{errors.New("--domains keep: no column is known to have the domain; give it with --map domain=COLUMN")}
+		return &UsageError{errors.New("Config.Domains keep: no column is known to have the domain; give it with Config.Source.Map domain=COLUMN")}
 	}
 	if cfg.KeepCreated && none(func(in *intake.Input) bool { return in.Along.HasCreated() || in.Blank }) {
-		return &UsageError{errors.New("--keep-created: no column is known to have the creation time; give it with --map created_at=COLUMN")}
+		return &UsageError{errors.New("Config.KeepCreated: no column is known to have the creation time; give it with Config.Source.Map created_at=COLUMN")}
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (j *job) read(ctx context.Context, inputs *intake.Inputs) error {
 	}
 	j.result.Workspaces, j.result.Rewritten, j.result.Changes = j.rows.Workspaces.Sorted(), j.rows.Rewritten, j.rows.Changes.ByName()
 	if inputs.RecordsRead() == 0 && !j.cfg.AllowEmpty && !inputs.Rejects() {
-		return &UsageError{errors.New("the inputs have no rows; if that is right, add --allow-empty")}
+		return &UsageError{errors.New("the inputs have no rows; if that is right, add Config.AllowEmpty")}
 	}
 	j.result.Dates, j.result.Nones = j.rows.Dates, j.rows.Nones
 	j.warnOfEmpty()
@@ -385,11 +385,11 @@ func (j *job) attempt(ctx context.Context) (err error) {
 			return j.repeat()
 		}
 		if !j.cfg.Overwrite && settled.LinksCreated() == 0 {
-			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links have ended or were changed since, and the run would change them; --overwrite does that",
+			return fmt.Errorf("output directory %s: it %w, this very one, but %d of its links have ended or were changed since, and the run would change them; Config.Overwrite does that",
 				j.cfg.Out, outdir.ErrExists, settled.ToChange())
 		}
 		if !j.cfg.Overwrite {
-			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; --overwrite creates them again",
+			return fmt.Errorf("output directory %s: it %w, this very one, but the store has lost %d of its links; Config.Overwrite creates them again",
 				j.cfg.Out, outdir.ErrExists, settled.LinksCreated())
 		}
 		if err := j.judgeAt(asOf(j.cfg, j.meter.started)); err != nil {

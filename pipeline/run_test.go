@@ -200,7 +200,7 @@ func TestTooContested(t *testing.T) {
 	dir := t.TempDir()
 	cfg := pipeline.Config{Inputs: []string{"urls.txt"}, Out: "out", Workspace: "ws", CodeLength: 2, Workers: 1, Memory: 168 << 20, Store: openStore(t, dir)}
 	_, err := pipeline.Run(context.Background(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "--code-length") || !strings.Contains(err.Error(), "--memory") {
+	if err == nil || !strings.Contains(err.Error(), "Config.CodeLength") || !strings.Contains(err.Error(), "Config.Memory") {
 		t.Fatalf("error %v", err)
 	}
 	if got := dump(t, dir); len(got) > 0 {
@@ -230,7 +230,7 @@ func TestTooManyCodesAskedFor(t *testing.T) {
 	cfg := base(10)
 	cfg.Store = sessions{openStore(t, t.TempDir()), func(s sink.Session) sink.Session { return fullSession{s} }}
 	cfg.Memory, cfg.Workers, cfg.MaxRetries = 168<<20, 1, 300
-	for urls, want := range map[int]string{100: "", 2000: "use a larger --code-length or more --memory"} {
+	for urls, want := range map[int]string{100: "", 2000: "use a larger Config.CodeLength or more Config.Memory"} {
 		t.Chdir(t.TempDir())
 		write(t, "a.csv", csvFile(rows(1, urls)))
 		cfg.Inputs, cfg.Out = []string{"a.csv"}, "out"

@@ -33,12 +33,12 @@ func (s Scheme) withDefaults() (Scheme, codegen.Spec) {
 	return s, spec
 }
 
-// Make returns what makes codes: a counter, or a maker. The error says what is wrong with the
-// flags.
+// Make returns what makes codes: a counter, or a maker. The error says what is wrong with
+// which fields of a Config.
 func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, err error) {
 	c, spec := s.withDefaults()
 	if _, err := codegen.SpecOf(c.Name); err != nil {
-		return maker, nil, fmt.Errorf("--scheme: %w", err)
+		return maker, nil, fmt.Errorf("Config.Scheme.Name: %w", err)
 	}
 	var problems []error
 	complain := func(wrong bool, format string, args ...any) {
@@ -46,11 +46,11 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 			problems = append(problems, fmt.Errorf(format, args...))
 		}
 	}
-	complain(!spec.Secret && c.Secret.Fingerprint() != "", "--scheme-key-file: scheme %s has no secret", c.Name)
-	complain(!spec.Counts && c.CounterStart != 0, "--counter-start: scheme %s has no counter", c.Name)
-	complain(c.CounterStart < 0, "--counter-start %d is below 1", c.CounterStart)
-	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "--counter-multiplier goes with scheme %s only", codegen.NameCounter)
-	complain(c.Multiplier < 0, "--counter-multiplier %d is below 1", c.Multiplier)
+	complain(!spec.Secret && c.Secret.Fingerprint() != "", "Config.Scheme.Secret: scheme %s has no secret", c.Name)
+	complain(!spec.Counts && c.CounterStart != 0, "Config.Scheme.CounterStart: scheme %s has no counter", c.Name)
+	complain(c.CounterStart < 0, "Config.Scheme.CounterStart %d is below 1", c.CounterStart)
+	complain(c.Name != codegen.NameCounter && c.Multiplier != 0, "Config.Scheme.Multiplier goes with scheme %s only", codegen.NameCounter)
+	complain(c.Multiplier < 0, "Config.Scheme.Multiplier %d is below 1", c.Multiplier)
 	if len(problems) > 0 {
 		return maker, nil, errors.Join(problems...)
 	}
@@ -62,13 +62,13 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	}
 	var wrong *codegen.ChoiceError
 	if errors.As(err, &wrong) {
-		err = fmt.Errorf("--%s: %w", schemeFlags[wrong.Field], wrong.Err)
+		err = fmt.Errorf("Config.%s: %w", choiceFields[wrong.Field], wrong.Err)
 	}
 	return maker, counter, err
 }
 
-// schemeFlags are the flags of the fields of a codegen.Choice.
-var schemeFlags = map[string]string{"Name": "scheme", "Length": "code-length", "Secret": "scheme-key-file", "Multiplier": "counter-multiplier"}
+// choiceFields are the fields of a Config that are those of a codegen.Choice.
+var choiceFields = map[string]string{"Name": "Scheme.Name", "Length": "CodeLength", "Secret": "Scheme.Secret", "Multiplier": "Scheme.Multiplier"}
 
 // describe returns what the manifest says of the scheme.
 func (s Scheme) describe(length, maxRetries int) manifest.Scheme {

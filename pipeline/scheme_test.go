@@ -423,17 +423,17 @@ func TestSchemeUsage(t *testing.T) {
 	}{
 		{pipeline.Scheme{}, 0, ""},
 		{pipeline.Scheme{Name: codegen.Name}, 24, ""},
-		{pipeline.Scheme{Name: "base62"}, 0, `--scheme: there is no scheme "base62"; there are sha256-base58, keyed-base62, `},
-		{pipeline.Scheme{Secret: secret(16)}, 0, "--scheme-key-file: scheme sha256-base58 has no secret"},
+		{pipeline.Scheme{Name: "base62"}, 0, `Config.Scheme.Name: there is no scheme "base62"; there are sha256-base58, keyed-base62, `},
+		{pipeline.Scheme{Secret: secret(16)}, 0, "Config.Scheme.Secret: scheme sha256-base58 has no secret"},
 		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16)}, 0, ""},
-		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(15)}, 0, "--scheme-key-file: keyed-base62 needs a secret of at least 16 bytes, not 15;"},
-		{pipeline.Scheme{Name: codegen.NameKeyed}, 0, "--scheme-key-file: keyed-base62 needs a secret of at least 16 bytes, not 0;"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(15)}, 0, "Config.Scheme.Secret: keyed-base62 needs a secret of at least 16 bytes, not 15;"},
+		{pipeline.Scheme{Name: codegen.NameKeyed}, 0, "Config.Scheme.Secret: keyed-base62 needs a secret of at least 16 bytes, not 0;"},
 		{keyed, 4, ""},
 		{keyed, 16, ""},
-		{keyed, 3, "--code-length: code length 3 is not within 4 to 16"},
-		{keyed, 17, "--code-length: code length 17 is not within 4 to 16"},
-		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), CounterStart: 1}, 0, "--counter-start: scheme keyed-base62 has no counter"},
-		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), Multiplier: 1}, 0, "--counter-multiplier goes with scheme counter-base62 only"},
+		{keyed, 3, "Config.CodeLength: code length 3 is not within 4 to 16"},
+		{keyed, 17, "Config.CodeLength: code length 17 is not within 4 to 16"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), CounterStart: 1}, 0, "Config.Scheme.CounterStart: scheme keyed-base62 has no counter"},
+		{pipeline.Scheme{Name: codegen.NameKeyed, Secret: secret(16), Multiplier: 1}, 0, "Config.Scheme.Multiplier goes with scheme counter-base62 only"},
 	} {
 		err := pipeline.Config{Inputs: []string{"a"}, Out: "out", Workspace: "ws", Scheme: c.scheme, CodeLength: c.length}.Validate()
 		_, ok := errors.AsType[*pipeline.UsageError](err)

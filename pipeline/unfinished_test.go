@@ -171,7 +171,7 @@ func TestLoadedRunOwnsItsOutput(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "--overwrite") {
+			if !errors.Is(err, outdir.ErrExists) || !strings.Contains(err.Error(), "Config.Overwrite") {
 				t.Errorf("error %v", err)
 			}
 			sameReports(t, readReports(t), before, reports...)

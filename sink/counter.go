@@ -21,7 +21,7 @@ func FirstNumber(next, start int64) (int64, error) {
 	case next == 0:
 		return max(start, 1), nil
 	case start > 0:
-		return 0, fmt.Errorf("%w: the next one is %d; leave out --counter-start", ErrCounterBegun, next)
+		return 0, fmt.Errorf("%w: the next one is %d; leave out Config.Scheme.CounterStart", ErrCounterBegun, next)
 	}
 	return next, nil
 }

@@ -155,7 +155,7 @@ func (r *Run) CheckOpen() error {
 	case !r.State.Unfinished():
 		return fmt.Errorf("%w, or ended run %d, which is %s", ErrConflict, r.ID, r.State)
 	case r.AsOf.IsZero():
-		return fmt.Errorf("run %d cannot continue, because its as_of is not a valid time; start a new run with --new-run", r.ID)
+		return fmt.Errorf("run %d cannot continue, because its as_of is not a valid time; start a new run with Config.NewRun", r.ID)
 	}
 	return nil
 }

@@ -238,7 +238,7 @@ func (f *forecast) account() *account.Account {
 		p.Rejected[reason] = account.Example{Source: string(row.Source), Row: row.Row, Text: hygiene.Redact(row.Detail), URL: redacted(row.URL), Full: row}
 	}
 	if f.Refused != nil {
-		p.Refused, p.Conflicting = f.Refused.Why(), f.Refused.Conflicts > 0
+		p.Refused, p.Conflicting = inFlags(f.Refused.Why()), f.Refused.Conflicts > 0
 	}
 	return p.Account()
 }

@@ -119,8 +119,8 @@ func (s *screen) lines(lines []string, indent int) {
 // broken breaks a text into lines of at most so many columns, between words; a longer word has a line of
 // its own.
 func broken(text string, room int) (lines []string) {
-	for _, word := range strings.Fields(oneLine(text)) {
-		if last := len(lines) - 1; last >= 0 && cells(lines[last])+1+cells(word) <= room {
+	for i, word := range strings.Split(oneLine(text), " ") {
+		if last := len(lines) - 1; i > 0 && cells(lines[last])+1+cells(word) <= room {
 			lines[last] += " " + word
 		} else {
 			lines = append(lines, word)
@@ -169,11 +169,13 @@ func (s *screen) exact(a *account.Account, f *account.Fact, indent int) {
 
 // text writes a sentence, on as many lines as it needs.
 func (s *screen) text(text string, indent int) {
-	for i, line := range broken(text, s.most-indent-2) {
-		if i > 0 {
-			line = "  " + line
+	for part := range strings.SplitSeq(text, "\n") {
+		for i, line := range broken(part, s.most-indent-2) {
+			if i > 0 {
+				line = "  " + line
+			}
+			s.line(strings.Repeat(" ", indent) + line)
 		}
-		s.line(strings.Repeat(" ", indent) + line)
 	}
 }
 

@@ -78,7 +78,7 @@ func (o *runOptions) account(u *ui, r *pipeline.Result, err error) *account.Run 
 		RejectsFile: filepath.Join(r.Out, manifest.RejectsName), Amend: "copy that file, correct the copy, run the copy",
 	}
 	if refused {
-		a.Refused = tooMany.Why()
+		a.Refused = inFlags(tooMany.Why())
 	}
 	if refused || o.DryRun {
 		a.Amend = "correct the input"

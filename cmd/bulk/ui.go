@@ -75,6 +75,7 @@ func (u *ui) logAs(format string) error {
 		}
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: durationAsText})
 	}
+	h = flagged{h}
 	u.result, u.log = slog.New(h), slog.New(h)
 	if u.quiet {
 		u.log = slog.New(warnings{h})
@@ -223,7 +224,7 @@ func newJSON(w io.Writer) *json.Encoder {
 
 // fail reports the error that ends the command, and a hint what to do; "": none.
 func (u *ui) fail(err error, hint string) {
-	text := hideAddresses(err.Error(), u.named)
+	text := hideAddresses(inFlags(err.Error()), u.named)
 	if exitCode(err) == exitUsage {
 		text = u.settings.sourced(text)
 	}

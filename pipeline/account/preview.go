@@ -215,7 +215,7 @@ func (p *Preview) end() []Fact {
 	case p.Counts.Rejected > 0:
 		how = "done, with {rejected} rejected."
 	}
-	exit := Fact{Key: "exit_code", Value: ID(p.ExitCode), Zero: true, Exact: true, Begins: true, Words: "Nothing was written. bulk run would end with exit code {}: " + how}
+	exit := Fact{Key: "exit_code", Value: ID(p.ExitCode), Zero: true, Begins: true, Words: "Nothing was written. bulk run would end with exit code {}: " + how}
 	list := []Fact{{Key: "examples", Log: "-", Full: Empty{}}, {Key: "rejected", Log: "-", Full: Empty{}}, store, {Key: "new_store", Value: p.NewStore}, workspaces(p.Workspaces, p.Fresh, false), {Key: "new_workspaces", Value: some(p.Fresh)},
 		exit}
 	if p.Refused != "" {

@@ -77,11 +77,11 @@ func Find(in *columns.Table, carried []int, roles bool, names []string, found ma
 			continue
 		}
 		if in.IsKey(c) {
-			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of --attrs has the URLs or the workspaces, which the store has anyway", name)}
+			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("the column %q of Config.Attrs has the URLs or the workspaces, which the store has anyway", name)}
 		}
 		attribute := attribute(in, c)
 		if other := of[attribute]; named[attribute] && other[0] != c {
-			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("--attrs has two columns for %s: %q and %q", attribute, in.Columns[other[0]], in.Columns[c])}
+			return a, &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("Config.Attrs has two columns for %s: %q and %q", attribute, in.Columns[other[0]], in.Columns[c])}
 		}
 		found[name], named[attribute] = true, true
 		of[attribute] = []int{c}

@@ -106,19 +106,19 @@ func (c *Choice) detects() bool { return (c.Legacy || c.Roles) && c.Profile != p
 func (c *Choice) asked(role profile.Role) (want, option string) {
 	switch role {
 	case profile.URL:
-		want = c.URLColumn
+		want, option = c.URLColumn, "Options.URLColumn"
 	case profile.Workspace:
-		want = c.WorkspaceColumn
+		want, option = c.WorkspaceColumn, "Options.WorkspaceColumn"
 	case profile.Code:
-		want = c.CodeColumn
+		want, option = c.CodeColumn, "Options.CodeColumn"
 	}
 	if c.ByCode && want == NoColumn {
 		return "", ""
 	}
 	if want != "" {
-		return want, "--" + string(role) + "-column"
+		return want, option
 	}
-	return c.Map[string(role)], "--map " + string(role)
+	return c.Map[string(role)], "Options.Map " + string(role)
 }
 
 // key returns the name or number of the column by which rows are known, if the choice gives it.

@@ -21,7 +21,7 @@ func (t *Table) settleProfile() {
 		if t.Known = p; strange != nil {
 			t.Known = nil
 			t.doubt = fmt.Sprintf("has the columns of the profile %s, but also %.60q, where URLs or codes may be. "+
-				"Choose with --profile, or give the columns with --map", p.Name, strange)
+				"Choose with Options.Profile, or give the columns with Options.Map", p.Name, strange)
 		}
 	}
 	if t.Known != nil {
@@ -72,7 +72,7 @@ func (t *Table) lacks(role profile.Role, what string) string {
 }
 
 const (
-	giveCodes = ". Give it with --code-column, by name or number; path(COLUMN) takes codes from the paths of URLs"
+	giveCodes = ". Give it with Options.CodeColumn, by name or number; path(COLUMN) takes codes from the paths of URLs"
 	noCodes   = "no column has a known name for codes" + giveCodes
 )
 
@@ -114,7 +114,7 @@ func (t *Table) settleByCode() (found bool, err error) {
 	case t.choice.URLColumn == NoColumn:
 		return false, t.Usage(noCodes)
 	case t.choice.key() == "" && len(t.Columns) > 1 && len(namedColumns(t.header, profile.IsURLName)) == 0:
-		return false, t.Usage("no column has a known name for URLs or codes. Give it with --url-column or --code-column, by name (by number, if the file has no header)")
+		return false, t.Usage("no column has a known name for URLs or codes. Give it with Options.URLColumn or Options.CodeColumn, by name (by number, if the file has no header)")
 	}
 	return false, nil
 }
@@ -134,7 +134,7 @@ func (t *Table) settleBeside() error {
 	}
 	t.Beside = slices.DeleteFunc(namedColumns(t.header, profile.IsURLName), t.IsCode)
 	if len(t.Beside) > 1 && t.Format != "rejects" {
-		return t.Usage("more than one column has a known URL name. Give the right one with --url-column, by name or number; with --url-column none only the codes count")
+		return t.Usage("more than one column has a known URL name. Give the right one with Options.URLColumn, by name or number; with Options.URLColumn none only the codes count")
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (t *Table) namedParam(role profile.Role) (int, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	do := fmt.Sprintf("Give the right one with --map %s=COLUMN, by name or number", role)
+	do := fmt.Sprintf("Give the right one with Options.Map %s=COLUMN, by name or number", role)
 	if t.Format == "rejects" {
 		do = "Make a file of the rows of each source, without the columns that are blank in all of them, or g" + do[1:]
 	}
@@ -122,7 +122,7 @@ func (t *Table) mapFlag(role profile.Role, column int) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' }) {
 		flag = "'" + flag + "'" // for a shell
 	}
-	return "--map " + flag
+	return "Options.Map " + flag
 }
 
 // NoParams says that the input has no column of parameters, and what to do.
@@ -131,5 +131,5 @@ func (t *Table) NoParams() string {
 	if like := t.ParamsLike(); len(like) > 0 {
 		return text + "Perhaps it is " + strings.Join(like, " or ")
 	}
-	return text + "Give it with --map, such as --map expires_at=COLUMN, or give all rows the same, such as --expires-in 90d"
+	return text + "Give it with Options.Map, such as Options.Map expires_at=COLUMN, or give all rows the same, such as Config.Rules.ExpiresIn 90d"
 }

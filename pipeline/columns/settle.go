@@ -24,7 +24,7 @@ func (t *Table) Settle() (err error) {
 	}
 	if t.choice.Legacy && t.Format == "rejects" && t.Known == nil && t.doubt == "" && !t.choice.named() && t.choice.Profile != profile.None && len(t.URLs) > 1 {
 		return t.Usage("has the columns of several programs, so that no profile fits, and what the columns say of a link would be ignored. " +
-			"Make a file of the rows of each source, without the columns that are blank in all of them, or give --profile or --map")
+			"Make a file of the rows of each source, without the columns that are blank in all of them, or give Options.Profile or Options.Map")
 	}
 	if t.choice.Legacy {
 		if t.Kind, err = t.settleColumn(profile.Kind); err != nil {
@@ -64,7 +64,7 @@ func (t *Table) settleURLs() error {
 			t.URLs = append(t.URLs, c.column)
 		}
 		if t.URLs == nil {
-			return t.Usage(t.lacks(profile.URL, "URLs") + ". Give the URL column with --url-column, by name or number")
+			return t.Usage(t.lacks(profile.URL, "URLs") + ". Give the URL column with Options.URLColumn, by name or number")
 		}
 		return nil
 	}
@@ -73,14 +73,14 @@ func (t *Table) settleURLs() error {
 	case len(t.URLs) == 1 || len(t.URLs) > 1 && t.Format == "rejects":
 		return nil
 	case len(t.URLs) > 1:
-		return t.Usage("more than one column has a known URL name. Give the right one with --url-column, by name or number")
+		return t.Usage("more than one column has a known URL name. Give the right one with Options.URLColumn, by name or number")
 	case len(t.Columns) == 1:
 		t.URLs = []int{0}
 		return nil
 	case t.NoHeader:
 		return t.Usage(t.unnamed())
 	}
-	return t.Usage("no column has a known URL name. Give the URL column with --url-column, by name or number")
+	return t.Usage("no column has a known URL name. Give the URL column with Options.URLColumn, by name or number")
 }
 
 // namedColumns returns the columns that have a known name. If none has, the last parts of dotted
@@ -111,13 +111,13 @@ func (t *Table) unnamed() string {
 	}
 	switch {
 	case urls == 1 && url == 1 && len(t.Columns) == 2:
-		return "column 1 looks like the URL: use --url-column 1 (or --delimiter tab, if each line is one URL)"
+		return "column 1 looks like the URL: use Options.URLColumn 1 (or Options.Delimiter tab, if each line is one URL)"
 	case urls == 1:
-		return fmt.Sprintf("column %d looks like the URL: use --url-column %[1]d", url)
+		return fmt.Sprintf("column %d looks like the URL: use Options.URLColumn %[1]d", url)
 	case urls > 1 || t.SaidNoHeader:
-		return "there is no header. Give the number of the URL column with --url-column"
+		return "there is no header. Give the number of the URL column with Options.URLColumn"
 	}
-	return "no column has a known URL name. Give the URL column with --url-column, by name (by number, if the file has no header)"
+	return "no column has a known URL name. Give the URL column with Options.URLColumn, by name (by number, if the file has no header)"
 }
 
 // column finds the column that an option asks for: by its name in the header, by its unique

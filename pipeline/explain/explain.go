@@ -81,10 +81,10 @@ func (r *Rules) Validate() error {
 		problems = append(problems, errors.New("no scheme"))
 	}
 	if err := codegen.CheckWorkspace([]byte(r.Workspace)); err != nil {
-		problems = append(problems, fmt.Errorf("--workspace: %w: %q", err, r.Workspace))
+		problems = append(problems, fmt.Errorf("Rules.Workspace: %w: %q", err, r.Workspace))
 	}
 	if r.MaxRetries < 0 || r.MaxRetries > codegen.MostRetries {
-		problems = append(problems, fmt.Errorf("--max-retries %d is not within 0 to %d", r.MaxRetries, codegen.MostRetries))
+		problems = append(problems, fmt.Errorf("Rules.MaxRetries %d is not within 0 to %d", r.MaxRetries, codegen.MostRetries))
 	}
 	return errors.Join(problems...)
 }

@@ -90,7 +90,7 @@ func TestRulesAreChecked(t *testing.T) {
 		"-1 is not within 0 to":             func(r *Rules) { r.MaxRetries = -1 },
 		"1048577 is not within 0 to":        func(r *Rules) { r.MaxRetries = codegen.MostRetries + 1 },
 		"-5 is not in 0 to":                 func(r *Rules) { r.Profile.MaxLength = -5 },
-		"no scheme\n--workspace: workspace": func(r *Rules) { *r = Rules{} },
+		"no scheme\nRules.Workspace: workspace": func(r *Rules) { *r = Rules{} },
 	} {
 		r := good
 		spoil(&r)

@@ -150,7 +150,7 @@ func (in *Inputs) findAlong(opts *source.Options, attrs string) error {
 	}
 	for _, name := range names {
 		if !found[name] {
-			return &columns.UsageError{Input: in.List[0].Name, Msg: fmt.Sprintf("there is no column %q for --attrs", name)}
+			return &columns.UsageError{Input: in.List[0].Name, Msg: fmt.Sprintf("there is no column %q for Config.Attrs", name)}
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func TestDirLife(t *testing.T) {
 	}
 
 	_, err := Claim(out, ClaimOptions{})
-	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--overwrite") || !strings.Contains(err.Error(), out) {
+	if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "Config.Overwrite") || !strings.Contains(err.Error(), out) {
 		t.Errorf("claim of a finished run: %v", err)
 	}
 	wantRun(t, out, "one")

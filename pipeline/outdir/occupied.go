@@ -20,7 +20,7 @@ import (
 func (f *Dir) inspect() (finished bool, err error) {
 	finished, err = f.occupied()
 	if err == nil && finished && !f.overwrite {
-		err = fmt.Errorf("it %w; give another with --out, or replace it with --overwrite", ErrExists)
+		err = fmt.Errorf("it %w; give another with Config.Out, or replace it with Config.Overwrite", ErrExists)
 	}
 	return finished, err
 }
@@ -37,7 +37,7 @@ func (f *Dir) occupied() (bool, error) {
 		return false, fmt.Errorf("%w: it is a symbolic link; give the directory that it leads to", manifest.ErrNotOurs)
 	}
 	if !info.IsDir() {
-		return false, fmt.Errorf("%w: it is a file, and --out needs a directory", manifest.ErrNotOurs)
+		return false, fmt.Errorf("%w: it is a file, and Config.Out needs a directory", manifest.ErrNotOurs)
 	}
 	parent, err := f.around.Stat()
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *Dir) ours(entries []fs.DirEntry) error {
 	}
 	for _, e := range entries {
 		if !e.Type().IsRegular() || !slices.Contains(known, e.Name()) && !litter(e.Name()) {
-			return fmt.Errorf("%w: it also holds %s, which no run wrote; move that away, or give another --out", manifest.ErrNotOurs, e.Name())
+			return fmt.Errorf("%w: it also holds %s, which no run wrote; move that away, or give another Config.Out", manifest.ErrNotOurs, e.Name())
 		}
 	}
 	return nil

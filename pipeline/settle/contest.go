@@ -35,7 +35,7 @@ func (s *settling) tooContested() error {
 	if limit := s.cfg.Contested; limit == 0 || s.cost <= limit {
 		return nil
 	}
-	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger --code-length or more --memory",
+	return fmt.Errorf("codes of %d characters are too short: over %d URLs contest them, which do not fit in memory; use a larger Config.CodeLength or more Config.Memory",
 		s.cfg.Order.Length(), len(s.rivals))
 }
 

@@ -107,7 +107,7 @@ func TestTooContestedOnDisk(t *testing.T) {
 	finish()
 	s.cfg.Contested = most * (claimCost + 1000)
 	_, err := Settle(t.Context(), s.records, s.names, nil, 0, s.cfg)
-	if n := s.cfg.Settled.Load(); err == nil || !strings.Contains(err.Error(), "--memory") || n > 2*most {
+	if n := s.cfg.Settled.Load(); err == nil || !strings.Contains(err.Error(), "Config.Memory") || n > 2*most {
 		t.Errorf("%d rows of %d were settled: %v", n, urls, err)
 	}
 }

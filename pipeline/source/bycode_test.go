@@ -23,7 +23,7 @@ func TestByCode(t *testing.T) {
 		{"url,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{CodeColumn: "none"}}, "url url: http://a/"},
 		{"page,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{URLColumn: "page"}}, "code code: abc beside page"},
 		{"url,code\nhttp://a/,abc\n", Options{Choice: columns.Choice{URLColumn: "none"}}, "code code: abc"},
-		{"url,link,code\nhttp://a/,,abc\n", Options{}, "!more than one column has a known URL name. Give the right one with --url-column, by name or number; with --url-column none only the codes count"},
+		{"url,link,code\nhttp://a/,,abc\n", Options{}, "!more than one column has a known URL name. Give the right one with Options.URLColumn, by name or number; with Options.URLColumn none only the codes count"},
 		{"url\nhttp://a/\n", Options{Choice: columns.Choice{URLColumn: "none"}}, "!no column has a known name for codes"},
 		{"short,url\nhttps://sho.rt/abc,http://a/\n", Options{Choice: columns.Choice{CodeColumn: "path(short)"}}, "code short: abc beside url"},
 		{"old name\nabc\n", Options{Choice: columns.Choice{CodeColumn: "old name"}}, "code old name: abc"},
@@ -36,11 +36,11 @@ func TestByCode(t *testing.T) {
 		{rejects + "abc,,,\n", Options{}, "code slug code: abc beside url"},
 		{rejects + ",,http://a/,\n", Options{}, "code slug code:  beside url"},
 		{rejects + ",,http://a/,\n", Options{Choice: columns.Choice{CodeColumn: "none"}}, "url url: http://a/"},
-		{rejects + "abc,abd,,\n", Options{}, `!record 1: both "slug" and "code" may be the code: empty one of the two cells, or use --code-column NAME`},
+		{rejects + "abc,abd,,\n", Options{}, `!record 1: both "slug" and "code" may be the code: empty one of the two cells, or use Options.CodeColumn NAME`},
 		{rejects + "abc,abd,,\n", Options{Choice: columns.Choice{CodeColumn: "slug"}}, "code slug: abc beside url"},
-		{"slug,code\nabc,abd\n", Options{}, "!more than one column has a known name for codes. Give it with --code-column"},
-		{"a,b\nabc,abd\n", Options{}, "!no column has a known name for URLs or codes. Give it with --url-column or --code-column"},
-		{"a,b\nabc,abd\n", Options{Choice: columns.Choice{CodeColumn: "c"}}, `!there is no column "c" for --code-column`},
+		{"slug,code\nabc,abd\n", Options{}, "!more than one column has a known name for codes. Give it with Options.CodeColumn"},
+		{"a,b\nabc,abd\n", Options{}, "!no column has a known name for URLs or codes. Give it with Options.URLColumn or Options.CodeColumn"},
+		{"a,b\nabc,abd\n", Options{Choice: columns.Choice{CodeColumn: "c"}}, `!there is no column "c" for Options.CodeColumn`},
 	} {
 		tt.opts.ByCode = true
 		in, err := openBytes([]byte(tt.data), tt.opts)

@@ -165,7 +165,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 		if best == nil {
 			if i := slices.IndexFunc(tries, (*sample).lateHeader); i >= 0 {
 				return nil, in.untold("record %d is a header, but not the first record: delete what stands before it, "+
-					"or use --delimiter tab if each line is one URL", tries[i].late)
+					"or use Options.Delimiter tab if each line is one URL", tries[i].late)
 			}
 			best = in.try('\t', buf, start, eof)
 		}
@@ -177,7 +177,7 @@ func (in *Input) sample(w *window, start int) (*sample, error) {
 			return nil, in.untold("no record in the first %d bytes can be split (%s)", len(buf), why)
 		}
 		if equal != nil && !best.named {
-			return nil, in.untold("both %q and %q split the records: choose one with --delimiter", best.delim, equal.delim)
+			return nil, in.untold("both %q and %q split the records: choose one with Options.Delimiter", best.delim, equal.delim)
 		}
 		return best, in.checkWidth(best.width)
 	}

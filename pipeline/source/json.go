@@ -96,7 +96,7 @@ func (in *Input) openJSON() error {
 	if header := names.columns(); len(header) > 0 {
 		err := in.setColumns(header)
 		if in.wrapped != nil && err != nil {
-			return &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("looks like %s, which has its links in the member %s: --legacy keep, both or map reads them, with their codes", in.wrapped.Product, in.wrapped.Document)}
+			return &columns.UsageError{Input: in.Name, Msg: fmt.Sprintf("looks like %s, which has its links in the member %s: Config.Legacy keep, both or map reads them, with their codes", in.wrapped.Product, in.wrapped.Document)}
 		}
 		return err
 	}

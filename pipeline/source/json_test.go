@@ -146,8 +146,8 @@ func TestJSONURLColumn(t *testing.T) {
 		`{"user":{"url":"http://u/"},"url":"http://a/"}`:           "[1]",
 		`{"a":{"b":{"link":1},"url":"http://a/"},"c":{"d":"url"}}`: "[1]",
 		`{"only":{"one":1}}`:            "[0]",
-		`{"a":{"url":1},"b":{"url":2}}`: `-: more than one column has a known URL name. Give the right one with --url-column, by name or number. Columns: 1 "a.url", 2 "b.url"`,
-		`{"a":1,"b":2}`:                 `-: no column has a known URL name. Give the URL column with --url-column, by name or number. Columns: 1 "a", 2 "b"`,
+		`{"a":{"url":1},"b":{"url":2}}`: `-: more than one column has a known URL name. Give the right one with Options.URLColumn, by name or number. Columns: 1 "a.url", 2 "b.url"`,
+		`{"a":1,"b":2}`:                 `-: no column has a known URL name. Give the URL column with Options.URLColumn, by name or number. Columns: 1 "a", 2 "b"`,
 	} {
 		in, err := openBytes([]byte(data), Options{})
 		got := fmt.Sprint(err)

@@ -124,10 +124,10 @@ func TestRoles(t *testing.T) {
 	}{
 		{"usual names", "Slug,Target\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, " Target Slug"},
 		{"the URL column has a code's name", "hash,slug\nhttp://a/,a\n", Options{Choice: columns.Choice{Legacy: true, URLColumn: "hash"}, Header: HeaderYes}, " hash slug"},
-		{"none", "name,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, `!no column has a known name for codes. Give it with --code-column, by name or number; path(COLUMN) takes codes from the paths of URLs. Columns: 1 "name", 2 "url"`},
+		{"none", "name,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, `!no column has a known name for codes. Give it with Options.CodeColumn, by name or number; path(COLUMN) takes codes from the paths of URLs. Columns: 1 "name", 2 "url"`},
 		{"a list of URLs", "url\nhttp://a/\n", Options{Choice: columns.Choice{Legacy: true}}, "!no column has a known name for codes"},
 		{"several", "slug,alias,url\na,b,http://a/\n", Options{Choice: columns.Choice{Legacy: true}}, "!more than one column has a known name for codes"},
-		{"one that the profile does not know", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true}}, `!has the columns of the profile yourls, but also ["slug"], where URLs or codes may be. Choose with --profile`},
+		{"one that the profile does not know", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true}}, `!has the columns of the profile yourls, but also ["slug"], where URLs or codes may be. Choose with Options.Profile`},
 		{"rejects of two exports", "source,row,byte_offset,reason,detail,keyword,url,address,banned,target,visit_count,raw\n,,,,,a,http://a/,,,,,\n", Options{Choice: columns.Choice{Legacy: true}}, `!has the columns of the profile kutt, but also ["keyword" "url"]`},
 		{"one that the profile does not know, and a flag", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true, CodeColumn: "slug"}}, " url slug"},
 		{"one that the profile does not know, and its name", "keyword,url,slug\na,http://a/,b\n", Options{Choice: columns.Choice{Legacy: true, Profile: "yourls"}}, "yourls url keyword"},
@@ -142,7 +142,7 @@ func TestRoles(t *testing.T) {
 		{"a map without codes", "from,to\nx,http://b/\n", Options{Choice: columns.Choice{Map: map[string]string{"code": "from", "url": "to"}}}, " to"},
 		{"another profile", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Profile: "kutt", URLColumn: "url"}}, `!has no column "address", where the profile kutt has its codes`},
 		{"another profile's URL", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Profile: "kutt"}}, `!has no column "target", where the profile kutt has its URLs`},
-		{"no such column", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "path(x)"}}}, `!there is no column "x" for --map code`},
+		{"no such column", "keyword,url\na,http://a/\n", Options{Choice: columns.Choice{Legacy: true, Map: map[string]string{"code": "path(x)"}}}, `!there is no column "x" for Options.Map code`},
 		{"no such profile", "", Options{Choice: columns.Choice{Profile: "nosuch"}}, `!there is no profile "nosuch"`},
 		{"no such role", "", Options{Choice: columns.Choice{Map: map[string]string{"slug": "1"}}}, `!"slug" is not one of url, code, workspace, kind, domain,`},
 	} {

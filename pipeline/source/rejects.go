@@ -100,9 +100,9 @@ func (in *Input) checkSight(s *splitter, w *window, p, ncols int) error {
 // for which --url-column chose one of two columns it may not be so: then --url-column is needed again.
 func (in *Input) oneURL(record int64, cells [][]byte) error {
 	if in.Code >= 0 && in.opts.ByCode {
-		return cmp.Or(in.oneOf(in.URLs, record, cells, "code", "--code-column"), in.oneOf(in.Beside, record, cells, "URL", "--url-column"))
+		return cmp.Or(in.oneOf(in.URLs, record, cells, "code", "Options.CodeColumn"), in.oneOf(in.Beside, record, cells, "URL", "Options.URLColumn"))
 	}
-	return in.oneOf(in.URLs, record, cells, "URL", "--url-column")
+	return in.oneOf(in.URLs, record, cells, "URL", "Options.URLColumn")
 }
 
 // oneOf checks that at most one cell among these columns is filled.
@@ -203,7 +203,7 @@ func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, eit
 		case cells == nil:
 			cells, by = s.fields, s.delim
 		case !slices.EqualFunc(cells, s.fields, bytes.Equal):
-			either = fmt.Sprintf("both %q and %q split the line: choose with --delimiter, or fill in the cells", by, s.delim)
+			either = fmt.Sprintf("both %q and %q split the line: choose with Options.Delimiter, or fill in the cells", by, s.delim)
 		}
 		if f != nil && f.detail == detail {
 			return nil, ""

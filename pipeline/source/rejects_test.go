@@ -32,7 +32,7 @@ func TestRejects(t *testing.T) {
 		{"delimiter given", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"a;b,c\"\n", Options{Delimiter: ';'},
 			"[url team] [0]", []string{`1@50 "a|b,c"`}},
 		{"either delimiter", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"http://a/,b;c\"\n", Options{},
-			"[url team] [0]", []string{`1@50 malformed_row (both ',' and ';' split the line: choose with --delimiter, or fill in the cells) "http://a/,b;c"`}},
+			"[url team] [0]", []string{`1@50 malformed_row (both ',' and ';' split the line: choose with Options.Delimiter, or fill in the cells) "http://a/,b;c"`}},
 		{"another input's columns", head + "url,team,raw\na,8,20,malformed_row,edited" + otherColumns + ",,,\"b,http://a/\"\na,9,40,malformed_row,edited" + otherColumns + ",http://c/,x,\"b,http://a/\"\n", Options{},
 			"[url team] [0]", []string{`1@50 malformed_row (edited` + otherColumns + `) "b,http://a/"`, `2@158 "http://c/|x"`}},
 		{"unchanged", head + "url,team,raw\na,8,20,malformed_row,3 fields where there should be 2,,,\"a;x,b,c\"\n", Options{},
@@ -71,7 +71,7 @@ func TestRejects(t *testing.T) {
 		})
 	}
 	both := head + "link,url,note,raw\na,1,0,r,,http://a/,,,\na,2,9,r,,spring,http://b/,,\n"
-	want := `record 2: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
+	want := `record 2: both "link" and "url" may be the URL: empty one of the two cells, or use Options.URLColumn NAME, or its number`
 	var usage *columns.UsageError
 	if _, err := openBytes([]byte(both), Options{}); !errors.As(err, &usage) || !strings.Contains(usage.Msg, want) {
 		t.Errorf("%v, want %s", err, want)
@@ -102,7 +102,7 @@ func TestRejectsOfTwoURLs(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = collectBy(in, workers)
-			want := `-: record 20001: both "link" and "url" may be the URL: empty one of the two cells, or use --url-column NAME, or its number`
+			want := `-: record 20001: both "link" and "url" may be the URL: empty one of the two cells, or use Options.URLColumn NAME, or its number`
 			if usage := (*columns.UsageError)(nil); !errors.As(err, &usage) || err.Error() != want {
 				t.Errorf("%d workers: %v, want %s", workers, err, want)
 			}

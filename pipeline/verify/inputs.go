@@ -208,7 +208,7 @@ func matchInputs(inputs []manifest.Input, given []string) ([]string, error) {
 		if same := slices.IndexFunc(given, func(path string) bool { return filepath.Base(path) == last }); same >= 0 {
 			return nil, &columns.UsageError{Input: given[same], Msg: "is not the only " + last + ": give all of them by the paths that the run had"}
 		}
-		return nil, &columns.UsageError{Input: string(in.Name), Msg: "is an input of the run, but was not given with --inputs"}
+		return nil, &columns.UsageError{Input: string(in.Name), Msg: "is an input of the run, but was not given with Config.Inputs"}
 	}
 	if len(given) > 0 {
 		return nil, &columns.UsageError{Input: given[0], Msg: "is not an input of the run"}

@@ -223,8 +223,8 @@ func TestVerifyMovedInputs(t *testing.T) {
 	for want, list := range map[string][]string{
 		"c/x.txt: is not the only x.txt: give all of them by the paths that the run had": {"c/x.txt", "d/x.txt", "moved/y.txt"},
 		"d/x.txt: is not the only x.txt: give all of them by the paths that the run had": {"d/x.txt", "moved/y.txt"},
-		"b/x.txt: is an input of the run, but was not given with --inputs":               {"moved/a/x.txt", "moved/b.csv", "moved/last.csv"},
-		"a/x.txt: is an input of the run, but was not given with --inputs":               {"moved/b/x.txt", "moved/y.txt"},
+		"b/x.txt: is an input of the run, but was not given with Config.Inputs":          {"moved/a/x.txt", "moved/b.csv", "moved/last.csv"},
+		"a/x.txt: is an input of the run, but was not given with Config.Inputs":          {"moved/b/x.txt", "moved/y.txt"},
 		"c/x.txt: is not an input of the run":                                            {"moved/a/x.txt", "moved/b/x.txt", "moved/y.txt", "c/x.txt"},
 	} {
 		var usage *columns.UsageError

@@ -86,18 +86,18 @@ func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
 	switch given := secret.Fingerprint(); {
 	case given == "" || given == m.Fingerprint:
 	case !c.spec.Secret:
-		problems = append(problems, fmt.Errorf("--scheme-key-file: scheme %s has no secret", m.Name))
+		problems = append(problems, fmt.Errorf("Config.Secret: scheme %s has no secret", m.Name))
 	case m.Fingerprint == "":
-		problems = append(problems, fmt.Errorf("--scheme-key-file: the run had no secret, and this one has the fingerprint %s", given))
+		problems = append(problems, fmt.Errorf("Config.Secret: the run had no secret, and this one has the fingerprint %s", given))
 	default:
-		problems = append(problems, fmt.Errorf("--scheme-key-file: the secret of the run has the fingerprint %s, and this one has %s", m.Fingerprint, given))
+		problems = append(problems, fmt.Errorf("Config.Secret: the secret of the run has the fingerprint %s, and this one has %s", m.Fingerprint, given))
 	}
 	switch {
 	case words == nil:
 	case m.Blocklist == "":
-		problems = append(problems, fmt.Errorf("--blocklist: the run had no list of words"))
+		problems = append(problems, fmt.Errorf("Config.Words: the run had no list of words"))
 	case words.SHA256() != m.Blocklist:
-		problems = append(problems, fmt.Errorf("--blocklist: the words of the run have the SHA-256 %s, and these have %s", m.Blocklist, words.SHA256()))
+		problems = append(problems, fmt.Errorf("Config.Words: the words of the run have the SHA-256 %s, and these have %s", m.Blocklist, words.SHA256()))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return &UsageError{err}
@@ -111,7 +111,7 @@ func (r *run) take(secret codegen.Secret, words *codegen.Blocklist) error {
 	var err error
 	var wrong *codegen.ChoiceError
 	if c.maker.Scheme, _, err = r.choice().Make(); errors.As(err, &wrong) { // a secret that is too short has this fingerprint
-		return &UsageError{fmt.Errorf("--scheme-key-file: %w", wrong.Err)}
+		return &UsageError{fmt.Errorf("Config.Secret: %w", wrong.Err)}
 	}
 	return nil
 }

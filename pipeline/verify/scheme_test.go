@@ -166,7 +166,7 @@ func TestVerifyWrongSecret(t *testing.T) {
 	job(t, keyed(7, shortWords), map[string]string{"a.csv": table(5, 20, "url,team,note")})
 	refused(verify.Config{Secret: other, Words: shortWords}, secret.Fingerprint(), other.Fingerprint())
 	refused(verify.Config{Secret: secret, Words: manyWords}, shortWords.SHA256(), manyWords.SHA256())
-	refused(verify.Config{Secret: other, Words: manyWords}, "--scheme-key-file", "--blocklist")
+	refused(verify.Config{Secret: other, Words: manyWords}, "Config.Secret", "Config.Words")
 	job(t, base(7), map[string]string{"a.csv": table(5, 20, "url,team,note")})
 	refused(verify.Config{Secret: secret}, "sha256-base58 has no secret")
 	refused(verify.Config{Words: shortWords}, "the run had no list")

@@ -231,7 +231,7 @@ func (s *Store) resolve(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		if current == nil {
-			return errors.New("no schema of the search path exists: choose one with --schema")
+			return errors.New("no schema of the search path exists: choose one with Options.Schema")
 		}
 		schema = *current
 	}

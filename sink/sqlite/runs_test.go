@@ -93,7 +93,7 @@ func TestRunAtNoTime(t *testing.T) {
 		if run.ID != 2 || len(unfinished) != 2 {
 			t.Fatalf("run %d of %+v", run.ID, unfinished)
 		}
-		if _, err := s.Start(context.Background(), unfinished[0]); err == nil || !strings.Contains(err.Error(), "--new-run") {
+		if _, err := s.Start(context.Background(), unfinished[0]); err == nil || !strings.Contains(err.Error(), "Config.NewRun") {
 			t.Error(err)
 		}
 	})

@@ -134,7 +134,7 @@ func (s *Store) existing(ctx context.Context) (*conn, error) {
 		case made == 0:
 			return fmt.Errorf("%s: the database is empty: %w", c.path, sink.ErrMissing)
 		case made < version:
-			return fmt.Errorf("%s: %w: the next bulk run without --dry-run upgrades them", c.path, sink.ErrOldTables)
+			return fmt.Errorf("%s: %w: the next bulk run without Config.DryRun upgrades them", c.path, sink.ErrOldTables)
 		}
 		return c.exec("set up", fmt.Sprintf("PRAGMA query_only = 1; PRAGMA cache_size = %d", -readerCache>>10))
 	})

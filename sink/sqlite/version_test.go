@@ -37,7 +37,7 @@ func TestVersion1(t *testing.T) {
 	version1(t, path)
 	store := open(t, path)
 	sinktest.Refused(t, store, sink.ErrOldTables)
-	if _, err := store.Runs(ctx); err == nil || err.Error() != store.path+": its tables are of version 1: the next bulk run without --dry-run upgrades them" {
+	if _, err := store.Runs(ctx); err == nil || err.Error() != store.path+": its tables are of version 1: the next bulk run without Config.DryRun upgrades them" {
 		t.Errorf("the runs: %v", err)
 	}
 	old := dump(t, path)
