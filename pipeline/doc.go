@@ -85,6 +85,14 @@
 // what became of each row. Nothing of it is in the store but the marks: what an interrupted delete
 // has not marked, the same delete marks when it is repeated.
 //
+// # What is told
+//
+// What a run, a preview, a verify, a diff, a delete, a sweep or an undo found and did, package account
+// says as facts: a key, a count or a text, an example, what to do. Its renderers are in cmd/bulk, one for
+// each medium: sentences.go, loglines.go, screen.go and factsjson.go. A new fact is added in package
+// account, and nowhere else; cmd/bulk/account_test.go adds one. The manifest and the timings of a finished run
+// give the same facts (account.OfDirectory), but for what only the process knew.
+//
 // # Changing the mapping
 //
 // The columns of the mapping are a table (report/own.go), over which all writers, RowDigest,
