@@ -145,7 +145,7 @@ func (d *deletion) check() error {
 	}
 	check := func(field string, err error) {
 		if err != nil {
-			problems = append(problems, fmt.Errorf("Config.%s: %w", field, err))
+			problems = append(problems, fmt.Errorf("%s: %w", "Config."+field, err))
 		}
 	}
 	if err := codegen.CheckWorkspace([]byte(d.Workspace)); d.Workspace == "" {

@@ -62,7 +62,7 @@ func (s Scheme) Make(length int) (maker codegen.Maker, counter codegen.Counter, 
 	}
 	var wrong *codegen.ChoiceError
 	if errors.As(err, &wrong) {
-		err = fmt.Errorf("Config.%s: %w", choiceFields[wrong.Field], wrong.Err)
+		err = fmt.Errorf("%s: %w", "Config."+choiceFields[wrong.Field], wrong.Err)
 	}
 	return maker, counter, err
 }

@@ -92,3 +92,43 @@ func TestScreenFits(t *testing.T) {
 		}
 	}
 }
+
+// A run has the keys of its preview, and what both tell is the same. (Only a preview tells of kinds of
+// links that there are none of.)
+func TestKeysOfPreview(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, ".", "before.csv", "keyword,url\nold,https://old.example/\n")
+	write(t, ".", "old.csv", "keyword,url,title,expires_at\na,https://a.example/x?b&a,A,\nb,https://a.example/x?a&b,,2099-01-01\nA,ftp://b.example/,,\nA,https://a.example/other,,\n,https://c.example/?token=x,,\n,https://d.example/#top,,\n,https://d.example/,,\nold,https://old.example/,Old,2098-01-01\n")
+	told := func(want int, args string) map[string]any {
+		t.Helper()
+		var out, said bytes.Buffer
+		if code := bulk(strings.Fields(args), nil, &out, &said); code != want {
+			t.Fatalf("%s: exit code %d: %s", args, code, &said)
+		}
+		o := map[string]any{}
+		if out.Len() > 0 {
+			must(t, json.Unmarshal(out.Bytes(), &o))
+		}
+		return o
+	}
+	told(exitDone, "run before.csv -w w --legacy keep --db sqlite:links.db")
+	const flags = "old.csv -w w --legacy keep --rules --db sqlite:links.db"
+	preview, run := told(exitRejected, "preview "+flags+" --json"), told(exitRejected, "run "+flags+" --summary json")
+	shared := 0
+	for key, value := range preview {
+		if also, there := run[key]; there && key != "command" && key != "migration" {
+			shared++
+			if a, b := indented(t, value), indented(t, also); a != b {
+				t.Errorf("%s: the preview told\n%s\nthe run\n%s", key, a, b)
+			}
+		}
+	}
+	for _, key := range strings.Fields("counts links_created reasons rejected merged_differs legacy rules links_unchanged dates_without_time store new_store workspaces new_workspaces exit_code") {
+		if run[key] == nil || preview[key] == nil {
+			t.Errorf("%s: in the preview %v, in the run %v", key, preview[key], run[key])
+		}
+	}
+	if shared < 14 {
+		t.Errorf("only %d keys of both", shared)
+	}
+}

@@ -41,6 +41,8 @@ func (h flagged) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-func (h flagged) WithAttrs(attrs []slog.Attr) slog.Handler { return flagged{h.Handler.WithAttrs(attrs)} }
+func (h flagged) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return flagged{h.Handler.WithAttrs(attrs)}
+}
 
 func (h flagged) WithGroup(name string) slog.Handler { return flagged{h.Handler.WithGroup(name)} }

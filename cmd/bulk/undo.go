@@ -83,22 +83,8 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if !o.yes || o.dryRun {
-		preview, err := previewUndo(ctx, ui, store, id)
-		if err != nil || o.dryRun {
+		if yes, err := o.confirm(ctx, ui, store, id, stdin); err != nil || !yes {
 			return err
-		}
-		if !ui.asks(stdin) {
-			return needsYes(fmt.Sprintf("undo would delete %s of run %d", count(preview.Deleted, "link"), id))
-		}
-		if preview.Was != sink.Undone || preview.Deleted > 0 {
-			yes, err := ui.ask(ctx, stdin, fmt.Sprintf("Delete %s of run %d?", count(preview.Deleted, "link"), id))
-			if err != nil {
-				return err
-			}
-			if !yes {
-				ui.tell(slog.LevelInfo, "nothing was deleted", "nothing was deleted", "run", id)
-				return nil
-			}
 		}
 	}
 	o.lock.Wait = func(holder string) { ui.log.Info("waiting for another run", "holder", holder) }
@@ -124,6 +110,25 @@ func undo(ctx context.Context, ui *ui, o *undoOptions, id int32, stdin io.Reader
 		err = errors.Join(err, warnOfLater(ctx, ui, store, id))
 	}
 	return err
+}
+
+// confirm shows what an undo would do, and asks whether it shall.
+func (o *undoOptions) confirm(ctx context.Context, ui *ui, store sink.Store, id int32, stdin io.Reader) (bool, error) {
+	preview, err := previewUndo(ctx, ui, store, id)
+	if err != nil || o.dryRun {
+		return false, err
+	}
+	if !ui.asks(stdin) {
+		return false, needsYes(fmt.Sprintf("undo would delete %s of run %d", count(preview.Deleted, "link"), id))
+	}
+	if preview.Was == sink.Undone && preview.Deleted == 0 {
+		return true, nil
+	}
+	yes, err := ui.ask(ctx, stdin, fmt.Sprintf("Delete %s of run %d?", count(preview.Deleted, "link"), id))
+	if err == nil && !yes {
+		ui.tell(slog.LevelInfo, "nothing was deleted", "nothing was deleted", "run", id)
+	}
+	return yes, err
 }
 
 // previewUndo shows a run and what an undo would do.
