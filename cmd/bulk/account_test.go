@@ -17,7 +17,7 @@ import (
 
 // A new fact is told by every medium: no renderer knows the facts.
 func TestNewFact(t *testing.T) {
-	a := (&account.Run{Manifest: manifest.Manifest{Counts: manifest.Counts{Read: 3, Created: 3}}, ID: 7, Out: "out"}).Account()
+	a := (&account.Run{Manifest: manifest.Manifest{Counts: manifest.Counts{Read: 3, Created: 3}}, ID: 7, Stored: true, Out: "out"}).Account()
 	a.Facts = append(a.Facts, account.Fact{In: "legacy", Key: "echoes", Name: "rows heard twice", Noun: "row", Value: int64(1234),
 		By: []account.Part{{Name: "loud", Count: 1000}, {Name: "quiet", Count: 234}}, Example: &account.Example{Source: "a.csv", Row: 5, Text: "http://a.example/"}, Note: "listen again"})
 	var logged strings.Builder

@@ -14,7 +14,7 @@ import (
 )
 
 // A Run is what is known of a run that has written its files. Of the manifest, options and inputs do
-// not count. [OfDirectory] fills in what the files tell: the manifest and all up to Stored.
+// not count. [OfDirectory] fills in all that the files tell.
 type Run struct {
 	manifest.Manifest
 	Terms
@@ -25,6 +25,8 @@ type Run struct {
 	Store          string            // without password
 	DryRun         bool
 	Stored         bool // links may have been stored
+	ShortURLs      bool // the mapping has them
+	Took           time.Duration
 
 	// What only the process knows.
 	Resumed, Repeated  bool
@@ -36,8 +38,6 @@ type Run struct {
 	Stays              map[string]int64   // links that keep what they have although rows say something else, by change
 	Dates              int64              // accepted rows whose expiry is a date without a time
 	Rejected           map[string]Example // the first reject of each reason
-	ShortURLs          bool               // the mapping has them
-	Took               time.Duration
 	ExitCode           int
 	Command            string // what to do next, for a shell; "": nothing
 	RejectsFile, Amend string // where the rejects are, and what to do about them
@@ -71,7 +71,7 @@ func (r *Run) Account() *Account {
 		a.Title = "nothing to do: the run is finished"
 	}
 	a.add(r.head()...)
-	a.add(counts(r.Counts)...)
+	a.add(r.counts()...)
 	a.add(r.rejects()...)
 	if r.Repeated {
 		a.add(r.end()...)
@@ -118,14 +118,19 @@ func (r *Run) head() []Fact {
 		{Key: "refused", Log: "-", Value: r.Refused}, {Key: "seconds", Log: "-", Value: r.Took}}
 }
 
-// counts are the books of a run.
-func counts(c manifest.Counts) []Fact {
+// counts are the books of the run.
+func (r *Run) counts() []Fact {
+	c := r.Counts
 	one := func(key, name string, n int64) Fact {
 		return Fact{In: "counts", Key: key, Name: name, Value: n, Zero: true, Depth: 1}
 	}
+	created := "created"
+	if !r.Stored && !r.Repeated {
+		created = "would be created"
+	}
 	return []Fact{
 		{In: "counts", Key: "read", Name: "rows", Noun: "row", Value: c.Read, Zero: true},
-		one("created", "created", c.Created), one("existing", "existing", c.Existing), one("duplicate", "duplicate", c.Duplicate), one("rejected", "rejected", c.Rejected),
+		one("created", created, c.Created), one("existing", "existing", c.Existing), one("duplicate", "duplicate", c.Duplicate), one("rejected", "rejected", c.Rejected),
 	}
 }
 
