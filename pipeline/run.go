@@ -889,6 +889,8 @@ func (j *job) writeTimings(entry sink.Run) error {
 		Sorted: records.Size() + rejects.Size() + j.meter.sorted, Spilled: records.Spilled() + rejects.Spilled() + j.meter.spilled,
 		GC: collected(), Stages: append(j.meter.stages, j.meter.finished(now, j.out.dir.Files())...),
 	}
+	r := &j.result
+	t.Told = manifest.Told{Workspaces: few(r.Workspaces), NewWorkspaces: few(r.Fresh), Rewritten: r.Rewritten, RewrittenBy: r.Changes, Unchanged: r.Stays, Dates: r.Dates}
 	if j.cfg.Store != nil {
 		t.Details = j.cfg.Store.Stats()
 	}

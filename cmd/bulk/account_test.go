@@ -41,9 +41,9 @@ func TestNewFact(t *testing.T) {
 // The files of a finished run tell the same as the run did. What they do not have, is known.
 func TestAccountOfDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
-	write(t, ".", "old.csv", "keyword,url\na,https://a.example/x?b&a\nb,https://a.example/x?a&b\nA,ftp://b.example/\n,https://c.example/#top\n")
+	write(t, ".", "old.csv", "keyword,url,expires_at\na,https://a.example/x?b&a,2099-01-01\nb,https://a.example/x?a&b,\nA,ftp://b.example/,\n,https://c.example/#top,\n")
 	var told bytes.Buffer
-	if code := bulk(strings.Fields("run old.csv -w w --legacy keep --out out --db sqlite:links.db --summary json"), nil, &told, io.Discard); code != exitRejected {
+	if code := bulk(strings.Fields("run old.csv -w w --legacy keep --rules --out out --db sqlite:links.db --summary json"), nil, &told, io.Discard); code != exitRejected {
 		t.Fatalf("exit code %d", code)
 	}
 	var run, dir map[string]any
@@ -57,7 +57,7 @@ func TestAccountOfDirectory(t *testing.T) {
 	var read bytes.Buffer
 	must(t, printFacts(&read, account.OfDirectory("out", m, sum, timings).Account()))
 	must(t, json.Unmarshal(read.Bytes(), &dir))
-	onlyProcess := strings.Fields("new_store workspaces new_workspaces rewritten exit_code command rejected rejects_file seconds resumed repeated refused")
+	onlyProcess := strings.Fields("new_store exit_code command rejected rejects_file seconds resumed repeated refused")
 	for _, key := range onlyProcess {
 		delete(run, key)
 		delete(dir, key)

@@ -28,16 +28,17 @@ type Run struct {
 	ShortURLs      bool // the mapping has them
 	Took           time.Duration
 
+	Workspaces, Fresh []string // of the accepted rows; those without links before
+	Rewritten         int64    // accepted rows whose URL is not as its canonical form
+	Changes           map[string]int64
+	Stays             map[string]int64 // links that keep what they have although rows say something else, by change
+	Dates             int64            // accepted rows whose expiry is a date without a time
+
 	// What only the process knows.
 	Resumed, Repeated  bool
-	Refused            string   // why no links were stored; "": they were, or it was a dry run
-	NewStore           bool     // the run has made the store
-	Workspaces, Fresh  []string // of the accepted rows; those without links before
-	Rewritten          int64    // accepted rows whose URL is not as its canonical form
-	Changes            map[string]int64
-	Stays              map[string]int64   // links that keep what they have although rows say something else, by change
-	Dates              int64              // accepted rows whose expiry is a date without a time
-	Rejected           map[string]Example // the first reject of each reason
+	Refused            string             // why no links were stored; "": they were, or it was a dry run
+	NewStore           bool               // the run has made the store
+	Rejected           map[string]Example // the first reject of each reason, which the rejects have, too
 	ExitCode           int
 	Command            string // what to do next, for a shell; "": nothing
 	RejectsFile, Amend string // where the rejects are, and what to do about them
@@ -59,6 +60,8 @@ func OfDirectory(out string, m *manifest.Manifest, sha256 string, t *manifest.Ti
 	r.Terms = Terms{Mode: legacy.Mode(text("legacy")), Domains: legacy.Domains(text("domains")), Update: text("on_drift") == rules.Update.String()}
 	if t != nil {
 		r.ID, r.Store, r.Took = t.RunID, t.Store, time.Duration(t.Seconds*float64(time.Second))
+		told := &t.Told
+		r.Workspaces, r.Fresh, r.Rewritten, r.Changes, r.Stays, r.Dates = told.Workspaces, told.NewWorkspaces, told.Rewritten, told.RewrittenBy, told.Unchanged, told.Dates
 	}
 	r.Stored = r.ID != 0
 	return r
