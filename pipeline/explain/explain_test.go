@@ -85,11 +85,11 @@ func TestRulesAreChecked(t *testing.T) {
 		t.Error(err)
 	}
 	for want, spoil := range map[string]func(r *Rules){
-		"no scheme":                         func(r *Rules) { r.Scheme = codegen.Scheme{} },
-		"contains '|': \"a|b\"":             func(r *Rules) { r.Workspace = "a|b" },
-		"-1 is not within 0 to":             func(r *Rules) { r.MaxRetries = -1 },
-		"1048577 is not within 0 to":        func(r *Rules) { r.MaxRetries = codegen.MostRetries + 1 },
-		"-5 is not in 0 to":                 func(r *Rules) { r.Profile.MaxLength = -5 },
+		"no scheme":                             func(r *Rules) { r.Scheme = codegen.Scheme{} },
+		"contains '|': \"a|b\"":                 func(r *Rules) { r.Workspace = "a|b" },
+		"-1 is not within 0 to":                 func(r *Rules) { r.MaxRetries = -1 },
+		"1048577 is not within 0 to":            func(r *Rules) { r.MaxRetries = codegen.MostRetries + 1 },
+		"-5 is not in 0 to":                     func(r *Rules) { r.Profile.MaxLength = -5 },
 		"no scheme\nRules.Workspace: workspace": func(r *Rules) { *r = Rules{} },
 	} {
 		r := good

@@ -22,15 +22,15 @@ type Timings struct {
 	GC          GC             `json:"gc"`
 	Stages      []Stage        `json:"stages"`
 	Details     map[string]any `json:"details,omitempty"` // what the store tells
-	Told        Told           `json:"told"`
+	Told        Told           `json:"told,omitzero"`
 }
 
 // Told is what a run tells people beside its manifest: here, so that its directory tells it, too.
 type Told struct {
-	Workspaces    []string         `json:"workspaces"`     // of the accepted rows, in byte order; of very many the first
-	NewWorkspaces []string         `json:"new_workspaces"` // of these, the ones in which the store had no link
-	Rewritten     int64            `json:"rewritten"`      // accepted rows whose URL is not as its canonical form
-	RewrittenBy   map[string]int64 `json:"rewritten_by"`   // of these, by how their URLs were changed
+	Workspaces    []string         `json:"workspaces,omitempty"`     // of the accepted rows, in byte order; of very many the first
+	NewWorkspaces []string         `json:"new_workspaces,omitempty"` // of these, the ones in which the store had no link
+	Rewritten     int64            `json:"rewritten,omitempty"`      // accepted rows whose URL is not as its canonical form
+	RewrittenBy   map[string]int64 `json:"rewritten_by,omitempty"`   // of these, by how their URLs were changed
 	Unchanged     map[string]int64 `json:"links_unchanged,omitempty"`
 	Dates         int64            `json:"dates_without_time,omitempty"` // accepted rows whose expiry is a date without a time
 }
