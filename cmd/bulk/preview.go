@@ -172,7 +172,8 @@ func (u *ui) notUsed(inputs []pipeline.Input) {
 	})
 	u.noteInputs(len(unused), func(i int) {
 		in := unused[i]
-		u.note(fmt.Sprintf("%s: columns that are not used: %s", in.Name, strings.Join(in.Unused, ", ")), "columns are not used", "input", in.Name, "add", strings.Join(in.Unused, ", "))
+		flags := inFlags(strings.Join(in.Unused, ", "))
+		u.note(fmt.Sprintf("%s: columns that are not used: %s", in.Name, flags), "columns are not used", "input", in.Name, "add", flags)
 	})
 }
 

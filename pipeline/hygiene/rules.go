@@ -111,7 +111,7 @@ func anyCell(columns []int, cell func(column int) []byte, is func([]byte) bool) 
 // Seen returns the kinds that can be found if there are these columns.
 func (r *Rules) Seen(c *Columns) (s Set) {
 	for kind, known := range map[Kind]bool{
-		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires)+len(c.Limits) > 0, Starts: len(c.Starts) > 0, Ends: r.Ends && len(c.Expires)+len(c.Limits) > 0,
+		Pattern: len(c.Regex) > 0, Protected: len(c.Password) > 0, Inactive: len(c.Archived)+len(c.Enabled) > 0, Expired: len(c.Expires)+len(c.Limits) > 0, Starts: len(c.Starts) > 0, Ends: true,
 		Targeted: len(c.Targets) > 0, Loop: len(r.ShortDomains) > 0, Chain: len(r.ShortDomains) > 0, Secret: r.Policy[Secret] != Keep,
 	} {
 		if known {

@@ -203,7 +203,7 @@ func (r restorer) resplit(raw []byte, n int, detail string) (cells [][]byte, eit
 		case cells == nil:
 			cells, by = s.fields, s.delim
 		case !slices.EqualFunc(cells, s.fields, bytes.Equal):
-			either = fmt.Sprintf("both %q and %q split the line: choose with Options.Delimiter, or fill in the cells", by, s.delim)
+			either = fmt.Sprintf("both %q and %q split the line: choose with --delimiter, or fill in the cells", by, s.delim)
 		}
 		if f != nil && f.detail == detail {
 			return nil, ""

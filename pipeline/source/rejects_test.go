@@ -32,7 +32,7 @@ func TestRejects(t *testing.T) {
 		{"delimiter given", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"a;b,c\"\n", Options{Delimiter: ';'},
 			"[url team] [0]", []string{`1@50 "a|b,c"`}},
 		{"either delimiter", head + "url,team,raw\na,8,20,malformed_row,edited,,,\"http://a/,b;c\"\n", Options{},
-			"[url team] [0]", []string{`1@50 malformed_row (both ',' and ';' split the line: choose with Options.Delimiter, or fill in the cells) "http://a/,b;c"`}},
+			"[url team] [0]", []string{`1@50 malformed_row (both ',' and ';' split the line: choose with --delimiter, or fill in the cells) "http://a/,b;c"`}},
 		{"another input's columns", head + "url,team,raw\na,8,20,malformed_row,edited" + otherColumns + ",,,\"b,http://a/\"\na,9,40,malformed_row,edited" + otherColumns + ",http://c/,x,\"b,http://a/\"\n", Options{},
 			"[url team] [0]", []string{`1@50 malformed_row (edited` + otherColumns + `) "b,http://a/"`, `2@158 "http://c/|x"`}},
 		{"unchanged", head + "url,team,raw\na,8,20,malformed_row,3 fields where there should be 2,,,\"a;x,b,c\"\n", Options{},
